@@ -43,9 +43,7 @@ from api.fleet import (
     providers,
     revenue_shares,
 )
-from api.fleet import (
-    kinds as resource_kinds,
-)
+from api.fleet import kinds as resource_kinds
 from api.funds import forecasts, funding, promotions
 from api.funds import payments as money_in
 from api.governance import breakers, grants, policies, policy_rehearsal
@@ -64,23 +62,10 @@ from api.ingest.node_keys import REFRESH_SECONDS
 from api.jobs import gangs
 from api.jobs import jobs as compute_jobs
 from api.jobs import parts as job_parts
-from api.leasing import (
-    assignments,
-    escrows,
-    leases,
-    quotes,
-    restarts,
-    work,
-)
-from api.leasing import (
-    events as lease_events,
-)
-from api.leasing import (
-    halves as lease_health,
-)
-from api.leasing import (
-    turns as lease_turns,
-)
+from api.leasing import assignments, escrows, leases, quotes, restarts, work
+from api.leasing import events as lease_events
+from api.leasing import halves as lease_health
+from api.leasing import turns as lease_turns
 from api.market import bids, offers, pricing
 from api.metering import meters, node_usage, usage_breakdown, usage_summary, utilisation
 from api.parties import accounts, clients, webhooks
@@ -260,9 +245,12 @@ def _extra(operation: Operation) -> dict[str, Any]:
     headers: list[dict[str, Any]] = []
     if operation.records:
         headers.append(
-            _header("Idempotency-Key", True, {"type": "string", "minLength": 1, "maxLength": 255,
-                                              "pattern": "^[!#-~]+$"})
-        )  # fmt: skip
+            _header(
+                "Idempotency-Key",
+                True,
+                {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!#-~]+$"},
+            )
+        )
         if operation.guarded:
             tag = {"type": "string", "pattern": '^"v(0|[1-9][0-9]{0,14})"$'}
             headers.append(_header(IF_MATCH, True, tag))

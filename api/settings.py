@@ -69,8 +69,15 @@ class Settings:
     environment: str = "production"  # "development" permits fake drivers and test keys
 
     def __post_init__(self) -> None:
-        for name in ("port", "workers", "reports_per_second", "reports_burst", "pin_every_s",
-                     "requests_per_second", "requests_burst"):  # fmt: skip
+        for name in (
+            "port",
+            "workers",
+            "reports_per_second",
+            "reports_burst",
+            "pin_every_s",
+            "requests_per_second",
+            "requests_burst",
+        ):
             if getattr(self, name) < 1:
                 raise SettingsInvalid(f"{name}: must be 1 or more")
         if self.challenge_price_max < 0:

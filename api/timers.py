@@ -138,10 +138,16 @@ def due_leases(connection: Connection, now_us: int) -> Iterator[str]:
     By node, so that a report is read once for all the leases it names.
     """
     found = {
-        "node": "", "after": -1, "now": now_us, "limit": LEASES_MAX, "hour": HOUR_US,
-        "runway": MIN_RUNWAY_US, "timeout": START_TIMEOUT_US, "request": REQUEST_TIMEOUT_US,
+        "node": "",
+        "after": -1,
+        "now": now_us,
+        "limit": LEASES_MAX,
+        "hour": HOUR_US,
+        "runway": MIN_RUNWAY_US,
+        "timeout": START_TIMEOUT_US,
+        "request": REQUEST_TIMEOUT_US,
         "limit_us": DEGRADED_LIMIT_US,
-    }  # fmt: skip
+    }
     while rows := connection.execute(_DUE_LEASES, found).fetchall():
         yield from (lease_id for lease_id, _, _ in rows)
         _, found["node"], found["after"] = rows[-1]

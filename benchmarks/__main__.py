@@ -131,8 +131,7 @@ def accrual_lines(result: dict[str, Any]) -> Iterator[Line]:
 def matching_lines(result: dict[str, Any]) -> Iterator[Line]:
     """Rates of one thread: matches a second by the middle of their times."""
     ours = result["ours"]
-    rates = {side: round(1e3 / max(result[side]["p50_ms"], 1e-3)) for side in
-             ("ours", "limit")}  # fmt: skip
+    rates = {side: round(1e3 / max(result[side]["p50_ms"], 1e-3)) for side in ("ours", "limit")}
     yield Line(
         "match with explanation, 100,000 nodes",
         f"p99 < {matching.FIGURE_MS} ms",
@@ -291,10 +290,16 @@ def reporter_footprint_lines(result: dict[str, Any]) -> Iterator[Line]:
         ("start to first report", "< 2 s", middle_ms < 2_000, f"{middle_ms} ms, {starts}"),
     ):
         yield Line(
-            f"node reporter, 8 GPUs at 1 Hz: {what}", wanted, reached,
+            f"node reporter, 8 GPUs at 1 Hz: {what}",
+            wanted,
+            reached,
             {"processor": cpu_ppm, "resident memory": resident}.get(what, middle_ms),
-            None, None, None, None, more,
-        )  # fmt: skip
+            None,
+            None,
+            None,
+            None,
+            more,
+        )
 
 
 def reporter_week_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -324,9 +329,13 @@ def settle_lines(result: dict[str, Any]) -> Iterator[Line]:
             f"epoch of {result['nodes']:,} nodes: {what}",
             f"1,000,000 in < {most:.0f} s",
             seconds < most if is_full else None,
-            round(result["nodes"] / seconds), None, None, None, None,
+            round(result["nodes"] / seconds),
+            None,
+            None,
+            None,
+            None,
             f"{seconds} s; load {result['load_average']}",
-        )  # fmt: skip
+        )
     for stage in result["stages"]:
         if stage["limit_seconds"] is None:
             continue
@@ -336,9 +345,15 @@ def settle_lines(result: dict[str, Any]) -> Iterator[Line]:
             for seconds in (stage["cpu_seconds"], stage["peer_seconds"], stage["limit_seconds"])
         ]
         yield Line(
-            f"epoch of {result['nodes']:,} nodes: {stage['stage']}, processor time", "", None,
-            rates[0] or 0, rates[1], rates[2], stage["of_peer"], stage["of_limit"],
-        )  # fmt: skip
+            f"epoch of {result['nodes']:,} nodes: {stage['stage']}, processor time",
+            "",
+            None,
+            rates[0] or 0,
+            rates[1],
+            rates[2],
+            stage["of_peer"],
+            stage["of_limit"],
+        )
 
 
 def seal_beside_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -346,11 +361,16 @@ def seal_beside_lines(result: dict[str, Any]) -> Iterator[Line]:
     seconds = result["seal_seconds"] + result["credit_seconds"]
     yield Line(
         f"accounts credited beside other writers, {result['nodes']:,} nodes",
-        f"nobody waits {seal_beside.WAIT_MAX_MS} ms", result["holds"],
-        round(result["nodes"] / seconds), None, None, None, None,
+        f"nobody waits {seal_beside.WAIT_MAX_MS} ms",
+        result["holds"],
+        round(result["nodes"] / seconds),
+        None,
+        None,
+        None,
+        None,
         f"waits p50 {beside['p50_ms']}, p99 {beside['p99_ms']}, max {beside['max_ms']} ms; alone"
         f" p99 {alone['p99_ms']}, max {alone['max_ms']} ms; load {result['load_average']}",
-    )  # fmt: skip
+    )
 
 
 def rehearsal_lines(result: dict[str, Any]) -> Iterator[Line]:
@@ -361,10 +381,13 @@ def rehearsal_lines(result: dict[str, Any]) -> Iterator[Line]:
         result["seconds"] < rehearsal.FIGURE_SECONDS
         if result["epochs"] == rehearsal.EPOCHS
         else None,
-        round(nodes / result["seconds"]), None, round(nodes / result["limit_cpu_seconds"]), None,
+        round(nodes / result["seconds"]),
+        None,
+        round(nodes / result["limit_cpu_seconds"]),
+        None,
         result["of_limit"],
         f"{result['seconds']} s, {result['cpu_seconds']} s of processor",
-    )  # fmt: skip
+    )
 
 
 def _ratio(one: float, other: float) -> float:
@@ -408,14 +431,17 @@ def machine() -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="tally", dir="/tmp") as folder:
         Path(folder).chmod(0o755)
         syncs = _syncs_per_second(Path(folder) / "sync")
-        with (
-            EmbeddedPostgres(Path(folder)) as server,
-            psycopg.connect(server.uri) as connection,
-        ):
-            postgres = {name: _setting(connection, name) for name in (
-                "server_version", "fsync", "synchronous_commit", "full_page_writes",
-                "shared_buffers",
-            )}  # fmt: skip
+        with EmbeddedPostgres(Path(folder)) as server, psycopg.connect(server.uri) as connection:
+            postgres = {
+                name: _setting(connection, name)
+                for name in (
+                    "server_version",
+                    "fsync",
+                    "synchronous_commit",
+                    "full_page_writes",
+                    "shared_buffers",
+                )
+            }
     return {
         "cores": os.cpu_count(),
         "processor": _processor(),

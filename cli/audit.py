@@ -262,11 +262,7 @@ def _told(report: VerifyReport) -> dict[str, Any]:
     if report.checkpoint is not None:
         told |= {"origin": report.checkpoint.origin, "root": report.checkpoint.root.hex()}
     if first is not None:
-        told["first_bad"] = {
-            "where": first.where,
-            "position": first.position,
-            "what": first.what,
-        }
+        told["first_bad"] = {"where": first.where, "position": first.position, "what": first.what}
     return told
 
 
@@ -306,11 +302,7 @@ def _check_server(remote: Remote, root: Path | None, given: str | None, *, as_js
 
 
 def _check_proof(
-    path: Path,
-    key: str | None,
-    *,
-    as_json: bool,
-    event: tuple[int, int | None] | None = None,
+    path: Path, key: str | None, *, as_json: bool, event: tuple[int, int | None] | None = None
 ) -> None:
     """One proof file, of this event if one is named. Exit 1 when it does not prove it."""
     from ledger.tree.checkpoint import parse_verifier_key

@@ -43,9 +43,11 @@ def countersign(remote: Remote, lease: Mapping[str, Any], key_file: Path) -> int
     gpu_us, until_us = used_gpu_us(lease)
     signature = key.sign(message_for(lease_id, gpu_us, until_us)).signature.hex()
     half: Any = {
-        "key_id": key_id, "gpu_us": str(gpu_us), "until": lease["closed_at"],
+        "key_id": key_id,
+        "gpu_us": str(gpu_us),
+        "until": lease["closed_at"],
         "signature": signature,
-    }  # fmt: skip
+    }
     again = f"countersign-{lease_id}-{until_us}"
     remote.ask(lambda c: c.countersign_usage(lease_id, half, idempotency_key=again))
     return gpu_us

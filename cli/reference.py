@@ -78,9 +78,13 @@ def helps() -> Iterator[tuple[str, str]]:
 
 def _helps(command: Any, parent: Any, name: str) -> Iterator[tuple[str, str]]:
     context = command.make_context(
-        name.rpartition(" ")[2], [], parent, resilient_parsing=True, max_content_width=WIDTH,
+        name.rpartition(" ")[2],
+        [],
+        parent,
+        resilient_parsing=True,
+        max_content_width=WIDTH,
         terminal_width=WIDTH,
-    )  # fmt: skip
+    )
     yield name, context.command.get_help(context)
     for child in getattr(context.command, "commands", {}).values():
         yield from _helps(child, context, f"{name} {child.name}")

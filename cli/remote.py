@@ -38,8 +38,7 @@ START_SECONDS_MAX = 10
 PAGE = 100
 
 Url = Annotated[
-    str | None,
-    typer.Option("--url", envvar="TALLYSTICK_URL", help="Address of the server."),
+    str | None, typer.Option("--url", envvar="TALLYSTICK_URL", help="Address of the server.")
 ]
 ApiKey = Annotated[
     str | None,
@@ -62,12 +61,7 @@ class Remote:
     """
 
     def __init__(
-        self,
-        url: str | None,
-        api_key: str | None,
-        *,
-        key: str | None = None,
-        as_json: bool = False,
+        self, url: str | None, api_key: str | None, *, key: str | None = None, as_json: bool = False
     ) -> None:
         """Raises InputUnusable."""
         from tallystick_client import Client

@@ -149,10 +149,16 @@ def _asked(
         # Memory is parted, compute is shared: what a program that asks for a part expects.
         constraints["mode"] = "memory"
     job: Any = {
-        "kind": "batch", "command": command, "gpu_count": gpus, "share_ppm": share_ppm,
-        "mem_ppm": share_ppm, "models": models, "max_price_per_gpu_hour": price,
-        "env_refs": env, "project_id": project,
-    }  # fmt: skip
+        "kind": "batch",
+        "command": command,
+        "gpu_count": gpus,
+        "share_ppm": share_ppm,
+        "mem_ppm": share_ppm,
+        "models": models,
+        "max_price_per_gpu_hour": price,
+        "env_refs": env,
+        "project_id": project,
+    }
     if constraints:
         job["constraints"] = constraints
     return job  # type: ignore[no-any-return]
@@ -164,8 +170,9 @@ def _cheapest(remote: Remote, models: list[str]) -> Any:
     for model in models or (None,):
         offers += remote.ask(partial(_first_offer, model))["data"]
     if not offers:
-        raise AnswerIsNo("no match: nothing of this kind is for rent\n"
-                         "tallystick offer list shows what is")  # fmt: skip
+        raise AnswerIsNo(
+            "no match: nothing of this kind is for rent\ntallystick offer list shows what is"
+        )
     return min(offers, key=lambda offer: int(offer["price_per_gpu_hour"]["units"]))
 
 
@@ -222,8 +229,10 @@ class Session:
     def _open(self, body: NewLease) -> None:
         key = self.remote.key
         self.lease = dict(self.remote.ask(lambda c: c.open_lease(body, idempotency_key=key)))
-        note(f"{self.lease_id} on {self.lease['node_id']}"
-             f" at {amount(self.lease['price_per_gpu_hour'])} per GPU-hour")  # fmt: skip
+        note(
+            f"{self.lease_id} on {self.lease['node_id']}"
+            f" at {amount(self.lease['price_per_gpu_hour'])} per GPU-hour"
+        )
 
     def _to_its_end(self, command: list[str]) -> int:
         from cli import run_here
@@ -291,8 +300,10 @@ class Session:
                 if no.document is not None or time.monotonic() >= ends:
                     raise
                 if not is_away:
-                    note(f"the server is away; {self.lease_id} goes on until it is back"
-                         " or the funds end")  # fmt: skip
+                    note(
+                        f"the server is away; {self.lease_id} goes on until it is back"
+                        " or the funds end"
+                    )
                 is_away = True
                 time.sleep(LOOK_SECONDS[1])
 
@@ -314,9 +325,11 @@ class Session:
         self._check_in_at = now + CHECK_IN_SECONDS
         lease_id = self.lease_id
         body: CheckIn = {
-            "machine": platform.node()[:100] or "unnamed", "arch": platform.machine() or None,
-            "os": platform.system().lower() or None, "kernel": platform.release() or None,
-        }  # fmt: skip
+            "machine": platform.node()[:100] or "unnamed",
+            "arch": platform.machine() or None,
+            "os": platform.system().lower() or None,
+            "kernel": platform.release() or None,
+        }
         with suppress(AnswerIsNo):
             self.remote.ask(lambda c: c.report_renter_health(lease_id, body))
 
@@ -349,14 +362,28 @@ class Session:
         while lease["state"] == "closing" and time.monotonic() < ends:
             time.sleep(LOOK_SECONDS[1] / 2)
             lease = self._read()
-        names = ("lease_id", "job_id", "node_id", "device_ids", "share_ppm", "state", "opened_at",
-                 "closed_at", "close_code", "price_per_gpu_hour", "charge", "gpu_us")  # fmt: skip
+        names = (
+            "lease_id",
+            "job_id",
+            "node_id",
+            "device_ids",
+            "share_ppm",
+            "state",
+            "opened_at",
+            "closed_at",
+            "close_code",
+            "price_per_gpu_hour",
+            "charge",
+            "gpu_us",
+        )
         told = {name: lease[name] for name in names if lease.get(name) is not None}
         signed = self.lease.get("countersigned_gpu_us")
         return {
-            **told, "exit_code": code, "ran": "here" if self.is_local else "on the node",
+            **told,
+            "exit_code": code,
+            "ran": "here" if self.is_local else "on the node",
             "countersigned_gpu_us": None if signed is None else str(signed),
-        }  # fmt: skip
+        }
 
 
 @dataclass

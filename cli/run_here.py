@@ -124,9 +124,11 @@ class Here:
 
 def _answer(command: str, start: Start, executor: str) -> dict[str, str]:
     return {
-        "command": command, "workload_sha256": start.workload_sha256, "executor": executor,
+        "command": command,
+        "workload_sha256": start.workload_sha256,
+        "executor": executor,
         "runner": "trusted",
-    }  # fmt: skip
+    }
 
 
 def _seen_to_its_end(process: subprocess.Popen[bytes], is_over: Callable[[], bool]) -> int:

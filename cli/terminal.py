@@ -199,23 +199,29 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "api.settings.SettingsInvalid": (2, "`tallystick config --help` lists the settings"),
     "api.process.secret_files.SecretUnreadable": (2, ""),
     "api.process.embedded_postgres.EmbeddedPostgresFailed": (
-        1, "to use a PostgreSQL of your own, set TALLYSTICK_DATABASE_URL",
+        1,
+        "to use a PostgreSQL of your own, set TALLYSTICK_DATABASE_URL",
     ),
     "api.process.service.ProjectionBehind": (1, "try again in a moment"),
     "api.process.waiting.ProjectionBehind": (1, "try again in a moment"),
     "api.replay.trace_openb.TraceUnreadable": (2, ""),
     "api.chain.timer.Stopped": (1, "look at `tallystick payout reconcile`"),
-    "api.epochs.closing.SealDiffers": (1, "nothing was recorded; keep the data and look at the log"),
+    "api.epochs.closing.SealDiffers": (
+        1,
+        "nothing was recorded; keep the data and look at the log",
+    ),
     "domain.refusal.Refused": (1, ""),
     "ledger.log.handle.InProgress": (1, "try again in a moment"),
     "ledger.log.handle.LogBusy": (1, "try again in a moment"),
     "ledger.log.handle.StreamMoved": (1, "try again"),
     "ledger.log.handle.OutcomeUnknown": (1, "look whether it was recorded before you repeat it"),
     "ledger.migrate.HistoryChanged": (
-        1, "this database was made by another version: run that version, or use another database",
+        1,
+        "this database was made by another version: run that version, or use another database",
     ),
     "ledger.tree.checkpoint.SigningRefused": (
-        1, "the database is older than what was signed, or another one: restore the right one",
+        1,
+        "the database is older than what was signed, or another one: restore the right one",
     ),
     "ledger.tree.checkpoint.NoteInvalid": (2, ""),
     "ledger.bundle.export.NothingSigned": (1, "let `tallystick jobs` run, then try again"),
@@ -227,7 +233,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "contracts.chain.TransactionReverted": (1, ""),
     "contracts.outbox.FeeCapReached": (1, "wait until fees fall"),
     "contracts.outbox.IntentDiffers": (
-        1, "the outbox folder holds another transaction under this name",
+        1,
+        "the outbox folder holds another transaction under this name",
     ),
     "contracts.devnet.DevnetInUse": (1, "stop the process that has it open"),
     "contracts.deployment.DeploymentInvalid": (2, ""),
@@ -247,7 +254,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "httpx.RequestError": (1, "check that `tallystick serve` runs, and TALLYSTICK_URL"),
     "httpx.InvalidURL": (2, "give an address like https://tallystick.example"),
     "builtins.OSError": (2, ""),
-}  # fmt: skip
+}
 """Failures that happen in a healthy program, by class (bases count): exit code and what to do next.
 
 By name, so that no command imports what it does not use.

@@ -105,9 +105,15 @@ def serve(
     Without TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
     """
     settings = in_force(
-        config, host=host, port=port, workers=workers, ssl_certfile=ssl_certfile,
-        ssl_keyfile=ssl_keyfile, jobs=jobs_too, data_dir=data_dir,
-    )  # fmt: skip
+        config,
+        host=host,
+        port=port,
+        workers=workers,
+        ssl_certfile=ssl_certfile,
+        ssl_keyfile=ssl_keyfile,
+        jobs=jobs_too,
+        data_dir=data_dir,
+    )
     from cli import serve as cli_serve
 
     scheme = "http" if settings.ssl_certfile is None else "https"

@@ -1,6 +1,7 @@
 """`tallystick trace`: what a published cluster trace would have cost and earned here.
 
-The replay is in `api/replay/openb.py`; this gives it a database nobody else uses and prints its result.
+The replay is in `api/replay/openb.py`; this gives it a database nobody else uses and prints its
+result.
 """
 
 from __future__ import annotations

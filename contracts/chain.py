@@ -18,12 +18,7 @@ os.environ.setdefault("ETH_HASH_BACKEND", "pysha3")
 
 from eth_typing import BlockNumber, ChecksumAddress, HexStr
 from web3 import HTTPProvider, Web3
-from web3.exceptions import (
-    BlockNotFound,
-    ContractLogicError,
-    TransactionNotFound,
-    Web3RPCError,
-)
+from web3.exceptions import BlockNotFound, ContractLogicError, TransactionNotFound, Web3RPCError
 
 from contracts.abi import ContractRefused, refusal
 from contracts.signers import Signer, check_signed

@@ -111,12 +111,7 @@ class DeploymentInvalid(Exception):
 
 
 def deploy_all(
-    chain: Chain,
-    deployer: Signer,
-    roles: Roles,
-    terms: Terms,
-    *,
-    wait_until: Callable[[int], None],
+    chain: Chain, deployer: Signer, roles: Roles, terms: Terms, *, wait_until: Callable[[int], None]
 ) -> Deployment:
     """Deploy the set, grant the roles, appoint the oracle and renounce the token's admin.
 

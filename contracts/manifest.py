@@ -129,10 +129,17 @@ def read(path: Path) -> Payout:
 
 _NUMBER, _HASH, _ADDRESS = r"[1-9][0-9]{0,77}|0", r"[0-9a-f]{64}", r"0x[0-9a-fA-F]{40}"
 _TEXTS = {
-    "cut": r"[0-9a-f]{1,64}", "logHead": _HASH, "chainId": _NUMBER, "distributor": _ADDRESS,
-    "asset": _ADDRESS, "committed": _NUMBER, "minted": _NUMBER, "previousRoot": f"0x{_HASH}",
-    "root": f"0x{_HASH}", "manifest": _HASH,
-}  # fmt: skip
+    "cut": r"[0-9a-f]{1,64}",
+    "logHead": _HASH,
+    "chainId": _NUMBER,
+    "distributor": _ADDRESS,
+    "asset": _ADDRESS,
+    "committed": _NUMBER,
+    "minted": _NUMBER,
+    "previousRoot": f"0x{_HASH}",
+    "root": f"0x{_HASH}",
+    "manifest": _HASH,
+}
 _COUNTS = ("epoch", "policyVersion", "seq")
 
 

@@ -45,9 +45,18 @@ class CloseAccount:
     escrow_ids: tuple[str, ...] = ()  # of jobs: its own, or ones it put credits into
 
 
-PARTS = (*CASH_SOURCES, *BURN_SOURCES, "holdback", "payable", "owed",
-         "bid.earned", "bid.cash", "unmatured", "matured",
-         "bond")  # fmt: skip
+PARTS = (
+    *CASH_SOURCES,
+    *BURN_SOURCES,
+    "holdback",
+    "payable",
+    "owed",
+    "bid.earned",
+    "bid.cash",
+    "unmatured",
+    "matured",
+    "bond",
+)
 """Last parts of the book accounts of a party."""
 
 

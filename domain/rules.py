@@ -13,16 +13,8 @@ from domain import account_closing
 from domain.chain import burn
 from domain.chain import payout_root as payout
 from domain.chain import transaction as chain_tx
-from domain.corrections import (
-    dispute,
-    dispute_opening,
-    dispute_ruling,
-    late_usage,
-    sla,
-)
-from domain.corrections import (
-    reversal as funds_taken,
-)
+from domain.corrections import dispute, dispute_opening, dispute_ruling, late_usage, sla
+from domain.corrections import reversal as funds_taken
 from domain.epochs import epoch, forfeit, policy, reward_correction
 from domain.fleet import (
     device,
@@ -35,15 +27,9 @@ from domain.fleet import (
     revenue_share,
     storage_node,
 )
-from domain.fleet import (
-    key_rotation as node_rotation,
-)
-from domain.fleet import (
-    kinds as resource_kind,
-)
-from domain.fleet import (
-    roles as node_role,
-)
+from domain.fleet import key_rotation as node_rotation
+from domain.fleet import kinds as resource_kind
+from domain.fleet import roles as node_role
 from domain.funds import (
     budget,
     card_money,
@@ -67,41 +53,19 @@ from domain.income import (
     region_sharing,
     region_terms,
 )
-from domain.income import (
-    cash_out_matching as payout_matching,
-)
+from domain.income import cash_out_matching as payout_matching
 from domain.jobs import gang, job, task_queue
 from domain.jobs import parts as job_parts
 from domain.lease import countersign, lease, reserved_term
-from domain.leasing import (
-    accrual as lease_accrual,
-)
-from domain.leasing import (
-    bidding,
-    drain,
-    escrow_sharing,
-)
-from domain.leasing import (
-    gangs as gang_life,
-)
-from domain.leasing import (
-    life as lease_life,
-)
-from domain.leasing import (
-    other_resources as resource_usage,
-)
-from domain.leasing import (
-    request as lease_request,
-)
-from domain.leasing import (
-    reservation as lease_reservation,
-)
-from domain.leasing import (
-    top_up as lease_top_up,
-)
-from domain.leasing import (
-    work as lease_work,
-)
+from domain.leasing import accrual as lease_accrual
+from domain.leasing import bidding, drain, escrow_sharing
+from domain.leasing import gangs as gang_life
+from domain.leasing import life as lease_life
+from domain.leasing import other_resources as resource_usage
+from domain.leasing import request as lease_request
+from domain.leasing import reservation as lease_reservation
+from domain.leasing import top_up as lease_top_up
+from domain.leasing import work as lease_work
 from domain.market import auction, offer, offer_prices, standing_bid
 from domain.metering import pin
 from domain.parties import account, counterparty, webhook

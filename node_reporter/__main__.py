@@ -18,18 +18,10 @@ from node_reporter.gpus.seam import MonitorBlind
 from node_reporter.identity import KeyUnreadable
 from node_reporter.machine.config import NotJoined
 from node_reporter.machine.machine import InstallRefused
-from node_reporter.programs import (
-    execute as executor_program,
-)
-from node_reporter.programs import (
-    install as install_program,
-)
-from node_reporter.programs import (
-    join as join_program,
-)
-from node_reporter.programs import (
-    run as run_program,
-)
+from node_reporter.programs import execute as executor_program
+from node_reporter.programs import install as install_program
+from node_reporter.programs import join as join_program
+from node_reporter.programs import run as run_program
 from node_reporter.programs.execute import EnrollRefused
 from node_reporter.programs.run import AlreadyRunning
 from node_reporter.reports.client import Unreachable, UrlRefused

@@ -437,9 +437,7 @@ def _step(connection: Connection, part: Lag) -> int:
 
 
 def follow(
-    conninfo: str,
-    stop: threading.Event,
-    projections: Sequence[Projection] = PROJECTIONS,
+    conninfo: str, stop: threading.Event, projections: Sequence[Projection] = PROJECTIONS
 ) -> None:
     """Follow both logs until `stop` is set; any number of processes may do so at once.
 

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 class Client(Calls):
     """Every operation of the API."""
 
-    def export_focus_csv(
-        self,
-        account_id: str,
-        period: str,
-    ) -> bytes:
+    def export_focus_csv(self, account_id: str, period: str) -> bytes:
         """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
         found = self._call(
             "GET",
@@ -33,11 +29,7 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def export_focus_parquet(
-        self,
-        account_id: str,
-        period: str,
-    ) -> bytes:
+    def export_focus_parquet(self, account_id: str, period: str) -> bytes:
         """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
         found = self._call(
             "GET",
@@ -49,11 +41,7 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def export_journal(
-        self,
-        account_id: str,
-        period: str,
-    ) -> bytes:
+    def export_journal(self, account_id: str, period: str) -> bytes:
         """Returns the account's books of a month as an hledger journal; the rest is
         Equity:Elsewhere.
         """
@@ -67,11 +55,7 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def export_lines_csv(
-        self,
-        account_id: str,
-        period: str,
-    ) -> bytes:
+    def export_lines_csv(self, account_id: str, period: str) -> bytes:
         """Returns every movement on the account's books in a month, as plain CSV."""
         found = self._call(
             "GET",
@@ -83,11 +67,7 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def export_lines_json(
-        self,
-        account_id: str,
-        period: str,
-    ) -> bytes:
+    def export_lines_json(self, account_id: str, period: str) -> bytes:
         """Returns every movement on the account's books in a month, one JSON object a line."""
         found = self._call(
             "GET",
@@ -100,11 +80,7 @@ class Client(Calls):
         return cast("bytes", found)
 
     def list_invoices(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.InvoiceSummaryPage:
         """Lists invoices and credit notes of an account, in the order of issue."""
         found = self._call(
@@ -115,11 +91,7 @@ class Client(Calls):
         return cast("forms.InvoiceSummaryPage", found)
 
     def issue_invoice(
-        self,
-        account_id: str,
-        body: forms.NewInvoice,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewInvoice, *, idempotency_key: str | None = None
     ) -> forms.Issued:
         """Issues the invoice of a closed month, once for each account, month and kind."""
         found = self._call(
@@ -131,11 +103,7 @@ class Client(Calls):
         )
         return cast("forms.Issued", found)
 
-    def read_invoice_html(
-        self,
-        account_id: str,
-        written_number: str,
-    ) -> bytes:
+    def read_invoice_html(self, account_id: str, written_number: str) -> bytes:
         """Returns one document as a complete HTML page."""
         found = self._call(
             "GET",
@@ -147,11 +115,7 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def read_invoice_pdf(
-        self,
-        account_id: str,
-        written_number: str,
-    ) -> bytes:
+    def read_invoice_pdf(self, account_id: str, written_number: str) -> bytes:
         """Returns one document as PDF. The same document gives the same bytes."""
         found = self._call(
             "GET",
@@ -163,11 +127,7 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def read_invoice(
-        self,
-        account_id: str,
-        written_number: str,
-    ) -> forms.Invoice:
+    def read_invoice(self, account_id: str, written_number: str) -> forms.Invoice:
         """Returns one invoice or credit note, with the text that was hashed."""
         found = self._call(
             "GET",
@@ -201,21 +161,15 @@ class Client(Calls):
         )
         return cast("forms.Issued", found)
 
-    def read_billing_details(
-        self,
-        account_id: str,
-    ) -> forms.BillingDetails:
+    def read_billing_details(self, account_id: str) -> forms.BillingDetails:
         """Returns the name and address on the account's invoices."""
         found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+            "GET", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
         )
         return cast("forms.BillingDetails", found)
 
     def set_billing_details(
-        self,
-        account_id: str,
-        body: forms.NewBillingDetails,
+        self, account_id: str, body: forms.NewBillingDetails
     ) -> forms.BillingDetails:
         """Sets the name and address on invoices. They replace earlier ones and are in no
         log.
@@ -227,64 +181,36 @@ class Client(Calls):
         )
         return cast("forms.BillingDetails", found)
 
-    def erase_billing_details(
-        self,
-        account_id: str,
-    ) -> forms.BillingDetails:
+    def erase_billing_details(self, account_id: str) -> forms.BillingDetails:
         """Erases name and address. Invoices show only the account's id from then on."""
         found = self._call(
-            "DELETE",
-            at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+            "DELETE", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
         )
         return cast("forms.BillingDetails", found)
 
     def create_account(
-        self,
-        body: forms.NewAccount,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewAccount, *, idempotency_key: str | None = None
     ) -> forms.AccountOpened:
         """Opens an account with its first owner and a first API key, which is shown once."""
         found = self._call(
-            "POST",
-            "/v1/accounts",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/accounts", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.AccountOpened", found)
 
     def list_accounts(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.AccountPage:
         """Lists accounts in order of opening: your own, or all for operators and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/accounts",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/accounts", query={"limit": limit, "cursor": cursor})
         return cast("forms.AccountPage", found)
 
-    def read_account(
-        self,
-        account_id: str,
-    ) -> forms.Account:
+    def read_account(self, account_id: str) -> forms.Account:
         """Returns an account."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}", account_id=account_id))
         return cast("forms.Account", found)
 
     def close_account(
-        self,
-        account_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.AccountClosed:
         """Closes an account. Its leases must be settled, its nodes retired and its books
         empty.
@@ -298,23 +224,13 @@ class Client(Calls):
         )
         return cast("forms.AccountClosed", found)
 
-    def list_members(
-        self,
-        account_id: str,
-    ) -> forms.Members:
+    def list_members(self, account_id: str) -> forms.Members:
         """Lists present and former members of an account."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/members", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/members", account_id=account_id))
         return cast("forms.Members", found)
 
     def add_member(
-        self,
-        account_id: str,
-        body: forms.NewMember,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewMember, *, idempotency_key: str | None = None
     ) -> forms.Member:
         """Adds a member with a role."""
         found = self._call(
@@ -348,25 +264,15 @@ class Client(Calls):
         )
         return cast("forms.MemberRemoved", found)
 
-    def list_api_keys(
-        self,
-        account_id: str,
-    ) -> forms.ApiKeys:
+    def list_api_keys(self, account_id: str) -> forms.ApiKeys:
         """Lists the keys of an account, revoked ones too. The keys themselves are not
         stored.
         """
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/api-keys", account_id=account_id))
         return cast("forms.ApiKeys", found)
 
     def create_api_key(
-        self,
-        account_id: str,
-        body: forms.NewApiKey,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewApiKey, *, idempotency_key: str | None = None
     ) -> forms.ApiKey:
         """Issues an API key, which is shown once."""
         found = self._call(
@@ -400,11 +306,7 @@ class Client(Calls):
         )
         return cast("forms.ApiKey", found)
 
-    def delete_api_key(
-        self,
-        account_id: str,
-        key_id: str,
-    ) -> forms.ApiKey:
+    def delete_api_key(self, account_id: str, key_id: str) -> forms.ApiKey:
         """Revokes a key at once. A second call changes nothing."""
         found = self._call(
             "DELETE",
@@ -413,9 +315,7 @@ class Client(Calls):
         return cast("forms.ApiKey", found)
 
     def create_wallet_challenge(
-        self,
-        account_id: str,
-        body: forms.ChallengeAsked,
+        self, account_id: str, body: forms.ChallengeAsked
     ) -> forms.Challenge:
         """Returns a text (EIP-4361) for the wallet to sign. It is valid for ten minutes and
         one use.
@@ -428,11 +328,7 @@ class Client(Calls):
         return cast("forms.Challenge", found)
 
     def link_wallet(
-        self,
-        account_id: str,
-        body: forms.WalletProof,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.WalletProof, *, idempotency_key: str | None = None
     ) -> forms.Wallet:
         """Links the wallet that signed the challenge. Rewards are paid to this wallet."""
         found = self._call(
@@ -444,23 +340,13 @@ class Client(Calls):
         )
         return cast("forms.Wallet", found)
 
-    def list_wallets(
-        self,
-        account_id: str,
-    ) -> forms.Wallets:
+    def list_wallets(self, account_id: str) -> forms.Wallets:
         """Lists the wallets of an account and shows which one is paid now."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/wallets", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/wallets", account_id=account_id))
         return cast("forms.Wallets", found)
 
     def create_deposit(
-        self,
-        account_id: str,
-        body: forms.NewDeposit,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewDeposit, *, idempotency_key: str | None = None
     ) -> forms.Deposit:
         """Confirms money that arrived. Each payment is confirmed once."""
         found = self._call(
@@ -473,11 +359,7 @@ class Client(Calls):
         return cast("forms.Deposit", found)
 
     def list_deposits(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.DepositPage:
         """Lists confirmed deposits, and credits bought by burning tokens, in order."""
         found = self._call(
@@ -488,27 +370,16 @@ class Client(Calls):
         return cast("forms.DepositPage", found)
 
     def register_provider(
-        self,
-        body: forms.NewProvider,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewProvider, *, idempotency_key: str | None = None
     ) -> forms.Provider:
         """Registers a provider of the caller's account."""
         found = self._call(
-            "POST",
-            "/v1/providers",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/providers", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Provider", found)
 
     def list_providers(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.ProviderPage:
         """Lists providers in order of registration: your own, or all for operators and
         auditors.
@@ -520,39 +391,22 @@ class Client(Calls):
         )
         return cast("forms.ProviderPage", found)
 
-    def read_provider(
-        self,
-        provider_id: str,
-    ) -> forms.Provider:
+    def read_provider(self, provider_id: str) -> forms.Provider:
         """Returns a provider."""
-        found = self._call(
-            "GET",
-            at("/v1/providers/{provider_id}", provider_id=provider_id),
-        )
+        found = self._call("GET", at("/v1/providers/{provider_id}", provider_id=provider_id))
         return cast("forms.Provider", found)
 
     def open_region(
-        self,
-        body: forms.NewRegion,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewRegion, *, idempotency_key: str | None = None
     ) -> forms.Region:
         """Opens a region of one of the caller's providers."""
         found = self._call(
-            "POST",
-            "/v1/regions",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/regions", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Region", found)
 
     def list_regions(
-        self,
-        *,
-        provider_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.RegionPage:
         """Lists regions in order of opening: your own, or all for operators and auditors."""
         found = self._call(
@@ -562,23 +416,13 @@ class Client(Calls):
         )
         return cast("forms.RegionPage", found)
 
-    def read_region(
-        self,
-        region_id: str,
-    ) -> forms.Region:
+    def read_region(self, region_id: str) -> forms.Region:
         """Returns a region."""
-        found = self._call(
-            "GET",
-            at("/v1/regions/{region_id}", region_id=region_id),
-        )
+        found = self._call("GET", at("/v1/regions/{region_id}", region_id=region_id))
         return cast("forms.Region", found)
 
     def set_region_policy(
-        self,
-        region_id: str,
-        body: forms.RegionPolicy,
-        *,
-        idempotency_key: str | None = None,
+        self, region_id: str, body: forms.RegionPolicy, *, idempotency_key: str | None = None
     ) -> forms.Region:
         """Sets which jobs may run in a region, what it refuses or ranks down, and how safe
         it is.
@@ -593,11 +437,7 @@ class Client(Calls):
         return cast("forms.Region", found)
 
     def set_region_hardware(
-        self,
-        region_id: str,
-        body: forms.HardwareRules,
-        *,
-        idempotency_key: str | None = None,
+        self, region_id: str, body: forms.HardwareRules, *, idempotency_key: str | None = None
     ) -> forms.Region:
         """Sets the hardware rules of a region (C-11 to C-18)."""
         found = self._call(
@@ -610,11 +450,7 @@ class Client(Calls):
         return cast("forms.Region", found)
 
     def list_region_nodes(
-        self,
-        region_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.RegionNodePage:
         """Lists the nodes of a region in order of joining."""
         found = self._call(
@@ -625,11 +461,7 @@ class Client(Calls):
         return cast("forms.RegionNodePage", found)
 
     def set_region_terms(
-        self,
-        region_id: str,
-        body: forms.NewRegionTerms,
-        *,
-        idempotency_key: str | None = None,
+        self, region_id: str, body: forms.NewRegionTerms, *, idempotency_key: str | None = None
     ) -> forms.RegionTerms:
         """Sets how a region shares what its nodes earn, a whole notice period ahead."""
         found = self._call(
@@ -641,23 +473,13 @@ class Client(Calls):
         )
         return cast("forms.RegionTerms", found)
 
-    def read_region_terms(
-        self,
-        region_id: str,
-    ) -> forms.RegionTerms:
+    def read_region_terms(self, region_id: str) -> forms.RegionTerms:
         """Returns how a region shares what its nodes earn. Any account may read it."""
-        found = self._call(
-            "GET",
-            at("/v1/regions/{region_id}/terms", region_id=region_id),
-        )
+        found = self._call("GET", at("/v1/regions/{region_id}/terms", region_id=region_id))
         return cast("forms.RegionTerms", found)
 
     def list_region_days(
-        self,
-        region_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.RegionDayPage:
         """Lists days that a region has shared out, newest first, for its provider and the
         receivers.
@@ -670,12 +492,7 @@ class Client(Calls):
         return cast("forms.RegionDayPage", found)
 
     def list_region_shares(
-        self,
-        region_id: str,
-        date: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, region_id: str, date: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.NodeSharePage:
         """Lists every node's share of a day and why; of other regions, the shares paid to
         you.
@@ -688,27 +505,16 @@ class Client(Calls):
         return cast("forms.NodeSharePage", found)
 
     def create_join_code(
-        self,
-        body: forms.JoinCodeAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.JoinCodeAsked, *, idempotency_key: str | None = None
     ) -> forms.JoinCode:
         """Issues a code that lets one machine join a region, valid for ten minutes."""
         found = self._call(
-            "POST",
-            "/v1/nodes/join-codes",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/nodes/join-codes", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.JoinCode", found)
 
     def confirm_node(
-        self,
-        node_id: str,
-        body: forms.KeyConfirmation,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.KeyConfirmation, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Confirms a node: the owner has compared the key with the one the machine shows."""
         found = self._call(
@@ -721,11 +527,7 @@ class Client(Calls):
         return cast("forms.NodeState", found)
 
     def admit_node(
-        self,
-        node_id: str,
-        body: forms.Admission,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Admission, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Admits a confirmed node, by the operator or, in a permissionless region, by its
         owner.
@@ -740,11 +542,7 @@ class Client(Calls):
         return cast("forms.NodeState", found)
 
     def activate_node(
-        self,
-        node_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Activates a node. It takes new leases from now on."""
         found = self._call(
@@ -757,11 +555,7 @@ class Client(Calls):
         return cast("forms.NodeState", found)
 
     def start_maintenance(
-        self,
-        node_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Starts maintenance. The node takes no new leases; running ones go on."""
         found = self._call(
@@ -774,11 +568,7 @@ class Client(Calls):
         return cast("forms.NodeState", found)
 
     def retire_node(
-        self,
-        node_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Retires a node for good, with its devices."""
         found = self._call(
@@ -791,11 +581,7 @@ class Client(Calls):
         return cast("forms.NodeState", found)
 
     def report_specs(
-        self,
-        node_id: str,
-        body: forms.Specs,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Specs, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Records a new inventory, sent by the node. New devices count after the next
         admission.
@@ -835,34 +621,18 @@ class Client(Calls):
         )
         return cast("forms.NodePage", found)
 
-    def read_node(
-        self,
-        node_id: str,
-    ) -> forms.Node:
+    def read_node(self, node_id: str) -> forms.Node:
         """Returns a node."""
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}", node_id=node_id),
-        )
+        found = self._call("GET", at("/v1/nodes/{node_id}", node_id=node_id))
         return cast("forms.Node", found)
 
-    def list_node_keys(
-        self,
-        node_id: str,
-    ) -> forms.NodeKeys:
+    def list_node_keys(self, node_id: str) -> forms.NodeKeys:
         """Lists the public keys that a node signs its reports with. Anyone may check them."""
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/keys", node_id=node_id),
-        )
+        found = self._call("GET", at("/v1/nodes/{node_id}/keys", node_id=node_id))
         return cast("forms.NodeKeys", found)
 
     def set_revenue_shares(
-        self,
-        node_id: str,
-        body: forms.NewRevenueShares,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.NewRevenueShares, *, idempotency_key: str | None = None
     ) -> forms.RevenueShares:
         """Splits what a node earns among its owners, for leases reserved from now on."""
         found = self._call(
@@ -874,26 +644,14 @@ class Client(Calls):
         )
         return cast("forms.RevenueShares", found)
 
-    def read_revenue_shares(
-        self,
-        node_id: str,
-    ) -> forms.RevenueShares:
+    def read_revenue_shares(self, node_id: str) -> forms.RevenueShares:
         """Lists the owners that share what the node's provider earns."""
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id),
-        )
+        found = self._call("GET", at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id))
         return cast("forms.RevenueShares", found)
 
-    def list_assignments(
-        self,
-        node_id: str,
-    ) -> forms.Assignments:
+    def list_assignments(self, node_id: str) -> forms.Assignments:
         """Lists the leases of a node: device, start and end of each."""
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/assignments", node_id=node_id),
-        )
+        found = self._call("GET", at("/v1/nodes/{node_id}/assignments", node_id=node_id))
         return cast("forms.Assignments", found)
 
     def start_lease(
@@ -920,25 +678,15 @@ class Client(Calls):
         )
         return cast("forms.Ready", found)
 
-    def read_usage_head(
-        self,
-        node_id: str,
-    ) -> forms.Progress:
+    def read_usage_head(self, node_id: str) -> forms.Progress:
         """Returns how far the log holds this node's chain. A reporter asks this at every
         start.
         """
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/usage/head", node_id=node_id),
-        )
+        found = self._call("GET", at("/v1/nodes/{node_id}/usage/head", node_id=node_id))
         return cast("forms.Progress", found)
 
     def read_node_usage(
-        self,
-        node_id: str,
-        *,
-        after_seq: int | None = None,
-        after_position: int | None = None,
+        self, node_id: str, *, after_seq: int | None = None, after_position: int | None = None
     ) -> forms.NodeUsage:
         """Lists a node's stored usage, and the part that earns nothing, with the rule."""
         found = self._call(
@@ -966,11 +714,7 @@ class Client(Calls):
         return cast("forms.NodeHourPage", found)
 
     def rotate_node_key(
-        self,
-        node_id: str,
-        body: forms.KeyRotation,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.KeyRotation, *, idempotency_key: str | None = None
     ) -> forms.NodeKeyRotated:
         """Replaces a node's signing key from a report on. The node calls this, with both
         keys.
@@ -985,11 +729,7 @@ class Client(Calls):
         return cast("forms.NodeKeyRotated", found)
 
     def revoke_node_key(
-        self,
-        node_id: str,
-        body: forms.KeyRevocation,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.KeyRevocation, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Revokes a lost or stolen key."""
         found = self._call(
@@ -1002,39 +742,23 @@ class Client(Calls):
         return cast("forms.NodeState", found)
 
     def list_devices(
-        self,
-        *,
-        node_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, node_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.DevicePage:
         """Lists devices in order of registration: your own, or all for operators and
         auditors.
         """
         found = self._call(
-            "GET",
-            "/v1/devices",
-            query={"node_id": node_id, "limit": limit, "cursor": cursor},
+            "GET", "/v1/devices", query={"node_id": node_id, "limit": limit, "cursor": cursor}
         )
         return cast("forms.DevicePage", found)
 
-    def read_device(
-        self,
-        device_id: str,
-    ) -> forms.Device:
+    def read_device(self, device_id: str) -> forms.Device:
         """Returns a device, and which leases hold how much of it."""
-        found = self._call(
-            "GET",
-            at("/v1/devices/{device_id}", device_id=device_id),
-        )
+        found = self._call("GET", at("/v1/devices/{device_id}", device_id=device_id))
         return cast("forms.Device", found)
 
     def reshape_device(
-        self,
-        device_id: str,
-        body: forms.Reshaping,
-        *,
-        idempotency_key: str | None = None,
+        self, device_id: str, body: forms.Reshaping, *, idempotency_key: str | None = None
     ) -> forms.Reshaped:
         """Ends the leases whose part of a repartitioned device is gone, by the provider's
         fault.
@@ -1048,37 +772,22 @@ class Client(Calls):
         )
         return cast("forms.Reshaped", found)
 
-    def list_resource_kinds(
-        self,
-    ) -> forms.ResourceKinds:
+    def list_resource_kinds(self) -> forms.ResourceKinds:
         """Lists every kind of resource that can be rented, by kind and vendor."""
-        found = self._call(
-            "GET",
-            "/v1/resource-kinds",
-        )
+        found = self._call("GET", "/v1/resource-kinds")
         return cast("forms.ResourceKinds", found)
 
     def register_resource_kind(
-        self,
-        body: forms.NewResourceKind,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewResourceKind, *, idempotency_key: str | None = None
     ) -> forms.ResourceKind:
         """Registers a vendor's devices of a kind, from a date on."""
         found = self._call(
-            "POST",
-            "/v1/resource-kinds",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/resource-kinds", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.ResourceKind", found)
 
     def register_model_class(
-        self,
-        body: forms.NewModelClass,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewModelClass, *, idempotency_key: str | None = None
     ) -> forms.ModelClass:
         """Puts a model into a class of the tariff, from a date on. The class decides its
         fee.
@@ -1093,27 +802,16 @@ class Client(Calls):
         return cast("forms.ModelClass", found)
 
     def grant_licence(
-        self,
-        body: forms.NewLicence,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewLicence, *, idempotency_key: str | None = None
     ) -> forms.Licence:
         """Records a licence that one of your providers holds. Its nodes may list the seats."""
         found = self._call(
-            "POST",
-            "/v1/licences",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/licences", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Licence", found)
 
     def list_licences(
-        self,
-        *,
-        provider_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.LicencePage:
         """Lists licences in the order of their grant: your own, or all for operators and
         auditors.
@@ -1126,11 +824,7 @@ class Client(Calls):
         return cast("forms.LicencePage", found)
 
     def revoke_licence(
-        self,
-        licence_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, licence_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.LicenceRevoked:
         """Revokes a licence. Its seats are not accepted in further nodes; held ones run to
         their end.
@@ -1145,11 +839,7 @@ class Client(Calls):
         return cast("forms.LicenceRevoked", found)
 
     def schedule_maintenance(
-        self,
-        node_id: str,
-        body: forms.NewMaintenance,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.NewMaintenance, *, idempotency_key: str | None = None
     ) -> forms.Maintenance:
         """Schedules maintenance of a node. No lease is reserved over that time."""
         found = self._call(
@@ -1162,11 +852,7 @@ class Client(Calls):
         return cast("forms.Maintenance", found)
 
     def list_maintenances(
-        self,
-        node_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, node_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.MaintenancePage:
         """Lists the announced maintenance of a node, in order. Renters may read it before
         they rent.
@@ -1201,11 +887,7 @@ class Client(Calls):
         return cast("forms.Maintenance", found)
 
     def drain_node(
-        self,
-        node_id: str,
-        body: forms.Drain,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Drain, *, idempotency_key: str | None = None
     ) -> forms.NodeState:
         """Drains a node: it takes no new leases until it is activated again."""
         found = self._call(
@@ -1218,11 +900,7 @@ class Client(Calls):
         return cast("forms.NodeState", found)
 
     def set_node_role(
-        self,
-        node_id: str,
-        body: forms.NewRole,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.NewRole, *, idempotency_key: str | None = None
     ) -> forms.Role:
         """Sets the role of a node: worker, ingress or control."""
         found = self._call(
@@ -1234,15 +912,9 @@ class Client(Calls):
         )
         return cast("forms.Role", found)
 
-    def read_ingress_load(
-        self,
-        region_id: str,
-    ) -> forms.IngressLoads:
+    def read_ingress_load(self, region_id: str) -> forms.IngressLoads:
         """Returns how much work goes through each ingress node of a region."""
-        found = self._call(
-            "GET",
-            at("/v1/regions/{region_id}/ingress", region_id=region_id),
-        )
+        found = self._call("GET", at("/v1/regions/{region_id}/ingress", region_id=region_id))
         return cast("forms.IngressLoads", found)
 
     def create_attestation_nonce(
@@ -1292,18 +964,11 @@ class Client(Calls):
         return cast("forms.Attestation", found)
 
     def add_attribute(
-        self,
-        body: forms.NewAttribute,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewAttribute, *, idempotency_key: str | None = None
     ) -> forms.Attribute:
         """Records a statement that a third party signed about a node or a provider."""
         found = self._call(
-            "POST",
-            "/v1/attributes",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/attributes", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Attribute", found)
 
@@ -1331,11 +996,7 @@ class Client(Calls):
         return cast("forms.AttributePage", found)
 
     def revoke_attribute(
-        self,
-        statement_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, statement_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.AttributeRevoked:
         """Revokes a statement that your account signed."""
         found = self._call(
@@ -1397,31 +1058,19 @@ class Client(Calls):
         )
         return cast("forms.Reputation", found)
 
-    def list_settings(
-        self,
-    ) -> forms.Settings:
+    def list_settings(self) -> forms.Settings:
         """Lists what to expect of edge and of datacenter nodes, in numbers where known
         (K-4).
         """
-        found = self._call(
-            "GET",
-            "/v1/settings",
-        )
+        found = self._call("GET", "/v1/settings")
         return cast("forms.Settings", found)
 
     def publish_offer(
-        self,
-        body: forms.NewOffer,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewOffer, *, idempotency_key: str | None = None
     ) -> forms.Offer:
         """Publishes an offer of a node at a price, not below the usage fee of its class."""
         found = self._call(
-            "POST",
-            "/v1/offers",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/offers", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Offer", found)
 
@@ -1500,23 +1149,13 @@ class Client(Calls):
         )
         return cast("forms.OfferPage", found)
 
-    def read_offer(
-        self,
-        offer_id: str,
-    ) -> forms.Offer:
+    def read_offer(self, offer_id: str) -> forms.Offer:
         """Returns an offer, with what is known of its machine."""
-        found = self._call(
-            "GET",
-            at("/v1/offers/{offer_id}", offer_id=offer_id),
-        )
+        found = self._call("GET", at("/v1/offers/{offer_id}", offer_id=offer_id))
         return cast("forms.Offer", found)
 
     def withdraw_offer(
-        self,
-        offer_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, offer_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.OfferWithdrawn:
         """Closes an offer. Leases opened from it keep their price."""
         found = self._call(
@@ -1528,39 +1167,24 @@ class Client(Calls):
         )
         return cast("forms.OfferWithdrawn", found)
 
-    def read_price(
-        self,
-    ) -> forms.Price:
+    def read_price(self) -> forms.Price:
         """Returns the price of a TOKEN now: each source, the median, or why there is no
         price.
         """
-        found = self._call(
-            "GET",
-            "/v1/oracle",
-        )
+        found = self._call("GET", "/v1/oracle")
         return cast("forms.Price", found)
 
     def set_price_sources(
-        self,
-        body: forms.NewSources,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewSources, *, idempotency_key: str | None = None
     ) -> forms.Sources:
         """Sets the price sources that count."""
         found = self._call(
-            "POST",
-            "/v1/oracle/sources",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/oracle/sources", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Sources", found)
 
     def report_price(
-        self,
-        body: forms.NewObservation,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewObservation, *, idempotency_key: str | None = None
     ) -> forms.Observation:
         """Records a price that a source published. The same price again changes nothing."""
         found = self._call(
@@ -1573,64 +1197,36 @@ class Client(Calls):
         return cast("forms.Observation", found)
 
     def list_price_snapshots(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.SnapshotPage:
         """Lists every snapshot in order: all sources at each burn or seal that needed a
         price.
         """
-        found = self._call(
-            "GET",
-            "/v1/oracle/snapshots",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor})
         return cast("forms.SnapshotPage", found)
 
     def take_price_snapshot(
-        self,
-        body: forms.NewSnapshot,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewSnapshot, *, idempotency_key: str | None = None
     ) -> forms.Snapshot:
         """Records the sources' prices now, usable or not."""
         found = self._call(
-            "POST",
-            "/v1/oracle/snapshots",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/oracle/snapshots", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Snapshot", found)
 
-    def rehearse_policy(
-        self,
-        body: forms.RehearsalAsked,
-    ) -> forms.Rehearsal:
+    def rehearse_policy(self, body: forms.RehearsalAsked) -> forms.Rehearsal:
         """Settles all past epochs again under a proposal, and compares to the unit."""
-        found = self._call(
-            "POST",
-            "/v1/policies/dry-run",
-            body=body,
-        )
+        found = self._call("POST", "/v1/policies/dry-run", body=body)
         return cast("forms.Rehearsal", found)
 
     def open_dispute(
-        self,
-        body: forms.NewDispute,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewDispute, *, idempotency_key: str | None = None
     ) -> forms.Dispute:
         """Opens a dispute over charges of a lease. The provider's part is held inside their
         window.
         """
         found = self._call(
-            "POST",
-            "/v1/disputes",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/disputes", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Dispute", found)
 
@@ -1650,23 +1246,13 @@ class Client(Calls):
         )
         return cast("forms.DisputePage", found)
 
-    def read_dispute(
-        self,
-        dispute_id: str,
-    ) -> forms.DisputeWhole:
+    def read_dispute(self, dispute_id: str) -> forms.DisputeWhole:
         """Returns a dispute with its lines, its evidence and its statements."""
-        found = self._call(
-            "GET",
-            at("/v1/disputes/{dispute_id}", dispute_id=dispute_id),
-        )
+        found = self._call("GET", at("/v1/disputes/{dispute_id}", dispute_id=dispute_id))
         return cast("forms.DisputeWhole", found)
 
     def answer_dispute(
-        self,
-        dispute_id: str,
-        body: forms.Answer,
-        *,
-        idempotency_key: str | None = None,
+        self, dispute_id: str, body: forms.Answer, *, idempotency_key: str | None = None
     ) -> forms.Dispute:
         """Adds a statement or evidence to a dispute, as either side, until the ruling."""
         found = self._call(
@@ -1679,11 +1265,7 @@ class Client(Calls):
         return cast("forms.Dispute", found)
 
     def rule_dispute(
-        self,
-        dispute_id: str,
-        body: forms.Ruling,
-        *,
-        idempotency_key: str | None = None,
+        self, dispute_id: str, body: forms.Ruling, *, idempotency_key: str | None = None
     ) -> forms.Dispute:
         """Rules on a dispute, as a governor that is neither party. The ruling is final and
         booked.
@@ -1698,18 +1280,11 @@ class Client(Calls):
         return cast("forms.Dispute", found)
 
     def create_adjustment(
-        self,
-        body: forms.Goodwill,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.Goodwill, *, idempotency_key: str | None = None
     ) -> forms.Adjustment:
         """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
         found = self._call(
-            "POST",
-            "/v1/adjustments",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/adjustments", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Adjustment", found)
 
@@ -1735,10 +1310,7 @@ class Client(Calls):
         return cast("forms.AdjustmentPage", found)
 
     def create_late_usage_adjustment(
-        self,
-        body: forms.Late,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.Late, *, idempotency_key: str | None = None
     ) -> forms.Adjustment:
         """Charges signed usage that was reported after the lease was settled (operator)."""
         found = self._call(
@@ -1750,30 +1322,17 @@ class Client(Calls):
         )
         return cast("forms.Adjustment", found)
 
-    def read_adjustment(
-        self,
-        adjustment_id: str,
-    ) -> forms.Adjustment:
+    def read_adjustment(self, adjustment_id: str) -> forms.Adjustment:
         """Returns one correction and every account it moved."""
         found = self._call(
-            "GET",
-            at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id),
+            "GET", at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id)
         )
         return cast("forms.Adjustment", found)
 
-    def submit_job(
-        self,
-        body: forms.NewJob,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.Job:
+    def submit_job(self, body: forms.NewJob, *, idempotency_key: str | None = None) -> forms.Job:
         """Submits a job. Leases are opened for it."""
         found = self._call(
-            "POST",
-            "/v1/jobs",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/jobs", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Job", found)
 
@@ -1786,29 +1345,17 @@ class Client(Calls):
     ) -> forms.JobPage:
         """Lists jobs in order of submission: your own, or all for operators and auditors."""
         found = self._call(
-            "GET",
-            "/v1/jobs",
-            query={"state": state, "limit": limit, "cursor": cursor},
+            "GET", "/v1/jobs", query={"state": state, "limit": limit, "cursor": cursor}
         )
         return cast("forms.JobPage", found)
 
-    def read_job(
-        self,
-        job_id: str,
-    ) -> forms.Job:
+    def read_job(self, job_id: str) -> forms.Job:
         """Returns a job."""
-        found = self._call(
-            "GET",
-            at("/v1/jobs/{job_id}", job_id=job_id),
-        )
+        found = self._call("GET", at("/v1/jobs/{job_id}", job_id=job_id))
         return cast("forms.Job", found)
 
     def cancel_job(
-        self,
-        job_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, job_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.JobCancelled:
         """Cancels a job. It gets no new leases; its present leases are closed one by one."""
         found = self._call(
@@ -1820,39 +1367,22 @@ class Client(Calls):
         )
         return cast("forms.JobCancelled", found)
 
-    def explain_job(
-        self,
-        job_id: str,
-    ) -> forms.Explanation:
+    def explain_job(self, job_id: str) -> forms.Explanation:
         """Explains the placement of a job's leases; for a job without one, what stands in
         its way.
         """
-        found = self._call(
-            "GET",
-            at("/v1/jobs/{job_id}/explain", job_id=job_id),
-        )
+        found = self._call("GET", at("/v1/jobs/{job_id}/explain", job_id=job_id))
         return cast("forms.Explanation", found)
 
-    def quote_job(
-        self,
-        body: forms.JobQuoteAsked,
-    ) -> forms.JobQuote:
+    def quote_job(self, body: forms.JobQuoteAsked) -> forms.JobQuote:
         """Returns the node that a job would get now, why that one, and if none, which
         demand to ease.
         """
-        found = self._call(
-            "POST",
-            "/v1/quotes",
-            body=body,
-        )
+        found = self._call("POST", "/v1/quotes", body=body)
         return cast("forms.JobQuote", found)
 
     def stream_lease_events(
-        self,
-        *,
-        lease_id: str | None = None,
-        after: int | None = None,
-        seconds: int | None = None,
+        self, *, lease_id: str | None = None, after: int | None = None, seconds: int | None = None
     ) -> bytes:
         """Streams what happens to your leases, live (server-sent events)."""
         found = self._call(
@@ -1862,24 +1392,15 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def report_renter_health(
-        self,
-        lease_id: str,
-        body: forms.CheckIn,
-    ) -> forms.Heard:
+    def report_renter_health(self, lease_id: str, body: forms.CheckIn) -> forms.Heard:
         """Records the health of the renter's half. The last report counts."""
         found = self._call(
-            "POST",
-            at("/v1/leases/{lease_id}/check-in", lease_id=lease_id),
-            body=body,
+            "POST", at("/v1/leases/{lease_id}/check-in", lease_id=lease_id), body=body
         )
         return cast("forms.Heard", found)
 
     def report_work_health(
-        self,
-        node_id: str,
-        lease_id: str,
-        body: forms.WorkHealth,
+        self, node_id: str, lease_id: str, body: forms.WorkHealth
     ) -> forms.Heard:
         """Records the health of the work, reported by the node's half."""
         found = self._call(
@@ -1893,25 +1414,15 @@ class Client(Calls):
         )
         return cast("forms.Heard", found)
 
-    def read_lease_health(
-        self,
-        lease_id: str,
-    ) -> forms.LeaseHealth:
+    def read_lease_health(self, lease_id: str) -> forms.LeaseHealth:
         """Returns the health of both halves of a lease, with machine, kernel and last
         report.
         """
-        found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/health", lease_id=lease_id),
-        )
+        found = self._call("GET", at("/v1/leases/{lease_id}/health", lease_id=lease_id))
         return cast("forms.LeaseHealth", found)
 
     def pause_lease(
-        self,
-        lease_id: str,
-        body: forms.Turned,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Turned, *, idempotency_key: str | None = None
     ) -> forms.LeaseTurn:
         """Pauses an interruptible lease. It costs nothing until it is resumed."""
         found = self._call(
@@ -1924,11 +1435,7 @@ class Client(Calls):
         return cast("forms.LeaseTurn", found)
 
     def resume_lease(
-        self,
-        lease_id: str,
-        body: forms.Turned,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Turned, *, idempotency_key: str | None = None
     ) -> forms.LeaseTurn:
         """Resumes a lease on the same devices, if they are free."""
         found = self._call(
@@ -1941,11 +1448,7 @@ class Client(Calls):
         return cast("forms.LeaseTurn", found)
 
     def extend_lease(
-        self,
-        lease_id: str,
-        body: forms.Extension,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Extension, *, idempotency_key: str | None = None
     ) -> forms.LeaseTurn:
         """Extends a fixed term. Top up an open-ended lease instead."""
         found = self._call(
@@ -1958,11 +1461,7 @@ class Client(Calls):
         return cast("forms.LeaseTurn", found)
 
     def reclaim_lease(
-        self,
-        lease_id: str,
-        body: forms.Reclaim,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Reclaim, *, idempotency_key: str | None = None
     ) -> forms.LeaseTurn:
         """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
         found = self._call(
@@ -1975,11 +1474,7 @@ class Client(Calls):
         return cast("forms.LeaseTurn", found)
 
     def cancel_reclaim(
-        self,
-        lease_id: str,
-        body: forms.Turned,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Turned, *, idempotency_key: str | None = None
     ) -> forms.LeaseTurn:
         """Cancels a reclaim. The renter keeps the devices."""
         found = self._call(
@@ -1992,27 +1487,16 @@ class Client(Calls):
         return cast("forms.LeaseTurn", found)
 
     def quote_lease(
-        self,
-        body: forms.NewQuote,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewQuote, *, idempotency_key: str | None = None
     ) -> forms.LeaseQuote:
         """Requests a lease and quotes its price, valid for a limited time."""
         found = self._call(
-            "POST",
-            "/v1/lease-quotes",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/lease-quotes", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.LeaseQuote", found)
 
     def accept_quote(
-        self,
-        lease_id: str,
-        body: forms.QuoteAcceptance,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.QuoteAcceptance, *, idempotency_key: str | None = None
     ) -> forms.LeaseOpened:
         """Accepts a quote before it expires. The devices are reserved and the money is
         held.
@@ -2027,11 +1511,7 @@ class Client(Calls):
         return cast("forms.LeaseOpened", found)
 
     def list_lease_steps(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.LeaseStepPage:
         """Lists the life of a lease, from request to archive: each fact with cause and
         money.
@@ -2044,18 +1524,11 @@ class Client(Calls):
         return cast("forms.LeaseStepPage", found)
 
     def open_lease(
-        self,
-        body: forms.NewLease,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewLease, *, idempotency_key: str | None = None
     ) -> forms.LeaseOpened:
         """Opens a lease on the cheapest node that fits, with the money held for it."""
         found = self._call(
-            "POST",
-            "/v1/leases",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/leases", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.LeaseOpened", found)
 
@@ -2104,11 +1577,7 @@ class Client(Calls):
         return cast("forms.LeasePage", found)
 
     def close_lease(
-        self,
-        lease_id: str,
-        body: forms.Closing,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Closing, *, idempotency_key: str | None = None
     ) -> forms.LeaseClosed:
         """Closes a lease. Credits that its escrow cannot need any more come back at once."""
         found = self._call(
@@ -2121,11 +1590,7 @@ class Client(Calls):
         return cast("forms.LeaseClosed", found)
 
     def fund_lease(
-        self,
-        lease_id: str,
-        body: forms.TopUp,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.TopUp, *, idempotency_key: str | None = None
     ) -> forms.ToppedUp:
         """Puts credits into the escrow of a lease: your own, or of an account that you pay
         for.
@@ -2140,11 +1605,7 @@ class Client(Calls):
         return cast("forms.ToppedUp", found)
 
     def read_lease(
-        self,
-        lease_id: str,
-        *,
-        as_of_position: int | None = None,
-        as_of: str | None = None,
+        self, lease_id: str, *, as_of_position: int | None = None, as_of: str | None = None
     ) -> forms.Lease:
         """Returns a lease, now or as of a position or a time."""
         found = self._call(
@@ -2155,11 +1616,7 @@ class Client(Calls):
         return cast("forms.Lease", found)
 
     def list_lease_usage(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.LeaseHourPage:
         """Lists GPU time of a lease, hour by hour, and time that earned nothing."""
         found = self._call(
@@ -2170,11 +1627,7 @@ class Client(Calls):
         return cast("forms.LeaseHourPage", found)
 
     def list_lease_charges(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.LeaseChargePage:
         """Lists the cost of a lease, accrual by accrual, and the receiver of each unit."""
         found = self._call(
@@ -2185,11 +1638,7 @@ class Client(Calls):
         return cast("forms.LeaseChargePage", found)
 
     def list_lease_history(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.LeaseFactPage:
         """Lists every fact of a lease, and the state after it."""
         found = self._call(
@@ -2199,42 +1648,20 @@ class Client(Calls):
         )
         return cast("forms.LeaseFactPage", found)
 
-    def open_gang(
-        self,
-        body: forms.NewGang,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.Gang:
+    def open_gang(self, body: forms.NewGang, *, idempotency_key: str | None = None) -> forms.Gang:
         """Reserves every member of a gang in one append, or none."""
         found = self._call(
-            "POST",
-            "/v1/gangs",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/gangs", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Gang", found)
 
-    def list_gangs(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.GangPage:
+    def list_gangs(self, *, limit: int | None = None, cursor: str | None = None) -> forms.GangPage:
         """Lists gangs in order of request: your own, or all for operators and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/gangs",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/gangs", query={"limit": limit, "cursor": cursor})
         return cast("forms.GangPage", found)
 
     def cancel_gang(
-        self,
-        gang_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, gang_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.Gang:
         """Cancels a gang before it has opened, at no charge. Close an open gang lease by
         lease.
@@ -2248,54 +1675,31 @@ class Client(Calls):
         )
         return cast("forms.Gang", found)
 
-    def read_gang(
-        self,
-        gang_id: str,
-    ) -> forms.Gang:
+    def read_gang(self, gang_id: str) -> forms.Gang:
         """Returns a gang: its members and how many are ready, or its place in the queue."""
-        found = self._call(
-            "GET",
-            at("/v1/gangs/{gang_id}", gang_id=gang_id),
-        )
+        found = self._call("GET", at("/v1/gangs/{gang_id}", gang_id=gang_id))
         return cast("forms.Gang", found)
 
     def create_pool(
-        self,
-        body: forms.NewPool,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewPool, *, idempotency_key: str | None = None
     ) -> forms.PoolMade:
         """Creates a pool of your own. Providers add their nodes one by one."""
         found = self._call(
-            "POST",
-            "/v1/pools",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/pools", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.PoolMade", found)
 
     def list_pools(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.PoolPage:
         """Lists pools in order of creation."""
         found = self._call(
-            "GET",
-            "/v1/pools",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            "GET", "/v1/pools", query={"account_id": account_id, "limit": limit, "cursor": cursor}
         )
         return cast("forms.PoolPage", found)
 
     def set_pool_policy(
-        self,
-        pool_id: str,
-        body: forms.PoolPolicyForm,
-        *,
-        idempotency_key: str | None = None,
+        self, pool_id: str, body: forms.PoolPolicyForm, *, idempotency_key: str | None = None
     ) -> forms.PoolPolicy:
         """Sets the whole policy of a pool. Settings that are left out get their default."""
         found = self._call(
@@ -2308,11 +1712,7 @@ class Client(Calls):
         return cast("forms.PoolPolicy", found)
 
     def add_pool_node(
-        self,
-        pool_id: str,
-        body: forms.NewPoolNode,
-        *,
-        idempotency_key: str | None = None,
+        self, pool_id: str, body: forms.NewPoolNode, *, idempotency_key: str | None = None
     ) -> forms.PoolNodeMade:
         """Puts a node of yours into a pool. A node is in one pool at most."""
         found = self._call(
@@ -2325,11 +1725,7 @@ class Client(Calls):
         return cast("forms.PoolNodeMade", found)
 
     def list_pool_nodes(
-        self,
-        pool_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PoolNodePage:
         """Lists the nodes of a pool in the order in which they were added."""
         found = self._call(
@@ -2340,12 +1736,7 @@ class Client(Calls):
         return cast("forms.PoolNodePage", found)
 
     def remove_pool_node(
-        self,
-        pool_id: str,
-        node_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, pool_id: str, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.PoolNodeMade:
         """Removes a node from a pool, by its provider or the pool's owner. Running leases
         go on.
@@ -2359,23 +1750,13 @@ class Client(Calls):
         )
         return cast("forms.PoolNodeMade", found)
 
-    def read_pool(
-        self,
-        pool_id: str,
-    ) -> forms.Pool:
+    def read_pool(self, pool_id: str) -> forms.Pool:
         """Returns a pool: its policy, and how many accelerators of each kind it has."""
-        found = self._call(
-            "GET",
-            at("/v1/pools/{pool_id}", pool_id=pool_id),
-        )
+        found = self._call("GET", at("/v1/pools/{pool_id}", pool_id=pool_id))
         return cast("forms.Pool", found)
 
     def list_pool_queue(
-        self,
-        pool_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.WaitingPage:
         """Lists the requests that wait for a pool, in order. Names of other accounts are
         left out.
@@ -2388,11 +1769,7 @@ class Client(Calls):
         return cast("forms.WaitingPage", found)
 
     def list_pool_decisions(
-        self,
-        pool_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.DecisionPage:
         """Lists decisions of a pool's scheduler, in order."""
         found = self._call(
@@ -2402,11 +1779,7 @@ class Client(Calls):
         )
         return cast("forms.DecisionPage", found)
 
-    def read_pool_decision(
-        self,
-        pool_id: str,
-        at_position: int,
-    ) -> forms.WholeDecision:
+    def read_pool_decision(self, pool_id: str, at_position: int) -> forms.WholeDecision:
         """Returns all inputs of one decision, and repeats it. For the pool's owner and
         operators.
         """
@@ -2421,38 +1794,21 @@ class Client(Calls):
         return cast("forms.WholeDecision", found)
 
     def list_auctions(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.AuctionPage:
         """Lists requests that take bids now, in the order in which they came."""
-        found = self._call(
-            "GET",
-            "/v1/auctions",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
         return cast("forms.AuctionPage", found)
 
-    def read_auction(
-        self,
-        lease_id: str,
-    ) -> forms.Auction:
+    def read_auction(self, lease_id: str) -> forms.Auction:
         """Returns the auction of a request. Every bidder can read what the request asks
         for.
         """
-        found = self._call(
-            "GET",
-            at("/v1/auctions/{lease_id}", lease_id=lease_id),
-        )
+        found = self._call("GET", at("/v1/auctions/{lease_id}", lease_id=lease_id))
         return cast("forms.Auction", found)
 
     def submit_bid(
-        self,
-        lease_id: str,
-        body: forms.NewBid,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.NewBid, *, idempotency_key: str | None = None
     ) -> forms.Bid:
         """Places a bid on a request with one of your offers. The deposit is held until a
         bid wins.
@@ -2467,11 +1823,7 @@ class Client(Calls):
         return cast("forms.Bid", found)
 
     def list_auction_bids(
-        self,
-        lease_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.BidPage:
         """Lists the bids of a request: all for its renter and for operators, your own for a
         bidder.
@@ -2483,27 +1835,13 @@ class Client(Calls):
         )
         return cast("forms.BidPage", found)
 
-    def list_bids(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.BidPage:
+    def list_bids(self, *, limit: int | None = None, cursor: str | None = None) -> forms.BidPage:
         """Lists your bids and the state of their deposits, in order."""
-        found = self._call(
-            "GET",
-            "/v1/bids",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/bids", query={"limit": limit, "cursor": cursor})
         return cast("forms.BidPage", found)
 
     def withdraw_bid(
-        self,
-        lease_id: str,
-        bid_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, bid_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.BidWithdrawn:
         """Withdraws a bid that has not won. Its deposit comes back."""
         found = self._call(
@@ -2516,12 +1854,7 @@ class Client(Calls):
         return cast("forms.BidWithdrawn", found)
 
     def accept_bid(
-        self,
-        lease_id: str,
-        bid_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, bid_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.BidAccepted:
         """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its
         price.
@@ -2536,11 +1869,7 @@ class Client(Calls):
         return cast("forms.BidAccepted", found)
 
     def set_standing_bid(
-        self,
-        lease_id: str,
-        body: forms.NewStandingBid,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.NewStandingBid, *, idempotency_key: str | None = None
     ) -> forms.StandingBidSet:
         """Raises or lowers the standing bid of an interruptible lease."""
         found = self._call(
@@ -2552,48 +1881,25 @@ class Client(Calls):
         )
         return cast("forms.StandingBidSet", found)
 
-    def read_standing_bid(
-        self,
-        lease_id: str,
-    ) -> forms.StandingBid:
+    def read_standing_bid(self, lease_id: str) -> forms.StandingBid:
         """Returns the standing bid of an interruptible lease, and the bid to beat."""
-        found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
-        )
+        found = self._call("GET", at("/v1/leases/{lease_id}/bid", lease_id=lease_id))
         return cast("forms.StandingBid", found)
 
-    def list_pricing_modules(
-        self,
-    ) -> forms.Modules:
+    def list_pricing_modules(self) -> forms.Modules:
         """Lists every pricing module of this installation, plug-ins too, with its version."""
-        found = self._call(
-            "GET",
-            "/v1/pricing-modules",
-        )
+        found = self._call("GET", "/v1/pricing-modules")
         return cast("forms.Modules", found)
 
-    def read_market_prices(
-        self,
-        *,
-        pool_id: str | None = None,
-    ) -> forms.MarketPrices:
+    def read_market_prices(self, *, pool_id: str | None = None) -> forms.MarketPrices:
         """Returns the present prices of winning standing bids, by class: in all pools, or
         in one.
         """
-        found = self._call(
-            "GET",
-            "/v1/market-prices",
-            query={"pool_id": pool_id},
-        )
+        found = self._call("GET", "/v1/market-prices", query={"pool_id": pool_id})
         return cast("forms.MarketPrices", found)
 
     def set_offer_prices(
-        self,
-        offer_id: str,
-        body: forms.NewPriceList,
-        *,
-        idempotency_key: str | None = None,
+        self, offer_id: str, body: forms.NewPriceList, *, idempotency_key: str | None = None
     ) -> forms.PriceList:
         """Sets the lowest price of interruptible leases, and the prices of whole months."""
         found = self._call(
@@ -2605,23 +1911,13 @@ class Client(Calls):
         )
         return cast("forms.PriceList", found)
 
-    def read_offer_prices(
-        self,
-        offer_id: str,
-    ) -> forms.PriceList:
+    def read_offer_prices(self, offer_id: str) -> forms.PriceList:
         """Returns the price list of an offer, where its provider has set one."""
-        found = self._call(
-            "GET",
-            at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
-        )
+        found = self._call("GET", at("/v1/offers/{offer_id}/prices", offer_id=offer_id))
         return cast("forms.PriceList", found)
 
     def read_balances(
-        self,
-        account_id: str,
-        *,
-        as_of_position: int | None = None,
-        as_of: str | None = None,
+        self, account_id: str, *, as_of_position: int | None = None, as_of: str | None = None
     ) -> forms.Balances:
         """Returns the balances of an account: now, or as of a position or a time."""
         found = self._call(
@@ -2658,12 +1954,7 @@ class Client(Calls):
         return cast("forms.LinePage", found)
 
     def read_statement(
-        self,
-        account_id: str,
-        period: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, period: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.Statement:
         """Returns the statement of one month: balances before and after, and the charges."""
         found = self._call(
@@ -2713,11 +2004,7 @@ class Client(Calls):
         )
         return cast("forms.AccountStatement", found)
 
-    def read_statement_line(
-        self,
-        account_id: str,
-        position: int,
-    ) -> forms.LineDetail:
+    def read_statement_line(self, account_id: str, position: int) -> forms.LineDetail:
         """Returns the fact behind a line, its booked entry, and the arithmetic of its
         amounts.
         """
@@ -2731,11 +2018,7 @@ class Client(Calls):
         )
         return cast("forms.LineDetail", found)
 
-    def read_statement_line_proof(
-        self,
-        account_id: str,
-        position: int,
-    ) -> str:
+    def read_statement_line_proof(self, account_id: str, position: int) -> str:
         """Returns the proof of a line's fact under the last signed head, as a `.tlog-proof`
         file.
         """
@@ -2750,12 +2033,7 @@ class Client(Calls):
         return cast("str", found)
 
     def list_statement_line_reports(
-        self,
-        account_id: str,
-        position: int,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, position: int, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.ConsumedReportPage:
         """Lists the signed reports that an accrual read, and the worth of each. Their sum
         is the line.
@@ -2772,10 +2050,7 @@ class Client(Calls):
         return cast("forms.ConsumedReportPage", found)
 
     def read_statement_line_report_proof(
-        self,
-        account_id: str,
-        position: int,
-        usage_position: int,
+        self, account_id: str, position: int, usage_position: int
     ) -> str:
         """Returns one report's signed bytes and its proof under the first pin that covers
         it.
@@ -2824,76 +2099,39 @@ class Client(Calls):
         )
         return cast("forms.EarningPage", found)
 
-    def read_node_today(
-        self,
-        node_id: str,
-    ) -> forms.NodeToday:
+    def read_node_today(self, node_id: str) -> forms.NodeToday:
         """Returns a node's earnings since midnight UTC, for the node itself to show its
         owner.
         """
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/earnings/today", node_id=node_id),
-        )
+        found = self._call("GET", at("/v1/nodes/{node_id}/earnings/today", node_id=node_id))
         return cast("forms.NodeToday", found)
 
-    def explain_earning(
-        self,
-        position: int,
-    ) -> forms.EarningExplained:
+    def explain_earning(self, position: int) -> forms.EarningExplained:
         """Returns how one accrual was shared: every number of the arithmetic, and the
         booked entry.
         """
-        found = self._call(
-            "GET",
-            at("/v1/earnings/explain/{position}", position=position),
-        )
+        found = self._call("GET", at("/v1/earnings/explain/{position}", position=position))
         return cast("forms.EarningExplained", found)
 
     def list_epochs(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.EpochPage:
         """Lists epochs in order."""
-        found = self._call(
-            "GET",
-            "/v1/epochs",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
         return cast("forms.EpochPage", found)
 
-    def preview_epoch(
-        self,
-        *,
-        epoch: int | None = None,
-    ) -> forms.Preview:
+    def preview_epoch(self, *, epoch: int | None = None) -> forms.Preview:
         """Returns the weights of the open epoch, or of the one named."""
-        found = self._call(
-            "GET",
-            "/v1/epochs/preview",
-            query={"epoch": epoch},
-        )
+        found = self._call("GET", "/v1/epochs/preview", query={"epoch": epoch})
         return cast("forms.Preview", found)
 
-    def read_epoch(
-        self,
-        epoch: int,
-    ) -> forms.Epoch:
+    def read_epoch(self, epoch: int) -> forms.Epoch:
         """Returns an epoch."""
-        found = self._call(
-            "GET",
-            at("/v1/epochs/{epoch}", epoch=epoch),
-        )
+        found = self._call("GET", at("/v1/epochs/{epoch}", epoch=epoch))
         return cast("forms.Epoch", found)
 
     def list_epoch_rewards(
-        self,
-        epoch: int,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.RewardPage:
         """Lists the rewards that a sealed epoch credited, by account."""
         found = self._call(
@@ -2903,37 +2141,22 @@ class Client(Calls):
         )
         return cast("forms.RewardPage", found)
 
-    def read_payout_file(
-        self,
-        epoch: int,
-    ) -> dict[str, Any]:
+    def read_payout_file(self, epoch: int) -> dict[str, Any]:
         """Returns the file that the payout of an epoch is proposed and claimed from, byte
         for byte.
         """
-        found = self._call(
-            "GET",
-            at("/v1/epochs/{epoch}/payout.json", epoch=epoch),
-        )
+        found = self._call("GET", at("/v1/epochs/{epoch}/payout.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
-    def explain_epoch(
-        self,
-        epoch: int,
-        node_id: str,
-    ) -> forms.EpochExplanation:
+    def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanation:
         """Explains a node's reward in a sealed epoch, also a reward of zero."""
         found = self._call(
-            "GET",
-            at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id),
+            "GET", at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id)
         )
         return cast("forms.EpochExplanation", found)
 
     def list_wash_signals(
-        self,
-        epoch: int,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.DividedPage:
         """Lists how much of each node's use in an epoch came from one renter, or from
         related ones.
@@ -2946,11 +2169,7 @@ class Client(Calls):
         return cast("forms.DividedPage", found)
 
     def list_renter_signals(
-        self,
-        epoch: int,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.DividedPage:
         """Lists how much of each renter's use in an epoch went to one owner, or to related
         ones.
@@ -2963,11 +2182,7 @@ class Client(Calls):
         return cast("forms.DividedPage", found)
 
     def fund_escrow(
-        self,
-        job_id: str,
-        body: forms.EscrowFunding,
-        *,
-        idempotency_key: str | None = None,
+        self, job_id: str, body: forms.EscrowFunding, *, idempotency_key: str | None = None
     ) -> forms.Escrow:
         """Puts credits into the escrow of a job."""
         found = self._call(
@@ -2979,25 +2194,15 @@ class Client(Calls):
         )
         return cast("forms.Escrow", found)
 
-    def read_escrow(
-        self,
-        job_id: str,
-    ) -> forms.Escrow:
+    def read_escrow(self, job_id: str) -> forms.Escrow:
         """Returns the escrow of a job: its credits, their sources, its leases and when it
         ends.
         """
-        found = self._call(
-            "GET",
-            at("/v1/jobs/{job_id}/escrow", job_id=job_id),
-        )
+        found = self._call("GET", at("/v1/jobs/{job_id}/escrow", job_id=job_id))
         return cast("forms.Escrow", found)
 
     def withdraw_escrow(
-        self,
-        job_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, job_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.Escrow:
         """Returns the escrow of a job to its sources, once all of its leases are settled."""
         found = self._call(
@@ -3010,25 +2215,14 @@ class Client(Calls):
         return cast("forms.Escrow", found)
 
     def list_payouts(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.RootPage:
         """Lists payout roots in the order they were built, and the state of each."""
-        found = self._call(
-            "GET",
-            "/v1/payouts",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
         return cast("forms.RootPage", found)
 
     def list_claims(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.ClaimPage:
         """Lists confirmed claims: your own, or those of all accounts for operators and
         auditors.
@@ -3040,62 +2234,34 @@ class Client(Calls):
         )
         return cast("forms.ClaimPage", found)
 
-    def read_rewards(
-        self,
-        account_id: str,
-    ) -> forms.Lifetime:
+    def read_rewards(self, account_id: str) -> forms.Lifetime:
         """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/rewards", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/rewards", account_id=account_id))
         return cast("forms.Lifetime", found)
 
-    def read_payout_proof(
-        self,
-        epoch: int,
-        *,
-        address: str,
-    ) -> forms.Proof:
+    def read_payout_proof(self, epoch: int, *, address: str) -> forms.Proof:
         """Returns the Merkle proof of a wallet's total under the root of an epoch."""
         found = self._call(
-            "GET",
-            at("/v1/payouts/{epoch}/proof", epoch=epoch),
-            query={"address": address},
+            "GET", at("/v1/payouts/{epoch}/proof", epoch=epoch), query={"address": address}
         )
         return cast("forms.Proof", found)
 
-    def list_tariffs(
-        self,
-    ) -> forms.Tariffs:
+    def list_tariffs(self) -> forms.Tariffs:
         """Lists every version of the tariff, oldest first."""
-        found = self._call(
-            "GET",
-            "/v1/tariffs",
-        )
+        found = self._call("GET", "/v1/tariffs")
         return cast("forms.Tariffs", found)
 
     def publish_tariff(
-        self,
-        body: forms.NewTariff,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewTariff, *, idempotency_key: str | None = None
     ) -> forms.Tariff:
         """Publishes the next version. Leases that are reserved already keep theirs."""
         found = self._call(
-            "POST",
-            "/v1/tariffs",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/tariffs", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Tariff", found)
 
     def propose_policy(
-        self,
-        body: forms.NewProposal,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewProposal, *, idempotency_key: str | None = None
     ) -> forms.Proposal:
         """Proposes a policy, or another document for approval. Its lint is recorded."""
         found = self._call(
@@ -3108,16 +2274,11 @@ class Client(Calls):
         return cast("forms.Proposal", found)
 
     def list_policy_proposals(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.ProposalPage:
         """Lists proposals in the order in which they were made."""
         found = self._call(
-            "GET",
-            "/v1/policies/proposals",
-            query={"limit": limit, "cursor": cursor},
+            "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
         )
         return cast("forms.ProposalPage", found)
 
@@ -3241,16 +2402,12 @@ class Client(Calls):
         )
         return cast("forms.Proposal", found)
 
-    def read_policy_proposal(
-        self,
-        proposal_number: int,
-    ) -> forms.WholeProposal:
+    def read_policy_proposal(self, proposal_number: int) -> forms.WholeProposal:
         """Returns one proposal: its document, the lint's findings, and its votes with their
         times.
         """
         found = self._call(
-            "GET",
-            at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number),
+            "GET", at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number)
         )
         return cast("forms.WholeProposal", found)
 
@@ -3278,11 +2435,7 @@ class Client(Calls):
         return cast("forms.PolicyPage", found)
 
     def read_policy(
-        self,
-        policy_version: int,
-        *,
-        as_of_position: int | None = None,
-        as_of: str | None = None,
+        self, policy_version: int, *, as_of_position: int | None = None, as_of: str | None = None
     ) -> forms.Policy:
         """Returns one version of the policy."""
         found = self._call(
@@ -3292,55 +2445,33 @@ class Client(Calls):
         )
         return cast("forms.Policy", found)
 
-    def read_node_trust(
-        self,
-        node_id: str,
-        *,
-        epoch: int | None = None,
-    ) -> forms.NodeTrust:
+    def read_node_trust(self, node_id: str, *, epoch: int | None = None) -> forms.NodeTrust:
         """Returns the trust tier of each device of a node in an epoch, by default the
         newest.
         """
         found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/trust", node_id=node_id),
-            query={"epoch": epoch},
+            "GET", at("/v1/nodes/{node_id}/trust", node_id=node_id), query={"epoch": epoch}
         )
         return cast("forms.NodeTrust", found)
 
-    def list_driver_libraries(
-        self,
-    ) -> forms.Libraries:
+    def list_driver_libraries(self) -> forms.Libraries:
         """Lists the driver libraries that the operator trusts. A device under another fails
         tier 2.
         """
-        found = self._call(
-            "GET",
-            "/v1/trust/libraries",
-        )
+        found = self._call("GET", "/v1/trust/libraries")
         return cast("forms.Libraries", found)
 
     def add_driver_library(
-        self,
-        body: forms.LibraryAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.LibraryAsked, *, idempotency_key: str | None = None
     ) -> forms.Library:
         """Adds a driver library to the trusted ones."""
         found = self._call(
-            "POST",
-            "/v1/trust/libraries",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/trust/libraries", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Library", found)
 
     def remove_driver_library(
-        self,
-        body: forms.LibraryAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.LibraryAsked, *, idempotency_key: str | None = None
     ) -> forms.Library:
         """Removes a driver library from the trusted ones."""
         found = self._call(
@@ -3385,57 +2516,31 @@ class Client(Calls):
         )
         return cast("forms.EventPage", found)
 
-    def read_event(
-        self,
-        position: int,
-    ) -> forms.Event:
+    def read_event(self, position: int) -> forms.Event:
         """Returns the fact at a position."""
-        found = self._call(
-            "GET",
-            at("/v1/audit/events/{position}", position=position),
-        )
+        found = self._call("GET", at("/v1/audit/events/{position}", position=position))
         return cast("forms.Event", found)
 
-    def read_checkpoint(
-        self,
-    ) -> str:
+    def read_checkpoint(self) -> str:
         """Returns the last signed head of the log: a C2SP signed note over origin, size and
         root.
         """
-        found = self._call(
-            "GET",
-            "/v1/audit/log/checkpoint",
-        )
+        found = self._call("GET", "/v1/audit/log/checkpoint")
         return cast("str", found)
 
-    def read_log_key(
-        self,
-    ) -> forms.LogKey:
+    def read_log_key(self) -> forms.LogKey:
         """Returns the public key that signs the log's heads."""
-        found = self._call(
-            "GET",
-            "/v1/audit/log/key",
-        )
+        found = self._call("GET", "/v1/audit/log/key")
         return cast("forms.LogKey", found)
 
-    def read_proof(
-        self,
-        position: int,
-    ) -> str:
+    def read_proof(self, position: int) -> str:
         """Returns the proof of one fact under the last signed head, as a `.tlog-proof`
         file.
         """
-        found = self._call(
-            "GET",
-            at("/v1/audit/proofs/{position}", position=position),
-        )
+        found = self._call("GET", at("/v1/audit/proofs/{position}", position=position))
         return cast("str", found)
 
-    def read_usage_proof(
-        self,
-        lane: int,
-        usage_position: int,
-    ) -> str:
+    def read_usage_proof(self, lane: int, usage_position: int) -> str:
         """Returns the proof of one usage report under the first pin that covers it."""
         found = self._call(
             "GET",
@@ -3447,23 +2552,13 @@ class Client(Calls):
         )
         return cast("str", found)
 
-    def read_funding(
-        self,
-        account_id: str,
-    ) -> forms.Funding:
+    def read_funding(self, account_id: str) -> forms.Funding:
         """Returns what an account may spend now, in spend order."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/funding", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/funding", account_id=account_id))
         return cast("forms.Funding", found)
 
     def fund_account(
-        self,
-        account_id: str,
-        body: forms.NewFundedAccount,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewFundedAccount, *, idempotency_key: str | None = None
     ) -> forms.FundedAccount:
         """Starts paying for another account from now on, up to a monthly cap."""
         found = self._call(
@@ -3476,11 +2571,7 @@ class Client(Calls):
         return cast("forms.FundedAccount", found)
 
     def list_funded_accounts(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.FundedAccountPage:
         """Lists the accounts that an account pays for or paid for."""
         found = self._call(
@@ -3515,11 +2606,7 @@ class Client(Calls):
         return cast("forms.FundedAccount", found)
 
     def set_budget(
-        self,
-        account_id: str,
-        body: forms.NewBudget,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewBudget, *, idempotency_key: str | None = None
     ) -> forms.Budget:
         """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
         found = self._call(
@@ -3532,11 +2619,7 @@ class Client(Calls):
         return cast("forms.Budget", found)
 
     def list_budgets(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.BudgetPage:
         """Lists the caps of an account, and how much of each is used this month."""
         found = self._call(
@@ -3547,41 +2630,23 @@ class Client(Calls):
         return cast("forms.BudgetPage", found)
 
     def propose_grant(
-        self,
-        body: forms.NewGrant,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewGrant, *, idempotency_key: str | None = None
     ) -> forms.Grant:
         """Proposes a grant. A second person opens it by accepting."""
         found = self._call(
-            "POST",
-            "/v1/grants",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/grants", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Grant", found)
 
     def list_grants(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.GrantPage:
         """Lists grants in the order in which they were proposed."""
-        found = self._call(
-            "GET",
-            "/v1/grants",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
         return cast("forms.GrantPage", found)
 
     def propose_milestone(
-        self,
-        grant_id: str,
-        body: forms.MilestoneDone,
-        *,
-        idempotency_key: str | None = None,
+        self, grant_id: str, body: forms.MilestoneDone, *, idempotency_key: str | None = None
     ) -> forms.Grant:
         """Reports a milestone as done. A second person unlocks it by accepting."""
         found = self._call(
@@ -3594,11 +2659,7 @@ class Client(Calls):
         return cast("forms.Grant", found)
 
     def propose_clawback(
-        self,
-        grant_id: str,
-        body: forms.NewClawback,
-        *,
-        idempotency_key: str | None = None,
+        self, grant_id: str, body: forms.NewClawback, *, idempotency_key: str | None = None
     ) -> forms.Grant:
         """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
         found = self._call(
@@ -3611,11 +2672,7 @@ class Client(Calls):
         return cast("forms.Grant", found)
 
     def accept_grant(
-        self,
-        grant_id: str,
-        body: forms.Acceptance,
-        *,
-        idempotency_key: str | None = None,
+        self, grant_id: str, body: forms.Acceptance, *, idempotency_key: str | None = None
     ) -> forms.Grant:
         """Accepts a proposal of another member of the governance."""
         found = self._call(
@@ -3627,25 +2684,15 @@ class Client(Calls):
         )
         return cast("forms.Grant", found)
 
-    def read_grant(
-        self,
-        grant_id: str,
-    ) -> forms.Grant:
+    def read_grant(self, grant_id: str) -> forms.Grant:
         """Returns one grant: its locked and unlocked parts, and the part without a
         milestone.
         """
-        found = self._call(
-            "GET",
-            at("/v1/grants/{grant_id}", grant_id=grant_id),
-        )
+        found = self._call("GET", at("/v1/grants/{grant_id}", grant_id=grant_id))
         return cast("forms.Grant", found)
 
     def propose_slash(
-        self,
-        epoch: int,
-        body: forms.NewSlash,
-        *,
-        idempotency_key: str | None = None,
+        self, epoch: int, body: forms.NewSlash, *, idempotency_key: str | None = None
     ) -> forms.Correction:
         """Proposes to slash what has not matured of a reward. A second person accepts it."""
         found = self._call(
@@ -3658,11 +2705,7 @@ class Client(Calls):
         return cast("forms.Correction", found)
 
     def propose_reward_adjustment(
-        self,
-        epoch: int,
-        body: forms.NewAdjustment,
-        *,
-        idempotency_key: str | None = None,
+        self, epoch: int, body: forms.NewAdjustment, *, idempotency_key: str | None = None
     ) -> forms.Correction:
         """Proposes to add or deduct for a sealed epoch, in the open one. A second person
         accepts it.
@@ -3677,11 +2720,7 @@ class Client(Calls):
         return cast("forms.Correction", found)
 
     def accept_reward_correction(
-        self,
-        correction_id: str,
-        body: forms.NoFields,
-        *,
-        idempotency_key: str | None = None,
+        self, correction_id: str, body: forms.NoFields, *, idempotency_key: str | None = None
     ) -> forms.Correction:
         """Accepts a proposal of another member of the governance. It takes effect now."""
         found = self._call(
@@ -3694,40 +2733,26 @@ class Client(Calls):
         return cast("forms.Correction", found)
 
     def list_reward_corrections(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.CorrectionPage:
         """Lists slashes and adjustments in the order in which they were proposed."""
         found = self._call(
-            "GET",
-            "/v1/reward-corrections",
-            query={"limit": limit, "cursor": cursor},
+            "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
         )
         return cast("forms.CorrectionPage", found)
 
-    def read_reward_correction(
-        self,
-        correction_id: str,
-    ) -> forms.Correction:
+    def read_reward_correction(self, correction_id: str) -> forms.Correction:
         """Returns one correction and its result."""
         found = self._call(
-            "GET",
-            at("/v1/reward-corrections/{correction_id}", correction_id=correction_id),
+            "GET", at("/v1/reward-corrections/{correction_id}", correction_id=correction_id)
         )
         return cast("forms.Correction", found)
 
-    def list_breakers(
-        self,
-    ) -> forms.Breakers:
+    def list_breakers(self) -> forms.Breakers:
         """Lists the limits on minting, promising and paying out, and the amounts that wait
         for them.
         """
-        found = self._call(
-            "GET",
-            "/v1/breakers",
-        )
+        found = self._call("GET", "/v1/breakers")
         return cast("forms.Breakers", found)
 
     def set_breaker(
@@ -3748,52 +2773,28 @@ class Client(Calls):
         return cast("forms.Breaker", found)
 
     def open_promotion(
-        self,
-        body: forms.NewPromotion,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewPromotion, *, idempotency_key: str | None = None
     ) -> forms.Promotion:
         """Opens a program with a fund from your own cash."""
         found = self._call(
-            "POST",
-            "/v1/promotions",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/promotions", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Promotion", found)
 
     def list_promotions(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PromotionPage:
         """Lists programs in order of opening."""
-        found = self._call(
-            "GET",
-            "/v1/promotions",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
         return cast("forms.PromotionPage", found)
 
-    def read_promotion(
-        self,
-        program: str,
-    ) -> forms.Promotion:
+    def read_promotion(self, program: str) -> forms.Promotion:
         """Returns a program."""
-        found = self._call(
-            "GET",
-            at("/v1/promotions/{program}", program=program),
-        )
+        found = self._call("GET", at("/v1/promotions/{program}", program=program))
         return cast("forms.Promotion", found)
 
     def close_promotion(
-        self,
-        program: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, program: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.PromotionClosed:
         """Ends a program. Credits that were not granted return to the sponsor's cash.
         Grants go on.
@@ -3808,11 +2809,7 @@ class Client(Calls):
         return cast("forms.PromotionClosed", found)
 
     def grant_promotion(
-        self,
-        program: str,
-        body: forms.NewPromotionGrant,
-        *,
-        idempotency_key: str | None = None,
+        self, program: str, body: forms.NewPromotionGrant, *, idempotency_key: str | None = None
     ) -> forms.PromotionGrant:
         """Gives an account credits of a program."""
         found = self._call(
@@ -3825,11 +2822,7 @@ class Client(Calls):
         return cast("forms.PromotionGrant", found)
 
     def list_promotion_grants(
-        self,
-        program: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, program: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PromotionGrantPage:
         """Lists the grants of a program, account by account."""
         found = self._call(
@@ -3898,62 +2891,35 @@ class Client(Calls):
         return cast("forms.UtilisationPage", found)
 
     def list_fragmentation(
-        self,
-        *,
-        by: str | None = None,
-        pool_id: str | None = None,
+        self, *, by: str | None = None, pool_id: str | None = None
     ) -> forms.Fragmentations:
         """Lists what is free now, and whether it can be sold as whole devices."""
-        found = self._call(
-            "GET",
-            "/v1/fragmentation",
-            query={"by": by, "pool_id": pool_id},
-        )
+        found = self._call("GET", "/v1/fragmentation", query={"by": by, "pool_id": pool_id})
         return cast("forms.Fragmentations", found)
 
-    def read_forecast(
-        self,
-        account_id: str,
-    ) -> forms.Forecast:
+    def read_forecast(self, account_id: str) -> forms.Forecast:
         """Returns the second when funds end: of each running lease, and of the balance
         behind them.
         """
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/forecast", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/forecast", account_id=account_id))
         return cast("forms.Forecast", found)
 
-    def read_maturity(
-        self,
-        account_id: str,
-    ) -> forms.Maturity:
+    def read_maturity(self, account_id: str) -> forms.Maturity:
         """Returns the earnings of an account: held back, payable, earned, and when they
         mature.
         """
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/maturity", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/maturity", account_id=account_id))
         return cast("forms.Maturity", found)
 
-    def read_payment_mode(
-        self,
-        account_id: str,
-    ) -> forms.PaymentMode:
+    def read_payment_mode(self, account_id: str) -> forms.PaymentMode:
         """Returns how an account is paid."""
         found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/payment-mode", account_id=account_id),
+            "GET", at("/v1/accounts/{account_id}/payment-mode", account_id=account_id)
         )
         return cast("forms.PaymentMode", found)
 
     def set_payment_mode(
-        self,
-        account_id: str,
-        body: forms.NewPaymentMode,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewPaymentMode, *, idempotency_key: str | None = None
     ) -> forms.PaymentMode:
         """Sets how an account is paid. A changed destination is paid after 72 hours."""
         found = self._call(
@@ -3966,11 +2932,7 @@ class Client(Calls):
         return cast("forms.PaymentMode", found)
 
     def remove_dust(
-        self,
-        account_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.Forgone:
         """Gives up earned credits of less than a cent, so that the account can be closed."""
         found = self._call(
@@ -3983,11 +2945,7 @@ class Client(Calls):
         return cast("forms.Forgone", found)
 
     def list_account_cash_outs(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.CashOutPage:
         """Lists the cash-outs of an account, oldest first."""
         found = self._call(
@@ -3998,11 +2956,7 @@ class Client(Calls):
         return cast("forms.CashOutPage", found)
 
     def submit_cash_out(
-        self,
-        account_id: str,
-        body: forms.NewCashOut,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewCashOut, *, idempotency_key: str | None = None
     ) -> forms.CashOutState:
         """Requests a cash-out of earned credits, to the destination of the payment mode."""
         found = self._call(
@@ -4015,11 +2969,7 @@ class Client(Calls):
         return cast("forms.CashOutState", found)
 
     def list_cash_outs(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.CashOutPage:
         """Lists the cash-outs of all accounts, oldest first."""
         found = self._call(
@@ -4029,11 +2979,7 @@ class Client(Calls):
         )
         return cast("forms.CashOutPage", found)
 
-    def read_cash_out(
-        self,
-        account_id: str,
-        cash_out_id: str,
-    ) -> forms.CashOut:
+    def read_cash_out(self, account_id: str, cash_out_id: str) -> forms.CashOut:
         """Returns one cash-out."""
         found = self._call(
             "GET",
@@ -4112,11 +3058,7 @@ class Client(Calls):
         return cast("forms.CashOutState", found)
 
     def add_cash_out_hold(
-        self,
-        account_id: str,
-        body: forms.NewHold,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewHold, *, idempotency_key: str | None = None
     ) -> forms.Holds:
         """Holds all cash-outs of an account. None is requested or sent until the hold is
         released.
@@ -4131,11 +3073,7 @@ class Client(Calls):
         return cast("forms.Holds", found)
 
     def remove_cash_out_hold(
-        self,
-        account_id: str,
-        body: forms.Release,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.Release, *, idempotency_key: str | None = None
     ) -> forms.Holds:
         """Releases a hold. Other holds stay."""
         found = self._call(
@@ -4148,11 +3086,7 @@ class Client(Calls):
         return cast("forms.Holds", found)
 
     def list_payout_differences(
-        self,
-        *,
-        open: bool | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.DifferencePage:
         """Lists differences between the processor's payouts and our cash-outs."""
         found = self._call(
@@ -4163,11 +3097,7 @@ class Client(Calls):
         return cast("forms.DifferencePage", found)
 
     def close_payout_difference(
-        self,
-        difference_id: str,
-        body: forms.DifferenceNote,
-        *,
-        idempotency_key: str | None = None,
+        self, difference_id: str, body: forms.DifferenceNote, *, idempotency_key: str | None = None
     ) -> forms.DifferenceSettled:
         """Explains a difference, which ends its alarm."""
         found = self._call(
@@ -4179,21 +3109,13 @@ class Client(Calls):
         )
         return cast("forms.DifferenceSettled", found)
 
-    def read_cash_out_terms(
-        self,
-    ) -> forms.MoneyOutTerms:
+    def read_cash_out_terms(self) -> forms.MoneyOutTerms:
         """Returns the dispute windows, past and announced, and the smallest cash-out."""
-        found = self._call(
-            "GET",
-            "/v1/cash-outs/terms",
-        )
+        found = self._call("GET", "/v1/cash-outs/terms")
         return cast("forms.MoneyOutTerms", found)
 
     def publish_maturity_window(
-        self,
-        body: forms.NewWindow,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewWindow, *, idempotency_key: str | None = None
     ) -> forms.MoneyOutTerms:
         """Sets how long earnings wait for disputes. The first version may begin in the
         past.
@@ -4208,10 +3130,7 @@ class Client(Calls):
         return cast("forms.MoneyOutTerms", found)
 
     def publish_cash_out_minimum(
-        self,
-        body: forms.NewMinimum,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewMinimum, *, idempotency_key: str | None = None
     ) -> forms.MoneyOutTerms:
         """Sets the smallest cash-out, in whole cents."""
         found = self._call(
@@ -4224,11 +3143,7 @@ class Client(Calls):
         return cast("forms.MoneyOutTerms", found)
 
     def add_signing_key(
-        self,
-        account_id: str,
-        body: forms.NewSigningKey,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewSigningKey, *, idempotency_key: str | None = None
     ) -> forms.SigningKey:
         """Registers a key that countersigns the usage of your leases."""
         found = self._call(
@@ -4240,14 +3155,10 @@ class Client(Calls):
         )
         return cast("forms.SigningKey", found)
 
-    def list_signing_keys(
-        self,
-        account_id: str,
-    ) -> forms.SigningKeys:
+    def list_signing_keys(self, account_id: str) -> forms.SigningKeys:
         """Lists every key that could sign for an account, oldest first."""
         found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/signing-keys", account_id=account_id),
+            "GET", at("/v1/accounts/{account_id}/signing-keys", account_id=account_id)
         )
         return cast("forms.SigningKeys", found)
 
@@ -4274,11 +3185,7 @@ class Client(Calls):
         return cast("forms.SigningKey", found)
 
     def countersign_usage(
-        self,
-        lease_id: str,
-        body: forms.Countersignature,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Countersignature, *, idempotency_key: str | None = None
     ) -> forms.Countersigned:
         """Records a renter's signature for the usage of a lease: the total, up to a moment."""
         found = self._call(
@@ -4290,25 +3197,15 @@ class Client(Calls):
         )
         return cast("forms.Countersigned", found)
 
-    def read_stick(
-        self,
-        lease_id: str,
-    ) -> forms.Stick:
+    def read_stick(self, lease_id: str) -> forms.Stick:
         """Returns both halves of a lease's usage: the node's reports and the renter's
         signature.
         """
-        found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/stick", lease_id=lease_id),
-        )
+        found = self._call("GET", at("/v1/leases/{lease_id}/stick", lease_id=lease_id))
         return cast("forms.Stick", found)
 
     def create_payment(
-        self,
-        account_id: str,
-        body: forms.NewPayment,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.NewPayment, *, idempotency_key: str | None = None
     ) -> forms.Payment:
         """Starts a payment. The answer says where or how to pay."""
         found = self._call(
@@ -4321,11 +3218,7 @@ class Client(Calls):
         return cast("forms.Payment", found)
 
     def list_payments(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PaymentPage:
         """Lists payments of an account, in order of starting."""
         found = self._call(
@@ -4335,23 +3228,13 @@ class Client(Calls):
         )
         return cast("forms.PaymentPage", found)
 
-    def read_payment(
-        self,
-        payment_id: str,
-    ) -> forms.Payment:
+    def read_payment(self, payment_id: str) -> forms.Payment:
         """Returns a payment and how much of it went back."""
-        found = self._call(
-            "GET",
-            at("/v1/payments/{payment_id}", payment_id=payment_id),
-        )
+        found = self._call("GET", at("/v1/payments/{payment_id}", payment_id=payment_id))
         return cast("forms.Payment", found)
 
     def confirm_payment(
-        self,
-        payment_id: str,
-        body: forms.BankConfirmation,
-        *,
-        idempotency_key: str | None = None,
+        self, payment_id: str, body: forms.BankConfirmation, *, idempotency_key: str | None = None
     ) -> forms.Payment:
         """Confirms that a bank transfer arrived. Its credits are cash at once."""
         found = self._call(
@@ -4364,11 +3247,7 @@ class Client(Calls):
         return cast("forms.Payment", found)
 
     def create_reversal(
-        self,
-        payment_id: str,
-        body: forms.BankReversal,
-        *,
-        idempotency_key: str | None = None,
+        self, payment_id: str, body: forms.BankReversal, *, idempotency_key: str | None = None
     ) -> forms.Payment:
         """Records that the payer's bank reversed a transfer."""
         found = self._call(
@@ -4381,11 +3260,7 @@ class Client(Calls):
         return cast("forms.Payment", found)
 
     def create_refund(
-        self,
-        payment_id: str,
-        body: forms.NewRefund,
-        *,
-        idempotency_key: str | None = None,
+        self, payment_id: str, body: forms.NewRefund, *, idempotency_key: str | None = None
     ) -> forms.Refund:
         """Refunds unspent money the way it came. It leaves the balance at once."""
         found = self._call(
@@ -4420,37 +3295,23 @@ class Client(Calls):
         return cast("forms.Payment", found)
 
     def ingest_payment_event(
-        self,
-        processor: str,
-        body: forms.ProcessorEvent,
+        self, processor: str, body: forms.ProcessorEvent
     ) -> forms.PaymentEvent:
         """Records an event that a payment processor signed. A second delivery changes
         nothing.
         """
         found = self._call(
-            "POST",
-            at("/v1/payments/events/{processor}", processor=processor),
-            body=body,
+            "POST", at("/v1/payments/events/{processor}", processor=processor), body=body
         )
         return cast("forms.PaymentEvent", found)
 
-    def read_funds(
-        self,
-        account_id: str,
-    ) -> forms.Funds:
+    def read_funds(self, account_id: str) -> forms.Funds:
         """Returns warnings and auto top-up of an account, and their state."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/funds", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/funds", account_id=account_id))
         return cast("forms.Funds", found)
 
     def set_balance_warnings(
-        self,
-        account_id: str,
-        body: forms.WarningsAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.WarningsAsked, *, idempotency_key: str | None = None
     ) -> forms.Funds:
         """Sets the levels of the spendable balance below which the account is warned."""
         found = self._call(
@@ -4463,11 +3324,7 @@ class Client(Calls):
         return cast("forms.Funds", found)
 
     def set_auto_top_up(
-        self,
-        account_id: str,
-        body: forms.AutoTopUpAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.AutoTopUpAsked, *, idempotency_key: str | None = None
     ) -> forms.Funds:
         """Sets automatic payments, with the card that an earlier payment saved."""
         found = self._call(
@@ -4479,49 +3336,29 @@ class Client(Calls):
         )
         return cast("forms.Funds", found)
 
-    def delete_auto_top_up(
-        self,
-        account_id: str,
-    ) -> forms.Funds:
+    def delete_auto_top_up(self, account_id: str) -> forms.Funds:
         """Ends automatic payments. A second call changes nothing."""
         found = self._call(
-            "DELETE",
-            at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
+            "DELETE", at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id)
         )
         return cast("forms.Funds", found)
 
-    def read_payment_terms(
-        self,
-    ) -> forms.Terms:
+    def read_payment_terms(self) -> forms.Terms:
         """Returns the terms on which money is taken now."""
-        found = self._call(
-            "GET",
-            "/v1/payment-terms",
-        )
+        found = self._call("GET", "/v1/payment-terms")
         return cast("forms.Terms", found)
 
     def publish_payment_terms(
-        self,
-        body: forms.TermsAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.TermsAsked, *, idempotency_key: str | None = None
     ) -> forms.Terms:
         """Publishes the next terms."""
         found = self._call(
-            "POST",
-            "/v1/payment-terms",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/payment-terms", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Terms", found)
 
     def create_write_off(
-        self,
-        account_id: str,
-        body: forms.WriteOffAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.WriteOffAsked, *, idempotency_key: str | None = None
     ) -> forms.WriteOff:
         """Lets the charge-back reserve pay a debt that the account will not pay."""
         found = self._call(
@@ -4534,10 +3371,7 @@ class Client(Calls):
         return cast("forms.WriteOff", found)
 
     def add_reserve(
-        self,
-        body: forms.ReserveAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.ReserveAsked, *, idempotency_key: str | None = None
     ) -> forms.Reserve:
         """Sets platform revenue aside for charge-backs."""
         found = self._call(
@@ -4550,27 +3384,16 @@ class Client(Calls):
         return cast("forms.Reserve", found)
 
     def add_edge_device(
-        self,
-        body: forms.NewEdgeDevice,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewEdgeDevice, *, idempotency_key: str | None = None
     ) -> forms.EdgeDevice:
         """Adds an edge device in a region of yours."""
         found = self._call(
-            "POST",
-            "/v1/edge-devices",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.EdgeDevice", found)
 
     def list_edge_devices(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.EdgeDevicePage:
         """Lists edge devices in the order in which they were added, removed ones too."""
         found = self._call(
@@ -4581,11 +3404,7 @@ class Client(Calls):
         return cast("forms.EdgeDevicePage", found)
 
     def remove_edge_device(
-        self,
-        edge_device_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, edge_device_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.EdgeDeviceRemoved:
         """Removes an edge device. It is charged for today and no longer."""
         found = self._call(
@@ -4598,11 +3417,7 @@ class Client(Calls):
         return cast("forms.EdgeDeviceRemoved", found)
 
     def list_device_fees(
-        self,
-        *,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.DeviceFeePage:
         """Lists the fee for edge devices, day by day."""
         found = self._call(
@@ -4613,11 +3428,7 @@ class Client(Calls):
         return cast("forms.DeviceFeePage", found)
 
     def provision_storage_node(
-        self,
-        region_id: str,
-        body: forms.NewStorageNode,
-        *,
-        idempotency_key: str | None = None,
+        self, region_id: str, body: forms.NewStorageNode, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeState:
         """Requests the storage node of a region of yours. It costs by the hour from now on."""
         found = self._call(
@@ -4629,23 +3440,13 @@ class Client(Calls):
         )
         return cast("forms.StorageNodeState", found)
 
-    def read_storage_node(
-        self,
-        region_id: str,
-    ) -> forms.StorageNodes:
+    def read_storage_node(self, region_id: str) -> forms.StorageNodes:
         """Returns the storage nodes of a region and their cost."""
-        found = self._call(
-            "GET",
-            at("/v1/regions/{region_id}/storage-node", region_id=region_id),
-        )
+        found = self._call("GET", at("/v1/regions/{region_id}/storage-node", region_id=region_id))
         return cast("forms.StorageNodes", found)
 
     def confirm_storage_node(
-        self,
-        region_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, region_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeState:
         """Confirms that the storage node serves. Nodes of a cloud region may join from now
         on.
@@ -4660,11 +3461,7 @@ class Client(Calls):
         return cast("forms.StorageNodeState", found)
 
     def remove_storage_node(
-        self,
-        region_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, region_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeState:
         """Removes the storage node. The time up to now is charged."""
         found = self._call(
@@ -4676,18 +3473,12 @@ class Client(Calls):
         )
         return cast("forms.StorageNodeState", found)
 
-    def report_usage_events(
-        self,
-        body: list[forms.MeterEvent],
-    ) -> forms.Sent:
+    def report_usage_events(self, body: list[forms.MeterEvent]) -> forms.Sent:
         """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to
         1,000.
         """
         found = self._call(
-            "POST",
-            "/v1/usage/events",
-            body=body,
-            media_type="application/cloudevents-batch+json",
+            "POST", "/v1/usage/events", body=body, media_type="application/cloudevents-batch+json"
         )
         return cast("forms.Sent", found)
 
@@ -4717,28 +3508,15 @@ class Client(Calls):
         return cast("forms.MeteredEventPage", found)
 
     def list_unmatched_usage(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.MeteredEventPage:
         """Lists events of yours that do not count yet, or never will, each with its reason."""
-        found = self._call(
-            "GET",
-            "/v1/usage/unmatched",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/usage/unmatched", query={"limit": limit, "cursor": cursor})
         return cast("forms.MeteredEventPage", found)
 
-    def list_lease_resources(
-        self,
-        lease_id: str,
-    ) -> forms.Resources:
+    def list_lease_resources(self, lease_id: str) -> forms.Resources:
         """Lists what each meter of a lease counts and costs."""
-        found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/resources", lease_id=lease_id),
-        )
+        found = self._call("GET", at("/v1/leases/{lease_id}/resources", lease_id=lease_id))
         return cast("forms.Resources", found)
 
     def list_resource_charges(
@@ -4759,25 +3537,15 @@ class Client(Calls):
         )
         return cast("forms.ResourceChargePage", found)
 
-    def list_lease_transfers(
-        self,
-        lease_id: str,
-    ) -> forms.Transfers:
+    def list_lease_transfers(self, lease_id: str) -> forms.Transfers:
         """Lists bytes of a lease that counted, by network route and dataset; the 1,000
         largest.
         """
-        found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/transfers", lease_id=lease_id),
-        )
+        found = self._call("GET", at("/v1/leases/{lease_id}/transfers", lease_id=lease_id))
         return cast("forms.Transfers", found)
 
     def release_storage(
-        self,
-        lease_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.StorageReleased:
         """Releases the storage of a closed lease. It is billed until now."""
         found = self._call(
@@ -4790,11 +3558,7 @@ class Client(Calls):
         return cast("forms.StorageReleased", found)
 
     def restart_job(
-        self,
-        job_id: str,
-        body: forms.Restart,
-        *,
-        idempotency_key: str | None = None,
+        self, job_id: str, body: forms.Restart, *, idempotency_key: str | None = None
     ) -> forms.Restarted:
         """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
         found = self._call(
@@ -4807,43 +3571,25 @@ class Client(Calls):
         return cast("forms.Restarted", found)
 
     def add_webhook(
-        self,
-        body: forms.NewWebhook,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewWebhook, *, idempotency_key: str | None = None
     ) -> forms.Webhook:
         """Adds an HTTPS endpoint that receives everything recorded about your account from
         now on.
         """
         found = self._call(
-            "POST",
-            "/v1/webhooks",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/webhooks", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Webhook", found)
 
     def list_webhooks(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.WebhookPage:
         """Lists your endpoints, in the order in which they were added."""
-        found = self._call(
-            "GET",
-            "/v1/webhooks",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor})
         return cast("forms.WebhookPage", found)
 
     def rotate_webhook(
-        self,
-        endpoint_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, endpoint_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.Webhook:
         """Creates a new secret. The old one signs beside it for 24 hours."""
         found = self._call(
@@ -4856,11 +3602,7 @@ class Client(Calls):
         return cast("forms.Webhook", found)
 
     def stop_webhook(
-        self,
-        endpoint_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, endpoint_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.Webhook:
         """Stops deliveries to an endpoint until it is started again."""
         found = self._call(
@@ -4873,11 +3615,7 @@ class Client(Calls):
         return cast("forms.Webhook", found)
 
     def start_webhook(
-        self,
-        endpoint_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, endpoint_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.Webhook:
         """Starts deliveries to an endpoint again, from where they were stopped."""
         found = self._call(
@@ -4889,38 +3627,22 @@ class Client(Calls):
         )
         return cast("forms.Webhook", found)
 
-    def test_webhook(
-        self,
-        endpoint_id: str,
-        body: forms.Nothing,
-    ) -> forms.Tested:
+    def test_webhook(self, endpoint_id: str, body: forms.Nothing) -> forms.Tested:
         """Sends an event of type `webhook.test` now, and returns the result."""
         found = self._call(
-            "POST",
-            at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id),
-            body=body,
+            "POST", at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id), body=body
         )
         return cast("forms.Tested", found)
 
-    def replay_webhook(
-        self,
-        endpoint_id: str,
-        body: forms.Replay,
-    ) -> forms.Replayed:
+    def replay_webhook(self, endpoint_id: str, body: forms.Replay) -> forms.Replayed:
         """Delivers events to an endpoint again, delivered ones and given-up ones."""
         found = self._call(
-            "POST",
-            at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id),
-            body=body,
+            "POST", at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id), body=body
         )
         return cast("forms.Replayed", found)
 
     def list_deliveries(
-        self,
-        endpoint_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.DeliveryPage:
         """Lists the deliveries of each fact and their results, in order."""
         found = self._call(
@@ -4931,11 +3653,7 @@ class Client(Calls):
         return cast("forms.DeliveryPage", found)
 
     def issue_executor_key(
-        self,
-        node_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.ExecutorKey:
         """Issues a key for the program that runs the work of a node's leases. It can do
         nothing else.
@@ -4950,11 +3668,7 @@ class Client(Calls):
         return cast("forms.ExecutorKey", found)
 
     def revoke_executor_key(
-        self,
-        node_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.ExecutorKey:
         """Revokes the executor's key. No executor acts for the node until it gets another
         key.
@@ -5037,10 +3751,7 @@ class Client(Calls):
         return cast("forms.WorkState", found)
 
     def ingest_lease_log(
-        self,
-        node_id: str,
-        lease_id: str,
-        body: forms.NewLogPieces,
+        self, node_id: str, lease_id: str, body: forms.NewLogPieces
     ) -> forms.LogHead:
         """Stores pieces of the work's output. A piece that is sent twice is kept once."""
         found = self._call(
@@ -5052,78 +3763,45 @@ class Client(Calls):
         )
         return cast("forms.LogHead", found)
 
-    def read_lease_log(
-        self,
-        lease_id: str,
-        *,
-        from_seq: int | None = None,
-    ) -> forms.Log:
+    def read_lease_log(self, lease_id: str, *, from_seq: int | None = None) -> forms.Log:
         """Returns the output of a lease's work, for its renter and its provider. Kept for a
         week.
         """
         found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/log", lease_id=lease_id),
-            query={"from_seq": from_seq},
+            "GET", at("/v1/leases/{lease_id}/log", lease_id=lease_id), query={"from_seq": from_seq}
         )
         return cast("forms.Log", found)
 
-    def read_lease_work(
-        self,
-        lease_id: str,
-    ) -> forms.LeaseWork:
+    def read_lease_work(self, lease_id: str) -> forms.LeaseWork:
         """Returns whether the work of a lease was started, how it ended, and how to reach
         it.
         """
-        found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/work", lease_id=lease_id),
-        )
+        found = self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
         return cast("forms.LeaseWork", found)
 
     def register_client(
-        self,
-        body: forms.NewClient,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewClient, *, idempotency_key: str | None = None
     ) -> forms.ComputeClient:
         """Registers an account that may bring jobs as a compute client. A second call
         changes nothing.
         """
         found = self._call(
-            "POST",
-            "/v1/clients",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/clients", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.ComputeClient", found)
 
     def list_clients(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.ComputeClientPage:
         """Lists compute clients in order of registration: yourself, or all for operators
         and auditors.
         """
-        found = self._call(
-            "GET",
-            "/v1/clients",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
         return cast("forms.ComputeClientPage", found)
 
-    def read_client(
-        self,
-        client_id: str,
-    ) -> forms.ComputeClient:
+    def read_client(self, client_id: str) -> forms.ComputeClient:
         """Returns a client with the keys of its instances and its quotas."""
-        found = self._call(
-            "GET",
-            at("/v1/clients/{client_id}", client_id=client_id),
-        )
+        found = self._call("GET", at("/v1/clients/{client_id}", client_id=client_id))
         return cast("forms.ComputeClient", found)
 
     def add_client_key(
@@ -5148,11 +3826,7 @@ class Client(Calls):
         )
         return cast("forms.ClientKey", found)
 
-    def revoke_client_key(
-        self,
-        client_id: str,
-        key_id: str,
-    ) -> forms.ComputeClient:
+    def revoke_client_key(self, client_id: str, key_id: str) -> forms.ComputeClient:
         """Revokes an instance's key at once. A second call changes nothing."""
         found = self._call(
             "DELETE",
@@ -5161,11 +3835,7 @@ class Client(Calls):
         return cast("forms.ComputeClient", found)
 
     def set_client_policy(
-        self,
-        client_id: str,
-        body: forms.ClientPolicy,
-        *,
-        idempotency_key: str | None = None,
+        self, client_id: str, body: forms.ClientPolicy, *, idempotency_key: str | None = None
     ) -> forms.ComputeClient:
         """Sets the least reputation of the nodes that run the client's jobs."""
         found = self._call(
@@ -5178,11 +3848,7 @@ class Client(Calls):
         return cast("forms.ComputeClient", found)
 
     def suspend_client(
-        self,
-        client_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, client_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.ComputeClient:
         """Suspends a client. Nothing is submitted for it until it is resumed; its leases go
         on.
@@ -5197,11 +3863,7 @@ class Client(Calls):
         return cast("forms.ComputeClient", found)
 
     def resume_client(
-        self,
-        client_id: str,
-        body: forms.Nothing,
-        *,
-        idempotency_key: str | None = None,
+        self, client_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
     ) -> forms.ComputeClient:
         """Resumes a client, which may submit again."""
         found = self._call(
@@ -5214,11 +3876,7 @@ class Client(Calls):
         return cast("forms.ComputeClient", found)
 
     def set_client_quota(
-        self,
-        client_id: str,
-        body: forms.NewClientQuota,
-        *,
-        idempotency_key: str | None = None,
+        self, client_id: str, body: forms.NewClientQuota, *, idempotency_key: str | None = None
     ) -> forms.ClientQuota:
         """Sets how many GPUs a client holds at once, in one pool or in all; counted from
         now on.
@@ -5233,52 +3891,28 @@ class Client(Calls):
         return cast("forms.ClientQuota", found)
 
     def create_group(
-        self,
-        body: forms.NewGroup,
-        *,
-        idempotency_key: str | None = None,
+        self, body: forms.NewGroup, *, idempotency_key: str | None = None
     ) -> forms.Group:
         """Creates a group that shares a quota of GPUs."""
         found = self._call(
-            "POST",
-            "/v1/groups",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "POST", "/v1/groups", body=body, idempotency_key=idempotency_key, records=True
         )
         return cast("forms.Group", found)
 
     def list_groups(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.GroupPage:
         """Lists groups in order of creation: your own, or all for operators and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/groups",
-            query={"limit": limit, "cursor": cursor},
-        )
+        found = self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
         return cast("forms.GroupPage", found)
 
-    def read_group(
-        self,
-        group_id: str,
-    ) -> forms.Group:
+    def read_group(self, group_id: str) -> forms.Group:
         """Returns a group, its members, and how much of its quota is in use."""
-        found = self._call(
-            "GET",
-            at("/v1/groups/{group_id}", group_id=group_id),
-        )
+        found = self._call("GET", at("/v1/groups/{group_id}", group_id=group_id))
         return cast("forms.Group", found)
 
     def set_group_quota(
-        self,
-        group_id: str,
-        body: forms.GroupQuota,
-        *,
-        idempotency_key: str | None = None,
+        self, group_id: str, body: forms.GroupQuota, *, idempotency_key: str | None = None
     ) -> forms.Group:
         """Changes how many GPUs a group holds at once."""
         found = self._call(
@@ -5291,11 +3925,7 @@ class Client(Calls):
         return cast("forms.Group", found)
 
     def add_group_member(
-        self,
-        group_id: str,
-        body: forms.NewGroupMember,
-        *,
-        idempotency_key: str | None = None,
+        self, group_id: str, body: forms.NewGroupMember, *, idempotency_key: str | None = None
     ) -> forms.GroupMemberAdded:
         """Adds a member to a group. Its later leases count in the group."""
         found = self._call(
@@ -5308,11 +3938,7 @@ class Client(Calls):
         return cast("forms.GroupMemberAdded", found)
 
     def remove_group_member(
-        self,
-        group_id: str,
-        body: forms.NewGroupMember,
-        *,
-        idempotency_key: str | None = None,
+        self, group_id: str, body: forms.NewGroupMember, *, idempotency_key: str | None = None
     ) -> forms.GroupMemberAdded:
         """Removes a member from a group. Its later leases do not count; running ones still
         do.
@@ -5327,11 +3953,7 @@ class Client(Calls):
         return cast("forms.GroupMemberAdded", found)
 
     def set_project_policy(
-        self,
-        account_id: str,
-        body: forms.ProjectPolicy,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.ProjectPolicy, *, idempotency_key: str | None = None
     ) -> forms.Project:
         """Sets what a project does when a quota is full: own the base, rent the burst, or
         refuse.
@@ -5345,23 +3967,13 @@ class Client(Calls):
         )
         return cast("forms.Project", found)
 
-    def list_project_policies(
-        self,
-        account_id: str,
-    ) -> forms.Projects:
+    def list_project_policies(self, account_id: str) -> forms.Projects:
         """Lists what the projects of an account do when a quota is full."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/projects", account_id=account_id),
-        )
+        found = self._call("GET", at("/v1/accounts/{account_id}/projects", account_id=account_id))
         return cast("forms.Projects", found)
 
     def set_counterparty(
-        self,
-        account_id: str,
-        body: forms.CounterpartyAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, account_id: str, body: forms.CounterpartyAsked, *, idempotency_key: str | None = None
     ) -> forms.Counterparty:
         """Allows or denies another account, as renter, client or provider. Running leases
         go on.
@@ -5376,11 +3988,7 @@ class Client(Calls):
         return cast("forms.Counterparty", found)
 
     def list_counterparties(
-        self,
-        account_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.CounterpartyPage:
         """Lists the accounts that an account allows and denies, in the order of listing."""
         found = self._call(
@@ -5391,11 +3999,7 @@ class Client(Calls):
         return cast("forms.CounterpartyPage", found)
 
     def scale_job(
-        self,
-        job_id: str,
-        body: forms.Scale,
-        *,
-        idempotency_key: str | None = None,
+        self, job_id: str, body: forms.Scale, *, idempotency_key: str | None = None
     ) -> forms.JobScaled:
         """Changes how many members a job has: leases are closed now, or added as nodes are
         found.
@@ -5410,11 +4014,7 @@ class Client(Calls):
         return cast("forms.JobScaled", found)
 
     def list_job_parts(
-        self,
-        job_id: str,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
+        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.JobPartPage:
         """Lists the chunks or members of a job by number, each with its latest lease."""
         found = self._call(
@@ -5424,25 +4024,15 @@ class Client(Calls):
         )
         return cast("forms.JobPartPage", found)
 
-    def read_job_cost(
-        self,
-        job_id: str,
-    ) -> forms.Cost:
+    def read_job_cost(self, job_id: str) -> forms.Cost:
         """Returns the cost of a job and of everything that is part of it, each lease
         counted once.
         """
-        found = self._call(
-            "GET",
-            at("/v1/jobs/{job_id}/cost", job_id=job_id),
-        )
+        found = self._call("GET", at("/v1/jobs/{job_id}/cost", job_id=job_id))
         return cast("forms.Cost", found)
 
     def push_tasks(
-        self,
-        job_id: str,
-        body: forms.NewTasks,
-        *,
-        idempotency_key: str | None = None,
+        self, job_id: str, body: forms.NewTasks, *, idempotency_key: str | None = None
     ) -> forms.Queue:
         """Adds tasks to the queue of a job. An id that was ever there is not added again."""
         found = self._call(
@@ -5454,23 +4044,13 @@ class Client(Calls):
         )
         return cast("forms.Queue", found)
 
-    def read_task_queue(
-        self,
-        job_id: str,
-    ) -> forms.Queue:
+    def read_task_queue(self, job_id: str) -> forms.Queue:
         """Returns how many tasks a queue holds."""
-        found = self._call(
-            "GET",
-            at("/v1/jobs/{job_id}/tasks", job_id=job_id),
-        )
+        found = self._call("GET", at("/v1/jobs/{job_id}/tasks", job_id=job_id))
         return cast("forms.Queue", found)
 
     def take_task(
-        self,
-        lease_id: str,
-        body: forms.TaskAsked,
-        *,
-        idempotency_key: str | None = None,
+        self, lease_id: str, body: forms.TaskAsked, *, idempotency_key: str | None = None
     ) -> forms.Task:
         """Hands the next task to a lease of a queue job, held for a while. Its node or
         renter asks.

@@ -38,9 +38,17 @@ CLI_BYTES_MAX = 45 * MIB
 DATA = {".py", ".sql", ".html", ".json", ".sol", ".mjs", ".typed"}
 """What a package holds beside code: migrations, a page, contracts and what was compiled of them."""
 OF_THE_SERVER = {
-    "eventsourcing", "fastapi", "nicegui", "numpy", "psycopg", "pyarrow", "pydantic", "stripe",
-    "uvicorn", "web3",
-}  # fmt: skip
+    "eventsourcing",
+    "fastapi",
+    "nicegui",
+    "numpy",
+    "psycopg",
+    "pyarrow",
+    "pydantic",
+    "stripe",
+    "uvicorn",
+    "web3",
+}
 PROGRAM = "from api.cli_start import main; sys.exit(main())"
 
 
@@ -294,9 +302,13 @@ def test_an_extra_installed_by_pip_runs_its_first_command(
     subprocess.run([*pip, "install", "--quiet", *asked], check=True, timeout=900, env=alone)
     subprocess.run([*pip, "check"], check=True, env=alone)
     done = subprocess.run(
-        [programs / program, *words], cwd=tmp_path, capture_output=True, text=True, check=False,
+        [programs / program, *words],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env={"HOME": str(tmp_path), "PATH": os.environ["PATH"]},
-    )  # fmt: skip
+    )
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
 

@@ -13,13 +13,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("domain", "ledger", "projections", "api", "node_reporter", "contracts")
+ROOMS = ("domain", "ledger", "projections", "api", "cli", "node_reporter", "contracts")
 CLIENT = "tallystick_client"
 NAMES_THAT_SAY_NOTHING = {"base", "common", "manager", "misc", "utils", "helpers"}
 DOMAIN_MAY_IMPORT = {
-    "__future__", "collections", "dataclasses", "domain", "enum", "functools", "hashlib",
-    "itertools", "json", "operator", "re", "typing", "uuid",
-}  # fmt: skip
+    "__future__",
+    "collections",
+    "dataclasses",
+    "domain",
+    "enum",
+    "functools",
+    "hashlib",
+    "itertools",
+    "json",
+    "operator",
+    "re",
+    "typing",
+    "uuid",
+}
 ONE_DOOR = "ledger/log/handle.py"
 
 
@@ -176,10 +187,17 @@ def test_every_test_file_has_a_test_in_it() -> None:
 
 def test_nothing_tracked_names_a_registry_or_a_path_of_a_machine() -> None:
     """The project speaks of itself alone: no package host, no folder of whoever wrote it."""
-    hosts = [f"{name}.{end}" for name, end in (
-        ("pypi", "org"), ("pythonhosted", "org"), ("npmjs", "com"), ("npmjs", "org"),
-        ("yarnpkg", "com"), ("deb.debian", "org"),
-    )]  # fmt: skip
+    hosts = [
+        f"{name}.{end}"
+        for name, end in (
+            ("pypi", "org"),
+            ("pythonhosted", "org"),
+            ("npmjs", "com"),
+            ("npmjs", "org"),
+            ("yarnpkg", "com"),
+            ("deb.debian", "org"),
+        )
+    ]
     places = re.compile(r"(?<![\w.~$}])/(?:home|root|work|Users|mnt|tmp/[a-z]+)/[\w.-]+/")
     suffixes = {".py", ".md", ".toml", ".txt", ".json", ".sql", ".sol", ".mjs", ".c", ""}
     for path in sorted(ROOT.rglob("*")):

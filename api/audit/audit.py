@@ -75,7 +75,7 @@ class LogKeyTold(Told):
 
 @resource.get(
     "/v1/audit/events", READ, page_of(EventTold), problems=["cursor_invalid", "as_of_unsupported"]
-)  # fmt: skip
+)
 def list_events(
     call: Caller,
     as_of: ReadAsOf,
@@ -99,27 +99,47 @@ def list_events(
             until = min(until, to_position - 1)
         own = call.principal.only
         if own is not None and party not in (None, own):
-            rows = _of_both(view.connection, own, party, topic, from_, to, place.after[0], until,
-                            limit + 1)  # fmt: skip
+            rows = _of_both(
+                view.connection, own, party, topic, from_, to, place.after[0], until, limit + 1
+            )
         else:
             rows = audit_index.read_events(
-                view.connection, party=party or own, topic=topic, from_us=from_, to_us=to,
-                after=place.after[0], until_position=until, limit=limit + 1,
-            )  # fmt: skip
+                view.connection,
+                party=party or own,
+                topic=topic,
+                from_us=from_,
+                to_us=to,
+                after=place.after[0],
+                until_position=until,
+                limit=limit + 1,
+            )
         return call.page(view, place, rows, limit, lambda row: [row.position], _event)
 
 
 def _of_both(
-    connection: Any, own: str, party: str | None, topic: str | None, from_us: int | None,
-    to_us: int | None, after: int, until: int, limit: int,
-) -> list[audit_index.Event]:  # fmt: skip
+    connection: Any,
+    own: str,
+    party: str | None,
+    topic: str | None,
+    from_us: int | None,
+    to_us: int | None,
+    after: int,
+    until: int,
+    limit: int,
+) -> list[audit_index.Event]:
     """Facts that name the caller and the party asked for; reads on until the page is full."""
     found: list[audit_index.Event] = []
     while len(found) < limit:
         rows = audit_index.read_events(
-            connection, party=party, topic=topic, from_us=from_us, to_us=to_us, after=after,
-            until_position=until, limit=_STRIDE,
-        )  # fmt: skip
+            connection,
+            party=party,
+            topic=topic,
+            from_us=from_us,
+            to_us=to_us,
+            after=after,
+            until_position=until,
+            limit=_STRIDE,
+        )
         allowed = _naming(connection, own, [row.position for row in rows])
         found.extend(row for row in rows if row.position in allowed)
         if len(rows) < _STRIDE:
@@ -138,9 +158,7 @@ def _naming(connection: Any, who: str, positions: list[int]) -> set[int]:
     return {row[0] for row in connection.execute(_NAMING, (who, positions))}
 
 
-@resource.get(
-    "/v1/audit/events/{position}", READ, EventTold, problems=["not_found"]
-)  # fmt: skip
+@resource.get("/v1/audit/events/{position}", READ, EventTold, problems=["not_found"])
 def read_event(position: PositionInPath, call: Caller) -> Response:
     """Returns the fact at a position."""
     with call.read(AUDIT_INDEX) as view:
@@ -156,9 +174,8 @@ def _may_read(call: Call, connection: Any, position: int) -> bool:
 
 
 @resource.get(
-    "/v1/audit/log/checkpoint", everybody(), str, problems=["not_covered"],
-    media_type="text/plain",
-)  # fmt: skip
+    "/v1/audit/log/checkpoint", everybody(), str, problems=["not_covered"], media_type="text/plain"
+)
 def read_checkpoint(call: Caller) -> Response:
     """Returns the last signed head of the log: a C2SP signed note over origin, size and root."""
     with call.read() as view:
@@ -177,9 +194,12 @@ def read_log_key(call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/audit/proofs/{position}", READ, str, problems=["not_found", "not_covered"],
+    "/v1/audit/proofs/{position}",
+    READ,
+    str,
+    problems=["not_found", "not_covered"],
     media_type="text/plain",
-)  # fmt: skip
+)
 def read_proof(position: PositionInPath, call: Caller) -> Response:
     """Returns the proof of one fact under the last signed head, as a `.tlog-proof` file."""
     with call.read(AUDIT_INDEX) as view:
@@ -191,9 +211,12 @@ def read_proof(position: PositionInPath, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/audit/proofs/usage/{lane}/{usage_position}", READ, str,
-    problems=["not_found", "not_covered"], media_type="text/plain",
-)  # fmt: skip
+    "/v1/audit/proofs/usage/{lane}/{usage_position}",
+    READ,
+    str,
+    problems=["not_found", "not_covered"],
+    media_type="text/plain",
+)
 def read_usage_proof(lane: LaneInPath, usage_position: PositionInPath, call: Caller) -> Response:
     """Returns the proof of one usage report under the first pin that covers it."""
     with call.read(FLEET) as view:
@@ -206,9 +229,8 @@ def read_usage_proof(lane: LaneInPath, usage_position: PositionInPath, call: Cal
             raise errors.problem("not_found", f"no report at {lane}/{usage_position}")
         assert lane_of(node.node_id) == lane
         return _proof(
-            call, view.position,
-            lambda: prove.prove_report(view.connection, lane, usage_position),
-        )  # fmt: skip
+            call, view.position, lambda: prove.prove_report(view.connection, lane, usage_position)
+        )
 
 
 def _proof(call: Call, position: int, make: Any) -> Response:
@@ -223,6 +245,10 @@ def _proof(call: Call, position: int, make: Any) -> Response:
 def _event(row: audit_index.Event) -> EventTold:
     body = {name: value for name, value in row.body.items() if name != "blind"}
     return EventTold(
-        position=row.position, type=row.topic, version=row.version,
-        recorded_at=moment(row.recorded_us), leaf=bytes(row.leaf).hex(), body=body,
-    )  # fmt: skip
+        position=row.position,
+        type=row.topic,
+        version=row.version,
+        recorded_at=moment(row.recorded_us),
+        leaf=bytes(row.leaf).hex(),
+        body=body,
+    )

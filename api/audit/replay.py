@@ -1,7 +1,9 @@
 """Executes an export again: every epoch and every payout root, without server, network, database.
 
-    verify (ledger/bundle/verify.py) -> each fact: the epochs and the books (ledger/bundle/epoch_replay.py)
-                              -> each root: its totals (ledger/bundle/root_replay.py), its tree, its file
+    verify (ledger/bundle/verify.py) -> each fact: the epochs and the books
+    (ledger/bundle/epoch_replay.py)
+                              -> each root: its totals (ledger/bundle/root_replay.py), its tree,
+                              its file
 
 The chain's side of it stands here, for the ledger does not know what a payout file looks like.
 What it cannot see is said where the parts are.
@@ -63,9 +65,13 @@ def replay_bundle(
             break
     hashes = work.epochs.hashes
     return ReplayReport(
-        verified, tuple(work.problems), len(hashes), len(work.payouts),
-        len(work.epochs.books.units), result_root(hashes),
-    )  # fmt: skip
+        verified,
+        tuple(work.problems),
+        len(hashes),
+        len(work.payouts),
+        len(work.epochs.books.units),
+        result_root(hashes),
+    )
 
 
 @dataclass(slots=True)

@@ -104,24 +104,23 @@ def list_payouts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None)
 
 @resource.get("/v1/payouts/claims", READ, page_of(ClaimTold), problems=["cursor_invalid"])
 def list_claims(
-    call: Caller,
-    account_id: AccountQuery = None,
-    limit: Limit = LIST_LIMIT,
-    cursor: Cursor = None,
+    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists confirmed claims: your own, or those of all accounts for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(EPOCHS) as view:
         rows = epochs.read_claims(
-            view.connection, account_id=call.principal.among(account_id), after=place.after[0],
+            view.connection,
+            account_id=call.principal.among(account_id),
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _claim)
 
 
 @resource.get(
     "/v1/accounts/{account_id}/rewards", READ, LifetimeTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+)
 def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
     """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
     visible(call.principal, account_id)
@@ -129,16 +128,20 @@ def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
         found = epochs.read_lifetimes(view.connection, account_id=account_id, limit=1)
         row = found[0] if found else epochs.Lifetime(account_id, 0, 0, 0)
         told = LifetimeTold(
-            account_id=account_id, credited=tokens(row.credited), matured=tokens(row.matured),
+            account_id=account_id,
+            credited=tokens(row.credited),
+            matured=tokens(row.matured),
             claimed=tokens(row.claimed),
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 @resource.get(
-    "/v1/payouts/{epoch}/proof", everybody(), ProofTold,
+    "/v1/payouts/{epoch}/proof",
+    everybody(),
+    ProofTold,
     problems=["not_found", Reason.WALLET_UNKNOWN],
-)  # fmt: skip
+)
 def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -> Response:
     """Returns the Merkle proof of a wallet's total under the root of an epoch."""
     with call.read(EPOCHS) as view:
@@ -147,25 +150,44 @@ def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -
         if leaf is None:
             raise Refused(Reason.WALLET_UNKNOWN, address=address.lower(), epoch=epoch)
         told = ProofTold(
-            epoch=epoch, root=payout.root, account=leaf.account, total=tokens(leaf.total),
+            epoch=epoch,
+            root=payout.root,
+            account=leaf.account,
+            total=tokens(leaf.total),
             proof=["0x" + part.hex() for part in leaf.proof],
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 def _root(row: epochs.Root) -> RootTold:
     told: Any = row
     return RootTold(
-        epoch=row.epoch, seq=row.seq, root=row.root, previous_root=row.previous_root,
-        manifest_sha256=row.manifest_sha256, committed=tokens(row.committed), leaves=row.leaves,
-        state=told.state, valid_at=moment_or_none(row.valid_at_us), tx_hash=row.tx_hash,
-        reason=row.reason, built_at=moment(row.at_us), position=row.position,
-    )  # fmt: skip
+        epoch=row.epoch,
+        seq=row.seq,
+        root=row.root,
+        previous_root=row.previous_root,
+        manifest_sha256=row.manifest_sha256,
+        committed=tokens(row.committed),
+        leaves=row.leaves,
+        state=told.state,
+        valid_at=moment_or_none(row.valid_at_us),
+        tx_hash=row.tx_hash,
+        reason=row.reason,
+        built_at=moment(row.at_us),
+        position=row.position,
+    )
 
 
 def _claim(row: epochs.Claim) -> ClaimTold:
     return ClaimTold(
-        account_id=row.account_id, address=row.address, distributor=row.distributor, seq=row.seq,
-        amount=tokens(row.amount), cumulative=tokens(row.cumulative), tx_hash=row.tx_hash,
-        block_number=row.block_number, confirmed_at=moment(row.at_us), position=row.position,
-    )  # fmt: skip
+        account_id=row.account_id,
+        address=row.address,
+        distributor=row.distributor,
+        seq=row.seq,
+        amount=tokens(row.amount),
+        cumulative=tokens(row.cumulative),
+        tx_hash=row.tx_hash,
+        block_number=row.block_number,
+        confirmed_at=moment(row.at_us),
+        position=row.position,
+    )

@@ -76,8 +76,11 @@ def _kinds(lines: Told) -> None:
         for one in lines["closing"]
     ]
     columns = [
-        ("part", "Balance"), ("opening", "Before"), ("moved", "Moved by"), ("closing", "After"),
-    ]  # fmt: skip
+        ("part", "Balance"),
+        ("opening", "Before"),
+        ("moved", "Moved by"),
+        ("closing", "After"),
+    ]
     table("Balances", columns, rows, "balances")
 
 
@@ -85,16 +88,20 @@ def _leases(leases: list[Told]) -> None:
     used = ("gpu_us", "matched_gpu_us", "unconfirmed_gpu_us", "contested_gpu_us")
     rows = [
         {
-            "lease_id": lease["lease_id"], "charge": amount(lease["charge"]),
+            "lease_id": lease["lease_id"],
+            "charge": amount(lease["charge"]),
             **{name: gpu_hours(lease[name]) for name in used},
         }
         for lease in leases
-    ]  # fmt: skip
+    ]
     columns = [
-        ("lease_id", "Lease"), ("gpu_us", "GPU-hours"), ("charge", "Charged"),
-        ("matched_gpu_us", "Matched"), ("unconfirmed_gpu_us", "Unconfirmed"),
+        ("lease_id", "Lease"),
+        ("gpu_us", "GPU-hours"),
+        ("charge", "Charged"),
+        ("matched_gpu_us", "Matched"),
+        ("unconfirmed_gpu_us", "Unconfirmed"),
         ("contested_gpu_us", "Contested"),
-    ]  # fmt: skip
+    ]
     table("Leases", columns, rows, "leases")
 
 
@@ -112,9 +119,13 @@ def _lines(reader: Reader, account: str, lines: list[Told]) -> None:
         for line in lines
     ]
     columns = [
-        ("position", "Position"), ("at", "At (UTC)"), ("kind", "For"), ("part", "Balance"),
-        ("movement", "Moved"), ("balance", "After"),
-    ]  # fmt: skip
+        ("position", "Position"),
+        ("at", "At (UTC)"),
+        ("kind", "For"),
+        ("part", "Balance"),
+        ("movement", "Moved"),
+        ("balance", "After"),
+    ]
     table("Every line", columns, rows, "lines")
     with ui.row().classes("items-end"):
         position = ui.input("Position").classes("w-32")
@@ -139,16 +150,24 @@ async def _line(reader: Reader, account: str, position: str) -> None:
     line = await reader.read(path)
     table(
         "The arithmetic, all in whole units",
-        [("name", "Value"), ("formula", "Formula"), ("before", "Before"), ("new", "New"),
-         ("after", "After")],
+        [
+            ("name", "Value"),
+            ("formula", "Formula"),
+            ("before", "Before"),
+            ("new", "New"),
+            ("after", "After"),
+        ],
         line.get("arithmetic", []),
         "arithmetic",
-    )  # fmt: skip
+    )
     reports = await reader.read(f"{path}/reports", limit=LEASES_MAX)
     columns = [
-        ("usage_position", "Position"), ("lane", "Lane"), ("seq", "Report of the node"),
-        ("received_at", "Received (UTC)"), ("leaf", "Leaf in the lane's tree"),
-    ]  # fmt: skip
+        ("usage_position", "Position"),
+        ("lane", "Lane"),
+        ("seq", "Report of the node"),
+        ("received_at", "Received (UTC)"),
+        ("leaf", "Leaf in the lane's tree"),
+    ]
     rows = [{**one, "received_at": when(one["received_at"])} for one in reports["data"]]
     table("The signed reports it was counted from", columns, rows, "reports")
     ui.label(f"Leaf of the fact: {line['leaf']}").classes("font-mono text-xs")

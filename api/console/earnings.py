@@ -42,16 +42,23 @@ async def _show(reader: Reader, account_id: str, month: str, from_: str, to: str
 
 
 _HEADS = [
-    ("gpu_hours", "GPU-hours"), ("charge", "Charged"), ("fee", "Usage fee"),
-    ("provider", "Provider"), ("platform", "Platform"), ("earned", "Yours"),
-]  # fmt: skip
+    ("gpu_hours", "GPU-hours"),
+    ("charge", "Charged"),
+    ("fee", "Usage fee"),
+    ("provider", "Provider"),
+    ("platform", "Platform"),
+    ("earned", "Yours"),
+]
 
 
 def _row(one: Told) -> Told:
     parts = {part: amount(one.get(part)) for part in PARTS}
     return {
-        **one, **parts, "gpu_hours": gpu_hours(one["gpu_us"]), "hour": when(one.get("hour"))[:13],
-    }  # fmt: skip
+        **one,
+        **parts,
+        "gpu_hours": gpu_hours(one["gpu_us"]),
+        "hour": when(one.get("hour"))[:13],
+    }
 
 
 def _figures(month: str, maturity: Told) -> None:
@@ -87,9 +94,11 @@ def _coming(maturity: Told) -> None:
         for one in maturity["upcoming"]
     ]
     columns = [
-        ("position", "Position"), ("amount", "Amount"), ("posted", "Earned (UTC)"),
+        ("position", "Position"),
+        ("amount", "Amount"),
+        ("posted", "Earned (UTC)"),
         ("matures", "Matures (UTC)"),
-    ]  # fmt: skip
+    ]
     table("What matures next", columns, rows, "upcoming")
 
 
@@ -108,9 +117,12 @@ def _explained(reader: Reader) -> None:
                     raise Refused("a position is a whole number")
                 told = await reader.read(f"/v1/earnings/explain/{text}")
                 columns = [
-                    ("name", "Value"), ("formula", "Formula"), ("before", "Before"),
-                    ("new", "New"), ("after", "After"),
-                ]  # fmt: skip
+                    ("name", "Value"),
+                    ("formula", "Formula"),
+                    ("before", "Before"),
+                    ("new", "New"),
+                    ("after", "After"),
+                ]
                 title = f"Lease hour {told['hour_index']}, tariff {told['tariff_version']}"
                 table(title, columns, told["steps"], "steps")
             except Refused as refused:

@@ -62,17 +62,28 @@ async def _show(epoch: str, node_id: str) -> None:
 
 
 _SHARE_HEADS = [
-    ("pool_name", "Pool"), ("pool", "To share"), ("weight", "Its weight"),
-    ("all_weight", "All weights"), ("share", "Share"), ("cap", "Cap"), ("paid", "Paid"),
-]  # fmt: skip
+    ("pool_name", "Pool"),
+    ("pool", "To share"),
+    ("weight", "Its weight"),
+    ("all_weight", "All weights"),
+    ("share", "Share"),
+    ("cap", "Cap"),
+    ("paid", "Paid"),
+]
 _USE_HEADS = [
-    ("source", "Paid from"), ("burned", "Burned (CREDIT)"), ("gpu_hours", "GPU-hours"),
+    ("source", "Paid from"),
+    ("burned", "Burned (CREDIT)"),
+    ("gpu_hours", "GPU-hours"),
     ("weight", "Weighs"),
-]  # fmt: skip
+]
 _DEVICE_HEADS = [
-    ("hardware_class", "Class"), ("tier", "Trust tier"), ("attested", "Attested GPU-hours"),
-    ("promised", "Promised"), ("rating", "Rating"), ("reason", "Counts"),
-]  # fmt: skip
+    ("hardware_class", "Class"),
+    ("tier", "Trust tier"),
+    ("attested", "Attested GPU-hours"),
+    ("promised", "Promised"),
+    ("rating", "Rating"),
+    ("reason", "Counts"),
+]
 
 
 def _share_row(heading: str, share: Told) -> Told:

@@ -91,10 +91,19 @@ class AdjustmentTold(FactTold):
 
 
 @resource.post(
-    "/v1/adjustments", with_scope("operator"), AdjustmentTold, status=201,
-    problems=[Reason.LINE_UNKNOWN, Reason.LINE_DISPUTED, Reason.ADJUSTMENT_TOO_LARGE,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+    "/v1/adjustments",
+    with_scope("operator"),
+    AdjustmentTold,
+    status=201,
+    problems=[
+        Reason.LINE_UNKNOWN,
+        Reason.LINE_DISPUTED,
+        Reason.ADJUSTMENT_TOO_LARGE,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.CREDIT_TOO_LOW,
+    ],
+)
 def create_adjustment(body: Goodwill, call: Caller) -> Response:
     """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
     adjustment_id = call.id("adj")
@@ -106,17 +115,27 @@ def create_adjustment(body: Goodwill, call: Caller) -> Response:
         return GrantGoodwill(
             adjustment_id=adjustment_id,
             line=charged_line(ledger.market, ledger.books, body.corrects_position),
-            units=body.amount.amount().units, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            units=body.amount.amount().units,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, booked)
 
 
 @resource.post(
-    "/v1/adjustments/late-usage", with_scope("operator", "governance"), AdjustmentTold, status=201,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.NO_LATE_USAGE,
-              Reason.ADJUSTMENT_TOO_LARGE, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+    "/v1/adjustments/late-usage",
+    with_scope("operator", "governance"),
+    AdjustmentTold,
+    status=201,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.NO_LATE_USAGE,
+        Reason.ADJUSTMENT_TOO_LARGE,
+        Reason.CREDIT_TOO_LOW,
+    ],
+)
 def create_late_usage_adjustment(body: Late, call: Caller) -> Response:
     """Charges signed usage that was reported after the lease was settled (operator)."""
     adjustment_id = call.id("adj")
@@ -124,9 +143,13 @@ def create_late_usage_adjustment(body: Late, call: Caller) -> Response:
     def commands() -> BillLateUsage:
         with call.service.connect() as connection:
             return late_command(
-                call.service.ledger, connection, body.lease_id, adjustment_id,
-                call.principal.member_id, call.now_us,
-            )  # fmt: skip
+                call.service.ledger,
+                connection,
+                body.lease_id,
+                adjustment_id,
+                call.principal.member_id,
+                call.now_us,
+            )
 
     return call.record(commands, booked)
 
@@ -143,9 +166,13 @@ def list_adjustments(
     place = call.place(cursor, [0])
     with call.read(DISPUTES) as view:
         rows = disputes.read_adjustments(
-            view.connection, account_id=call.principal.only, lease_id=lease_id,
-            corrects_position=corrects_position, after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            account_id=call.principal.only,
+            lease_id=lease_id,
+            corrects_position=corrects_position,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         return call.page(
             view, place, rows, limit, lambda row: [row.position], lambda row: _told(row, call)
         )
@@ -172,30 +199,41 @@ def booked(after: After) -> AdjustmentTold:
     fact = facts[0]
     reason: Any = fact.reason
     return AdjustmentTold(
-        adjustment_id=fact.adjustment_id, corrects_position=fact.corrects_position,
-        lease_id=fact.lease_id, account_id=fact.account_id,
-        provider_account_id=fact.provider_account_id, reason=reason, cause=fact.cause,
-        returned=credits_(fact.returned), recovered=credits_(fact.recovered),
+        adjustment_id=fact.adjustment_id,
+        corrects_position=fact.corrects_position,
+        lease_id=fact.lease_id,
+        account_id=fact.account_id,
+        provider_account_id=fact.provider_account_id,
+        reason=reason,
+        cause=fact.cause,
+        returned=credits_(fact.returned),
+        recovered=credits_(fact.recovered),
         gpu_us_new=None if fact.late is None else str(fact.late.gpu_us_new),
         charge_new=None if fact.late is None else credits_(fact.late.charge_new.units),
         lines=[_line(line.account, line.units) for line in fact.lines],
         booked_at=moment(fact.at_us),
-    )  # fmt: skip
+    )
 
 
 def _told(row: disputes.AdjustmentRow, call: Call) -> AdjustmentTold:
     reason: Any = row.reason
     lines = [(str(line["account"]), int(line["units"])) for line in row.lines]
     return AdjustmentTold(
-        adjustment_id=row.adjustment_id, corrects_position=row.corrects_position,
-        lease_id=row.lease_id, account_id=row.account_id,
-        provider_account_id=row.provider_account_id, reason=reason, cause=row.cause,
-        returned=credits_(row.returned), recovered=credits_(row.recovered),
+        adjustment_id=row.adjustment_id,
+        corrects_position=row.corrects_position,
+        lease_id=row.lease_id,
+        account_id=row.account_id,
+        provider_account_id=row.provider_account_id,
+        reason=reason,
+        cause=row.cause,
+        returned=credits_(row.returned),
+        recovered=credits_(row.recovered),
         gpu_us_new=None if row.gpu_us_new is None else str(row.gpu_us_new),
         charge_new=credits_or_none(row.charge_new),
         lines=[_line(*line) for line in lines if _may_see(call, row, line[0])],
-        booked_at=moment(row.at_us), position=row.position,
-    )  # fmt: skip
+        booked_at=moment(row.at_us),
+        position=row.position,
+    )
 
 
 def _may_see(call: Call, row: disputes.AdjustmentRow, account: str) -> bool:

@@ -90,9 +90,13 @@ class Countersignature(Asked):
     signature: Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 
     model_config = with_examples(
-        {"key_id": "0" * 16, "gpu_us": "3600000000", "until": "2026-11-20T09:00:00Z",
-         "signature": "0" * 128}
-    )  # fmt: skip
+        {
+            "key_id": "0" * 16,
+            "gpu_us": "3600000000",
+            "until": "2026-11-20T09:00:00Z",
+            "signature": "0" * 128,
+        }
+    )
 
 
 class CountersignedTold(Told):
@@ -124,11 +128,17 @@ class StickTold(Told):
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/signing-keys", with_scope("account:admin"), SigningKeyTold,
+    "/v1/accounts/{account_id}/signing-keys",
+    with_scope("account:admin"),
+    SigningKeyTold,
     status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.SIGNING_KEY_REVOKED,
-              Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.SIGNING_KEY_REVOKED,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def add_signing_key(account_id: AccountInPath, body: NewSigningKey, call: Caller) -> Response:
     """Registers a key that countersigns the usage of your leases."""
     own(call.principal, account_id)
@@ -138,16 +148,21 @@ def add_signing_key(account_id: AccountInPath, body: NewSigningKey, call: Caller
         return _key(after.state(signer_stream(account_id)), key_id)
 
     command = AddSigningKey(
-        account_id=account_id, key_id=key_id, public_key=body.public_key,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        account_id=account_id,
+        key_id=key_id,
+        public_key=body.public_key,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return call.record(lambda: command, told)
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/signing-keys/{key_id}/revoke", with_scope("account:admin"),
-    SigningKeyTold, problems=[Reason.ACCOUNT_UNKNOWN, Reason.SIGNING_KEY_UNKNOWN],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/signing-keys/{key_id}/revoke",
+    with_scope("account:admin"),
+    SigningKeyTold,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.SIGNING_KEY_UNKNOWN],
+)
 def revoke_signing_key(
     account_id: AccountInPath, key_id: SignerInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -165,9 +180,11 @@ def revoke_signing_key(
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/signing-keys", with_scope("account", "audit:read", "operator"),
-    SigningKeysTold, problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/signing-keys",
+    with_scope("account", "audit:read", "operator"),
+    SigningKeysTold,
+    problems=[Reason.ACCOUNT_UNKNOWN],
+)
 def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
     """Lists every key that could sign for an account, oldest first."""
     visible(call.principal, account_id)
@@ -175,21 +192,32 @@ def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
         rows = countersigned.read_signers(view.connection, account_id)
         keys = [
             SigningKeyTold(
-                account_id=row.account_id, key_id=row.key_id, public_key=row.public_key,
-                added_at=moment(row.added_at_us), revoked_at=moment_or_none(row.revoked_at_us),
+                account_id=row.account_id,
+                key_id=row.key_id,
+                public_key=row.public_key,
+                added_at=moment(row.added_at_us),
+                revoked_at=moment_or_none(row.revoked_at_us),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
         told = SigningKeysTold(account_id=account_id, data=keys, position=view.position)
         return call.answer(view, told)
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/countersign", with_scope("renter", "client"), CountersignedTold,
+    "/v1/leases/{lease_id}/countersign",
+    with_scope("renter", "client"),
+    CountersignedTold,
     status=201,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.SIGNING_KEY_UNKNOWN,
-              Reason.COUNTERSIGN_TIME, Reason.COUNTERSIGN_FELL, "signature_invalid"],
-)  # fmt: skip
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.SIGNING_KEY_UNKNOWN,
+        Reason.COUNTERSIGN_TIME,
+        Reason.COUNTERSIGN_FELL,
+        "signature_invalid",
+    ],
+)
 def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Caller) -> Response:
     """Records a renter's signature for the usage of a lease: the total, up to a moment."""
     account_id, gpu_us = call.principal.account_id, int(body.gpu_us)
@@ -201,28 +229,39 @@ def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Calle
             raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=body.key_id)
         _require_signed(key.public_key, message_for(lease_id, gpu_us, body.until), body.signature)
         return CountersignUsage(
-            lease_id=lease_id, account_id=account_id, key_id=body.key_id, gpu_us=gpu_us,
-            until_us=body.until, signature=body.signature, at_us=call.now_us,
-        )  # fmt: skip
+            lease_id=lease_id,
+            account_id=account_id,
+            key_id=body.key_id,
+            gpu_us=gpu_us,
+            until_us=body.until,
+            signature=body.signature,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         fact = after.state(stick_stream(lease_id)).last
         assert fact is not None, lease_id
         return CountersignedTold(
-            lease_id=lease_id, account_id=fact.account_id, key_id=fact.key_id,
-            gpu_us=str(fact.gpu_us), until=moment(fact.until_us), signature=fact.signature,
+            lease_id=lease_id,
+            account_id=fact.account_id,
+            key_id=fact.key_id,
+            gpu_us=str(fact.gpu_us),
+            until=moment(fact.until_us),
+            signature=fact.signature,
             signed_at=moment(fact.at_us),
-        )  # fmt: skip
+        )
 
     return call.record(command, told)
 
 
 @resource.get(
     "/v1/leases/{lease_id}/stick",
-    with_scope("renter", "provider", "client", "billing:read", "earnings:read", "operator",
-               "audit:read"),
-    StickTold, problems=[Reason.LEASE_UNKNOWN],
-)  # fmt: skip
+    with_scope(
+        "renter", "provider", "client", "billing:read", "earnings:read", "operator", "audit:read"
+    ),
+    StickTold,
+    problems=[Reason.LEASE_UNKNOWN],
+)
 def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns both halves of a lease's usage: the node's reports and the renter's signature."""
     with call.read(LEASES, USAGE, COUNTERSIGNED) as view:
@@ -232,20 +271,27 @@ def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
         halves = countersigned.read_halves(connection, lease_id)
         rows = countersigned.read_last_signatures(connection, lease_id, SIGNATURES_MAX)
         told = StickTold(
-            lease_id=lease_id, gpu_us=str(halves.gpu_us),
+            lease_id=lease_id,
+            gpu_us=str(halves.gpu_us),
             matched_gpu_us=str(halves.compared.matched),
             unconfirmed_gpu_us=str(halves.compared.unconfirmed),
             contested_gpu_us=str(halves.compared.contested),
-            signed_until=moment_or_none(halves.until_us), position=view.position,
+            signed_until=moment_or_none(halves.until_us),
+            position=view.position,
             signatures=[
                 CountersignedTold(
-                    lease_id=row.lease_id, account_id=row.account_id, key_id=row.key_id,
-                    gpu_us=str(row.gpu_us), until=moment(row.until_us), signature=row.signature,
-                    signed_at=moment(row.at_us), position=row.position,
+                    lease_id=row.lease_id,
+                    account_id=row.account_id,
+                    key_id=row.key_id,
+                    gpu_us=str(row.gpu_us),
+                    until=moment(row.until_us),
+                    signature=row.signature,
+                    signed_at=moment(row.at_us),
+                    position=row.position,
                 )
                 for row in rows
             ],
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -260,6 +306,9 @@ def _require_signed(public_key: str, message: bytes, signature: str) -> None:
 def _key(state: SignerState, key_id: str, revoked_at_us: int | None = None) -> SigningKeyTold:
     key = next(key for key in state.keys if key.key_id == key_id)
     return SigningKeyTold(
-        account_id=key.account_id, key_id=key_id, public_key=key.public_key,
-        added_at=moment(key.at_us), revoked_at=moment_or_none(revoked_at_us),
-    )  # fmt: skip
+        account_id=key.account_id,
+        key_id=key_id,
+        public_key=key.public_key,
+        added_at=moment(key.at_us),
+        revoked_at=moment_or_none(revoked_at_us),
+    )

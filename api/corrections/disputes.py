@@ -207,11 +207,22 @@ class DisputeWholeTold(DisputeTold):
 
 
 @resource.post(
-    "/v1/disputes", PARTY, DisputeTold, status=201,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LINE_UNKNOWN, Reason.LINE_DISPUTED,
-              Reason.DISPUTE_TOO_LATE, Reason.ADJUSTMENT_TOO_LARGE, Reason.AMOUNT_NOT_POSITIVE,
-              Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE, Reason.EVIDENCE_UNKNOWN],
-)  # fmt: skip
+    "/v1/disputes",
+    PARTY,
+    DisputeTold,
+    status=201,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.LINE_UNKNOWN,
+        Reason.LINE_DISPUTED,
+        Reason.DISPUTE_TOO_LATE,
+        Reason.ADJUSTMENT_TOO_LARGE,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.EVIDENCE_UNKNOWN,
+    ],
+)
 def open_dispute(body: NewDispute, call: Caller) -> Response:
     """Opens a dispute over charges of a lease. The provider's part is held inside their window."""
     dispute_id = call.id("dispute")
@@ -221,10 +232,15 @@ def open_dispute(body: NewDispute, call: Caller) -> Response:
         claims = tuple(_claim(call, body.lease_id, line) for line in body.lines)
         found = _evidence(call, body.evidence, lease, dispute_id, body.claim)
         return OpenDispute(
-            dispute_id=dispute_id, claims=claims, party_account_id=call.principal.account_id,
-            claim_code=body.claim_code, claim_sha256=dispute_texts.digest(body.claim),
-            evidence=found, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            dispute_id=dispute_id,
+            claims=claims,
+            party_account_id=call.principal.account_id,
+            claim_code=body.claim_code,
+            claim_sha256=dispute_texts.digest(body.claim),
+            evidence=found,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _after(after, dispute_id))
 
@@ -241,14 +257,21 @@ def list_disputes(
     place = call.place(cursor, [0])
     with call.read(DISPUTES) as view:
         rows = disputes.read_disputes(
-            view.connection, account_id=call.principal.only, lease_id=lease_id,
-            is_open=None if state is None else state == "open", after=place.after[0],
+            view.connection,
+            account_id=call.principal.only,
+            lease_id=lease_id,
+            is_open=None if state is None else state == "open",
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(
-            view, place, rows, limit, lambda row: [row.position],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
             lambda row: DisputeTold(**_plain(row)),
-        )  # fmt: skip
+        )
 
 
 @resource.get(
@@ -263,22 +286,31 @@ def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
             **_plain(row),
             lines=[
                 DisputedLineTold(
-                    position=line.position, charge=credits_(line.charge),
-                    claimed=credits_(line.claimed), gpu_us=str(line.gpu_us),
-                    upheld=credits_or_none(line.upheld), adjustment_id=line.adjustment_id,
+                    position=line.position,
+                    charge=credits_(line.charge),
+                    claimed=credits_(line.claimed),
+                    gpu_us=str(line.gpu_us),
+                    upheld=credits_or_none(line.upheld),
+                    adjustment_id=line.adjustment_id,
                 )
                 for line in lines
             ],
             statements=_statements(call, view, dispute_id),
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 @resource.post(
-    "/v1/disputes/{dispute_id}/answer", PARTY, DisputeTold,
-    problems=[Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.COUNT_OUT_OF_RANGE,
-              Reason.EVIDENCE_UNKNOWN],
-)  # fmt: skip
+    "/v1/disputes/{dispute_id}/answer",
+    PARTY,
+    DisputeTold,
+    problems=[
+        Reason.DISPUTE_UNKNOWN,
+        Reason.DISPUTE_STATE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.EVIDENCE_UNKNOWN,
+    ],
+)
 def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Response:
     """Adds a statement or evidence to a dispute, as either side, until the ruling."""
 
@@ -293,19 +325,29 @@ def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Res
         lease = _lease(call, opened.lease_id)
         found = _evidence(call, body.evidence, lease, dispute_id, body.statement)
         return AnswerDispute(
-            dispute_id=dispute_id, party_account_id=call.principal.account_id,
-            statement_sha256=dispute_texts.digest(body.statement), evidence=found,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            dispute_id=dispute_id,
+            party_account_id=call.principal.account_id,
+            statement_sha256=dispute_texts.digest(body.statement),
+            evidence=found,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _after(after, dispute_id))
 
 
 @resource.post(
-    "/v1/disputes/{dispute_id}/rule", with_scope("governance"), DisputeTold,
-    problems=[Reason.DISPUTE_UNKNOWN, Reason.DISPUTE_STATE, Reason.NOT_PERMITTED,
-              Reason.SHARE_OUT_OF_RANGE, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+    "/v1/disputes/{dispute_id}/rule",
+    with_scope("governance"),
+    DisputeTold,
+    problems=[
+        Reason.DISPUTE_UNKNOWN,
+        Reason.DISPUTE_STATE,
+        Reason.NOT_PERMITTED,
+        Reason.SHARE_OUT_OF_RANGE,
+        Reason.CREDIT_TOO_LOW,
+    ],
+)
 def rule_dispute(dispute_id: DisputeInPath, body: Ruling, call: Caller) -> Response:
     """Rules on a dispute, as a governor that is neither party. The ruling is final and booked."""
 
@@ -319,13 +361,16 @@ def rule_dispute(dispute_id: DisputeInPath, body: Ruling, call: Caller) -> Respo
             promised = disputes.read_burn_promised(view.connection)
         ppm = body.upheld_ppm
         return RuleDispute(
-            dispute_id=dispute_id, outcome=body.outcome,
+            dispute_id=dispute_id,
+            outcome=body.outcome,
             upheld_ppm=whole[body.outcome] if ppm is None else ppm,
             lines=tuple(_line(call, line.position) for line in opened.lines),
-            burn_promised=promised, arbiter_account_id=call.principal.account_id,
-            reason_sha256=dispute_texts.digest(body.reason), by=call.principal.member_id,
+            burn_promised=promised,
+            arbiter_account_id=call.principal.account_id,
+            reason_sha256=dispute_texts.digest(body.reason),
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, lambda after: _after(after, dispute_id))
 
@@ -371,11 +416,16 @@ def _evidence(
         dispute_texts.keep(connection, dispute_id, text)
         return tuple(
             evidence.checked(
-                connection, call.service.ledger.market, lease, one.kind, one.lane, one.position,
+                connection,
+                call.service.ledger.market,
+                lease,
+                one.kind,
+                one.lane,
+                one.position,
                 one.sha256,
             )
             for one in asked
-        )  # fmt: skip
+        )
 
 
 def _dispute(call: Call, dispute_id: str) -> Dispute:
@@ -394,14 +444,22 @@ def _visible(call: Call, view: View, dispute_id: str) -> disputes.DisputeRow:
 
 def _plain(row: disputes.DisputeRow) -> dict[str, Any]:
     return {
-        "dispute_id": row.dispute_id, "lease_id": row.lease_id, "account_id": row.account_id,
-        "provider_account_id": row.provider_account_id, "opened_by": row.side,
-        "state": row.state, "claim_code": row.claim_code, "claimed": credits_(row.claimed),
-        "reserved": credits_(row.reserved), "upheld": credits_or_none(row.upheld),
-        "upheld_ppm": row.upheld_ppm, "unfounded": row.unfounded,
-        "opened_at": moment(row.opened_at_us), "expires_at": moment(row.expires_at_us),
+        "dispute_id": row.dispute_id,
+        "lease_id": row.lease_id,
+        "account_id": row.account_id,
+        "provider_account_id": row.provider_account_id,
+        "opened_by": row.side,
+        "state": row.state,
+        "claim_code": row.claim_code,
+        "claimed": credits_(row.claimed),
+        "reserved": credits_(row.reserved),
+        "upheld": credits_or_none(row.upheld),
+        "upheld_ppm": row.upheld_ppm,
+        "unfounded": row.unfounded,
+        "opened_at": moment(row.opened_at_us),
+        "expires_at": moment(row.expires_at_us),
         "resolved_at": moment_or_none(row.resolved_at_us),
-    }  # fmt: skip
+    }
 
 
 def _after(after: After, dispute_id: str) -> DisputeTold:
@@ -410,15 +468,20 @@ def _after(after: After, dispute_id: str) -> DisputeTold:
     assert opened is not None
     told: Any = {"state": state.status, "claim_code": opened.claim_code, "opened_by": opened.side}
     return DisputeTold(
-        dispute_id=dispute_id, lease_id=opened.lease_id, account_id=opened.account_id,
-        provider_account_id=opened.provider_account_id, claimed=credits_(opened.claimed.units),
+        dispute_id=dispute_id,
+        lease_id=opened.lease_id,
+        account_id=opened.account_id,
+        provider_account_id=opened.provider_account_id,
+        claimed=credits_(opened.claimed.units),
         reserved=credits_(opened.reserved.units),
         upheld=None if resolved is None else credits_(resolved.upheld.units),
         upheld_ppm=None if resolved is None else resolved.upheld_ppm,
         unfounded=None if resolved is None else resolved.unfounded,
-        opened_at=moment(opened.at_us), expires_at=moment(opened.expires_at_us),
-        resolved_at=None if resolved is None else moment(resolved.at_us), **told,
-    )  # fmt: skip
+        opened_at=moment(opened.at_us),
+        expires_at=moment(opened.expires_at_us),
+        resolved_at=None if resolved is None else moment(resolved.at_us),
+        **told,
+    )
 
 
 def _statements(call: Call, view: View, dispute_id: str) -> list[DisputeStatementTold]:
@@ -441,11 +504,15 @@ def _statements(call: Call, view: View, dispute_id: str) -> list[DisputeStatemen
                 raise AssertionError(fact)
         told.append(
             DisputeStatementTold(
-                side=side, sha256=sha256, text=texts.get(sha256 or ""),
-                evidence=[_evidence_told(one) for one in found], by=fact.by,
-                at=moment(fact.at_us), position=recorded.position,
+                side=side,
+                sha256=sha256,
+                text=texts.get(sha256 or ""),
+                evidence=[_evidence_told(one) for one in found],
+                by=fact.by,
+                at=moment(fact.at_us),
+                position=recorded.position,
             )
-        )  # fmt: skip
+        )
     return told
 
 

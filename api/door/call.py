@@ -274,12 +274,7 @@ class Call:
         return self.answer(view, body, headers)
 
     def cut(
-        self,
-        view: View,
-        place: Place,
-        rows: Sequence[T],
-        limit: int,
-        key: Callable[[T], list[Any]],
+        self, view: View, place: Place, rows: Sequence[T], limit: int, key: Callable[[T], list[Any]]
     ) -> tuple[Sequence[T], dict[str, Any], dict[str, str]]:
         """The rows of one page, and what the answer's body and headers say of the next one."""
         shown = rows[:limit]

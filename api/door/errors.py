@@ -82,11 +82,22 @@ DOOR: dict[str, tuple[int, str]] = {
 
 RETRYABLE = frozenset(
     {
-        "idempotency_in_progress", "not_covered", "rate_limited", "busy", "timed_out",
-        "projection_behind", "internal_error", "gap", "fork", "too_large",
-        "one_request_at_a_time", "too_many_reports", "unavailable", "processor_away",
+        "idempotency_in_progress",
+        "not_covered",
+        "rate_limited",
+        "busy",
+        "timed_out",
+        "projection_behind",
+        "internal_error",
+        "gap",
+        "fork",
+        "too_large",
+        "one_request_at_a_time",
+        "too_many_reports",
+        "unavailable",
+        "processor_away",
     }
-)  # fmt: skip
+)
 RETRY_AFTER_SECONDS = 1
 ERRORS_MAX = 100
 """Broken fields that one answer names."""

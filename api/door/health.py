@@ -143,21 +143,49 @@ def _metrics(service: Service) -> Response:
     now_us = service.clock.now_us()
     lines = [
         *_metric("tallystick_log_position", "counter", "Facts in the market log", [("", head)]),
-        *_metric("tallystick_usage_reports_total", "counter", "Reports stored by this process",
-                 [("", service.usage_log.reports)]),
-        *_metric("tallystick_usage_commits_total", "counter", "Group commits of this process",
-                 [("", service.usage_log.transactions)]),
-        *_metric("tallystick_usage_waiting", "gauge", "Reports waiting for their commit",
-                 [("", service.usage_log.waiting)]),
-        *_metric("tallystick_job_position", "gauge", "Position a job has reached",
-                 [(f'{{job="{lag.name}"}}', lag.position) for lag in found]),
-        *_metric("tallystick_job_behind", "gauge", "Facts or reports a job has not read yet",
-                 [(f'{{job="{lag.name}"}}', lag.behind) for lag in found]),
-        *_metric("tallystick_job_late", "gauge", "1: without success for longer than its alarm",
-                 [(f'{{job="{run.name}"}}', int(run.is_late(now_us))) for run in runs]),
-        *_metric("tallystick_job_failing", "gauge", "1: its last round ended with an error",
-                 [(f'{{job="{run.name}"}}', int(run.error is not None)) for run in runs]),
-    ]  # fmt: skip
+        *_metric(
+            "tallystick_usage_reports_total",
+            "counter",
+            "Reports stored by this process",
+            [("", service.usage_log.reports)],
+        ),
+        *_metric(
+            "tallystick_usage_commits_total",
+            "counter",
+            "Group commits of this process",
+            [("", service.usage_log.transactions)],
+        ),
+        *_metric(
+            "tallystick_usage_waiting",
+            "gauge",
+            "Reports waiting for their commit",
+            [("", service.usage_log.waiting)],
+        ),
+        *_metric(
+            "tallystick_job_position",
+            "gauge",
+            "Position a job has reached",
+            [(f'{{job="{lag.name}"}}', lag.position) for lag in found],
+        ),
+        *_metric(
+            "tallystick_job_behind",
+            "gauge",
+            "Facts or reports a job has not read yet",
+            [(f'{{job="{lag.name}"}}', lag.behind) for lag in found],
+        ),
+        *_metric(
+            "tallystick_job_late",
+            "gauge",
+            "1: without success for longer than its alarm",
+            [(f'{{job="{run.name}"}}', int(run.is_late(now_us))) for run in runs],
+        ),
+        *_metric(
+            "tallystick_job_failing",
+            "gauge",
+            "1: its last round ended with an error",
+            [(f'{{job="{run.name}"}}', int(run.error is not None)) for run in runs],
+        ),
+    ]
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
 

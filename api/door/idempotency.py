@@ -19,9 +19,14 @@ from api.door.errors import Problem
 
 HEADER = "idempotency-key"
 LOOK_ALIKES = (
-    "x-idempotency-key", "x-idempotency", "idempotency", "idempotent-key", "idempotence-key",
-    "idempotencykey", "idempotency_key",
-)  # fmt: skip
+    "x-idempotency-key",
+    "x-idempotency",
+    "idempotency",
+    "idempotent-key",
+    "idempotence-key",
+    "idempotencykey",
+    "idempotency_key",
+)
 """A misnamed key must not be dropped silently: money would move twice."""
 
 _QUOTED = re.compile(r'"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')

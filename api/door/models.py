@@ -29,9 +29,20 @@ from api.door.moments import parse_moment as parse_moment
 from domain.jobs.plan import REFERENCE_MAX
 
 LeaseState = Literal[
-    "requested", "quoted", "reserved", "gang_waiting", "active", "paused", "degraded", "reclaiming",
-    "closing", "settled", "disputed", "resolved", "archived",
-]  # fmt: skip
+    "requested",
+    "quoted",
+    "reserved",
+    "gang_waiting",
+    "active",
+    "paused",
+    "degraded",
+    "reclaiming",
+    "closing",
+    "settled",
+    "disputed",
+    "resolved",
+    "archived",
+]
 """Every word of `domain/lease/states.py`."""
 
 LIST_MAX = 1_000

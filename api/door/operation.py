@@ -175,9 +175,19 @@ class Resource:
     ) -> Callable[[Endpoint], Endpoint]:
         """An operation that records, unless it says otherwise."""
         return self._add(
-            "POST", path, access, answers, status, problems, records, media_type, raw_items,
-            items_max, one_media_type, guarded,
-        )  # fmt: skip
+            "POST",
+            path,
+            access,
+            answers,
+            status,
+            problems,
+            records,
+            media_type,
+            raw_items,
+            items_max,
+            one_media_type,
+            guarded,
+        )
 
     def delete(
         self, path: str, access: Access, answers: Any, *, problems: Iterable[Reason | str] = ()
@@ -203,9 +213,21 @@ class Resource:
         def add(endpoint: Endpoint) -> Endpoint:
             codes = tuple(each.value if isinstance(each, Reason) else each for each in problems)
             operation = Operation(
-                method, path, endpoint, access, answers, status, codes, self.tag, records,
-                media_type, raw_items, items_max, one_media_type, guarded,
-            )  # fmt: skip
+                method,
+                path,
+                endpoint,
+                access,
+                answers,
+                status,
+                codes,
+                self.tag,
+                records,
+                media_type,
+                raw_items,
+                items_max,
+                one_media_type,
+                guarded,
+            )
             for code in codes:
                 errors.status_of(code)  # an unknown code stops the service here
             endpoint.operation = operation  # type: ignore[attr-defined]

@@ -5,11 +5,11 @@
     credit: RewardsCredited in chunks, RewardsMatured with them or after the holdback
 
 The file is written before the fact that names it, so a fact never refers to what does not exist.
-What an epoch pays is decided in `domain/epochs/settlement.py`; this file fetches its inputs, all of them
-as of the cut: they are the same however far the views have read since, so a seal can be computed
-again. Only its maturing, epochs later, reads the file that was sealed: a tier or a score may be
-judged by newer rules then. While an epoch is closed the accrual job is kept out, so that its cut
-covers every report accrued before it.
+What an epoch pays is decided in `domain/epochs/settlement.py`; this file fetches its inputs, all
+of them as of the cut: they are the same however far the views have read since, so a seal can be
+computed again. Only its maturing, epochs later, reads the file that was sealed: a tier or a score
+may be judged by newer rules then. While an epoch is closed the accrual job is kept out, so that
+its cut covers every report accrued before it.
 """
 
 from __future__ import annotations
@@ -253,12 +253,7 @@ def _sealed_before(ledger: Ledger, epoch: int) -> EpochSealed | None:
 
 
 def sealed_settlement(
-    ledger: Ledger,
-    connection: Connection,
-    epoch: int,
-    *,
-    data_dir: Path,
-    development: bool = False,
+    ledger: Ledger, connection: Connection, epoch: int, *, data_dir: Path, development: bool = False
 ) -> Settlement:
     """What was sealed: from the epoch file when it has the sealed hash, else computed again.
 

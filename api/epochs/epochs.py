@@ -139,19 +139,24 @@ def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
     with call.read(EPOCHS) as view:
         found = epochs.read_preview(view.connection, epoch)
         told = PreviewTold(
-            epoch=found.epoch, is_final=found.is_final, position=view.position,
+            epoch=found.epoch,
+            is_final=found.is_final,
+            position=view.position,
             weights=[
                 WeightTold(account_id=who, burned=str(burned), gpu_us=str(gpu_us))
                 for who, burned, gpu_us in found.by_account()
             ],
             nodes=[
                 NodeWeightTold(
-                    node_id=one.node_id, account_id=one.account_id, source=one.source,
-                    burned=str(one.burned), gpu_us=str(one.gpu_us),
+                    node_id=one.node_id,
+                    account_id=one.account_id,
+                    source=one.source,
+                    burned=str(one.burned),
+                    gpu_us=str(one.gpu_us),
                 )
                 for one in found.largest(NODES_MAX)
             ],
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -166,9 +171,11 @@ def read_epoch(epoch: EpochInPath, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/epochs/{epoch}/rewards", everybody(), page_of(RewardTold),
+    "/v1/epochs/{epoch}/rewards",
+    everybody(),
+    page_of(RewardTold),
     problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_epoch_rewards(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -184,9 +191,11 @@ def list_epoch_rewards(
 
 
 @resource.get(
-    "/v1/epochs/{epoch}/payout.json", everybody(), dict[str, Any],
+    "/v1/epochs/{epoch}/payout.json",
+    everybody(),
+    dict[str, Any],
     problems=[Reason.EPOCH_UNKNOWN, "not_found"],
-)  # fmt: skip
+)
 def read_payout_file(epoch: EpochInPath, call: Caller) -> Response:
     """Returns the file that the payout of an epoch is proposed and claimed from, byte for byte."""
     with call.read(EPOCHS) as view:
@@ -210,26 +219,40 @@ def payout_bytes(service: Service, epoch: int) -> bytes:
 def _epoch(row: epochs.EpochRow) -> EpochTold:
     state: Any = row.state
     return EpochTold(
-        epoch=row.epoch, state=state, start=moment(row.start_us), end=moment(row.end_us),
-        policy_version=row.policy_version, opened_at=moment(row.opened_at_us),
-        closing_at=moment_or_none(row.closing_at_us), sealed_at=moment_or_none(row.sealed_at_us),
-        sealed_position=row.sealed_position, cut_position=row.cut_position,
-        emission=tokens_or_none(row.emission), compute_pool=tokens_or_none(row.compute_pool),
+        epoch=row.epoch,
+        state=state,
+        start=moment(row.start_us),
+        end=moment(row.end_us),
+        policy_version=row.policy_version,
+        opened_at=moment(row.opened_at_us),
+        closing_at=moment_or_none(row.closing_at_us),
+        sealed_at=moment_or_none(row.sealed_at_us),
+        sealed_position=row.sealed_position,
+        cut_position=row.cut_position,
+        emission=tokens_or_none(row.emission),
+        compute_pool=tokens_or_none(row.compute_pool),
         availability_pool=tokens_or_none(row.availability_pool),
         treasury_pool=tokens_or_none(row.treasury_pool),
         compute_carry_before=tokens_or_none(row.compute_carry_before),
-        compute_carry=tokens_or_none(row.compute_carry), rewards=tokens_or_none(row.rewards),
-        recipients=row.recipients, chunks=row.chunks, chunks_credited=row.credited,
-        chunks_matured=row.matured, file_sha256=row.file_sha256,
-        minted=tokens_or_none(row.minted), mint_tx_hash=row.mint_tx_hash,
-        unissued=tokens_or_none(row.unissued), recyclable=tokens_or_none(row.recyclable),
-        release=tokens_or_none(row.release), returned=tokens_or_none(row.returned),
+        compute_carry=tokens_or_none(row.compute_carry),
+        rewards=tokens_or_none(row.rewards),
+        recipients=row.recipients,
+        chunks=row.chunks,
+        chunks_credited=row.credited,
+        chunks_matured=row.matured,
+        file_sha256=row.file_sha256,
+        minted=tokens_or_none(row.minted),
+        mint_tx_hash=row.mint_tx_hash,
+        unissued=tokens_or_none(row.unissued),
+        recyclable=tokens_or_none(row.recyclable),
+        release=tokens_or_none(row.release),
+        returned=tokens_or_none(row.returned),
         returned_release=tokens_or_none(row.returned_release),
         availability_carry_before=tokens_or_none(row.availability_carry_before),
         availability_carry=tokens_or_none(row.availability_carry),
         compute_weight=_text_or_none(row.compute_weight),
         availability_weight=_text_or_none(row.availability_weight),
-    )  # fmt: skip
+    )
 
 
 def _text_or_none(value: int | None) -> str | None:
@@ -238,6 +261,9 @@ def _text_or_none(value: int | None) -> str | None:
 
 def _reward(row: epochs.RewardRow) -> RewardTold:
     return RewardTold(
-        account_id=row.account_id, chunk=row.chunk, credited=tokens(row.credited),
-        matured=tokens(row.matured), slashed=tokens(row.slashed) if row.slashed else None,
-    )  # fmt: skip
+        account_id=row.account_id,
+        chunk=row.chunk,
+        credited=tokens(row.credited),
+        matured=tokens(row.matured),
+        slashed=tokens(row.slashed) if row.slashed else None,
+    )

@@ -125,9 +125,11 @@ class DividedTold(Told):
 
 
 @resource.get(
-    "/v1/epochs/{epoch}/explain/{node_id}", everybody(), EpochExplanationTold,
+    "/v1/epochs/{epoch}/explain/{node_id}",
+    everybody(),
+    EpochExplanationTold,
     problems=[Reason.EPOCH_UNKNOWN, Reason.EPOCH_STATE, "not_found"],
-)  # fmt: skip
+)
 def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Response:
     """Explains a node's reward in a sealed epoch, also a reward of zero."""
     with call.read(EPOCHS, COUNTERPARTIES) as view:
@@ -140,9 +142,11 @@ def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Resp
 
 
 @resource.get(
-    "/v1/epochs/{epoch}/signals", everybody(), page_of(DividedTold),
+    "/v1/epochs/{epoch}/signals",
+    everybody(),
+    page_of(DividedTold),
     problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_wash_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -151,9 +155,11 @@ def list_wash_signals(
 
 
 @resource.get(
-    "/v1/epochs/{epoch}/renter-signals", with_scope("operator", "audit:read"),
-    page_of(DividedTold), problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+    "/v1/epochs/{epoch}/renter-signals",
+    with_scope("operator", "audit:read"),
+    page_of(DividedTold),
+    problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
+)
 def list_renter_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -213,48 +219,70 @@ def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> Epo
     assert row.cut_position is not None
     assert row.file_sha256 is not None
     return EpochExplanationTold(
-        epoch=row.epoch, node_id=why.node_id, account_id=why.account_id,
-        cut_position=row.cut_position, policy_version=why.policy_version,
-        compute_base=why.compute_base, file_sha256=row.file_sha256,
+        epoch=row.epoch,
+        node_id=why.node_id,
+        account_id=why.account_id,
+        cut_position=row.cut_position,
+        policy_version=why.policy_version,
+        compute_base=why.compute_base,
+        file_sha256=row.file_sha256,
         uses=[
             UseTold(
-                source=use.source, burned=str(use.burned), gpu_us=str(use.gpu_us),
+                source=use.source,
+                burned=str(use.burned),
+                gpu_us=str(use.gpu_us),
                 weight_ppm=use.weight_ppm,
             )
             for use in why.uses
         ],
-        score_ppm=why.score_ppm, bonus_ppm=why.bonus_ppm, burned_tokens=str(why.burned_tokens),
+        score_ppm=why.score_ppm,
+        bonus_ppm=why.bonus_ppm,
+        burned_tokens=str(why.burned_tokens),
         compute=_share(why.compute),
         devices=[
             DeviceTimeTold(
-                hardware_class=device.hardware_class, tier=device.tier,
-                attested_us=str(device.attested_us), promised_us=str(device.promised_us),
-                rating_ppm=device.rating_ppm, reason=device.reason,
+                hardware_class=device.hardware_class,
+                tier=device.tier,
+                attested_us=str(device.attested_us),
+                promised_us=str(device.promised_us),
+                rating_ppm=device.rating_ppm,
+                reason=device.reason,
             )
             for device in why.devices
         ],
-        availability=_share(why.availability), owner_cap=tokens_or_none(why.owner_cap),
-        paid=tokens(why.paid), reasons=list(why.reasons),
+        availability=_share(why.availability),
+        owner_cap=tokens_or_none(why.owner_cap),
+        paid=tokens(why.paid),
+        reasons=list(why.reasons),
         signals=SignalsTold(
             payout_multiple_ppm=signs.payout_multiple_ppm,
-            concentration_ppm=signs.concentration_ppm, related_ppm=signs.related_ppm,
+            concentration_ppm=signs.concentration_ppm,
+            related_ppm=signs.related_ppm,
             raised=list(signs.raised),
         ),
         position=position,
-    )  # fmt: skip
+    )
 
 
 def _share(share: ExplainedShare) -> ShareTold:
     return ShareTold(
-        pool=tokens(share.pool), weight=str(share.weight), all_weight=str(share.all_weight),
-        share=tokens(share.share), lost=str(share.lost), cap=tokens_or_none(share.cap),
+        pool=tokens(share.pool),
+        weight=str(share.weight),
+        all_weight=str(share.all_weight),
+        share=tokens(share.share),
+        lost=str(share.lost),
+        cap=tokens_or_none(share.cap),
         paid=tokens(share.paid),
-    )  # fmt: skip
+    )
 
 
 def _divided(row: Divided) -> DividedTold:
     largest, related, raised = of_shares(row.largest_us, row.related_us, row.gpu_us)
     return DividedTold(
-        subject_id=row.subject_id, gpu_us=str(row.gpu_us), counterparties=row.counterparties,
-        largest_ppm=largest, related_ppm=related, raised=list(raised),
-    )  # fmt: skip
+        subject_id=row.subject_id,
+        gpu_us=str(row.gpu_us),
+        counterparties=row.counterparties,
+        largest_ppm=largest,
+        related_ppm=related,
+        raised=list(raised),
+    )

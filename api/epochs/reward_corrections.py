@@ -67,9 +67,13 @@ class NewSlash(Asked):
     evidence_position: Evidence | None = None
 
     model_config = with_examples(
-        {"account_id": "acct_" + "1" * 32, "amount": {"asset": "TOKEN", "units": "100000000"},
-         "reason": "Reports of a GPU that was not there", "evidence_position": 4711}
-    )  # fmt: skip
+        {
+            "account_id": "acct_" + "1" * 32,
+            "amount": {"asset": "TOKEN", "units": "100000000"},
+            "reason": "Reports of a GPU that was not there",
+            "evidence_position": 4711,
+        }
+    )
 
 
 class NewAdjustment(Asked):
@@ -81,9 +85,12 @@ class NewAdjustment(Asked):
     evidence_position: Evidence | None = None
 
     model_config = with_examples(
-        {"account_id": "acct_" + "1" * 32, "delta": "250000000",
-         "reason": "Usage that arrived after its cut"}
-    )  # fmt: skip
+        {
+            "account_id": "acct_" + "1" * 32,
+            "delta": "250000000",
+            "reason": "Usage that arrived after its cut",
+        }
+    )
 
 
 class NoFields(Asked):
@@ -114,14 +121,16 @@ class CorrectionTold(Told):
 
 
 ON_PROPOSAL = (
-    Reason.ACCOUNT_UNKNOWN, Reason.EPOCH_UNKNOWN, Reason.EPOCH_STATE, Reason.AMOUNT_OUT_OF_RANGE,
-)  # fmt: skip
+    Reason.ACCOUNT_UNKNOWN,
+    Reason.EPOCH_UNKNOWN,
+    Reason.EPOCH_STATE,
+    Reason.AMOUNT_OUT_OF_RANGE,
+)
 
 
 @resource.post(
-    "/v1/epochs/{epoch}/slashes", GOVERNANCE, CorrectionTold, status=201,
-    problems=[*ON_PROPOSAL],
-)  # fmt: skip
+    "/v1/epochs/{epoch}/slashes", GOVERNANCE, CorrectionTold, status=201, problems=[*ON_PROPOSAL]
+)
 def propose_slash(epoch: EpochInPath, body: NewSlash, call: Caller) -> Response:
     """Proposes to slash what has not matured of a reward. A second person accepts it."""
     amount = body.amount.amount()
@@ -131,9 +140,12 @@ def propose_slash(epoch: EpochInPath, body: NewSlash, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/epochs/{epoch}/adjustments", GOVERNANCE, CorrectionTold, status=201,
+    "/v1/epochs/{epoch}/adjustments",
+    GOVERNANCE,
+    CorrectionTold,
+    status=201,
     problems=[*ON_PROPOSAL],
-)  # fmt: skip
+)
 def propose_reward_adjustment(epoch: EpochInPath, body: NewAdjustment, call: Caller) -> Response:
     """Proposes to add or deduct for a sealed epoch, in the open one. A second person accepts it."""
     return _propose(call, ADJUSTMENT, epoch, body, int(body.delta))
@@ -146,20 +158,33 @@ def _propose(
 
     def commands() -> ProposeRewardCorrection:
         return ProposeRewardCorrection(
-            correction_id=correction_id, kind=kind, epoch=epoch, account_id=body.account_id,
-            delta=delta, reason=body.reason, evidence_position=body.evidence_position,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            correction_id=correction_id,
+            kind=kind,
+            epoch=epoch,
+            account_id=body.account_id,
+            delta=delta,
+            reason=body.reason,
+            evidence_position=body.evidence_position,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _after(after, correction_id))
 
 
 @resource.post(
-    "/v1/reward-corrections/{correction_id}/accept", GOVERNANCE, CorrectionTold,
-    problems=[Reason.REWARD_CORRECTION_UNKNOWN, Reason.SECOND_PERSON_NEEDED,
-              Reason.NOTHING_UNMATURED, Reason.REWARDS_MISMATCH, Reason.EPOCH_STATE,
-              Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/reward-corrections/{correction_id}/accept",
+    GOVERNANCE,
+    CorrectionTold,
+    problems=[
+        Reason.REWARD_CORRECTION_UNKNOWN,
+        Reason.SECOND_PERSON_NEEDED,
+        Reason.NOTHING_UNMATURED,
+        Reason.REWARDS_MISMATCH,
+        Reason.EPOCH_STATE,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def accept_reward_correction(
     correction_id: CorrectionInPath,
     body: NoFields,  # noqa: ARG001
@@ -182,9 +207,13 @@ def acceptance(ledger: Ledger, correction_id: str, by: str, at_us: int) -> Accep
     assert proposed is not None
     chunk, credited = credited_chunk(ledger, proposed.epoch, proposed.account_id)
     return AcceptRewardCorrection(
-        correction_id=correction_id, open_epoch=settlement.open_epoch(ledger), chunk=chunk,
-        rewards=credited, by=by, at_us=at_us,
-    )  # fmt: skip
+        correction_id=correction_id,
+        open_epoch=settlement.open_epoch(ledger),
+        chunk=chunk,
+        rewards=credited,
+        by=by,
+        at_us=at_us,
+    )
 
 
 def credited_chunk(ledger: Ledger, epoch: int, account_id: str) -> tuple[int, tuple[Reward, ...]]:
@@ -212,9 +241,11 @@ def list_reward_corrections(
 
 
 @resource.get(
-    "/v1/reward-corrections/{correction_id}", everybody(), CorrectionTold,
+    "/v1/reward-corrections/{correction_id}",
+    everybody(),
+    CorrectionTold,
     problems=[Reason.REWARD_CORRECTION_UNKNOWN],
-)  # fmt: skip
+)
 def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Response:
     """Returns one correction and its result."""
     with call.read(REWARDS) as view:
@@ -230,12 +261,23 @@ def _after(after: After, correction_id: str) -> CorrectionTold:
     assert one is not None, correction_id
     return _told(
         rewards.Correction(
-            one.correction_id, one.kind, one.epoch, one.account_id, one.delta, one.reason,
-            one.evidence_position, one.by, one.at_us, 0,
-            *((None,) * 5 if yes is None else
-              (yes.by, yes.at_us, yes.slashed, yes.adjusted, yes.adjusted_epoch)),
+            one.correction_id,
+            one.kind,
+            one.epoch,
+            one.account_id,
+            one.delta,
+            one.reason,
+            one.evidence_position,
+            one.by,
+            one.at_us,
+            0,
+            *(
+                (None,) * 5
+                if yes is None
+                else (yes.by, yes.at_us, yes.slashed, yes.adjusted, yes.adjusted_epoch)
+            ),
         )
-    )  # fmt: skip
+    )
 
 
 def _row(row: rewards.Correction) -> CorrectionTold:
@@ -245,13 +287,19 @@ def _row(row: rewards.Correction) -> CorrectionTold:
 def _told(row: rewards.Correction) -> CorrectionTold:
     kind: Any = row.kind
     return CorrectionTold(
-        correction_id=row.correction_id, kind=kind,
-        state="proposed" if row.accepted_by is None else "accepted", epoch=row.epoch,
-        account_id=row.account_id, delta=str(row.delta), reason=row.reason,
-        evidence_position=row.evidence_position, proposed_by=row.proposed_by,
-        proposed_at=moment(row.at_us), accepted_by=row.accepted_by,
+        correction_id=row.correction_id,
+        kind=kind,
+        state="proposed" if row.accepted_by is None else "accepted",
+        epoch=row.epoch,
+        account_id=row.account_id,
+        delta=str(row.delta),
+        reason=row.reason,
+        evidence_position=row.evidence_position,
+        proposed_by=row.proposed_by,
+        proposed_at=moment(row.at_us),
+        accepted_by=row.accepted_by,
         accepted_at=moment_or_none(row.accepted_at_us),
         slashed=None if row.slashed is None else tokens(row.slashed),
         adjusted=None if row.adjusted is None else str(row.adjusted),
         adjusted_epoch=row.adjusted_epoch,
-    )  # fmt: skip
+    )

@@ -118,9 +118,12 @@ def list_devices(
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_devices(
-            view.connection, node_id=node_id, account_id=call.principal.only,
-            after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            node_id=node_id,
+            account_id=call.principal.only,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _device)
 
 
@@ -151,9 +154,14 @@ def _with_holdings(row: fleet.Device, rows: list[fleet.Holding]) -> DeviceTold:
 def _holding(row: fleet.Holding) -> HoldingTold:
     mode: Any = row.mode
     return HoldingTold(
-        lease_id=row.lease_id, share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=mode,
-        mig_profile=row.profile, mig_start=row.start, since=moment(row.at_us),
-    )  # fmt: skip
+        lease_id=row.lease_id,
+        share_ppm=row.share_ppm,
+        mem_ppm=row.mem_ppm,
+        mode=mode,
+        mig_profile=row.profile,
+        mig_start=row.start,
+        since=moment(row.at_us),
+    )
 
 
 def _partition(gpu: Gpu, held: list[Held]) -> PartitionTold | None:
@@ -162,27 +170,40 @@ def _partition(gpu: Gpu, held: list[Held]) -> PartitionTold | None:
         return None
     cut = instances_of(held)
     return PartitionTold(
-        model=table.model, compute_slices=table.compute, memory_slices=table.memory,
+        model=table.model,
+        compute_slices=table.compute,
+        memory_slices=table.memory,
         stranded_compute_slices=mig.stranded_slices(table, cut),
         possible=[
             PlacementTold(mig_profile=profile.name, starts=list(starts))
             for profile in table.profiles
             if (starts := mig.starts_by_choice(table, cut, profile))
         ],
-    )  # fmt: skip
+    )
 
 
 def _device(row: fleet.Device) -> DeviceTold:
     told: Any = row
     mode: Any = row.mode
     return DeviceTold(
-        device_id=row.device_id, node_id=row.node_id, provider_id=row.provider_id,
-        account_id=row.account_id, vendor=row.vendor, model=row.model,
-        gpu_class=row.gpu_class, kind=row.kind, memory=told.memory, divisible=row.is_divisible,
+        device_id=row.device_id,
+        node_id=row.node_id,
+        provider_id=row.provider_id,
+        account_id=row.account_id,
+        vendor=row.vendor,
+        model=row.model,
+        gpu_class=row.gpu_class,
+        kind=row.kind,
+        memory=told.memory,
+        divisible=row.is_divisible,
         capacity_asset=told.capacity_asset,
-        memory_mib=row.memory_mib, retired=row.retired, share_free_ppm=row.share_free,
-        mem_free_ppm=row.mem_free, mode=mode, registered_at=moment(row.at_us),
-    )  # fmt: skip
+        memory_mib=row.memory_mib,
+        retired=row.retired,
+        share_free_ppm=row.share_free,
+        mem_free_ppm=row.mem_free,
+        mode=mode,
+        registered_at=moment(row.at_us),
+    )
 
 
 # --- a partition that is gone ----------------------------------------------------------------
@@ -214,9 +235,11 @@ class ReshapedTold(Told):
 
 
 @resource.post(
-    "/v1/devices/{device_id}/reshape", nodes_or_scope("provider"), ReshapedTold,
+    "/v1/devices/{device_id}/reshape",
+    nodes_or_scope("provider"),
+    ReshapedTold,
     problems=[Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE],
-)  # fmt: skip
+)
 def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Response:
     """Ends the leases whose part of a repartitioned device is gone, by the provider's fault.
 
@@ -230,16 +253,21 @@ def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Re
             raise Refused(Reason.DEVICE_UNKNOWN, device_id=device_id)
         gone = [lease_id for lease_id in body.lease_ids if lease_id in device.holders]
         reshape = ReshapeDevice(
-            device_id=device_id, node_id=node_id, lease_ids=tuple(body.lease_ids),
-            by=call.principal.member_id or node_id, at_us=call.now_us,
-        )  # fmt: skip
+            device_id=device_id,
+            node_id=node_id,
+            lease_ids=tuple(body.lease_ids),
+            by=call.principal.member_id or node_id,
+            at_us=call.now_us,
+        )
         return [reshape, *(_ended(lease_id, call) for lease_id in gone)]
 
     def told(after: After) -> Told:
         return ReshapedTold(
-            device_id=device_id, node_id=after.state(device_stream(device_id)).node_id or "",
-            closed=body.lease_ids, reshaped_at=moment(call.now_us),
-        )  # fmt: skip
+            device_id=device_id,
+            node_id=after.state(device_stream(device_id)).node_id or "",
+            closed=body.lease_ids,
+            reshaped_at=moment(call.now_us),
+        )
 
     return call.record(commands, told)
 
@@ -253,6 +281,10 @@ def _owns(call: Call, device: DeviceState) -> bool:
 
 def _ended(lease_id: str, call: Call) -> CloseLease:
     return CloseLease(
-        lease_id=lease_id, closed_at_us=call.now_us, party="job", code=RESHAPED,
-        at_us=call.now_us, by=call.principal.member_id or None,
-    )  # fmt: skip
+        lease_id=lease_id,
+        closed_at_us=call.now_us,
+        party="job",
+        code=RESHAPED,
+        at_us=call.now_us,
+        by=call.principal.member_id or None,
+    )

@@ -48,9 +48,8 @@ EdgeId = Annotated[str, Field(pattern=r"^edge_[0-9A-Za-z]{1,64}$")]
 EdgeInPath = Annotated[str, Path(pattern=r"^edge_[0-9A-Za-z]{1,64}$")]
 Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", examples=["2026-11-20"])]
 Model = Literal[
-    "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx",
-    "jetson-orin-nano",
-]  # fmt: skip
+    "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx", "jetson-orin-nano"
+]
 StorageClass = Annotated[str, Field(pattern=r"^[0-9a-z-]{1,40}$", examples=["pd-ssd"])]
 
 
@@ -142,9 +141,12 @@ class StorageNodeStateTold(Told):
 
 
 @resource.post(
-    "/v1/edge-devices", WRITE, EdgeDeviceTold, status=201,
+    "/v1/edge-devices",
+    WRITE,
+    EdgeDeviceTold,
+    status=201,
     problems=[Reason.REGION_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+)
 def add_edge_device(body: NewEdgeDevice, call: Caller) -> Response:
     """Adds an edge device in a region of yours."""
     device_id = call.id("edge")
@@ -153,32 +155,41 @@ def add_edge_device(body: NewEdgeDevice, call: Caller) -> Response:
     def commands() -> AddEdgeDevice:
         own_region(call, body.region_id)
         return AddEdgeDevice(
-            device_id=device_id, account_id=account_id, region_id=body.region_id,
-            model=body.model, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            device_id=device_id,
+            account_id=account_id,
+            region_id=body.region_id,
+            model=body.model,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(after: Any) -> EdgeDeviceTold:
         device = after.state(stream_of(account_id)).devices[device_id]
         return EdgeDeviceTold(
-            device_id=device_id, account_id=account_id, region_id=body.region_id,
-            model=body.model, first_day=day_text(device.first_day), added_at=moment(call.now_us),
-        )  # fmt: skip
+            device_id=device_id,
+            account_id=account_id,
+            region_id=body.region_id,
+            model=body.model,
+            first_day=day_text(device.first_day),
+            added_at=moment(call.now_us),
+        )
 
     return call.record(commands, told)
 
 
 @resource.post(
-    "/v1/edge-devices/{edge_device_id}/remove", WRITE, EdgeDeviceRemovedTold,
+    "/v1/edge-devices/{edge_device_id}/remove",
+    WRITE,
+    EdgeDeviceRemovedTold,
     problems=[Reason.DEVICE_UNKNOWN],
-)  # fmt: skip
+)
 def remove_edge_device(edge_device_id: EdgeInPath, body: Nothing, call: Caller) -> Response:
     """Removes an edge device. It is charged for today and no longer."""
     del body
     device_id, account_id = edge_device_id, call.principal.account_id
     command = RemoveEdgeDevice(
-        device_id=device_id, account_id=account_id, by=call.principal.member_id,
-        at_us=call.now_us,
-    )  # fmt: skip
+        device_id=device_id, account_id=account_id, by=call.principal.member_id, at_us=call.now_us
+    )
 
     def told(after: Any) -> EdgeDeviceRemovedTold:
         device = after.state(stream_of(account_id)).devices.get(device_id)
@@ -196,9 +207,11 @@ def list_edge_devices(
     place = call.place(cursor, [0])
     with call.read(METERS) as view:
         rows = meters.read_edge_devices(
-            view.connection, account_id=call.principal.among(account_id), after=place.after[0],
+            view.connection,
+            account_id=call.principal.among(account_id),
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _device)
 
 
@@ -210,9 +223,11 @@ def list_device_fees(
     place = call.place(cursor, ["", ""])
     with call.read(METERS) as view:
         rows = meters.read_device_fees(
-            view.connection, account_id=call.principal.among(account_id),
-            after=(place.after[0], place.after[1]), limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            account_id=call.principal.among(account_id),
+            after=(place.after[0], place.after[1]),
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.account_id, row.day], _fee)
 
 
@@ -220,27 +235,38 @@ def list_device_fees(
 
 
 @resource.post(
-    "/v1/regions/{region_id}/storage-node", WRITE, StorageNodeStateTold, status=201,
-    problems=[Reason.REGION_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.STORAGE_NODE_STATE,
-              Reason.TARIFF_UNKNOWN],
-)  # fmt: skip
+    "/v1/regions/{region_id}/storage-node",
+    WRITE,
+    StorageNodeStateTold,
+    status=201,
+    problems=[
+        Reason.REGION_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.STORAGE_NODE_STATE,
+        Reason.TARIFF_UNKNOWN,
+    ],
+)
 def provision_storage_node(region_id: RegionInPath, body: NewStorageNode, call: Caller) -> Response:
     """Requests the storage node of a region of yours. It costs by the hour from now on."""
 
     def commands() -> ProvisionStorageNode:
         own_region(call, region_id)
         return ProvisionStorageNode(
-            region_id=region_id, storage_class=body.storage_class,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            region_id=region_id,
+            storage_class=body.storage_class,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _state(region_id, after))
 
 
 @resource.post(
-    "/v1/regions/{region_id}/storage-node/ready", with_scope("operator"), StorageNodeStateTold,
+    "/v1/regions/{region_id}/storage-node/ready",
+    with_scope("operator"),
+    StorageNodeStateTold,
     problems=[Reason.REGION_UNKNOWN, Reason.STORAGE_NODE_STATE],
-)  # fmt: skip
+)
 def confirm_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -> Response:
     """Confirms that the storage node serves. Nodes of a cloud region may join from now on."""
     del body
@@ -249,9 +275,11 @@ def confirm_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -
 
 
 @resource.post(
-    "/v1/regions/{region_id}/storage-node/remove", WRITE, StorageNodeStateTold,
+    "/v1/regions/{region_id}/storage-node/remove",
+    WRITE,
+    StorageNodeStateTold,
     problems=[Reason.REGION_UNKNOWN],
-)  # fmt: skip
+)
 def remove_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -> Response:
     """Removes the storage node. The time up to now is charged."""
     del body
@@ -266,18 +294,18 @@ def remove_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) ->
 
 
 @resource.get(
-    "/v1/regions/{region_id}/storage-node", READ, StorageNodesTold,
-    problems=[Reason.REGION_UNKNOWN],
-)  # fmt: skip
+    "/v1/regions/{region_id}/storage-node", READ, StorageNodesTold, problems=[Reason.REGION_UNKNOWN]
+)
 def read_storage_node(region_id: RegionInPath, call: Caller) -> Response:
     """Returns the storage nodes of a region and their cost."""
     with call.read(FLEET, METERS) as view:
         _visible_region(call, view.connection, region_id)
         rows = meters.read_storage_nodes(view.connection, region_id)
         told = StorageNodesTold(
-            region_id=region_id, storage_nodes=[_storage_node(row) for row in rows],
+            region_id=region_id,
+            storage_nodes=[_storage_node(row) for row in rows],
             position=view.position,
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -298,29 +326,45 @@ def _state(region_id: str, after: Any) -> StorageNodeStateTold:
 def _device(row: meters.EdgeDevice) -> EdgeDeviceTold:
     model: Any = row.model
     return EdgeDeviceTold(
-        device_id=row.device_id, account_id=row.account_id, region_id=row.region_id, model=model,
-        first_day=row.first_day, last_day=row.last_day, added_at=moment(row.at_us),
+        device_id=row.device_id,
+        account_id=row.account_id,
+        region_id=row.region_id,
+        model=model,
+        first_day=row.first_day,
+        last_day=row.last_day,
+        added_at=moment(row.at_us),
         removed_at=moment_or_none(row.removed_at_us),
-    )  # fmt: skip
+    )
 
 
 def _fee(row: meters.DeviceFee) -> DeviceFeeTold:
     return DeviceFeeTold(
-        account_id=row.account_id, day=row.day, devices=row.devices,
-        fee_per_month=credits_(row.fee_units), tariff_version=row.tariff_version,
-        due=credits_(row.due_units), charge=credits_(row.charge_units),
-        owed=credits_(row.owed_units), charged_at=moment(row.at_us),
+        account_id=row.account_id,
+        day=row.day,
+        devices=row.devices,
+        fee_per_month=credits_(row.fee_units),
+        tariff_version=row.tariff_version,
+        due=credits_(row.due_units),
+        charge=credits_(row.charge_units),
+        owed=credits_(row.owed_units),
+        charged_at=moment(row.at_us),
         charged_position=row.position,
-    )  # fmt: skip
+    )
 
 
 def _storage_node(row: meters.StorageNode) -> StorageNodeTold:
     return StorageNodeTold(
-        region_id=row.region_id, sequence=row.number, account_id=row.account_id,
-        provider_id=row.provider_id, storage_class=row.storage_class,
-        per_hour=credits_(row.per_hour_units), tariff_version=row.tariff_version,
-        provisioned_at=moment(row.at_us), ready_at=moment_or_none(row.ready_at_us),
+        region_id=row.region_id,
+        sequence=row.number,
+        account_id=row.account_id,
+        provider_id=row.provider_id,
+        storage_class=row.storage_class,
+        per_hour=credits_(row.per_hour_units),
+        tariff_version=row.tariff_version,
+        provisioned_at=moment(row.at_us),
+        ready_at=moment_or_none(row.ready_at_us),
         removed_at=moment_or_none(row.removed_at_us),
-        charged_until=moment(row.charged_until_us), charge=credits_(row.charge_units),
+        charged_until=moment(row.charged_until_us),
+        charge=credits_(row.charge_units),
         owed=credits_(row.owed_units),
-    )  # fmt: skip
+    )

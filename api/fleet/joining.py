@@ -82,9 +82,14 @@ class Join(Asked):
     hardware: HardwareForm | None = None
 
     model_config = with_examples(
-        {"code": "7KQ2M9XD", "public_key": "3b" * 32, "key_id": "e97347e22a6967c6",
-         "agent": "0.1.0", **EXAMPLE_SPECS}
-    )  # fmt: skip
+        {
+            "code": "7KQ2M9XD",
+            "public_key": "3b" * 32,
+            "key_id": "e97347e22a6967c6",
+            "agent": "0.1.0",
+            **EXAMPLE_SPECS,
+        }
+    )
 
     @model_validator(mode="after")
     def _names_its_key(self) -> Join:
@@ -108,10 +113,17 @@ class JoinedTold(Told):
 
 
 @resource.post(
-    "/v1/nodes/join-codes", WRITE, JoinCodeTold, status=201,
-    problems=[Reason.REGION_UNKNOWN, Reason.PROVIDER_UNKNOWN, Reason.JOIN_CODE_USED,
-              Reason.STORAGE_NODE_STATE],
-)  # fmt: skip
+    "/v1/nodes/join-codes",
+    WRITE,
+    JoinCodeTold,
+    status=201,
+    problems=[
+        Reason.REGION_UNKNOWN,
+        Reason.PROVIDER_UNKNOWN,
+        Reason.JOIN_CODE_USED,
+        Reason.STORAGE_NODE_STATE,
+    ],
+)
 def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
     """Issues a code that lets one machine join a region, valid for ten minutes."""
     assert call.key is not None
@@ -121,9 +133,12 @@ def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
 
     def commands() -> IssueJoinCode:
         return IssueJoinCode(
-            code_sha256=_code_digest(code), provider_id=own_region(call, body.region_id),
-            region_id=body.region_id, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            code_sha256=_code_digest(code),
+            provider_id=own_region(call, body.region_id),
+            region_id=body.region_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = JoinCodeTold(
         region_id=body.region_id, expires_at=moment(call.now_us + JOIN_CODE_LIFE_US)
@@ -145,10 +160,18 @@ def _code_digest(code: str) -> str:
 
 
 @resource.post(
-    "/v1/nodes/join", everybody(), JoinedTold, status=201,
-    problems=[Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED,
-              Reason.NODE_EXISTS, "bad_signature"],
-)  # fmt: skip
+    "/v1/nodes/join",
+    everybody(),
+    JoinedTold,
+    status=201,
+    problems=[
+        Reason.JOIN_CODE_UNKNOWN,
+        Reason.JOIN_CODE_USED,
+        Reason.JOIN_CODE_EXPIRED,
+        Reason.NODE_EXISTS,
+        "bad_signature",
+    ],
+)
 def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> Response:
     """Joins a machine by its code, its public key and its inventory, signed by that key.
 
@@ -156,9 +179,10 @@ def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> R
     exact bytes, with the payload type `org.tallystick.node.join.v1`.
     """
     node_signatures.require(
-        body.public_key, node_key.envelope(node_key.JOIN_TYPE, call.body),
+        body.public_key,
+        node_key.envelope(node_key.JOIN_TYPE, call.body),
         node_signatures.from_base64(node_signature),
-    )  # fmt: skip
+    )
     code_sha256 = _code_digest(body.code)
     call.account = f"join:{code_sha256}"
     node_id = call.id("node")
@@ -171,19 +195,27 @@ def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> R
     def commands() -> JoinNode:
         require_driver(call, body.host.driver)
         return JoinNode(
-            code_sha256=code_sha256, node_id=node_id, key_id=body.key_id,
-            public_key=body.public_key, token_sha256=hashlib.sha256(bearer.encode()).hexdigest(),
-            agent=body.agent, client_id=body.client_id,
-            devices=tuple(device.spec() for device in body.devices), host=body.host.spec(),
-            hardware=facts_of(body.hardware), at_us=call.now_us,
-        )  # fmt: skip
+            code_sha256=code_sha256,
+            node_id=node_id,
+            key_id=body.key_id,
+            public_key=body.public_key,
+            token_sha256=hashlib.sha256(bearer.encode()).hexdigest(),
+            agent=body.agent,
+            client_id=body.client_id,
+            devices=tuple(device.spec() for device in body.devices),
+            host=body.host.spec(),
+            hardware=facts_of(body.hardware),
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         joined = after.state(node_stream(node_id)).joined
         assert joined is not None, node_id
         return JoinedTold(
-            node_id=node_id, provider_id=joined.provider_id, region_id=joined.region_id,
+            node_id=node_id,
+            provider_id=joined.provider_id,
+            region_id=joined.region_id,
             fingerprint=fingerprint(body.public_key),
-        )  # fmt: skip
+        )
 
     return call.record(commands, told, reveal=lambda: {"node_key": bearer})

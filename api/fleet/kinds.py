@@ -58,10 +58,16 @@ class NewResourceKind(Asked):
     effective_from: Moment
 
     model_config = with_examples(
-        {"kind": "npu", "vendor": "acme", "dimensions": ["compute", "memory"],
-         "memory": "dedicated", "divisible": False, "capacity_asset": "GPU_MS",
-         "effective_from": "2027-01-01T00:00:00Z"}
-    )  # fmt: skip
+        {
+            "kind": "npu",
+            "vendor": "acme",
+            "dimensions": ["compute", "memory"],
+            "memory": "dedicated",
+            "divisible": False,
+            "capacity_asset": "GPU_MS",
+            "effective_from": "2027-01-01T00:00:00Z",
+        }
+    )
 
 
 class ResourceKindTold(Told):
@@ -116,9 +122,15 @@ class NewLicence(Asked):
     until: Moment | None = None
 
     model_config = with_examples(
-        {"provider_id": "prov_" + "1" * 32, "vendor": "thirdai", "model": "ThirdAI Bolt",
-         "seats": 8, "terms_sha256": "0a" * 32, "from": "2026-11-20T00:00:00Z"}
-    )  # fmt: skip
+        {
+            "provider_id": "prov_" + "1" * 32,
+            "vendor": "thirdai",
+            "model": "ThirdAI Bolt",
+            "seats": 8,
+            "terms_sha256": "0a" * 32,
+            "from": "2026-11-20T00:00:00Z",
+        }
+    )
 
 
 class LicenceTold(Told):
@@ -153,45 +165,65 @@ def list_resource_kinds(call: Caller) -> Response:
             data=[*map(_kind, SEED), *map(_kind, kinds)],
             models=[
                 ModelClassTold(
-                    model=row.model, gpu_class=row.gpu_class,
+                    model=row.model,
+                    gpu_class=row.gpu_class,
                     effective_from=moment(row.effective_from_us),
                 )
                 for row in models
             ],
             position=view.position,
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 @resource.post(
-    "/v1/resource-kinds", with_scope("governance"), ResourceKindTold, status=201,
+    "/v1/resource-kinds",
+    with_scope("governance"),
+    ResourceKindTold,
+    status=201,
     problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
-)  # fmt: skip
+)
 def register_resource_kind(body: NewResourceKind, call: Caller) -> Response:
     """Registers a vendor's devices of a kind, from a date on."""
     command = RegisterResourceKind(
-        kind=body.kind, vendor=body.vendor, dimensions=tuple(body.dimensions), memory=body.memory,
-        is_divisible=body.divisible, capacity_asset=Asset(body.capacity_asset),
-        effective_from_us=body.effective_from, by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        kind=body.kind,
+        vendor=body.vendor,
+        dimensions=tuple(body.dimensions),
+        memory=body.memory,
+        is_divisible=body.divisible,
+        capacity_asset=Asset(body.capacity_asset),
+        effective_from_us=body.effective_from,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     told = ResourceKindTold(
-        kind=body.kind, vendor=body.vendor, dimensions=body.dimensions, memory=body.memory,
-        divisible=body.divisible, capacity_asset=body.capacity_asset,
+        kind=body.kind,
+        vendor=body.vendor,
+        dimensions=body.dimensions,
+        memory=body.memory,
+        divisible=body.divisible,
+        capacity_asset=body.capacity_asset,
         effective_from=moment(body.effective_from),
-    )  # fmt: skip
+    )
     return call.record(lambda: command, lambda _after: told)
 
 
 @resource.post(
-    "/v1/resource-kinds/models", with_scope("governance"), ModelClassTold, status=201,
+    "/v1/resource-kinds/models",
+    with_scope("governance"),
+    ModelClassTold,
+    status=201,
     problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
-)  # fmt: skip
+)
 def register_model_class(body: NewModelClass, call: Caller) -> Response:
     """Puts a model into a class of the tariff, from a date on. The class decides its fee."""
     command = ClassModel(
-        model=body.model, gpu_class=body.gpu_class, effective_from_us=body.effective_from,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        model=body.model,
+        gpu_class=body.gpu_class,
+        effective_from_us=body.effective_from,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     told = ModelClassTold(
         model=body.model, gpu_class=body.gpu_class, effective_from=moment(body.effective_from)
     )
@@ -200,20 +232,32 @@ def register_model_class(body: NewModelClass, call: Caller) -> Response:
 
 def _kind(told: Any) -> ResourceKindTold:
     return ResourceKindTold(
-        kind=told.kind, vendor=told.vendor, dimensions=list(told.dimensions), memory=told.memory,
-        divisible=told.is_divisible, capacity_asset=told.capacity_asset,
+        kind=told.kind,
+        vendor=told.vendor,
+        dimensions=list(told.dimensions),
+        memory=told.memory,
+        divisible=told.is_divisible,
+        capacity_asset=told.capacity_asset,
         effective_from=moment(told.effective_from_us),
-    )  # fmt: skip
+    )
 
 
 # --- licences --------------------------------------------------------------------------------
 
 
 @resource.post(
-    "/v1/licences", with_scope("provider"), LicenceTold, status=201,
-    problems=[Reason.PROVIDER_UNKNOWN, Reason.LICENCE_EXISTS, Reason.UNKNOWN_MODE,
-              Reason.COUNT_OUT_OF_RANGE, Reason.BAD_PERIOD],
-)  # fmt: skip
+    "/v1/licences",
+    with_scope("provider"),
+    LicenceTold,
+    status=201,
+    problems=[
+        Reason.PROVIDER_UNKNOWN,
+        Reason.LICENCE_EXISTS,
+        Reason.UNKNOWN_MODE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.BAD_PERIOD,
+    ],
+)
 def grant_licence(body: NewLicence, call: Caller) -> Response:
     """Records a licence that one of your providers holds. Its nodes may list the seats."""
     licence_id = call.id("lic")
@@ -221,11 +265,17 @@ def grant_licence(body: NewLicence, call: Caller) -> Response:
     def commands() -> GrantLicence:
         own_provider(call, body.provider_id)
         return GrantLicence(
-            licence_id=licence_id, provider_id=body.provider_id, vendor=body.vendor,
-            model=body.model, seats=body.seats, terms_sha256=body.terms_sha256,
-            from_us=body.from_, until_us=body.until, by=call.principal.member_id,
+            licence_id=licence_id,
+            provider_id=body.provider_id,
+            vendor=body.vendor,
+            model=body.model,
+            seats=body.seats,
+            terms_sha256=body.terms_sha256,
+            from_us=body.from_,
+            until_us=body.until,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     def told(after: After) -> Told:
         granted = after.state(licence_stream(licence_id)).granted
@@ -234,8 +284,12 @@ def grant_licence(body: NewLicence, call: Caller) -> Response:
     return call.record(commands, told)
 
 
-@resource.get("/v1/licences", with_scope("provider", "operator", "audit:read"),
-              page_of(LicenceTold), problems=["cursor_invalid"])  # fmt: skip
+@resource.get(
+    "/v1/licences",
+    with_scope("provider", "operator", "audit:read"),
+    page_of(LicenceTold),
+    problems=["cursor_invalid"],
+)
 def list_licences(
     call: Caller,
     provider_id: ProviderQuery = None,
@@ -246,18 +300,25 @@ def list_licences(
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = supply.read_licences(
-            view.connection, provider_id=provider_id, account_id=call.principal.only,
-            after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            provider_id=provider_id,
+            account_id=call.principal.only,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _licence)
 
 
 @resource.post(
-    "/v1/licences/{licence_id}/revoke", with_scope("provider", "operator"), LicenceRevokedTold,
+    "/v1/licences/{licence_id}/revoke",
+    with_scope("provider", "operator"),
+    LicenceRevokedTold,
     problems=[Reason.LICENCE_UNKNOWN],
-)  # fmt: skip
+)
 def revoke_licence(licence_id: LicenceInPath, body: Nothing, call: Caller) -> Response:
-    """Revokes a licence. Its seats are not accepted in further nodes; held ones run to their end."""
+    """Revokes a licence. Its seats are not accepted in further nodes; held ones run to their
+    end.
+    """
     del body
 
     def commands() -> RevokeLicence:
@@ -285,8 +346,13 @@ def _licence(row: Any) -> LicenceTold:
     revoked_us = getattr(row, "revoked_at_us", None)
     span: Any = {"from": moment(row.from_us), "until": moment_or_none(row.until_us)}
     return LicenceTold(
-        licence_id=row.licence_id, provider_id=row.provider_id, vendor=row.vendor,
-        model=row.model, seats=row.seats, terms_sha256=row.terms_sha256,
+        licence_id=row.licence_id,
+        provider_id=row.provider_id,
+        vendor=row.vendor,
+        model=row.model,
+        seats=row.seats,
+        terms_sha256=row.terms_sha256,
         **span,
-        granted_at=moment(row.at_us), revoked_at=moment_or_none(revoked_us),
-    )  # fmt: skip
+        granted_at=moment(row.at_us),
+        revoked_at=moment_or_none(revoked_us),
+    )

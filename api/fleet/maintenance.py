@@ -57,9 +57,13 @@ class NewMaintenance(Asked):
     keep_leases: bool = False
 
     model_config = with_examples(
-        {"kind": "planned", "from": "2026-12-01T02:00:00Z", "until": "2026-12-01T04:00:00Z",
-         "keep_leases": True}
-    )  # fmt: skip
+        {
+            "kind": "planned",
+            "from": "2026-12-01T02:00:00Z",
+            "until": "2026-12-01T04:00:00Z",
+            "keep_leases": True,
+        }
+    )
 
 
 class MaintenanceTold(Told):
@@ -78,10 +82,17 @@ class MaintenanceTold(Told):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/maintenances", RUN, MaintenanceTold, status=201,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.MAINTENANCE_WINDOW,
-              Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/nodes/{node_id}/maintenances",
+    RUN,
+    MaintenanceTold,
+    status=201,
+    problems=[
+        Reason.NODE_UNKNOWN,
+        Reason.NODE_STATE,
+        Reason.MAINTENANCE_WINDOW,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def schedule_maintenance(node_id: NodeInPath, body: NewMaintenance, call: Caller) -> Response:
     """Schedules maintenance of a node. No lease is reserved over that time."""
     maintenance_id = call.id("maint")
@@ -89,18 +100,25 @@ def schedule_maintenance(node_id: NodeInPath, body: NewMaintenance, call: Caller
     def commands() -> ScheduleMaintenance:
         may_run(call, node_id)
         return ScheduleMaintenance(
-            maintenance_id=maintenance_id, node_id=node_id, kind=body.kind, from_us=body.from_,
-            until_us=body.until, keep_leases=body.keep_leases, by=call.principal.member_id,
+            maintenance_id=maintenance_id,
+            node_id=node_id,
+            kind=body.kind,
+            from_us=body.from_,
+            until_us=body.until,
+            keep_leases=body.keep_leases,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, _window_of(call, node_id, maintenance_id))
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/maintenances/{maintenance_id}/cancel", RUN, MaintenanceTold,
+    "/v1/nodes/{node_id}/maintenances/{maintenance_id}/cancel",
+    RUN,
+    MaintenanceTold,
     problems=[Reason.NODE_UNKNOWN, Reason.MAINTENANCE_UNKNOWN, Reason.MAINTENANCE_WINDOW],
-)  # fmt: skip
+)
 def cancel_maintenance(
     node_id: NodeInPath, maintenance_id: MaintenanceInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -110,9 +128,11 @@ def cancel_maintenance(
     def commands() -> CancelMaintenance:
         may_run(call, node_id)
         return CancelMaintenance(
-            maintenance_id=maintenance_id, node_id=node_id, by=call.principal.member_id,
+            maintenance_id=maintenance_id,
+            node_id=node_id,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, _window_of(call, node_id, maintenance_id))
 
@@ -120,8 +140,9 @@ def cancel_maintenance(
 @resource.get(
     "/v1/nodes/{node_id}/maintenances",
     with_scope("provider", "operator", "renter", "client", "audit:read"),
-    page_of(MaintenanceTold), problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+    page_of(MaintenanceTold),
+    problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
+)
 def list_maintenances(
     node_id: NodeInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -133,9 +154,13 @@ def list_maintenances(
             view.connection, node_id, after=place.after[0], limit=limit + 1
         )
         return call.page(
-            view, place, rows, limit, lambda row: [row.position],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
             lambda row: _told(row, row.cancelled_at_us, row.status(call.now_us)),
-        )  # fmt: skip
+        )
 
 
 def _window_of(call: Call, node_id: str, maintenance_id: str) -> Any:
@@ -152,11 +177,15 @@ def _window_of(call: Call, node_id: str, maintenance_id: str) -> Any:
 def _told(row: Any, cancelled_at_us: int | None, status: Any) -> MaintenanceTold:
     span: Any = {"from": moment(row.from_us), "until": moment(row.until_us)}
     return MaintenanceTold(
-        maintenance_id=row.maintenance_id, node_id=row.node_id, kind=row.kind,
+        maintenance_id=row.maintenance_id,
+        node_id=row.node_id,
+        kind=row.kind,
         **span,
-        keep_leases=row.keep_leases, status=status, announced_at=moment(row.at_us),
+        keep_leases=row.keep_leases,
+        status=status,
+        announced_at=moment(row.at_us),
         cancelled_at=moment_or_none(cancelled_at_us),
-    )  # fmt: skip
+    )
 
 
 # --- drains ----------------------------------------------------------------------------------
@@ -171,18 +200,22 @@ class Drain(Asked):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/drain", RUN, NodeStateTold,
+    "/v1/nodes/{node_id}/drain",
+    RUN,
+    NodeStateTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
-)  # fmt: skip
+)
 def drain_node(node_id: NodeInPath, body: Drain, call: Caller) -> Response:
     """Drains a node: it takes no new leases until it is activated again."""
 
     def commands() -> DrainNode:
         may_run(call, node_id)
         return DrainNode(
-            node_id=node_id, keep_leases=body.keep_leases, by=call.principal.member_id,
+            node_id=node_id,
+            keep_leases=body.keep_leases,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, node_state(node_id))
 
@@ -222,18 +255,23 @@ class IngressLoadsTold(Told):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/role", with_scope("provider"), RoleTold,
+    "/v1/nodes/{node_id}/role",
+    with_scope("provider"),
+    RoleTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_ROLE],
-)  # fmt: skip
+)
 def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
     """Sets the role of a node: worker, ingress or control."""
 
     def commands() -> SetNodeRole:
         own_node(call, node_id)
         return SetNodeRole(
-            node_id=node_id, role=body.role, ingress_node_id=body.ingress_node_id,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            node_id=node_id,
+            role=body.role,
+            ingress_node_id=body.ingress_node_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         state = after.state(role_stream(node_id))
@@ -244,9 +282,11 @@ def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/regions/{region_id}/ingress", with_scope("provider", "operator", "audit:read"),
-    IngressLoadsTold, problems=[Reason.REGION_UNKNOWN],
-)  # fmt: skip
+    "/v1/regions/{region_id}/ingress",
+    with_scope("provider", "operator", "audit:read"),
+    IngressLoadsTold,
+    problems=[Reason.REGION_UNKNOWN],
+)
 def read_ingress_load(region_id: RegionInPath, call: Caller) -> Response:
     """Returns how much work goes through each ingress node of a region."""
     with call.read(FLEET) as view:
@@ -254,10 +294,12 @@ def read_ingress_load(region_id: RegionInPath, call: Caller) -> Response:
         rows = supply.read_ingress_load(view.connection, region_id)
         data = [
             IngressLoadTold(
-                node_id=row.node_id, workers=row.workers, leases=row.leases,
+                node_id=row.node_id,
+                workers=row.workers,
+                leases=row.leases,
                 served_gpu_us=str(row.served_gpu_us),
             )
             for row in rows
-        ]  # fmt: skip
+        ]
         told = IngressLoadsTold(region_id=region_id, data=data, position=view.position)
         return call.answer(view, told)

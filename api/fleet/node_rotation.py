@@ -59,9 +59,14 @@ class KeyRotation(Asked):
     signature: Signature
 
     model_config = with_examples(
-        {"public_key": "3b" * 32, "previous_key_id": "0" * 16, "from_seq": 1843,
-         "previous_signature": "0" * 128, "signature": "1" * 128}
-    )  # fmt: skip
+        {
+            "public_key": "3b" * 32,
+            "previous_key_id": "0" * 16,
+            "from_seq": 1843,
+            "previous_signature": "0" * 128,
+            "signature": "1" * 128,
+        }
+    )
 
 
 class NodeKeyRotatedTold(Told):
@@ -88,10 +93,18 @@ class KeyRevocation(Asked):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/keys/rotate", everybody(), NodeKeyRotatedTold,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH,
-              Reason.NODE_KEY_USED, "bad_signature", "one_request_at_a_time"],
-)  # fmt: skip
+    "/v1/nodes/{node_id}/keys/rotate",
+    everybody(),
+    NodeKeyRotatedTold,
+    problems=[
+        Reason.NODE_UNKNOWN,
+        Reason.NODE_STATE,
+        Reason.NODE_KEY_MISMATCH,
+        Reason.NODE_KEY_USED,
+        "bad_signature",
+        "one_request_at_a_time",
+    ],
+)
 def rotate_node_key(
     node_id: NodeInPath, body: KeyRotation, call: Caller, node_signature: NodeSignature = ""
 ) -> Response:
@@ -104,9 +117,10 @@ def rotate_node_key(
     if not _node(call, node_id).exists:
         raise errors.of_refusal(Refused(Reason.NODE_UNKNOWN, node_id=node_id))
     node_signatures.require(
-        body.public_key, node_key.envelope(node_key.ROTATE_REQUEST_TYPE, call.body),
+        body.public_key,
+        node_key.envelope(node_key.ROTATE_REQUEST_TYPE, call.body),
         node_signatures.from_base64(node_signature),
-    )  # fmt: skip
+    )
     call.account = f"rotate:{node_id}"
     bearer = auth.node_key(
         secret_files.derive(call.service.server_key, "node-key/v2", node_id, body.public_key)
@@ -116,11 +130,16 @@ def rotate_node_key(
     def commands() -> RotateNodeKey:
         _require_both(_node(call, node_id), body)
         return RotateNodeKey(
-            node_id=node_id, public_key=body.public_key, previous_key_id=body.previous_key_id,
-            from_seq=body.from_seq, last_seq=_last_seq(call, node_id),
-            previous_signature=body.previous_signature, signature=body.signature,
-            token_sha256=token_sha256, at_us=call.now_us,
-        )  # fmt: skip
+            node_id=node_id,
+            public_key=body.public_key,
+            previous_key_id=body.previous_key_id,
+            from_seq=body.from_seq,
+            last_seq=_last_seq(call, node_id),
+            previous_signature=body.previous_signature,
+            signature=body.signature,
+            token_sha256=token_sha256,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         state = after.state(node_stream(node_id))
@@ -135,9 +154,11 @@ def rotate_node_key(
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/keys/revoke", with_scope("provider", "operator"), NodeStateTold,
+    "/v1/nodes/{node_id}/keys/revoke",
+    with_scope("provider", "operator"),
+    NodeStateTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_KEY_MISMATCH],
-)  # fmt: skip
+)
 def revoke_node_key(node_id: NodeInPath, body: KeyRevocation, call: Caller) -> Response:
     """Revokes a lost or stolen key.
     With the present key, the server rejects every later report and call of the node. With a

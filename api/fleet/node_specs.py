@@ -96,8 +96,13 @@ def facts_of(form: HardwareForm | None) -> HardwareFacts | None:
     return None if form is None else form.facts()
 
 
-_DEVICE = {"device_id": "GPU-5c1d8f3e", "vendor": "nvidia", "model": "NVIDIA H100 80GB HBM3",
-           "memory_mib": 81559, "connection": "sxm"}  # fmt: skip
+_DEVICE = {
+    "device_id": "GPU-5c1d8f3e",
+    "vendor": "nvidia",
+    "model": "NVIDIA H100 80GB HBM3",
+    "memory_mib": 81559,
+    "connection": "sxm",
+}
 EXAMPLE_SPECS = {"devices": [_DEVICE], "host": {"arch": "x86_64", "os": "linux"}}
 DEVICES_MAX = 256
 """Of one node, seats of licences among them."""

@@ -166,9 +166,11 @@ def node_state(node_id: str) -> Any:
         phase: Any = state.phase
         assert state.joined is not None
         return NodeStateTold(
-            node_id=node_id, phase=phase, quarantined=state.is_quarantined,
+            node_id=node_id,
+            phase=phase,
+            quarantined=state.is_quarantined,
             verdict=_verdict(state, after.state(region_stream(state.joined.region_id))),
-        )  # fmt: skip
+        )
 
     return told
 
@@ -178,15 +180,19 @@ def _verdict(node: NodeState, region: RegionState) -> VerdictTold | None:
         return None
     verdict = verdict_of(node.specs, region, node.waived)
     return VerdictTold(
-        joinable=verdict.joinable, sellable=verdict.sellable, failing=list(verdict.failing),
+        joinable=verdict.joinable,
+        sellable=verdict.sellable,
+        failing=list(verdict.failing),
         waived=list(verdict.waived),
-    )  # fmt: skip
+    )
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/confirm", WRITE, NodeStateTold,
+    "/v1/nodes/{node_id}/confirm",
+    WRITE,
+    NodeStateTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH],
-)  # fmt: skip
+)
 def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Response:
     """Confirms a node: the owner has compared the key with the one the machine shows."""
 
@@ -200,10 +206,18 @@ def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Re
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/admit", with_scope("operator", "provider"), NodeStateTold,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_SPECS_MISSING,
-              Reason.NODE_NOT_JOINABLE, Reason.DEVICE_ELSEWHERE, Reason.NOT_PERMITTED],
-)  # fmt: skip
+    "/v1/nodes/{node_id}/admit",
+    with_scope("operator", "provider"),
+    NodeStateTold,
+    problems=[
+        Reason.NODE_UNKNOWN,
+        Reason.NODE_STATE,
+        Reason.NODE_SPECS_MISSING,
+        Reason.NODE_NOT_JOINABLE,
+        Reason.DEVICE_ELSEWHERE,
+        Reason.NOT_PERMITTED,
+    ],
+)
 def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
     """Admits a confirmed node, by the operator or, in a permissionless region, by its owner.
     A node that fails hardware rules of its region is refused with every rule it fails.
@@ -219,10 +233,12 @@ def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
             if region.opened is None or region.opened.admission != "permissionless":
                 raise Refused(Reason.NOT_PERMITTED, region_id=joined.region_id)
         return AdmitNode(
-            node_id=node_id, by=call.principal.member_id, at_us=call.now_us,
+            node_id=node_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
             waived=None if body.waive is None else tuple(body.waive),
             by_owner=not call.principal.is_operator,
-        )  # fmt: skip
+        )
 
     return call.record(commands, node_state(node_id))
 
@@ -233,9 +249,11 @@ def may_run(call: Call, node_id: str) -> None:
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/activate", with_scope("operator", "provider"), NodeStateTold,
+    "/v1/nodes/{node_id}/activate",
+    with_scope("operator", "provider"),
+    NodeStateTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
-)  # fmt: skip
+)
 def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     """Activates a node. It takes new leases from now on."""
     del body
@@ -248,9 +266,11 @@ def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/maintenance", with_scope("operator", "provider"), NodeStateTold,
+    "/v1/nodes/{node_id}/maintenance",
+    with_scope("operator", "provider"),
+    NodeStateTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
-)  # fmt: skip
+)
 def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     """Starts maintenance. The node takes no new leases; running ones go on."""
     del body
@@ -263,9 +283,11 @@ def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Respo
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/retire", WRITE, NodeStateTold,
+    "/v1/nodes/{node_id}/retire",
+    WRITE,
+    NodeStateTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_BUSY],
-)  # fmt: skip
+)
 def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     """Retires a node for good, with its devices."""
     del body
@@ -278,9 +300,11 @@ def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/specs", nodes_only(), NodeStateTold,
+    "/v1/nodes/{node_id}/specs",
+    nodes_only(),
+    NodeStateTold,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_NOT_JOINABLE],
-)  # fmt: skip
+)
 def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
     """Records a new inventory, sent by the node. New devices count after the next admission."""
 
@@ -289,10 +313,13 @@ def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
         require_driver(call, body.host.driver)
         return ReportSpecs(
-            node_id=node_id, devices=tuple(device.spec() for device in body.devices),
-            host=body.host.spec(), hardware=facts_of(body.hardware), agent=body.agent,
+            node_id=node_id,
+            devices=tuple(device.spec() for device in body.devices),
+            host=body.host.spec(),
+            hardware=facts_of(body.hardware),
+            agent=body.agent,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, node_state(node_id))
 
@@ -314,10 +341,14 @@ def list_nodes(
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_nodes(
-            view.connection, provider_id=provider_id, region_id=region_id,
-            account_id=call.principal.among(account_id), phase=phase, after=place.after[0],
+            view.connection,
+            provider_id=provider_id,
+            region_id=region_id,
+            account_id=call.principal.among(account_id),
+            phase=phase,
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _node)
 
 
@@ -341,14 +372,16 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
         told = [
             NodeKeyTold(
-                key_id=key.key_id, public_key=key.public_key,
+                key_id=key.key_id,
+                public_key=key.public_key,
                 confirmed_at=moment_or_none(key.confirmed_at_us),
                 retired_at=moment_or_none(key.retired_at_us),
                 equivocated_at=moment_or_none(key.equivocated_at_us),
-                revoked_at=moment_or_none(key.revoked_at_us), from_seq=key.from_seq,
+                revoked_at=moment_or_none(key.revoked_at_us),
+                from_seq=key.from_seq,
             )
             for key in keys
-        ]  # fmt: skip
+        ]
         return call.answer(view, NodeKeysTold(node_id=node_id, data=told))
 
 
@@ -367,11 +400,20 @@ def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = Fal
 def _node(row: fleet.Node) -> NodeTold:
     phase: Any = row.phase
     return NodeTold(
-        node_id=row.node_id, phase=phase, quarantined=row.quarantined, revoked=row.revoked,
-        provider_id=row.provider_id, account_id=row.account_id, region_id=row.region_id,
-        agent=row.agent, key_id=row.key_id, fingerprint=fingerprint(row.public_key),
-        joined_at=moment(row.at_us), phase_at=moment(row.phase_at_us), specs=_specs(row),
-    )  # fmt: skip
+        node_id=row.node_id,
+        phase=phase,
+        quarantined=row.quarantined,
+        revoked=row.revoked,
+        provider_id=row.provider_id,
+        account_id=row.account_id,
+        region_id=row.region_id,
+        agent=row.agent,
+        key_id=row.key_id,
+        fingerprint=fingerprint(row.public_key),
+        joined_at=moment(row.at_us),
+        phase_at=moment(row.phase_at_us),
+        specs=_specs(row),
+    )
 
 
 def _specs(row: fleet.Node) -> InventoryTold | None:
@@ -379,9 +421,10 @@ def _specs(row: fleet.Node) -> InventoryTold | None:
         return None
     return InventoryTold(
         devices=[DeviceForm(**device) for device in row.specs["devices"]],
-        host=HostForm(**row.specs["host"]), hardware=_hardware(row.specs.get("hardware")),
+        host=HostForm(**row.specs["host"]),
+        hardware=_hardware(row.specs.get("hardware")),
         reported_at=moment_or_none(row.specs_at_us),
-    )  # fmt: skip
+    )
 
 
 def _hardware(told: dict[str, Any] | None) -> HardwareForm | None:

@@ -58,9 +58,15 @@ Workload = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Workloads = Annotated[list[Workload], Field(max_length=WORKLOADS_MAX)]
 Tier = Annotated[int, Field(ge=0, le=SECURITY_TIERS[-1])]
 HardwareRule = Literal[
-    "nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ethernet", "ram", "pcie_lanes",
+    "nvme_count",
+    "nvme_size",
+    "tpm_2_0",
+    "sata_drives",
+    "ethernet",
+    "ram",
+    "pcie_lanes",
     "cpu_cores",
-]  # fmt: skip
+]
 assert get_args(HardwareRule) == WAIVABLE
 Name = Annotated[str, Field(pattern=f"^{REGION_NAME_PATTERN}$", examples=["lab-1"])]
 
@@ -170,9 +176,12 @@ def own_region(call: Call, region_id: str) -> str:
 
 
 @resource.post(
-    "/v1/providers", WRITE, ProviderTold, status=201,
+    "/v1/providers",
+    WRITE,
+    ProviderTold,
+    status=201,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.PROVIDER_EXISTS],
-)  # fmt: skip
+)
 def register_provider(body: NewProvider, call: Caller) -> Response:
     """Registers a provider of the caller's account."""
     provider_id, account_id = call.id("prov"), call.principal.account_id
@@ -183,32 +192,31 @@ def register_provider(body: NewProvider, call: Caller) -> Response:
         )
 
     told = ProviderTold(
-        provider_id=provider_id, account_id=account_id, kind=body.kind,
+        provider_id=provider_id,
+        account_id=account_id,
+        kind=body.kind,
         registered_at=moment(call.now_us),
-    )  # fmt: skip
+    )
     return call.record(commands, lambda _after: told)
 
 
 @resource.get("/v1/providers", READ, page_of(ProviderTold), problems=["cursor_invalid"])
 def list_providers(
-    call: Caller,
-    account_id: AccountQuery = None,
-    limit: Limit = LIST_LIMIT,
-    cursor: Cursor = None,
+    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists providers in order of registration: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_providers(
-            view.connection, account_id=call.principal.among(account_id), after=place.after[0],
+            view.connection,
+            account_id=call.principal.among(account_id),
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _provider)
 
 
-@resource.get(
-    "/v1/providers/{provider_id}", READ, ProviderTold, problems=[Reason.PROVIDER_UNKNOWN]
-)  # fmt: skip
+@resource.get("/v1/providers/{provider_id}", READ, ProviderTold, problems=[Reason.PROVIDER_UNKNOWN])
 def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
     """Returns a provider."""
     with call.read(FLEET) as view:
@@ -221,18 +229,23 @@ def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
 def _provider(row: fleet.Provider) -> ProviderTold:
     kind: Any = row.kind
     return ProviderTold(
-        provider_id=row.provider_id, account_id=row.account_id, kind=kind,
+        provider_id=row.provider_id,
+        account_id=row.account_id,
+        kind=kind,
         registered_at=moment(row.at_us),
-    )  # fmt: skip
+    )
 
 
 # --- regions ---------------------------------------------------------------------------------
 
 
 @resource.post(
-    "/v1/regions", WRITE, RegionTold, status=201,
+    "/v1/regions",
+    WRITE,
+    RegionTold,
+    status=201,
     problems=[Reason.PROVIDER_UNKNOWN, Reason.REGION_EXISTS],
-)  # fmt: skip
+)
 def open_region(body: NewRegion, call: Caller) -> Response:
     """Opens a region of one of the caller's providers."""
     region_id = call.id("region")
@@ -246,9 +259,11 @@ def open_region(body: NewRegion, call: Caller) -> Response:
     # Nodes that are made up for development have neither drives nor a TPM.
     rules = WAIVABLE if call.service.settings.environment == "production" else None
     told = RegionTold(
-        region_id=region_id, **body.model_dump(), hardware_rules=list(rules or ()),
+        region_id=region_id,
+        **body.model_dump(),
+        hardware_rules=list(rules or ()),
         opened_at=moment(call.now_us),
-    )  # fmt: skip
+    )
     return call.record(commands, lambda _after: told)
 
 
@@ -263,14 +278,21 @@ def list_regions(
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_regions(
-            view.connection, provider_id=provider_id, account_id=call.principal.only,
-            after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            provider_id=provider_id,
+            account_id=call.principal.only,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         policies = supply.read_policies(view.connection, [row.region_id for row in rows])
         return call.page(
-            view, place, rows, limit, lambda row: [row.position],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
             lambda row: _region(row, policies[row.region_id]),
-        )  # fmt: skip
+        )
 
 
 @resource.get("/v1/regions/{region_id}", READ, RegionTold, problems=[Reason.REGION_UNKNOWN])
@@ -283,9 +305,11 @@ def read_region(region_id: RegionInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/regions/{region_id}/policy", WRITE, RegionTold,
+    "/v1/regions/{region_id}/policy",
+    WRITE,
+    RegionTold,
     problems=[Reason.REGION_UNKNOWN, Reason.COUNT_OUT_OF_RANGE, Reason.UNKNOWN_MODE],
-)  # fmt: skip
+)
 def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller) -> Response:
     """Sets which jobs may run in a region, what it refuses or ranks down, and how safe it is."""
     stream = region_stream(region_id)
@@ -293,20 +317,24 @@ def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller)
     def commands() -> SetRegionPolicy:
         own_region(call, region_id)
         return SetRegionPolicy(
-            region_id=region_id, allow_public_jobs=body.allow_public_jobs,
+            region_id=region_id,
+            allow_public_jobs=body.allow_public_jobs,
             refused_workloads=_words(body.refused_workloads),
             down_ranked_workloads=_words(body.down_ranked_workloads),
             security_tier=body.security_tier,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _region_of(region_id, after.state(stream)))
 
 
 @resource.post(
-    "/v1/regions/{region_id}/hardware-rules", with_scope("operator"), RegionTold,
+    "/v1/regions/{region_id}/hardware-rules",
+    with_scope("operator"),
+    RegionTold,
     problems=[Reason.REGION_UNKNOWN, Reason.UNKNOWN_MODE],
-)  # fmt: skip
+)
 def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Caller) -> Response:
     """Sets the hardware rules of a region (C-11 to C-18).
     Present nodes are judged again when they next send their inventory.
@@ -321,13 +349,19 @@ def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Call
 def _region_of(region_id: str, state: RegionState) -> RegionTold:
     opened: Any = state.opened
     return RegionTold(
-        region_id=region_id, provider_id=opened.provider_id, name=opened.name,
-        storage_mode=opened.storage_mode, setting=opened.setting, admission=opened.admission,
-        allow_public_jobs=state.allow_public_jobs, refused_workloads=list(state.refused_workloads),
+        region_id=region_id,
+        provider_id=opened.provider_id,
+        name=opened.name,
+        storage_mode=opened.storage_mode,
+        setting=opened.setting,
+        admission=opened.admission,
+        allow_public_jobs=state.allow_public_jobs,
+        refused_workloads=list(state.refused_workloads),
         down_ranked_workloads=list(state.down_ranked_workloads),
-        security_tier=state.security_tier, hardware_rules=list(state.hardware_rules),
+        security_tier=state.security_tier,
+        hardware_rules=list(state.hardware_rules),
         opened_at=moment(opened.at_us),
-    )  # fmt: skip
+    )
 
 
 def _words(words: list[str] | None) -> tuple[str, ...] | None:
@@ -335,9 +369,11 @@ def _words(words: list[str] | None) -> tuple[str, ...] | None:
 
 
 @resource.get(
-    "/v1/regions/{region_id}/nodes", READ, page_of(RegionNodeTold),
+    "/v1/regions/{region_id}/nodes",
+    READ,
+    page_of(RegionNodeTold),
     problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_region_nodes(
     region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -363,12 +399,19 @@ def visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
 def _region(row: fleet.Region, policy: supply.Policy) -> RegionTold:
     told: Any = row
     return RegionTold(
-        region_id=told.region_id, provider_id=told.provider_id, name=told.name,
-        storage_mode=told.storage_mode, setting=told.setting, admission=told.admission,
-        allow_public_jobs=told.allow_public_jobs, refused_workloads=policy.refused_workloads,
-        down_ranked_workloads=policy.down_ranked_workloads, security_tier=policy.security_tier,
-        hardware_rules=policy.hardware_rules, opened_at=moment(told.at_us),
-    )  # fmt: skip
+        region_id=told.region_id,
+        provider_id=told.provider_id,
+        name=told.name,
+        storage_mode=told.storage_mode,
+        setting=told.setting,
+        admission=told.admission,
+        allow_public_jobs=told.allow_public_jobs,
+        refused_workloads=policy.refused_workloads,
+        down_ranked_workloads=policy.down_ranked_workloads,
+        security_tier=policy.security_tier,
+        hardware_rules=policy.hardware_rules,
+        opened_at=moment(told.at_us),
+    )
 
 
 def _region_node(row: fleet.Node) -> RegionNodeTold:

@@ -53,19 +53,29 @@ class RevenueSharesTold(Told):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/revenue-shares", WRITE, RevenueSharesTold,
-    problems=[Reason.NODE_UNKNOWN, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED,
-              Reason.DUPLICATE_ID, Reason.SHARE_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/nodes/{node_id}/revenue-shares",
+    WRITE,
+    RevenueSharesTold,
+    problems=[
+        Reason.NODE_UNKNOWN,
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.DUPLICATE_ID,
+        Reason.SHARE_OUT_OF_RANGE,
+    ],
+)
 def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller) -> Response:
     """Splits what a node earns among its owners, for leases reserved from now on."""
 
     def commands() -> SetRevenueShares:
         shares = tuple(OwnerShare(row.account_id, row.share_ppm) for row in body.shares)
         return SetRevenueShares(
-            node_id=node_id, account_id=call.principal.account_id, shares=shares,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            node_id=node_id,
+            account_id=call.principal.account_id,
+            shares=shares,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(
         commands, lambda after: _shares(node_id, after.state(revenue_stream(node_id)).shares)
@@ -73,9 +83,11 @@ def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/revenue-shares", READ_OR_NODE, RevenueSharesTold,
+    "/v1/nodes/{node_id}/revenue-shares",
+    READ_OR_NODE,
+    RevenueSharesTold,
     problems=[Reason.NODE_UNKNOWN],
-)  # fmt: skip
+)
 def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
     """Lists the owners that share what the node's provider earns."""
     with call.read(FLEET) as view:

@@ -82,9 +82,10 @@ class ForecastTold(Told):
 
 @resource.get(
     "/v1/accounts/{account_id}/forecast",
-    with_scope("account", "billing:read", "renter", "operator"), ForecastTold,
+    with_scope("account", "billing:read", "renter", "operator"),
+    ForecastTold,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the second when funds end: of each running lease, and of the balance behind them."""
     visible(call.principal, account_id)
@@ -96,14 +97,15 @@ def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
         states = {one: market.state_of(lease_stream(one)) for one in ids[:LEASES_MAX]}
         running = {one: state for one, state in states.items() if state.uses_funds}
         told = ForecastTold(
-            account_id=account_id, at=moment(call.now_us),
+            account_id=account_id,
+            at=moment(call.now_us),
             leases=[_lease(lease_id, lease) for lease_id, lease in running.items()],
             leases_left_out=max(0, len(ids) - LEASES_MAX),
             balances=[
                 _balance(call, account_id, settlement, list(running.values()))
                 for settlement in SETTLEMENTS
             ],
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -112,9 +114,10 @@ def _draw(lease: Lease) -> Draw:
     assert lease.opened is not None
     return Draw(
         price_per_gpu_hour=lease.opened.price_per_gpu_hour.units,
-        gpu_ppm_total=lease.gpu_ppm_total, funds_end_us=lease.funds_end_us,
+        gpu_ppm_total=lease.gpu_ppm_total,
+        funds_end_us=lease.funds_end_us,
         term_end_us=lease.opened.term_end_us,
-    )  # fmt: skip
+    )
 
 
 def _lease(lease_id: str, lease: Lease) -> LeaseForecastTold:
@@ -123,12 +126,16 @@ def _lease(lease_id: str, lease: Lease) -> LeaseForecastTold:
     draw = _draw(lease)
     settlement: Any = lease.reserved.settlement
     return LeaseForecastTold(
-        lease_id=lease_id, settlement=settlement,
+        lease_id=lease_id,
+        settlement=settlement,
         price_per_gpu_hour=money(lease.opened.price_per_gpu_hour),
-        gpu_ppm_total=draw.gpu_ppm_total, charge_per_hour=credits_(charge_per_hour([draw])),
-        held=credits_(lease.held_units), funds_end_at=_end(draw.funds_end_us),
-        term_end_at=moment_or_none(draw.term_end_us), ends_at=_end(lease.window_end_us),
-    )  # fmt: skip
+        gpu_ppm_total=draw.gpu_ppm_total,
+        charge_per_hour=credits_(charge_per_hour([draw])),
+        held=credits_(lease.held_units),
+        funds_end_at=_end(draw.funds_end_us),
+        term_end_at=moment_or_none(draw.term_end_us),
+        ends_at=_end(lease.window_end_us),
+    )
 
 
 def _end(at_us: int) -> str | None:
@@ -142,11 +149,14 @@ def _balance(
     sources = sources_of(call.service.ledger.world(), account_id, settlement, call.now_us)
     spendable = sum(source.units for source in sources)
     draws = [
-        _draw(lease) for lease in running
+        _draw(lease)
+        for lease in running
         if lease.reserved is not None and lease.reserved.settlement == settlement
-    ]  # fmt: skip
+    ]
     return BalanceForecastTold(
-        settlement=settlement, spendable=credits_(spendable),
-        charge_per_hour=credits_(charge_per_hour(draws)), leases=len(draws),
+        settlement=settlement,
+        spendable=credits_(spendable),
+        charge_per_hour=credits_(charge_per_hour(draws)),
+        leases=len(draws),
         lasts_until=moment_or_none(lasts_until_us(spendable, draws, call.now_us)),
-    )  # fmt: skip
+    )

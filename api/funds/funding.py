@@ -82,9 +82,11 @@ class NewFundedAccount(Asked):
     monthly_cap: Money | None = None
 
     model_config = with_examples(
-        {"funded_account_id": "acct_" + "2" * 32,
-         "monthly_cap": {"asset": "CREDIT", "units": "500000000"}}
-    )  # fmt: skip
+        {
+            "funded_account_id": "acct_" + "2" * 32,
+            "monthly_cap": {"asset": "CREDIT", "units": "500000000"},
+        }
+    )
 
 
 class FundedAccountTold(Told):
@@ -107,9 +109,12 @@ class NewBudget(Asked):
     monthly: Money | None = None
 
     model_config = with_examples(
-        {"scope": "project", "target": "train-7b",
-         "monthly": {"asset": "CREDIT", "units": "250000000"}}
-    )  # fmt: skip
+        {
+            "scope": "project",
+            "target": "train-7b",
+            "monthly": {"asset": "CREDIT", "units": "250000000"},
+        }
+    )
 
     @model_validator(mode="after")
     def _is_credit(self) -> NewBudget:
@@ -135,7 +140,7 @@ class BudgetTold(Told):
 
 @resource.get(
     "/v1/accounts/{account_id}/funding", READ, FundingTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+)
 def read_funding(account_id: AccountInPath, call: Caller) -> Response:
     """Returns what an account may spend now, in spend order."""
     visible(call.principal, account_id)
@@ -151,27 +156,31 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
             for source in sources_of(world, account_id, way, call.now_us)
         ]
         told = FundingTold(
-            account_id=account_id, position=view.position,
+            account_id=account_id,
+            position=view.position,
             sources=[
                 SourceTold(
-                    source=one.name, available=credits_(one.units),
+                    source=one.name,
+                    available=credits_(one.units),
                     priority=grants[one.name].priority if one.name in grants else None,
                     expires_at=moment_or_none(
                         grants[one.name].expires_at_us if one.name in grants else None
                     ),
                 )
-                for one in found if one.account_id == account_id
+                for one in found
+                if one.account_id == account_id
             ],
-            payer=None if payer is None else PayerTold(
-                payer_account_id=payer.payer_account_id, since=moment(payer.at_us),
+            payer=None
+            if payer is None
+            else PayerTold(
+                payer_account_id=payer.payer_account_id,
+                since=moment(payer.at_us),
                 monthly_cap=credits_or_none(
                     budget_of(world, payer.payer_account_id, ACCOUNT, account_id).limit_units
                 ),
-                available=credits_(
-                    sum(one.units for one in found if one.account_id != account_id)
-                ),
+                available=credits_(sum(one.units for one in found if one.account_id != account_id)),
             ),
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -179,10 +188,18 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/funded-accounts", ADMIN, FundedAccountTold, status=201,
-    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED,
-              Reason.PAYER_EXISTS, Reason.AMOUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/funded-accounts",
+    ADMIN,
+    FundedAccountTold,
+    status=201,
+    problems=[
+        Reason.NOT_PERMITTED,
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.PAYER_EXISTS,
+        Reason.AMOUNT_OUT_OF_RANGE,
+    ],
+)
 def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller) -> Response:
     """Starts paying for another account from now on, up to a monthly cap."""
     cap = body.monthly_cap
@@ -193,10 +210,13 @@ def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller
         return [
             SetPayer(account_id=body.funded_account_id, payer_account_id=account_id, **by),
             SetBudget(
-                account_id=account_id, scope=ACCOUNT, target=body.funded_account_id,
-                monthly=None if cap is None else cap.amount(), **by,
+                account_id=account_id,
+                scope=ACCOUNT,
+                target=body.funded_account_id,
+                monthly=None if cap is None else cap.amount(),
+                **by,
             ),
-        ]  # fmt: skip
+        ]
 
     told = FundedAccountTold(
         payer_account_id=account_id, funded_account_id=body.funded_account_id, monthly_cap=cap
@@ -205,9 +225,11 @@ def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/funded-accounts", READ, page_of(FundedAccountTold),
+    "/v1/accounts/{account_id}/funded-accounts",
+    READ,
+    page_of(FundedAccountTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_funded_accounts(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -225,19 +247,23 @@ def list_funded_accounts(
             is_capped = row.ended_at_us is None and cap.limit_units is not None
             used = cap.used_in(month_at(call.now_us)) if is_capped else None
             return FundedAccountTold(
-                payer_account_id=account_id, funded_account_id=row.account_id,
+                payer_account_id=account_id,
+                funded_account_id=row.account_id,
                 monthly_cap=credits_or_none(cap.limit_units if is_capped else None),
-                used=credits_or_none(used), since=moment(row.at_us),
+                used=credits_or_none(used),
+                since=moment(row.at_us),
                 ended_at=moment_or_none(row.ended_at_us),
-            )  # fmt: skip
+            )
 
         return call.page(view, place, rows, limit, lambda row: [row.position], told)
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end", ADMIN, FundedAccountTold,
+    "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end",
+    ADMIN,
+    FundedAccountTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.PAYER_UNKNOWN],
-)  # fmt: skip
+)
 def stop_funding(
     account_id: AccountInPath, funded_account_id: AccountInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -248,14 +274,17 @@ def stop_funding(
         if not call.principal.owns(funded_account_id):
             own(call.principal, account_id)
         return EndPayer(
-            account_id=funded_account_id, payer_account_id=account_id,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            account_id=funded_account_id,
+            payer_account_id=account_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = FundedAccountTold(
-        payer_account_id=account_id, funded_account_id=funded_account_id,
+        payer_account_id=account_id,
+        funded_account_id=funded_account_id,
         ended_at=moment(call.now_us),
-    )  # fmt: skip
+    )
     return call.record(commands, lambda _after: told)
 
 
@@ -263,9 +292,11 @@ def stop_funding(
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/budgets", ADMIN, BudgetTold,
+    "/v1/accounts/{account_id}/budgets",
+    ADMIN,
+    BudgetTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN, Reason.AMOUNT_OUT_OF_RANGE],
-)  # fmt: skip
+)
 def set_budget(account_id: AccountInPath, body: NewBudget, call: Caller) -> Response:
     """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
     monthly = body.monthly
@@ -273,26 +304,35 @@ def set_budget(account_id: AccountInPath, body: NewBudget, call: Caller) -> Resp
     def commands() -> SetBudget:
         own(call.principal, account_id)
         return SetBudget(
-            account_id=account_id, scope=body.scope, target=body.target,
+            account_id=account_id,
+            scope=body.scope,
+            target=body.target,
             monthly=None if monthly is None else monthly.amount(),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(_after: Any) -> Told:
         used = _budget(call, account_id, body.scope, body.target).used
         left = None if monthly is None else max(0, int(monthly.units) - int(used.units))
         return BudgetTold(
-            scope=body.scope, target=body.target, monthly=monthly, month=month_at(call.now_us),
-            used=used, left=credits_or_none(left),
-        )  # fmt: skip
+            scope=body.scope,
+            target=body.target,
+            monthly=monthly,
+            month=month_at(call.now_us),
+            used=used,
+            left=credits_or_none(left),
+        )
 
     return call.record(commands, told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/budgets", READ, page_of(BudgetTold),
+    "/v1/accounts/{account_id}/budgets",
+    READ,
+    page_of(BudgetTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_budgets(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -304,9 +344,13 @@ def list_budgets(
             view.connection, account_id, after=(place.after[0], place.after[1]), limit=limit + 1
         )
         return call.page(
-            view, place, rows, limit, lambda row: [row.scope, row.target],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.scope, row.target],
             lambda row: _budget(call, account_id, row.scope, row.target),
-        )  # fmt: skip
+        )
 
 
 def _budget(call: Caller, account_id: str, scope: str, target: str) -> BudgetTold:
@@ -314,8 +358,11 @@ def _budget(call: Caller, account_id: str, scope: str, target: str) -> BudgetTol
     budget = budget_of(world, account_id, scope, target)
     shown: Any = scope
     return BudgetTold(
-        scope=shown, target=target, monthly=credits_or_none(budget.limit_units), month=month,
+        scope=shown,
+        target=target,
+        monthly=credits_or_none(budget.limit_units),
+        month=month,
         used=credits_(budget.used_in(month)),
         left=credits_or_none(left_this_month(world, account_id, scope, target, call.now_us)),
         alerted_percent=budget.alerted.get(month),
-    )  # fmt: skip
+    )

@@ -49,27 +49,36 @@ def commands_of(service: Service, processor: str, event: Event, now_us: int) -> 
             _of(service, processor, event.payment_id)
             return [
                 ReceivePayment(
-                    payment_id=event.payment_id, amount=event.amount, reference=event.reference,
-                    saved_method=event.saved_method, by=processor, at_us=now_us,
+                    payment_id=event.payment_id,
+                    amount=event.amount,
+                    reference=event.reference,
+                    saved_method=event.saved_method,
+                    by=processor,
+                    at_us=now_us,
                 )
-            ]  # fmt: skip
+            ]
         case ChargeFailed():
             _of(service, processor, event.payment_id)
             failed = FailPayment(payment_id=event.payment_id, reason=event.reason, at_us=now_us)
             return [failed]
         case ChargeReversed():
             reversed_ = ReversePayment(
-                payment_id=_payment_of(service, processor, event.charge), amount=event.amount,
-                reference=event.dispute, reason=event.reason, at_us=now_us,
-            )  # fmt: skip
+                payment_id=_payment_of(service, processor, event.charge),
+                amount=event.amount,
+                reference=event.dispute,
+                reason=event.reason,
+                at_us=now_us,
+            )
             return reversing(service, reversed_)
         case ChargeReinstated():
             return [
                 ReinstatePayment(
-                    payment_id=_payment_of(service, processor, event.charge), amount=event.amount,
-                    reference=event.dispute, at_us=now_us,
+                    payment_id=_payment_of(service, processor, event.charge),
+                    amount=event.amount,
+                    reference=event.dispute,
+                    at_us=now_us,
                 )
-            ]  # fmt: skip
+            ]
         case ChargeRefunded() | RefundFailed():
             return _refund(service, processor, event, now_us)
         case PayoutTakenBack():
@@ -109,10 +118,12 @@ def _payout_back(
         if state.status == "paid" and state.processor == processor:
             return [
                 cash_out.ReturnCashOut(
-                    cash_out_id=event.payout_id, returned=event.taken_back, reason=event.reason,
+                    cash_out_id=event.payout_id,
+                    returned=event.taken_back,
+                    reason=event.reason,
                     at_us=now_us,
                 )
-            ]  # fmt: skip
+            ]
     logger.warning("payout %s came back: %s", event.payout_id, event.reference)
     return []
 

@@ -138,11 +138,22 @@ class PaymentTold(Told):
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/payments", PAY, PaymentTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, *AMOUNTS, Reason.AMOUNT_NOT_CENTS,
-              Reason.PAYMENT_BELOW_MINIMUM, Reason.PAYMENT_STATE, "payment_method_unavailable",
-              "processor_away", "processor_refused"],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/payments",
+    PAY,
+    PaymentTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        *AMOUNTS,
+        Reason.AMOUNT_NOT_CENTS,
+        Reason.PAYMENT_BELOW_MINIMUM,
+        Reason.PAYMENT_STATE,
+        "payment_method_unavailable",
+        "processor_away",
+        "processor_refused",
+    ],
+)
 def create_payment(account_id: AccountInPath, body: NewPayment, call: Caller) -> Response:
     """Starts a payment. The answer says where or how to pay.
 
@@ -162,17 +173,24 @@ def create_payment(account_id: AccountInPath, body: NewPayment, call: Caller) ->
     @cache
     def offered() -> ChargeStarted:
         start = StartPayment(
-            payment_id=payment_id, account_id=account_id, method=body.method,
-            processor=processor.name, amount=body.amount.amount(), by=call.principal.member_id,
+            payment_id=payment_id,
+            account_id=account_id,
+            method=body.method,
+            processor=processor.name,
+            amount=body.amount.amount(),
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
         call.service.ledger.handle(start, key=None, now_us=call.now_us)
         started = _payment(call, payment_id).started
         assert started is not None
         charge = NewCharge(
-            payment_id=payment_id, account_id=account_id, amount=started.amount,
-            save_method=body.save_method, expires_at_us=started.expires_at_us,
-        )  # fmt: skip
+            payment_id=payment_id,
+            account_id=account_id,
+            amount=started.amount,
+            save_method=body.save_method,
+            expires_at_us=started.expires_at_us,
+        )
         return _asked(processor, charge)
 
     def commands() -> OfferPayment:
@@ -216,21 +234,30 @@ def _state_told(
     method: Any = started.method
     cause: Any = started.cause
     return PaymentTold(
-        payment_id=payment_id, account_id=started.account_id, method=method,
-        processor=started.processor, state=shown, amount=money(started.amount),
+        payment_id=payment_id,
+        account_id=started.account_id,
+        method=method,
+        processor=started.processor,
+        state=shown,
+        amount=money(started.amount),
         received=None if received is None else money(received.amount),
         left=None if received is None else credits_(state.left),
-        pay_at=url, instructions=instructions, cause=cause,
-        started_at=moment(started.at_us), expires_at=moment(started.expires_at_us),
+        pay_at=url,
+        instructions=instructions,
+        cause=cause,
+        started_at=moment(started.at_us),
+        expires_at=moment(started.expires_at_us),
         received_at=None if received is None else moment(received.at_us),
         confirms_at=None if received is None else moment_or_none(received.confirm_at_us),
-    )  # fmt: skip
+    )
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/payments", READ, page_of(PaymentTold),
+    "/v1/accounts/{account_id}/payments",
+    READ,
+    page_of(PaymentTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_payments(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -246,9 +273,7 @@ def list_payments(
         return call.page(view, place, rows, limit, lambda row: [row.position], _row_told)
 
 
-@resource.get(
-    "/v1/payments/{payment_id}", READ, PaymentTold, problems=[Reason.PAYMENT_UNKNOWN]
-)  # fmt: skip
+@resource.get("/v1/payments/{payment_id}", READ, PaymentTold, problems=[Reason.PAYMENT_UNKNOWN])
 def read_payment(payment_id: PaymentInPath, call: Caller) -> Response:
     """Returns a payment and how much of it went back."""
     with call.read(PAYMENTS) as view:
@@ -265,24 +290,36 @@ def _row_told(row: payments.PaymentRow) -> PaymentTold:
     known: Any = row
     is_there = row.received_units is not None
     return PaymentTold(
-        payment_id=row.payment_id, account_id=row.account_id, method=known.method,
-        processor=row.processor, state=known.state, amount=credits_(row.units),
+        payment_id=row.payment_id,
+        account_id=row.account_id,
+        method=known.method,
+        processor=row.processor,
+        state=known.state,
+        amount=credits_(row.units),
         received=credits_or_none(row.received_units),
-        left=credits_(row.units_left) if is_there else None, cause=known.cause,
-        has_saved_method=row.method_saved, failed_reason=row.failed_reason,
-        started_at=moment(row.started_at_us), expires_at=moment(row.expires_at_us),
+        left=credits_(row.units_left) if is_there else None,
+        cause=known.cause,
+        has_saved_method=row.method_saved,
+        failed_reason=row.failed_reason,
+        started_at=moment(row.started_at_us),
+        expires_at=moment(row.expires_at_us),
         received_at=moment_or_none(row.received_at_us),
         confirms_at=moment_or_none(row.confirm_at_us),
-        confirmed_at=moment_or_none(row.confirmed_at_us), position=row.position,
-    )  # fmt: skip
+        confirmed_at=moment_or_none(row.confirmed_at_us),
+        position=row.position,
+    )
 
 
 def _taking_told(row: payments.TakingRow) -> TakingTold:
     known: Any = row
     return TakingTold(
-        id=row.taking_id, kind=known.kind, state=known.state, amount=credits_(row.units),
-        reason=row.reason, at=moment(row.at_us),
-    )  # fmt: skip
+        id=row.taking_id,
+        kind=known.kind,
+        state=known.state,
+        amount=credits_(row.units),
+        reason=row.reason,
+        at=moment(row.at_us),
+    )
 
 
 # --- bank transfers, by hand -------------------------------------------------------------------
@@ -324,9 +361,11 @@ def _record(call: Call, payment_id: str, commands: Any) -> Response:
 
 
 @resource.post(
-    "/v1/payments/{payment_id}/confirm", OPERATOR, PaymentTold,
+    "/v1/payments/{payment_id}/confirm",
+    OPERATOR,
+    PaymentTold,
     problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS],
-)  # fmt: skip
+)
 def confirm_payment(payment_id: PaymentInPath, body: BankConfirmation, call: Caller) -> Response:
     """Confirms that a bank transfer arrived. Its credits are cash at once."""
 
@@ -335,17 +374,23 @@ def confirm_payment(payment_id: PaymentInPath, body: BankConfirmation, call: Cal
         assert started is not None
         amount = started.amount if body.amount is None else body.amount.amount()
         return ReceivePayment(
-            payment_id=payment_id, amount=amount, reference=body.reference,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            payment_id=payment_id,
+            amount=amount,
+            reference=body.reference,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return _record(call, payment_id, commands)
 
 
 @resource.post(
-    "/v1/payments/{payment_id}/reversals", OPERATOR, PaymentTold, status=201,
+    "/v1/payments/{payment_id}/reversals",
+    OPERATOR,
+    PaymentTold,
+    status=201,
     problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+)
 def create_reversal(payment_id: PaymentInPath, body: BankReversal, call: Caller) -> Response:
     """Records that the payer's bank reversed a transfer.
     Leases return what they hold of it; the part that was used is owed.
@@ -354,9 +399,12 @@ def create_reversal(payment_id: PaymentInPath, body: BankReversal, call: Caller)
     def commands() -> list[Any]:
         _by_hand(call, payment_id)
         reversed_ = ReversePayment(
-            payment_id=payment_id, amount=body.amount.amount(), reference=body.reference,
-            reason=body.reason, at_us=call.now_us,
-        )  # fmt: skip
+            payment_id=payment_id,
+            amount=body.amount.amount(),
+            reference=body.reference,
+            reason=body.reason,
+            at_us=call.now_us,
+        )
         return reversing(call.service, reversed_)
 
     return _record(call, payment_id, commands)
@@ -384,18 +432,24 @@ class RefundTold(Told):
 
 
 @resource.post(
-    "/v1/payments/{payment_id}/refunds", OPERATOR, RefundTold, status=201,
+    "/v1/payments/{payment_id}/refunds",
+    OPERATOR,
+    RefundTold,
+    status=201,
     problems=[*STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+)
 def create_refund(payment_id: PaymentInPath, body: NewRefund, call: Caller) -> Response:
     """Refunds unspent money the way it came. It leaves the balance at once."""
     refund_id = call.id("refund")
 
     def commands() -> AskRefund:
         return AskRefund(
-            payment_id=payment_id, refund_id=refund_id, amount=body.amount.amount(),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            payment_id=payment_id,
+            refund_id=refund_id,
+            amount=body.amount.amount(),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         state = after.state(stream_of(payment_id))
@@ -405,9 +459,11 @@ def create_refund(payment_id: PaymentInPath, body: NewRefund, call: Caller) -> R
 
 
 @resource.post(
-    "/v1/payments/{payment_id}/refunds/{refund_id}/confirm", OPERATOR, PaymentTold,
+    "/v1/payments/{payment_id}/refunds/{refund_id}/confirm",
+    OPERATOR,
+    PaymentTold,
     problems=[Reason.NOT_PERMITTED, *STATES, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+)
 def confirm_refund(
     payment_id: PaymentInPath, refund_id: RefundInPath, body: RefundConfirmation, call: Caller
 ) -> Response:
@@ -416,9 +472,8 @@ def confirm_refund(
     def commands() -> ConfirmRefund:
         _by_hand(call, payment_id)
         return ConfirmRefund(
-            payment_id=payment_id, refund_id=refund_id, reference=body.reference,
-            at_us=call.now_us,
-        )  # fmt: skip
+            payment_id=payment_id, refund_id=refund_id, reference=body.reference, at_us=call.now_us
+        )
 
     return _record(call, payment_id, commands)
 
@@ -442,10 +497,19 @@ class PaymentEventTold(Told):
 
 
 @resource.post(
-    "/v1/payments/events/{processor}", everybody(), PaymentEventTold, records=False,
-    problems=["not_found", "event_forged", *STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS,
-              Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+    "/v1/payments/events/{processor}",
+    everybody(),
+    PaymentEventTold,
+    records=False,
+    problems=[
+        "not_found",
+        "event_forged",
+        *STATES,
+        *AMOUNTS,
+        Reason.AMOUNT_NOT_CENTS,
+        Reason.CREDIT_TOO_LOW,
+    ],
+)
 def ingest_payment_event(
     processor: ProcessorInPath, body: ProcessorEvent, call: Caller
 ) -> Response:
@@ -493,9 +557,13 @@ class AutoTopUpAsked(Asked):
     payment_id: PaymentId
 
     model_config = with_examples(
-        {"threshold": {"asset": "CREDIT", "units": "10000000"}, "amount": CREDITS_25,
-         "monthly_max": {"asset": "CREDIT", "units": "100000000"}, "payment_id": "pay_1"}
-    )  # fmt: skip
+        {
+            "threshold": {"asset": "CREDIT", "units": "10000000"},
+            "amount": CREDITS_25,
+            "monthly_max": {"asset": "CREDIT", "units": "100000000"},
+            "payment_id": "pay_1",
+        }
+    )
 
 
 class AutoTopUpTold(Told):
@@ -527,19 +595,22 @@ def _funds_told(account_id: str, state: TopUps) -> FundsTold:
         account_id=account_id,
         warnings=[credits_(units) for units in state.thresholds],
         below=[credits_(units) for units in state.below],
-        auto_top_up=None if setting is None else AutoTopUpTold(
-            threshold=money(setting.threshold), amount=money(setting.amount),
-            monthly_max=money(setting.monthly_max), payment_id=setting.payment_id,
+        auto_top_up=None
+        if setting is None
+        else AutoTopUpTold(
+            threshold=money(setting.threshold),
+            amount=money(setting.amount),
+            monthly_max=money(setting.monthly_max),
+            payment_id=setting.payment_id,
         ),
         stopped_reason=None if state.stopped is None else state.stopped.reason,
         open_payment_id=state.open_payment_id,
-        failures=state.failures, retry_at=moment_or_none(state.retry_at_us),
-    )  # fmt: skip
+        failures=state.failures,
+        retry_at=moment_or_none(state.retry_at_us),
+    )
 
 
-@resource.get(
-    "/v1/accounts/{account_id}/funds", READ, FundsTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+@resource.get("/v1/accounts/{account_id}/funds", READ, FundsTold, problems=[Reason.ACCOUNT_UNKNOWN])
 def read_funds(account_id: AccountInPath, call: Caller) -> Response:
     """Returns warnings and auto top-up of an account, and their state."""
     visible(call.principal, account_id)
@@ -561,36 +632,48 @@ def _set_funds(call: Call, account_id: str, make: Any) -> Response:
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/funds/warnings", with_scope("account:admin"), FundsTold,
+    "/v1/accounts/{account_id}/funds/warnings",
+    with_scope("account:admin"),
+    FundsTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID],
-)  # fmt: skip
+)
 def set_balance_warnings(account_id: AccountInPath, body: WarningsAsked, call: Caller) -> Response:
     """Sets the levels of the spendable balance below which the account is warned."""
     asked = SetBalanceWarnings(
-        account_id=account_id, thresholds=tuple(each.amount() for each in body.thresholds),
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        account_id=account_id,
+        thresholds=tuple(each.amount() for each in body.thresholds),
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return _set_funds(call, account_id, lambda: asked)
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/funds/auto-top-up", with_scope("account:admin"), FundsTold,
+    "/v1/accounts/{account_id}/funds/auto-top-up",
+    with_scope("account:admin"),
+    FundsTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID, *STATES],
-)  # fmt: skip
+)
 def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpAsked, call: Caller) -> Response:
     """Sets automatic payments, with the card that an earlier payment saved."""
     asked = SetAutoTopUp(
-        account_id=account_id, threshold=body.threshold.amount(), amount=body.amount.amount(),
-        monthly_max=body.monthly_max.amount(), payment_id=body.payment_id,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        account_id=account_id,
+        threshold=body.threshold.amount(),
+        amount=body.amount.amount(),
+        monthly_max=body.monthly_max.amount(),
+        payment_id=body.payment_id,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return _set_funds(call, account_id, lambda: asked)
 
 
 @resource.delete(
-    "/v1/accounts/{account_id}/funds/auto-top-up", with_scope("account:admin"), FundsTold,
+    "/v1/accounts/{account_id}/funds/auto-top-up",
+    with_scope("account:admin"),
+    FundsTold,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def delete_auto_top_up(account_id: AccountInPath, call: Caller) -> Response:
     """Ends automatic payments. A second call changes nothing."""
     asked = StopAutoTopUp(account_id=account_id, by=call.principal.member_id, at_us=call.now_us)
@@ -609,9 +692,13 @@ class TermsAsked(Asked):
     effective_from: Moment
 
     model_config = with_examples(
-        {"version": 1, "minimum": CREDITS_25, "chargeback_window_days": 120,
-         "effective_from": "2030-01-01T00:00:00Z"}
-    )  # fmt: skip
+        {
+            "version": 1,
+            "minimum": CREDITS_25,
+            "chargeback_window_days": 120,
+            "effective_from": "2030-01-01T00:00:00Z",
+        }
+    )
 
 
 class TermsTold(Told):
@@ -626,10 +713,11 @@ class TermsTold(Told):
 
 def _terms_told(terms: Any) -> TermsTold:
     return TermsTold(
-        version=terms.version, minimum=money(terms.minimum),
+        version=terms.version,
+        minimum=money(terms.minimum),
         chargeback_window_days=terms.chargeback_window_us // DAY_US,
         effective_from=moment(terms.effective_from_us),
-    )  # fmt: skip
+    )
 
 
 @resource.get("/v1/payment-terms", everybody(), TermsTold)
@@ -641,16 +729,22 @@ def read_payment_terms(call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/payment-terms", with_scope("governance"), TermsTold, status=201,
+    "/v1/payment-terms",
+    with_scope("governance"),
+    TermsTold,
+    status=201,
     problems=[Reason.PAYMENT_TERMS_VERSION, Reason.PAYMENT_TERMS_INVALID],
-)  # fmt: skip
+)
 def publish_payment_terms(body: TermsAsked, call: Caller) -> Response:
     """Publishes the next terms."""
     asked = PublishPaymentTerms(
-        version=body.version, minimum=body.minimum.amount(),
+        version=body.version,
+        minimum=body.minimum.amount(),
         chargeback_window_us=body.chargeback_window_days * DAY_US,
-        effective_from_us=body.effective_from, by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        effective_from_us=body.effective_from,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return call.record(
         lambda: asked, lambda after: _terms_told(after.state(TERMS).published[body.version - 1])
     )
@@ -684,24 +778,33 @@ class ReserveTold(Told):
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/write-offs", OPERATOR, WriteOffTold, status=201,
+    "/v1/accounts/{account_id}/write-offs",
+    OPERATOR,
+    WriteOffTold,
+    status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, *AMOUNTS, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+)
 def create_write_off(account_id: AccountInPath, body: WriteOffAsked, call: Caller) -> Response:
     """Lets the charge-back reserve pay a debt that the account will not pay."""
     asked = WriteOffDebt(
-        account_id=account_id, amount=body.amount.amount(), reason=body.reason,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        account_id=account_id,
+        amount=body.amount.amount(),
+        reason=body.reason,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return call.record(
         lambda: asked, lambda _after: WriteOffTold(account_id=account_id, amount=body.amount)
     )
 
 
 @resource.post(
-    "/v1/chargeback-reserve", OPERATOR, ReserveTold, status=201,
+    "/v1/chargeback-reserve",
+    OPERATOR,
+    ReserveTold,
+    status=201,
     problems=[*AMOUNTS, Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+)
 def add_reserve(body: ReserveAsked, call: Caller) -> Response:
     """Sets platform revenue aside for charge-backs."""
     asked = FundReserve(amount=body.amount.amount(), by=call.principal.member_id, at_us=call.now_us)

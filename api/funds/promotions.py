@@ -85,9 +85,13 @@ class NewPromotionGrant(Asked):
     expires_at: Moment | None = None
 
     model_config = with_examples(
-        {"account_id": "acct_" + "1" * 32, "amount": {"asset": "CREDIT", "units": "25000000"},
-         "priority": 10, "expires_at": "2027-01-01T00:00:00Z"}
-    )  # fmt: skip
+        {
+            "account_id": "acct_" + "1" * 32,
+            "amount": {"asset": "CREDIT", "units": "25000000"},
+            "priority": 10,
+            "expires_at": "2027-01-01T00:00:00Z",
+        }
+    )
 
 
 class PromotionGrantTold(Told):
@@ -104,25 +108,41 @@ class PromotionGrantTold(Told):
 
 
 @resource.post(
-    "/v1/promotions", OPERATOR, PromotionTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.PROMOTION_EXISTS,
-              Reason.BAD_PROGRAM, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.CREDIT_TOO_LOW],
-)  # fmt: skip
+    "/v1/promotions",
+    OPERATOR,
+    PromotionTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.PROMOTION_EXISTS,
+        Reason.BAD_PROGRAM,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.CREDIT_TOO_LOW,
+    ],
+)
 def open_promotion(body: NewPromotion, call: Caller) -> Response:
     """Opens a program with a fund from your own cash."""
     sponsor = call.principal.account_id
 
     def commands() -> OpenPromotion:
         return OpenPromotion(
-            program=body.program, sponsor_account_id=sponsor, amount=body.amount.amount(),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            program=body.program,
+            sponsor_account_id=sponsor,
+            amount=body.amount.amount(),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = PromotionTold(
-        program=body.program, sponsor_account_id=sponsor, opened=body.amount, granted=credits_(0),
-        left=body.amount, opened_at=moment(call.now_us),
-    )  # fmt: skip
+        program=body.program,
+        sponsor_account_id=sponsor,
+        opened=body.amount,
+        granted=credits_(0),
+        left=body.amount,
+        opened_at=moment(call.now_us),
+    )
     return call.record(commands, lambda _after: told)
 
 
@@ -135,9 +155,7 @@ def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = No
         return call.page(view, place, rows, limit, lambda row: [row.position], _program)
 
 
-@resource.get(
-    "/v1/promotions/{program}", READ, PromotionTold, problems=[Reason.PROMOTION_UNKNOWN]
-)  # fmt: skip
+@resource.get("/v1/promotions/{program}", READ, PromotionTold, problems=[Reason.PROMOTION_UNKNOWN])
 def read_promotion(program: ProgramInPath, call: Caller) -> Response:
     """Returns a program."""
     with call.read(FUNDING) as view:
@@ -148,9 +166,11 @@ def read_promotion(program: ProgramInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/promotions/{program}/close", OPERATOR, PromotionClosedTold,
+    "/v1/promotions/{program}/close",
+    OPERATOR,
+    PromotionClosedTold,
     problems=[Reason.PROMOTION_UNKNOWN],
-)  # fmt: skip
+)
 def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Response:
     """Ends a program. Credits that were not granted return to the sponsor's cash. Grants go on."""
     del body
@@ -167,33 +187,54 @@ def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Resp
 
 
 @resource.post(
-    "/v1/promotions/{program}/grants", OPERATOR, PromotionGrantTold, status=201,
-    problems=[Reason.PROMOTION_UNKNOWN, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED,
-              Reason.PROMOTION_ENDED, Reason.PROMOTION_TERMS, Reason.PROMOTION_FUND_SHORT,
-              Reason.COUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/promotions/{program}/grants",
+    OPERATOR,
+    PromotionGrantTold,
+    status=201,
+    problems=[
+        Reason.PROMOTION_UNKNOWN,
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.PROMOTION_ENDED,
+        Reason.PROMOTION_TERMS,
+        Reason.PROMOTION_FUND_SHORT,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+    ],
+)
 def grant_promotion(program: ProgramInPath, body: NewPromotionGrant, call: Caller) -> Response:
     """Gives an account credits of a program."""
 
     def commands() -> GrantPromotion:
         return GrantPromotion(
-            program=program, account_id=body.account_id, amount=body.amount.amount(),
-            priority=body.priority, expires_at_us=body.expires_at,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            program=program,
+            account_id=body.account_id,
+            amount=body.amount.amount(),
+            priority=body.priority,
+            expires_at_us=body.expires_at,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = PromotionGrantTold(
-        program=program, account_id=body.account_id, granted=body.amount, priority=body.priority,
-        expires_at=moment_or_none(body.expires_at), breakage=credits_(0),
+        program=program,
+        account_id=body.account_id,
+        granted=body.amount,
+        priority=body.priority,
+        expires_at=moment_or_none(body.expires_at),
+        breakage=credits_(0),
         granted_at=moment(call.now_us),
-    )  # fmt: skip
+    )
     return call.record(commands, lambda _after: told)
 
 
 @resource.get(
-    "/v1/promotions/{program}/grants", READ, page_of(PromotionGrantTold),
+    "/v1/promotions/{program}/grants",
+    READ,
+    page_of(PromotionGrantTold),
     problems=[Reason.PROMOTION_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_promotion_grants(
     program: ProgramInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -211,15 +252,23 @@ def list_promotion_grants(
 def _program(row: funding.Program) -> PromotionTold:
     left = 0 if row.closed_at_us is not None else row.opened - row.granted
     return PromotionTold(
-        program=row.program, sponsor_account_id=row.sponsor_account_id,
-        opened=credits_(row.opened), granted=credits_(row.granted), left=credits_(left),
-        opened_at=moment(row.at_us), closed_at=moment_or_none(row.closed_at_us),
-    )  # fmt: skip
+        program=row.program,
+        sponsor_account_id=row.sponsor_account_id,
+        opened=credits_(row.opened),
+        granted=credits_(row.granted),
+        left=credits_(left),
+        opened_at=moment(row.at_us),
+        closed_at=moment_or_none(row.closed_at_us),
+    )
 
 
 def _grant(row: funding.Promotion) -> PromotionGrantTold:
     return PromotionGrantTold(
-        program=row.program, account_id=row.account_id, granted=credits_(row.granted),
-        priority=row.priority, expires_at=moment_or_none(row.expires_at_us),
-        breakage=credits_(row.breakage), granted_at=moment(row.at_us),
-    )  # fmt: skip
+        program=row.program,
+        account_id=row.account_id,
+        granted=credits_(row.granted),
+        priority=row.priority,
+        expires_at=moment_or_none(row.expires_at_us),
+        breakage=credits_(row.breakage),
+        granted_at=moment(row.at_us),
+    )

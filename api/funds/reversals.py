@@ -35,9 +35,10 @@ def reversing(service: Service, command: ReversePayment) -> list[Any]:
         found = leases.read_funded_by(connection, account_id, LEASES_MAX)
         idle = leases.read_filled_escrows(connection, account_id)[:LEASES_MAX]
     return [
-        command, *taking(command.payment_id, at_once(found), command.at_us),
+        command,
+        *taking(command.payment_id, at_once(found), command.at_us),
         *taking_idle(command.payment_id, idle, command.at_us),
-    ]  # fmt: skip
+    ]
 
 
 def at_once(found: Iterable[FundedLease]) -> list[FundedLease]:

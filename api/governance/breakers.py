@@ -41,9 +41,12 @@ class NewLimit(Asked):
     reason: Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
 
     model_config = with_examples(
-        {"limit": "1500000000000", "window_seconds": 86_400,
-         "reason": "A week's emission and a tenth"}
-    )  # fmt: skip
+        {
+            "limit": "1500000000000",
+            "window_seconds": 86_400,
+            "reason": "A week's emission and a tenth",
+        }
+    )
 
 
 class HeldUpTold(Told):
@@ -83,19 +86,23 @@ def list_breakers(call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/breakers/{breaker}/limit", with_scope("governance"), BreakerTold,
+    "/v1/breakers/{breaker}/limit",
+    with_scope("governance"),
+    BreakerTold,
     problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.BAD_WINDOW],
-)  # fmt: skip
+)
 def set_breaker(breaker: NameInPath, body: NewLimit, call: Caller) -> Response:
     """Sets or removes the limit of a breaker. The reason is recorded for good."""
     command = SetBreaker(
-        breaker=breaker, limit=None if body.limit is None else int(body.limit),
-        window_us=body.window_seconds * SECOND_US, reason=body.reason,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        breaker=breaker,
+        limit=None if body.limit is None else int(body.limit),
+        window_us=body.window_seconds * SECOND_US,
+        reason=body.reason,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return call.record(
-        lambda: command,
-        lambda after: _told(breaker, after.state(stream_of(breaker)), call.now_us),
+        lambda: command, lambda after: _told(breaker, after.state(stream_of(breaker)), call.now_us)
     )
 
 
@@ -122,10 +129,13 @@ def _told(name: str, state: Breaker, now_us: int) -> BreakerTold:
             "aggregate": str(state.held(now_us)),
             "waiting": [
                 HeldUpTold(
-                    ref=one.ref, amount=str(one.amount), aggregate=str(one.aggregate),
-                    reason=one.reason, since=moment(one.at_us),
+                    ref=one.ref,
+                    amount=str(one.amount),
+                    aggregate=str(one.aggregate),
+                    reason=one.reason,
+                    since=moment(one.at_us),
                 )
                 for one in state.waiting.values()
             ],
         }
-    )  # fmt: skip
+    )

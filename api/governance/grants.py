@@ -71,11 +71,15 @@ class NewGrant(Asked):
     milestones: Annotated[list[MilestoneAsked], Field(min_length=1, max_length=MILESTONES_MAX)]
 
     model_config = with_examples(
-        {"account_id": "acct_" + "1" * 32,
-         "total": {"asset": "TOKEN", "units": "5650000000000"},
-         "milestones": [{"milestone_id": "api-integration", "share_ppm": 100000},
-                        {"milestone_id": "cluster-orchestration", "share_ppm": 200000}]}
-    )  # fmt: skip
+        {
+            "account_id": "acct_" + "1" * 32,
+            "total": {"asset": "TOKEN", "units": "5650000000000"},
+            "milestones": [
+                {"milestone_id": "api-integration", "share_ppm": 100000},
+                {"milestone_id": "cluster-orchestration", "share_ppm": 200000},
+            ],
+        }
+    )
 
 
 class MilestoneDone(Asked):
@@ -150,65 +154,91 @@ ON_GRANT = (Reason.GRANT_UNKNOWN, Reason.GRANT_STATE)
 
 
 @resource.post(
-    "/v1/grants", GOVERNANCE, GrantTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.GRANT_EXISTS,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE,
-              Reason.BAD_MILESTONE, Reason.DUPLICATE_MILESTONE, Reason.BAD_SHARE,
-              Reason.OVER_ASSIGNED],
-)  # fmt: skip
+    "/v1/grants",
+    GOVERNANCE,
+    GrantTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.GRANT_EXISTS,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.BAD_MILESTONE,
+        Reason.DUPLICATE_MILESTONE,
+        Reason.BAD_SHARE,
+        Reason.OVER_ASSIGNED,
+    ],
+)
 def propose_grant(body: NewGrant, call: Caller) -> Response:
     """Proposes a grant. A second person opens it by accepting."""
     grant_id = call.id("grant")
 
     def commands() -> ProposeGrant:
         return ProposeGrant(
-            grant_id=grant_id, account_id=body.account_id, total=body.total.amount(),
-            milestones=tuple(
-                Milestone(one.milestone_id, one.share_ppm) for one in body.milestones
-            ),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            grant_id=grant_id,
+            account_id=body.account_id,
+            total=body.total.amount(),
+            milestones=tuple(Milestone(one.milestone_id, one.share_ppm) for one in body.milestones),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _told(after, grant_id))
 
 
 @resource.post(
-    "/v1/grants/{grant_id}/milestones", GOVERNANCE, GrantTold,
+    "/v1/grants/{grant_id}/milestones",
+    GOVERNANCE,
+    GrantTold,
     problems=[*ON_GRANT, Reason.UNKNOWN_MILESTONE, Reason.MILESTONE_STATE],
-)  # fmt: skip
+)
 def propose_milestone(grant_id: GrantInPath, body: MilestoneDone, call: Caller) -> Response:
     """Reports a milestone as done. A second person unlocks it by accepting."""
 
     def commands() -> ProposeMilestone:
         return ProposeMilestone(
-            grant_id=grant_id, milestone_id=body.milestone_id, evidence=body.evidence,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            grant_id=grant_id,
+            milestone_id=body.milestone_id,
+            evidence=body.evidence,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _told(after, grant_id))
 
 
-@resource.post(
-    "/v1/grants/{grant_id}/clawback", GOVERNANCE, GrantTold, problems=[*ON_GRANT]
-)  # fmt: skip
+@resource.post("/v1/grants/{grant_id}/clawback", GOVERNANCE, GrantTold, problems=[*ON_GRANT])
 def propose_clawback(grant_id: GrantInPath, body: NewClawback, call: Caller) -> Response:
     """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
 
     def commands() -> ProposeClawback:
         return ProposeClawback(
-            grant_id=grant_id, scope=body.scope, reason=body.reason,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            grant_id=grant_id,
+            scope=body.scope,
+            reason=body.reason,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _told(after, grant_id))
 
 
 @resource.post(
-    "/v1/grants/{grant_id}/accept", GOVERNANCE, GrantTold,
-    problems=[*ON_GRANT, Reason.UNKNOWN_MILESTONE, Reason.MILESTONE_STATE,
-              Reason.SECOND_PERSON_NEEDED, Reason.TREASURY_SHORT, Reason.ACCOUNT_UNKNOWN,
-              Reason.ACCOUNT_CLOSED],
-)  # fmt: skip
+    "/v1/grants/{grant_id}/accept",
+    GOVERNANCE,
+    GrantTold,
+    problems=[
+        *ON_GRANT,
+        Reason.UNKNOWN_MILESTONE,
+        Reason.MILESTONE_STATE,
+        Reason.SECOND_PERSON_NEEDED,
+        Reason.TREASURY_SHORT,
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+    ],
+)
 def accept_grant(grant_id: GrantInPath, body: Acceptance, call: Caller) -> Response:
     """Accepts a proposal of another member of the governance."""
 
@@ -232,9 +262,13 @@ def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
         rows = funding.read_grants(view.connection, after=place.after[0], limit=limit + 1)
         market = call.service.ledger.market
         return call.page(
-            view, place, rows, limit, lambda row: [row.position],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
             lambda row: grant_told(market.state_of(stream_of(row.grant_id))),
-        )  # fmt: skip
+        )
 
 
 @resource.get("/v1/grants/{grant_id}", everybody(), GrantTold, problems=[Reason.GRANT_UNKNOWN])
@@ -257,20 +291,29 @@ def grant_told(grant: Grant) -> GrantTold:
     scope: Any = None if back is None else back.scope
     amounts = grant.parts.amounts
     return GrantTold(
-        grant_id=asked.grant_id, account_id=asked.account_id, state=shown,
-        total=money(asked.total), locked=tokens(grant.locked), unlocked=tokens(grant.unlocked),
+        grant_id=asked.grant_id,
+        account_id=asked.account_id,
+        state=shown,
+        total=money(asked.total),
+        locked=tokens(grant.locked),
+        unlocked=tokens(grant.unlocked),
         unassigned=tokens(grant.parts.unassigned if status == "proposed" else grant.unassigned),
         clawed_back=tokens(grant.clawed_back),
         milestones=[
             MilestoneTold(
-                milestone_id=one.milestone_id, share_ppm=one.share_ppm,
+                milestone_id=one.milestone_id,
+                share_ppm=one.share_ppm,
                 amount=tokens(amounts[one.milestone_id]),
-                state="accepted" if one.milestone_id in grant.accepted
-                else "proposed" if one.milestone_id in grant.waiting else "locked",
+                state="accepted"
+                if one.milestone_id in grant.accepted
+                else "proposed"
+                if one.milestone_id in grant.waiting
+                else "locked",
                 proposed_by=grant.waiting.get(one.milestone_id),
             )
             for one in asked.milestones
         ],
         clawback=None if back is None else ClawbackTold(scope=scope, proposed_by=back.by),
-        proposed_by=asked.by, proposed_at=moment(asked.at_us),
-    )  # fmt: skip
+        proposed_by=asked.by,
+        proposed_at=moment(asked.at_us),
+    )

@@ -231,15 +231,21 @@ class WholeProposalTold(ProposalTold):
 # --- proposals: their paths begin like those of versions, so they come first ------------------
 
 ON_PROPOSAL = (
-    Reason.PROPOSAL_UNKNOWN, Reason.PROPOSAL_MOVED, Reason.PROPOSAL_STATE, Reason.PROPOSAL_INVALID,
-)  # fmt: skip
+    Reason.PROPOSAL_UNKNOWN,
+    Reason.PROPOSAL_MOVED,
+    Reason.PROPOSAL_STATE,
+    Reason.PROPOSAL_INVALID,
+)
 ON_VOTE = (*ON_PROPOSAL, Reason.SECOND_PERSON_NEEDED, Reason.VOTED_ALREADY)
 
 
 @resource.post(
-    "/v1/policies/proposals", GOVERNANCE, ProposalTold, status=201,
+    "/v1/policies/proposals",
+    GOVERNANCE,
+    ProposalTold,
+    status=201,
     problems=[Reason.PROPOSAL_INVALID, Reason.PROPOSAL_EXISTS],
-)  # fmt: skip
+)
 def propose_policy(body: NewProposal, call: Caller) -> Response:
     """Proposes a policy, or another document for approval. Its lint is recorded."""
     text = json.dumps(body.document)
@@ -254,9 +260,12 @@ def propose_policy(body: NewProposal, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/policies/proposals/{proposal_number}/revise", GOVERNANCE, ProposalTold, guarded=True,
+    "/v1/policies/proposals/{proposal_number}/revise",
+    GOVERNANCE,
+    ProposalTold,
+    guarded=True,
     problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
-)  # fmt: skip
+)
 def revise_policy_proposal(
     proposal_number: NumberInPath, body: NewProposal, call: Caller
 ) -> Response:
@@ -266,9 +275,12 @@ def revise_policy_proposal(
 
 
 @resource.post(
-    "/v1/policies/proposals/{proposal_number}/review", GOVERNANCE, ProposalTold, guarded=True,
+    "/v1/policies/proposals/{proposal_number}/review",
+    GOVERNANCE,
+    ProposalTold,
+    guarded=True,
     problems=ON_PROPOSAL,
-)  # fmt: skip
+)
 def open_policy_review(
     proposal_number: NumberInPath, body: ReviewOpening, call: Caller
 ) -> Response:
@@ -277,10 +289,18 @@ def open_policy_review(
 
 
 @resource.post(
-    "/v1/policies/proposals/{proposal_number}/approve", GOVERNANCE, ProposalTold, guarded=True,
-    problems=[*ON_VOTE, Reason.PROPOSAL_LINT, Reason.POLICY_INVALID, Reason.BAD_SEGMENT,
-              Reason.SEGMENTS_OVERLAP],
-)  # fmt: skip
+    "/v1/policies/proposals/{proposal_number}/approve",
+    GOVERNANCE,
+    ProposalTold,
+    guarded=True,
+    problems=[
+        *ON_VOTE,
+        Reason.PROPOSAL_LINT,
+        Reason.POLICY_INVALID,
+        Reason.BAD_SEGMENT,
+        Reason.SEGMENTS_OVERLAP,
+    ],
+)
 def approve_policy_proposal(proposal_number: NumberInPath, body: Nothing, call: Caller) -> Response:
     """Approves a proposal made by another governor."""
     del body
@@ -289,9 +309,12 @@ def approve_policy_proposal(proposal_number: NumberInPath, body: Nothing, call: 
 
 
 @resource.post(
-    "/v1/policies/proposals/{proposal_number}/reject", GOVERNANCE, ProposalTold, guarded=True,
+    "/v1/policies/proposals/{proposal_number}/reject",
+    GOVERNANCE,
+    ProposalTold,
+    guarded=True,
     problems=ON_VOTE,
-)  # fmt: skip
+)
 def reject_policy_proposal(proposal_number: NumberInPath, body: Because, call: Caller) -> Response:
     """Rejects a proposal made by another governor."""
     more = {"reason": body.reason, "key_id": call.principal.key_id}
@@ -299,9 +322,12 @@ def reject_policy_proposal(proposal_number: NumberInPath, body: Because, call: C
 
 
 @resource.post(
-    "/v1/policies/proposals/{proposal_number}/withdraw", GOVERNANCE, ProposalTold, guarded=True,
+    "/v1/policies/proposals/{proposal_number}/withdraw",
+    GOVERNANCE,
+    ProposalTold,
+    guarded=True,
     problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
-)  # fmt: skip
+)
 def withdraw_policy_proposal(
     proposal_number: NumberInPath, body: Because, call: Caller
 ) -> Response:
@@ -310,11 +336,21 @@ def withdraw_policy_proposal(
 
 
 @resource.post(
-    "/v1/policies/proposals/{proposal_number}/schedule", GOVERNANCE, ProposalTold, guarded=True,
-    problems=[*ON_PROPOSAL, Reason.PROPOSAL_WITHOUT_TERMS, Reason.PROPOSAL_NOTICE,
-              Reason.EPOCH_STATE, Reason.POLICY_VERSION, Reason.POLICY_INVALID, Reason.BAD_SEGMENT,
-              Reason.SEGMENTS_OVERLAP],
-)  # fmt: skip
+    "/v1/policies/proposals/{proposal_number}/schedule",
+    GOVERNANCE,
+    ProposalTold,
+    guarded=True,
+    problems=[
+        *ON_PROPOSAL,
+        Reason.PROPOSAL_WITHOUT_TERMS,
+        Reason.PROPOSAL_NOTICE,
+        Reason.EPOCH_STATE,
+        Reason.POLICY_VERSION,
+        Reason.POLICY_INVALID,
+        Reason.BAD_SEGMENT,
+        Reason.SEGMENTS_OVERLAP,
+    ],
+)
 def schedule_policy_proposal(
     proposal_number: NumberInPath, body: Scheduling, call: Caller
 ) -> Response:
@@ -325,11 +361,13 @@ def schedule_policy_proposal(
         with call.read(POLICIES) as view:
             newest = policies.read_newest_epoch(view.connection)
         return SchedulePolicyProposal(
-            number=proposal_number, expected=expected,
+            number=proposal_number,
+            expected=expected,
             open_epoch=0 if newest is None else newest.epoch,
             effective_from_epoch=body.effective_from_epoch,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     again_on = frozenset({Reason.EPOCH_STATE})  # an epoch was opened meanwhile
     return call.record(command, _told_of(proposal_number), again_on=again_on, tag=_changes)
@@ -347,15 +385,21 @@ def list_policy_proposals(
         rows = policies.read_proposals(view.connection, after=place.after[0], limit=limit + 1)
         market = call.service.ledger.market
         return call.page(
-            view, place, rows, limit, lambda row: [row.position],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
             lambda row: proposal_told(market.state_of(stream_of(row.number)), view.connection),
-        )  # fmt: skip
+        )
 
 
 @resource.get(
-    "/v1/policies/proposals/{proposal_number}", everybody(), WholeProposalTold,
+    "/v1/policies/proposals/{proposal_number}",
+    everybody(),
+    WholeProposalTold,
     problems=[Reason.PROPOSAL_UNKNOWN],
-)  # fmt: skip
+)
 def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Response:
     """Returns one proposal: its document, the lint's findings, and its votes with their times."""
     with call.read(POLICIES) as view:
@@ -374,9 +418,11 @@ def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Respons
 
 
 @resource.get(
-    "/v1/policies", everybody(), page_of(PolicyTold),
+    "/v1/policies",
+    everybody(),
+    page_of(PolicyTold),
     problems=["cursor_invalid", "as_of_unsupported"],
-)  # fmt: skip
+)
 def list_policies(
     call: Caller, as_of: ReadAsOf, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -389,15 +435,21 @@ def list_policies(
         in_force = _in_force(view.connection, view.as_of)
         published = _published(call)
         return call.page(
-            view, place, rows, limit, lambda row: [row.version],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.version],
             lambda row: policy_told(published[row.version - 1], row.position, in_force),
-        )  # fmt: skip
+        )
 
 
 @resource.get(
-    "/v1/policies/{policy_version}", everybody(), PolicyTold,
+    "/v1/policies/{policy_version}",
+    everybody(),
+    PolicyTold,
     problems=["as_of_unsupported", "not_found"],
-)  # fmt: skip
+)
 def read_policy(policy_version: VersionInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Returns one version of the policy."""
     with call.read(POLICIES, as_of=as_of) as view:
@@ -417,9 +469,8 @@ def _change(call: Call, number: int, kind: Any, **more: Any) -> Response:
 
     def command() -> Any:
         return kind(
-            number=number, expected=expected, by=call.principal.member_id, at_us=call.now_us,
-            **more,
-        )  # fmt: skip
+            number=number, expected=expected, by=call.principal.member_id, at_us=call.now_us, **more
+        )
 
     return call.record(command, _told_of(number), tag=_changes)
 
@@ -445,22 +496,28 @@ def policy_told(policy: PolicyPublished, position: int, in_force: int) -> Policy
     """A version as it is told."""
     rules = governance_of(policy)
     return PolicyTold(
-        version=policy.version, effective_from_epoch=policy.effective_from_epoch,
+        version=policy.version,
+        effective_from_epoch=policy.effective_from_epoch,
         in_force=policy.version == in_force,
-        epoch_length_seconds=policy.epoch_length_us // SECOND_US, hard_cap=money(policy.hard_cap),
+        epoch_length_seconds=policy.epoch_length_us // SECOND_US,
+        hard_cap=money(policy.hard_cap),
         segments=[
-            SegmentTold(
-                start_epoch=one.start_epoch, n_epochs=one.n_epochs, total=tokens(one.total)
-            )
+            SegmentTold(start_epoch=one.start_epoch, n_epochs=one.n_epochs, total=tokens(one.total))
             for one in policy.segments
         ],
-        compute_ppm=policy.compute_ppm, availability_ppm=policy.availability_ppm,
-        treasury_ppm=policy.treasury_ppm, compute_base=policy.compute_base,
+        compute_ppm=policy.compute_ppm,
+        availability_ppm=policy.availability_ppm,
+        treasury_ppm=policy.treasury_ppm,
+        compute_base=policy.compute_base,
         holdback_epochs=policy.holdback_epochs,
         rewards=None if policy.rewards is None else _rewards(policy.rewards),
-        approvals=rules.approvals, notice_epochs=rules.notice_epochs, proposal=policy.proposal,
-        published_at=moment(policy.at_us), published_position=position, by=policy.by,
-    )  # fmt: skip
+        approvals=rules.approvals,
+        notice_epochs=rules.notice_epochs,
+        proposal=policy.proposal,
+        published_at=moment(policy.at_us),
+        published_position=position,
+        by=policy.by,
+    )
 
 
 def _rewards(terms: RewardTerms) -> RewardTermsTold:
@@ -468,18 +525,24 @@ def _rewards(terms: RewardTerms) -> RewardTermsTold:
         return [RatedTold(name=one.name, ppm=one.ppm) for one in given]
 
     return RewardTermsTold(
-        source_weights=rated(terms.source_weights), class_ratings=rated(terms.class_ratings),
-        cap_multiple_ppm=terms.cap_multiple_ppm, cap_goes_to=terms.cap_goes_to,
-        zero_weight_goes_to=terms.zero_weight_goes_to, bonus_from_ppm=terms.bonus_from_ppm,
-        bonus_range_ppm=terms.bonus_range_ppm, bonus_max_ppm=terms.bonus_max_ppm,
+        source_weights=rated(terms.source_weights),
+        class_ratings=rated(terms.class_ratings),
+        cap_multiple_ppm=terms.cap_multiple_ppm,
+        cap_goes_to=terms.cap_goes_to,
+        zero_weight_goes_to=terms.zero_weight_goes_to,
+        bonus_from_ppm=terms.bonus_from_ppm,
+        bonus_range_ppm=terms.bonus_range_ppm,
+        bonus_max_ppm=terms.bonus_max_ppm,
         availability_min_tier=terms.availability_min_tier,
         availability_min_uptime_ppm=terms.availability_min_uptime_ppm,
         availability_cap_per_gpu_hour=tokens_or_none(terms.availability_cap_per_gpu_hour),
         availability_cap_per_node=tokens_or_none(terms.availability_cap_per_node),
-        owner_cap=tokens_or_none(terms.owner_cap), release_tau=terms.release_tau,
-        release_cap=tokens(terms.release_cap), min_wait_us=str(terms.min_wait_us),
+        owner_cap=tokens_or_none(terms.owner_cap),
+        release_tau=terms.release_tau,
+        release_cap=tokens(terms.release_cap),
+        min_wait_us=str(terms.min_wait_us),
         forfeit_epochs=terms.forfeit_epochs,
-    )  # fmt: skip
+    )
 
 
 def proposal_told(found: Proposal, connection: Connection | None = None) -> ProposalTold:
@@ -498,19 +561,29 @@ def proposal_told(found: Proposal, connection: Connection | None = None) -> Prop
             note = f"epoch {begun.epoch} was opened under it"
             history.append(_step(Step(status, scheduled.by, begun.at_us, note)))
     return ProposalTold(
-        number=found.number, title=heading.title, category=heading.category,
-        authors=list(heading.authors), created=heading.created, status=status,
-        revision=found.revision, changes=found.changes, proposed_by=found.proposed_by,
-        proposed_at=moment(found.proposed_at_us), approved_by=list(found.approved_by),
+        number=found.number,
+        title=heading.title,
+        category=heading.category,
+        authors=list(heading.authors),
+        created=heading.created,
+        status=status,
+        revision=found.revision,
+        changes=found.changes,
+        proposed_by=found.proposed_by,
+        proposed_at=moment(found.proposed_at_us),
+        approved_by=list(found.approved_by),
         rejected_by=list(found.rejected_by),
         lint=LintTold(
-            passes=linted.passes, errors=linted.errors, warnings=linted.warnings,
-            document_sha256=linted.document_sha256, findings_sha256=linted.findings_sha256,
+            passes=linted.passes,
+            errors=linted.errors,
+            warnings=linted.warnings,
+            document_sha256=linted.document_sha256,
+            findings_sha256=linted.findings_sha256,
         ),
         policy_version=None if scheduled is None else scheduled.version,
         effective_from_epoch=None if scheduled is None else scheduled.effective_from_epoch,
         history=history,
-    )  # fmt: skip
+    )
 
 
 def _step(step: Step) -> ProposalStepTold:

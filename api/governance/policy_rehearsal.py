@@ -26,11 +26,17 @@ BYTES_MAX = 4_000_000
 NAMED_MAX = 100
 
 EXAMPLE = {
-    "version": 2, "epoch_length_us": 604_800_000_000,
-    "segments": [[1, 52, "590558000000000"]], "hard_cap": "590558000000000",
-    "compute_ppm": 500_000, "availability_ppm": 400_000, "treasury_ppm": 100_000,
-    "compute_base": "burned_value", "holdback_epochs": 4, "effective_from_epoch": 9,
-}  # fmt: skip
+    "version": 2,
+    "epoch_length_us": 604_800_000_000,
+    "segments": [[1, 52, "590558000000000"]],
+    "hard_cap": "590558000000000",
+    "compute_ppm": 500_000,
+    "availability_ppm": 400_000,
+    "treasury_ppm": 100_000,
+    "compute_base": "burned_value",
+    "holdback_epochs": 4,
+    "effective_from_epoch": 9,
+}
 
 
 class RehearsalAsked(Asked):
@@ -107,9 +113,12 @@ class RehearsalTold(Told):
 
 
 @resource.post(
-    "/v1/policies/dry-run", with_scope("governance"), RehearsalTold, records=False,
+    "/v1/policies/dry-run",
+    with_scope("governance"),
+    RehearsalTold,
+    records=False,
     problems=["invalid", "rehearsal_too_large"],
-)  # fmt: skip
+)
 def rehearse_policy(body: RehearsalAsked, call: Caller) -> Response:
     """Settles all past epochs again under a proposal, and compares to the unit."""
     folder = call.service.settings.data_dir / "epochs"

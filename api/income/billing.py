@@ -120,9 +120,11 @@ class StatementTold(Told):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/balances", READ, BalancesTold,
+    "/v1/accounts/{account_id}/balances",
+    READ,
+    BalancesTold,
     problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported"],
-)  # fmt: skip
+)
 def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Returns the balances of an account: now, or as of a position or a time."""
     visible(call.principal, account_id)
@@ -130,16 +132,20 @@ def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> R
     with call.read(*views, as_of=as_of) as view:
         _existing(view, account_id)
         told = BalancesTold(
-            account_id=account_id, data=_balances(view, account_id, view.as_of),
-            position=view.position, as_of=None if as_of.at_us is None else moment(as_of.at_us),
-        )  # fmt: skip
+            account_id=account_id,
+            data=_balances(view, account_id, view.as_of),
+            position=view.position,
+            as_of=None if as_of.at_us is None else moment(as_of.at_us),
+        )
         return call.answer(view, told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/journal", READ, page_of(LineTold),
+    "/v1/accounts/{account_id}/journal",
+    READ,
+    page_of(LineTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
-)  # fmt: skip
+)
 def list_journal(
     account_id: AccountInPath,
     call: Caller,
@@ -156,19 +162,25 @@ def list_journal(
         _existing(view, account_id)
         until = [one for one in (view.as_of, place.first_position) if one is not None]
         rows = statements.read_lines(
-            view.connection, prefixes=statements.accounts_of(account_id), from_us=from_,
-            to_us=to, as_of_position=min(until, default=None),
-            after=(place.after[0], place.after[1]), limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            prefixes=statements.accounts_of(account_id),
+            from_us=from_,
+            to_us=to,
+            as_of_position=min(until, default=None),
+            after=(place.after[0], place.after[1]),
+            limit=limit + 1,
+        )
         return call.page(
             view, place, rows, limit, lambda row: [row.position, row.account_name], _line
         )
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/{period}", READ, StatementTold,
+    "/v1/accounts/{account_id}/statements/{period}",
+    READ,
+    StatementTold,
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def read_statement(
     account_id: AccountInPath,
     period: Period,
@@ -186,8 +198,11 @@ def read_statement(
         opening = min(until, statements.read_position_at(view.connection, from_us - 1))
         closing = min(until, statements.read_position_at(view.connection, to_us - 1))
         asked: dict[str, Any] = {
-            "account_id": account_id, "from_us": from_us, "to_us": to_us, "until_position": until,
-        }  # fmt: skip
+            "account_id": account_id,
+            "from_us": from_us,
+            "to_us": to_us,
+            "until_position": until,
+        }
         total = usage.read_usage_total(view.connection, **asked)
         rows = usage.read_usage(
             view.connection, **asked, after=(place.after[0], 0), limit=limit + 1
@@ -196,14 +211,20 @@ def read_statement(
         asked["lease_ids"] = [line.group for line in lines]
         said = agreed.read_agreed_by_lease(view.connection, **asked)
         told: dict[str, Any] = {
-            "account_id": account_id, "period": period, "from": moment(from_us),
-            "to": moment(to_us), "opening_position": opening, "closing_position": closing,
+            "account_id": account_id,
+            "period": period,
+            "from": moment(from_us),
+            "to": moment(to_us),
+            "opening_position": opening,
+            "closing_position": closing,
             "opening": _plain(_balances(view, account_id, opening)),
             "closing": _plain(_balances(view, account_id, closing)),
-            "leases": _plain([_lease_line(line, said[line.group]) for line in lines]), **more,
-            "charge": credits_(total.charge).model_dump(), "gpu_us": str(total.gpu_us),
+            "leases": _plain([_lease_line(line, said[line.group]) for line in lines]),
+            **more,
+            "charge": credits_(total.charge).model_dump(),
+            "gpu_us": str(total.gpu_us),
             "is_final": to_us <= call.now_us,
-        }  # fmt: skip
+        }
         return call.answer(view, told, headers)
 
 
@@ -217,38 +238,46 @@ def _month(period: str) -> tuple[int, int]:
 
 def _balances(view: View, account_id: str, as_of_position: int | None) -> list[BalanceTold]:
     rows = statements.read_balances(
-        view.connection, prefixes=statements.accounts_of(account_id),
-        as_of_position=as_of_position,
-    )  # fmt: skip
+        view.connection, prefixes=statements.accounts_of(account_id), as_of_position=as_of_position
+    )
     return [_balance(row) for row in rows]
 
 
 def _balance(row: statements.Balance) -> BalanceTold:
     asset: Any = row.asset
     return BalanceTold(
-        name=row.account_name, part=row.account_name.rpartition(":")[2],
+        name=row.account_name,
+        part=row.account_name.rpartition(":")[2],
         balance=Money(asset=asset, units=str(row.units)),
-    )  # fmt: skip
+    )
 
 
 def _line(row: statements.Line) -> LineTold:
     asset: Any = row.asset
     return LineTold(
-        name=row.account_name, movement=SignedMoney(asset=asset, units=str(row.units)),
-        balance_after=Money(asset=asset, units=str(row.balance_after)), type=row.topic,
-        lease_id=row.lease_id, at=moment(row.at_us), recorded_at=moment(row.recorded_us),
+        name=row.account_name,
+        movement=SignedMoney(asset=asset, units=str(row.units)),
+        balance_after=Money(asset=asset, units=str(row.balance_after)),
+        type=row.topic,
+        lease_id=row.lease_id,
+        at=moment(row.at_us),
+        recorded_at=moment(row.recorded_us),
         position=row.position,
-    )  # fmt: skip
+    )
 
 
 def _lease_line(row: usage.UsageSum, said: agreed.Agreed) -> LeaseLineTold:
     assert said.matched + said.unconfirmed + said.contested == row.gpu_us, (row, said)
     return LeaseLineTold(
-        lease_id=row.group, gpu_us=str(row.gpu_us), refused_us=str(row.refused_us),
+        lease_id=row.group,
+        gpu_us=str(row.gpu_us),
+        refused_us=str(row.refused_us),
         matched_gpu_us=str(said.matched),
-        unconfirmed_gpu_us=str(said.unconfirmed), contested_gpu_us=str(said.contested),
-        charge=credits_(row.charge), accruals=row.accruals,
-    )  # fmt: skip
+        unconfirmed_gpu_us=str(said.unconfirmed),
+        contested_gpu_us=str(said.contested),
+        charge=credits_(row.charge),
+        accruals=row.accruals,
+    )
 
 
 def _plain(told: list[Any]) -> list[dict[str, Any]]:

@@ -258,10 +258,7 @@ def _record(ledger: Ledger, connection: Connection, found: Matching, now_us: int
 def _confirming(one: Ours, payout: Listed, now_us: int) -> Iterator[object]:
     if one.status == "started":  # the answer was lost; the list says what became of it
         yield ConfirmCashOutSent(
-            cash_out_id=one.cash_out_id,
-            reference=payout.reference,
-            instructions=None,
-            at_us=now_us,
+            cash_out_id=one.cash_out_id, reference=payout.reference, instructions=None, at_us=now_us
         )
     if one.status != "paid":
         yield ConfirmCashOutPaid(cash_out_id=one.cash_out_id, by=JOB, at_us=now_us)

@@ -149,7 +149,7 @@ class NewPaymentMode(Asked):
 
 @resource.get(
     "/v1/accounts/{account_id}/maturity", READ, MaturityTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+)
 def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the earnings of an account: held back, payable, earned, and when they mature."""
     visible(call.principal, account_id)
@@ -162,12 +162,15 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
         told = MaturityTold(
             account_id=account_id,
             held_back=credits_(call.service.ledger.books.balance(f"party:{account_id}:holdback")),
-            payable=credits_(payee.payable), earned=credits_(payee.earned),
-            matured=credits_(payee.matured), reduced=credits_(payee.reduced),
+            payable=credits_(payee.payable),
+            earned=credits_(payee.earned),
+            matured=credits_(payee.matured),
+            reduced=credits_(payee.reduced),
             swept=credits_(payee.swept),
             upcoming=[
                 UpcomingTold(
-                    amount=credits_(each.units), at_position=each.position,
+                    amount=credits_(each.units),
+                    at_position=each.position,
                     posted_at=moment(each.recorded_us),
                     matures_at=moment(due_at_us(windows, each.recorded_us)),
                 )
@@ -175,19 +178,23 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
             ],
             holds=[
                 HoldTold(
-                    hold_id=each.hold_id, reason=each.reason, by=each.held_by,
+                    hold_id=each.hold_id,
+                    reason=each.reason,
+                    by=each.held_by,
                     held_at=moment(each.held_us),
                 )
                 for each in holds
             ],
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/payment-mode", READ, PaymentModeTold,
+    "/v1/accounts/{account_id}/payment-mode",
+    READ,
+    PaymentModeTold,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
     """Returns how an account is paid."""
     visible(call.principal, account_id)
@@ -197,19 +204,24 @@ def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/payment-mode", OWN, PaymentModeTold,
+    "/v1/accounts/{account_id}/payment-mode",
+    OWN,
+    PaymentModeTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.PAYMENT_MODE],
-)  # fmt: skip
+)
 def set_payment_mode(account_id: AccountInPath, body: NewPaymentMode, call: Caller) -> Response:
     """Sets how an account is paid. A changed destination is paid after 72 hours."""
 
     def commands() -> SetPaymentMode:
         own(call.principal, account_id)
         return SetPaymentMode(
-            account_id=account_id, mode=body.mode,
+            account_id=account_id,
+            mode=body.mode,
             billing_account_id=body.billing_account_id or account_id,
-            destination=body.destination, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            destination=body.destination,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _mode(account_id, after))
 
@@ -218,10 +230,12 @@ def _mode(account_id: str, after: After) -> PaymentModeTold:
     state = after.state(earnings_stream(account_id))
     mode: Any = state.mode
     return PaymentModeTold(
-        account_id=account_id, mode=mode,
-        billing_account_id=state.billing_account_id or account_id, destination=state.destination,
+        account_id=account_id,
+        mode=mode,
+        billing_account_id=state.billing_account_id or account_id,
+        destination=state.destination,
         destination_from=moment_or_none(state.destination_from_us or None),
-    )  # fmt: skip
+    )
 
 
 class ForgoneTold(Told):
@@ -230,9 +244,11 @@ class ForgoneTold(Told):
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/forgo-dust", OWN, ForgoneTold,
+    "/v1/accounts/{account_id}/forgo-dust",
+    OWN,
+    ForgoneTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.AMOUNT_OUT_OF_RANGE],
-)  # fmt: skip
+)
 def remove_dust(account_id: AccountInPath, body: Nothing, call: Caller) -> Response:
     """Gives up earned credits of less than a cent, so that the account can be closed."""
     del body
@@ -314,9 +330,11 @@ class HoldsTold(Told):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/cash-outs", READ, page_of(CashOutTold),
+    "/v1/accounts/{account_id}/cash-outs",
+    READ,
+    page_of(CashOutTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_account_cash_outs(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -328,10 +346,7 @@ def list_account_cash_outs(
 
 @resource.get("/v1/cash-outs", OPERATE, page_of(CashOutTold), problems=["cursor_invalid"])
 def list_cash_outs(
-    call: Caller,
-    account_id: AccountQuery = None,
-    limit: Limit = LIST_LIMIT,
-    cursor: Cursor = None,
+    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
     """Lists the cash-outs of all accounts, oldest first."""
     return _page(call, call.principal.among(account_id), limit, cursor)
@@ -347,12 +362,23 @@ def _page(call: Call, account_id: str | None, limit: int, cursor: str | None) ->
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/cash-outs", OWN, CashOutStateTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.DUPLICATE_ID,
-              Reason.PAYMENT_MODE, Reason.CASH_OUT_HELD, Reason.AMOUNT_NOT_POSITIVE,
-              Reason.AMOUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_CENTS, Reason.CREDIT_TOO_LOW,
-              Reason.CASH_OUT_TOO_SMALL],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/cash-outs",
+    OWN,
+    CashOutStateTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.DUPLICATE_ID,
+        Reason.PAYMENT_MODE,
+        Reason.CASH_OUT_HELD,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.AMOUNT_NOT_CENTS,
+        Reason.CREDIT_TOO_LOW,
+        Reason.CASH_OUT_TOO_SMALL,
+    ],
+)
 def submit_cash_out(account_id: AccountInPath, body: NewCashOut, call: Caller) -> Response:
     """Requests a cash-out of earned credits, to the destination of the payment mode."""
     cash_out_id = call.id("cashout")
@@ -360,18 +386,22 @@ def submit_cash_out(account_id: AccountInPath, body: NewCashOut, call: Caller) -
     def commands() -> RequestCashOut:
         own(call.principal, account_id)
         return RequestCashOut(
-            cash_out_id=cash_out_id, account_id=account_id,
+            cash_out_id=cash_out_id,
+            account_id=account_id,
             amount=None if body.amount is None else body.amount.amount(),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _state(cash_out_id, after))
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}", READ, CashOutTold,
+    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}",
+    READ,
+    CashOutTold,
     problems=[Reason.CASH_OUT_UNKNOWN],
-)  # fmt: skip
+)
 def read_cash_out(account_id: AccountInPath, cash_out_id: CashOutInPath, call: Caller) -> Response:
     """Returns one cash-out."""
     with call.read(MONEY_OUT) as view:
@@ -389,9 +419,11 @@ _CHANGES = [Reason.CASH_OUT_UNKNOWN, Reason.CASH_OUT_STATE]
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/cancel", OWN, CashOutStateTold,
+    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/cancel",
+    OWN,
+    CashOutStateTold,
     problems=_CHANGES,
-)  # fmt: skip
+)
 def cancel_cash_out(
     account_id: AccountInPath, cash_out_id: CashOutInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -410,9 +442,11 @@ def cancel_cash_out(
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/paid", OPERATE, CashOutStateTold,
+    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/paid",
+    OPERATE,
+    CashOutStateTold,
     problems=_CHANGES,
-)  # fmt: skip
+)
 def confirm_cash_out(
     account_id: AccountInPath, cash_out_id: CashOutInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -429,9 +463,11 @@ def confirm_cash_out(
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/failed", OPERATE, CashOutStateTold,
+    "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/failed",
+    OPERATE,
+    CashOutStateTold,
     problems=_CHANGES,
-)  # fmt: skip
+)
 def report_cash_out_failed(
     account_id: AccountInPath, cash_out_id: CashOutInPath, body: WhyFailed, call: Caller
 ) -> Response:
@@ -440,41 +476,52 @@ def report_cash_out_failed(
     def commands() -> FailCashOut:
         _of_account(call, account_id, cash_out_id)
         return FailCashOut(
-            cash_out_id=cash_out_id, reason=body.reason, by=call.principal.member_id,
+            cash_out_id=cash_out_id,
+            reason=body.reason,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, lambda after: _state(cash_out_id, after))
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/cash-outs/hold", OPERATE, HoldsTold,
+    "/v1/accounts/{account_id}/cash-outs/hold",
+    OPERATE,
+    HoldsTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.CASH_OUT_HELD],
-)  # fmt: skip
+)
 def add_cash_out_hold(account_id: AccountInPath, body: NewHold, call: Caller) -> Response:
     """Holds all cash-outs of an account. None is requested or sent until the hold is released."""
 
     def commands() -> HoldCashOuts:
         return HoldCashOuts(
-            account_id=account_id, hold_id=OPERATOR, reason=body.reason,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            account_id=account_id,
+            hold_id=OPERATOR,
+            reason=body.reason,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _holds(account_id, after))
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/cash-outs/release", OPERATE, HoldsTold,
+    "/v1/accounts/{account_id}/cash-outs/release",
+    OPERATE,
+    HoldsTold,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def remove_cash_out_hold(account_id: AccountInPath, body: Release, call: Caller) -> Response:
     """Releases a hold. Other holds stay."""
 
     def commands() -> ReleaseCashOuts:
         return ReleaseCashOuts(
-            account_id=account_id, hold_id=body.hold_id, by=call.principal.member_id,
+            account_id=account_id,
+            hold_id=body.hold_id,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, lambda after: _holds(account_id, after))
 
@@ -511,7 +558,7 @@ class DifferenceNote(Asked):
 
 @resource.get(
     "/v1/cash-outs/differences", OPERATE, page_of(DifferenceTold), problems=["cursor_invalid"]
-)  # fmt: skip
+)
 def list_payout_differences(
     call: Caller, is_open: OpenQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -525,9 +572,11 @@ def list_payout_differences(
 
 
 @resource.post(
-    "/v1/cash-outs/differences/{difference_id}/settle", OPERATE, DifferenceSettledTold,
+    "/v1/cash-outs/differences/{difference_id}/settle",
+    OPERATE,
+    DifferenceSettledTold,
     problems=[Reason.DIFFERENCE_UNKNOWN],
-)  # fmt: skip
+)
 def close_payout_difference(
     difference_id: DifferenceInPath, body: DifferenceNote, call: Caller
 ) -> Response:
@@ -535,9 +584,11 @@ def close_payout_difference(
 
     def commands() -> SettleDifference:
         return SettleDifference(
-            difference_id=difference_id, note=body.note, by=call.principal.member_id,
+            difference_id=difference_id,
+            note=body.note,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, lambda _after: DifferenceSettledTold(difference_id=difference_id))
 
@@ -588,26 +639,34 @@ def read_cash_out_terms(call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/cash-outs/terms/window", with_scope("governance"), MoneyOutTermsTold, status=201,
+    "/v1/cash-outs/terms/window",
+    with_scope("governance"),
+    MoneyOutTermsTold,
+    status=201,
     problems=[Reason.MATURITY_WINDOW],
-)  # fmt: skip
+)
 def publish_maturity_window(body: NewWindow, call: Caller) -> Response:
     """Sets how long earnings wait for disputes. The first version may begin in the past."""
 
     def commands() -> SetMaturityWindow:
         return SetMaturityWindow(
-            version=body.version, window_us=body.window_seconds * SECOND_US,
-            effective_from_us=body.effective_from, by=call.principal.member_id,
+            version=body.version,
+            window_us=body.window_seconds * SECOND_US,
+            effective_from_us=body.effective_from,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, lambda after: _terms(after, call.now_us))
 
 
 @resource.post(
-    "/v1/cash-outs/terms/minimum", with_scope("governance"), MoneyOutTermsTold, status=201,
+    "/v1/cash-outs/terms/minimum",
+    with_scope("governance"),
+    MoneyOutTermsTold,
+    status=201,
     problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_CENTS],
-)  # fmt: skip
+)
 def publish_cash_out_minimum(body: NewMinimum, call: Caller) -> Response:
     """Sets the smallest cash-out, in whole cents."""
 
@@ -657,33 +716,51 @@ def _terms(after: After, now_us: int) -> MoneyOutTermsTold:
         window_seconds=window_at(windows.versions, now_us) // SECOND_US,
         windows=[
             WindowTold(
-                version=each.version, window_seconds=each.window_us // SECOND_US,
-                effective_from=moment(each.effective_from_us), set_at=moment(each.at_us),
+                version=each.version,
+                window_seconds=each.window_us // SECOND_US,
+                effective_from=moment(each.effective_from_us),
+                set_at=moment(each.at_us),
                 by=each.by,
             )
             for each in windows.versions
         ],
         minimum=money(policy.minimum),
-    )  # fmt: skip
+    )
 
 
 def _cash_out(row: money_out.CashOut) -> CashOutTold:
     state: Any = row.state
     return CashOutTold(
-        cash_out_id=row.cash_out_id, account_id=row.account_id, amount=credits_(row.units),
-        destination=row.destination, by=row.requested_by, state=state,
-        requested_at=moment(row.requested_us), processor=row.processor,
-        asked_at=moment_or_none(row.asked_us), reference=row.reference,
-        instructions=row.instructions, reason=row.reason, ended_at=moment_or_none(row.ended_us),
-        returned=credits_(row.returned) if row.returned else None, position=row.position,
-    )  # fmt: skip
+        cash_out_id=row.cash_out_id,
+        account_id=row.account_id,
+        amount=credits_(row.units),
+        destination=row.destination,
+        by=row.requested_by,
+        state=state,
+        requested_at=moment(row.requested_us),
+        processor=row.processor,
+        asked_at=moment_or_none(row.asked_us),
+        reference=row.reference,
+        instructions=row.instructions,
+        reason=row.reason,
+        ended_at=moment_or_none(row.ended_us),
+        returned=credits_(row.returned) if row.returned else None,
+        position=row.position,
+    )
 
 
 def _difference(row: money_out.Difference) -> DifferenceTold:
     kind: Any = row.kind
     return DifferenceTold(
-        difference_id=row.difference_id, kind=kind, reference=row.reference,
-        cash_out_id=row.cash_out_id, expected=credits_or_none(row.expected),
-        found=credits_or_none(row.found), found_at=moment(row.found_us), note=row.note,
-        by=row.settled_by, settled_at=moment_or_none(row.settled_us), position=row.position,
-    )  # fmt: skip
+        difference_id=row.difference_id,
+        kind=kind,
+        reference=row.reference,
+        cash_out_id=row.cash_out_id,
+        expected=credits_or_none(row.expected),
+        found=credits_or_none(row.found),
+        found_at=moment(row.found_us),
+        note=row.note,
+        by=row.settled_by,
+        settled_at=moment_or_none(row.settled_us),
+        position=row.position,
+    )

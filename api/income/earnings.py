@@ -126,9 +126,7 @@ class EarningExplainedTold(FactTold):
     entry: list[MovedTold]
 
 
-@resource.get(
-    "/v1/earnings", READ, page_of(EarningTold), problems=["cursor_invalid"]
-)  # fmt: skip
+@resource.get("/v1/earnings", READ, page_of(EarningTold), problems=["cursor_invalid"])
 def list_earnings(
     call: Caller,
     by: By = "node_id,epoch",
@@ -153,39 +151,54 @@ def list_earnings(
     place = call.place(cursor, list(earnings.START))
     with call.read(EARNINGS) as view:
         rows = earnings.read_earnings(
-            view.connection, account_id=call.principal.among(account_id), node_id=node_id,
-            lease_id=lease_id, epoch=epoch, from_us=from_us, to_us=to_us, by=names,
-            after=place.after, limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            account_id=call.principal.among(account_id),
+            node_id=node_id,
+            lease_id=lease_id,
+            epoch=epoch,
+            from_us=from_us,
+            to_us=to_us,
+            by=names,
+            after=place.after,
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: row.key, _earning)
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/earnings/today", nodes_or_scope("earnings:read"), NodeTodayTold,
+    "/v1/nodes/{node_id}/earnings/today",
+    nodes_or_scope("earnings:read"),
+    NodeTodayTold,
     problems=[Reason.NODE_UNKNOWN],
-)  # fmt: skip
+)
 def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node's earnings since midnight UTC, for the node itself to show its owner."""
     day_us = call.now_us - call.now_us % DAY_US
     with call.read(FLEET, EARNINGS) as view:
         node = visible_node(call, view, node_id)
         rows = earnings.read_earnings(
-            view.connection, account_id=node.account_id, node_id=node_id, from_us=day_us,
-            to_us=day_us + DAY_US, by=("node_id",), limit=1,
-        )  # fmt: skip
+            view.connection,
+            account_id=node.account_id,
+            node_id=node_id,
+            from_us=day_us,
+            to_us=day_us + DAY_US,
+            by=("node_id",),
+            limit=1,
+        )
         found = rows[0] if rows else None
         told = NodeTodayTold(
-            node_id=node_id, day=moment(day_us), accruals=found.accruals if found else 0,
+            node_id=node_id,
+            day=moment(day_us),
+            accruals=found.accruals if found else 0,
             gpu_us=str(found.gpu_us if found else 0),
             earned=credits_(found.earned if found else 0),
-            burn=credits_(found.burn if found else 0), position=view.position,
-        )  # fmt: skip
+            burn=credits_(found.burn if found else 0),
+            position=view.position,
+        )
         return call.answer(view, told)
 
 
-@resource.get(
-    "/v1/earnings/explain/{position}", READ, EarningExplainedTold, problems=["not_found"]
-)  # fmt: skip
+@resource.get("/v1/earnings/explain/{position}", READ, EarningExplainedTold, problems=["not_found"])
 def explain_earning(position: PositionInPath, call: Caller) -> Response:
     """Returns how one accrual was shared: every number of the arithmetic, and the booked entry."""
     with call.read(MOVEMENTS) as view:
@@ -195,17 +208,24 @@ def explain_earning(position: PositionInPath, call: Caller) -> Response:
         assert terms is not None
         assert lease.opened is not None
         told = EarningExplainedTold(
-            position=position, lease_id=fact.lease_id, node_id=fact.node_id,
-            account_id=fact.provider_account_id, hour_index=fact.hour_index,
-            until=moment(fact.until_us), settlement=terms.settlement, own_node=terms.own,
-            gpu_class=terms.gpu_class, share_ppm=terms.share_ppm,
+            position=position,
+            lease_id=fact.lease_id,
+            node_id=fact.node_id,
+            account_id=fact.provider_account_id,
+            hour_index=fact.hour_index,
+            until=moment(fact.until_us),
+            settlement=terms.settlement,
+            own_node=terms.own,
+            gpu_class=terms.gpu_class,
+            share_ppm=terms.share_ppm,
             tariff_version=terms.tariff_version,
             price_per_gpu_hour=money(lease.opened.price_per_gpu_hour),
             fee_per_gpu_hour=money(terms.fee_per_gpu_hour),
-            provider_share_ppm=terms.provider_share_ppm, burn_share_ppm=terms.burn_share_ppm,
+            provider_share_ppm=terms.provider_share_ppm,
+            burn_share_ppm=terms.burn_share_ppm,
             steps=[step_told(step) for step in steps(lease, fact)],
             entry=moved_told(call, position),
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -217,20 +237,34 @@ def _accrual(call: Call, view: View, position: int) -> UsageAccrued:
         fact = codec.decode_values(found.topic, found.body)
         assert isinstance(fact, UsageAccrued)
         earned = movements.EARNED_PARTS
-        if own is None or own == fact.provider_account_id or any(
-            line.part in earned for line in movements.read_movements(
-                view.connection, own, first=position - 1, last=position
+        if (
+            own is None
+            or own == fact.provider_account_id
+            or any(
+                line.part in earned
+                for line in movements.read_movements(
+                    view.connection, own, first=position - 1, last=position
+                )
             )
-        ):  # fmt: skip
+        ):
             return fact
     raise errors.problem("not_found", f"no accrual of yours at {position}")
 
 
 def _earning(row: earnings.Earned) -> EarningTold:
     return EarningTold(
-        account_id=row.account_id, node_id=row.node_id, lease_id=row.lease_id,
-        hour=moment_or_none(row.hour_us), epoch=row.epoch, accruals=row.accruals,
-        gpu_us=str(row.gpu_us), charge=credits_(row.charge), fee=credits_(row.fee),
-        provider=credits_(row.provider), platform=credits_(row.platform), burn=credits_(row.burn),
-        client=credits_(row.client), earned=credits_(row.earned),
-    )  # fmt: skip
+        account_id=row.account_id,
+        node_id=row.node_id,
+        lease_id=row.lease_id,
+        hour=moment_or_none(row.hour_us),
+        epoch=row.epoch,
+        accruals=row.accruals,
+        gpu_us=str(row.gpu_us),
+        charge=credits_(row.charge),
+        fee=credits_(row.fee),
+        provider=credits_(row.provider),
+        platform=credits_(row.platform),
+        burn=credits_(row.burn),
+        client=credits_(row.client),
+        earned=credits_(row.earned),
+    )

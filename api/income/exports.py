@@ -62,9 +62,12 @@ Pieces = Callable[[Connection, focus.Bill, int], Iterator[bytes]]
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/{period}.csv", READ, None, problems=PROBLEMS,
+    "/v1/accounts/{account_id}/statements/{period}.csv",
+    READ,
+    None,
+    problems=PROBLEMS,
     media_type="text/csv",
-)  # fmt: skip
+)
 def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> Response:
     """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
 
@@ -76,9 +79,12 @@ def export_focus_csv(account_id: AccountInPath, period: Month, call: Caller) -> 
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/{period}.parquet", READ, None, problems=PROBLEMS,
+    "/v1/accounts/{account_id}/statements/{period}.parquet",
+    READ,
+    None,
+    problems=PROBLEMS,
     media_type="application/vnd.apache.parquet",
-)  # fmt: skip
+)
 def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller) -> Response:
     """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
 
@@ -90,27 +96,38 @@ def export_focus_parquet(account_id: AccountInPath, period: Month, call: Caller)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/{period}.journal", READ, None, problems=PROBLEMS,
+    "/v1/accounts/{account_id}/statements/{period}.journal",
+    READ,
+    None,
+    problems=PROBLEMS,
     media_type="text/x-hledger-journal",
-)  # fmt: skip
+)
 def export_journal(account_id: AccountInPath, period: Month, call: Caller) -> Response:
-    """Returns the account's books of a month as an hledger journal; the rest is Equity:Elsewhere."""
+    """Returns the account's books of a month as an hledger journal; the rest is
+    Equity:Elsewhere.
+    """
     return _file(call, account_id, period, "journal", _journal)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/{period}/lines.csv", READ, None, problems=PROBLEMS,
+    "/v1/accounts/{account_id}/statements/{period}/lines.csv",
+    READ,
+    None,
+    problems=PROBLEMS,
     media_type="text/csv",
-)  # fmt: skip
+)
 def export_lines_csv(account_id: AccountInPath, period: Month, call: Caller) -> Response:
     """Returns every movement on the account's books in a month, as plain CSV."""
     return _file(call, account_id, period, "lines.csv", _lines_csv)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/{period}/lines.jsonl", READ, None, problems=PROBLEMS,
+    "/v1/accounts/{account_id}/statements/{period}/lines.jsonl",
+    READ,
+    None,
+    problems=PROBLEMS,
     media_type="application/jsonl",
-)  # fmt: skip
+)
 def export_lines_json(account_id: AccountInPath, period: Month, call: Caller) -> Response:
     """Returns every movement on the account's books in a month, one JSON object a line."""
     return _file(call, account_id, period, "lines.jsonl", _lines_json)
@@ -216,14 +233,20 @@ def _lines(connection: Connection, bill: focus.Bill, last: int) -> Iterator[tupl
     with connection.cursor("lines") as cursor:
         cursor.itersize = BATCH_ROWS
         cursor.execute(
-            _LINES.encode(),
-            {"party": bill.account_id, "first": bill.first_position, "last": last},
+            _LINES.encode(), {"party": bill.account_id, "first": bill.first_position, "last": last}
         )
         yield from cursor
 
 
-_FIELDS = ("position", "account", "asset", "debit_positive_units", "balance_after", "type",
-           "recorded_at")  # fmt: skip
+_FIELDS = (
+    "position",
+    "account",
+    "asset",
+    "debit_positive_units",
+    "balance_after",
+    "type",
+    "recorded_at",
+)
 
 
 def _told(line: tuple[Any, ...]) -> tuple[Any, ...]:

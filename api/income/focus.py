@@ -352,9 +352,14 @@ def _adjustment(bill: Bill, charge: Charge) -> _Priced:
 def _by_the_credit(charge: Charge, **told: Any) -> _Priced:
     """A charge of no unit price of its own: so many credits at one credit each."""
     return _Priced(
-        **told, meter=told["service"][2], price=1_000_000, quantity=_credits(charge.units),
-        unit="Credits", consumed=None, consumed_unit=None,
-    )  # fmt: skip
+        **told,
+        meter=told["service"][2],
+        price=1_000_000,
+        quantity=_credits(charge.units),
+        unit="Credits",
+        consumed=None,
+        consumed_unit=None,
+    )
 
 
 _PRICED = {

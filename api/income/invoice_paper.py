@@ -89,10 +89,13 @@ def paper_of(
     us = Party(issuer.name, _lines(issuer.address, issuer.country, issuer.tax_id))
     them = Party(
         fact.account_id if details is None else details.name,
-        () if details is None
-        else (*_lines(details.address, details.country, details.tax_id),
-              f"Account {fact.account_id}"),
-    )  # fmt: skip
+        ()
+        if details is None
+        else (
+            *_lines(details.address, details.country, details.tax_id),
+            f"Account {fact.account_id}",
+        ),
+    )
     is_self_billed = fact.kind == "earnings"
     decimals = decimals_of(fact)
     seller, buyer = (them, us) if is_self_billed else (us, them)
@@ -199,9 +202,12 @@ def _tax_name(name: str, rate_ppm: int) -> str:
 def _environment() -> Environment:
     folder = Path(__file__).parent / "templates"
     return Environment(
-        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def html(paper: Paper) -> bytes:
@@ -222,10 +228,17 @@ def pdf(paper: Paper) -> bytes:
 
     file = io.BytesIO()
     document = SimpleDocTemplate(
-        file, pagesize=A4, leftMargin=20 * mm, rightMargin=20 * mm, topMargin=22 * mm,
-        bottomMargin=20 * mm, invariant=1, title=f"{paper.title} {paper.number}",
-        author=_latin(paper.seller.name), lang="en",
-    )  # fmt: skip
+        file,
+        pagesize=A4,
+        leftMargin=20 * mm,
+        rightMargin=20 * mm,
+        topMargin=22 * mm,
+        bottomMargin=20 * mm,
+        invariant=1,
+        title=f"{paper.title} {paper.number}",
+        author=_latin(paper.seller.name),
+        lang="en",
+    )
     width = A4[0] - 40 * mm
     story = [
         _head(paper, width),
@@ -247,18 +260,29 @@ def _latin(text: str) -> str:
     return text.encode("cp1252", "replace").decode("cp1252")
 
 
-def _text(text: str, size: float = 9.5, *, color: str = "#1c2430", right: bool = False,
-          bold: bool = False, indent: float = 0) -> Any:  # fmt: skip
+def _text(
+    text: str,
+    size: float = 9.5,
+    *,
+    color: str = "#1c2430",
+    right: bool = False,
+    bold: bool = False,
+    indent: float = 0,
+) -> Any:
     from reportlab.lib.colors import HexColor
     from reportlab.lib.enums import TA_LEFT, TA_RIGHT
     from reportlab.lib.styles import ParagraphStyle
     from reportlab.platypus import Paragraph
 
     style = ParagraphStyle(
-        "text", fontName="Helvetica-Bold" if bold else "Helvetica", fontSize=size,
-        leading=size * 1.4, textColor=HexColor(color), alignment=TA_RIGHT if right else TA_LEFT,
+        "text",
+        fontName="Helvetica-Bold" if bold else "Helvetica",
+        fontSize=size,
+        leading=size * 1.4,
+        textColor=HexColor(color),
+        alignment=TA_RIGHT if right else TA_LEFT,
         leftIndent=indent,
-    )  # fmt: skip
+    )
     return Paragraph(escape(_latin(text)), style)
 
 
@@ -299,8 +323,11 @@ def _about(paper: Paper, width: float) -> Any:
 
     rows = [[_text(name, color=GREY), _text(value, right=True)] for name, value in paper.about]
     table = Table(rows, colWidths=[width * 0.38, width * 0.62])
-    flat = [("TOPPADDING", (0, 0), (-1, -1), 0), ("BOTTOMPADDING", (0, 0), (-1, -1), 2),
-            ("RIGHTPADDING", (-1, 0), (-1, -1), 0)]  # fmt: skip
+    flat = [
+        ("TOPPADDING", (0, 0), (-1, -1), 0),
+        ("BOTTOMPADDING", (0, 0), (-1, -1), 2),
+        ("RIGHTPADDING", (-1, 0), (-1, -1), 0),
+    ]
     table.setStyle(TableStyle(flat))
     return table
 
@@ -311,15 +338,21 @@ def _table(paper: Paper, width: float) -> Any:
 
     grey: dict[str, Any] = {"size": 7.5, "color": GREY, "bold": True}
     amounts = f"AMOUNT ({paper.currency})"
-    head = [_text("DESCRIPTION", **grey), _text("QUANTITY", right=True, **grey),
-            _text(amounts, right=True, **grey)]  # fmt: skip
+    head = [
+        _text("DESCRIPTION", **grey),
+        _text("QUANTITY", right=True, **grey),
+        _text(amounts, right=True, **grey),
+    ]
     rows: list[list[Any]] = [head]
     for row in paper.rows:
         what = [_text(row.what)] + ([_text(row.detail, 8, color=GREY)] if row.detail else [])
         rows.append([what, _text(row.quantity, right=True), _text(row.amount, right=True)])
     sums = [["", _text(name, right=True), _text(value, right=True)] for name, value in paper.sums]
-    total = ["", _text(f"Total {paper.currency}", 12, right=True, bold=True),
-             _text(paper.total, 12, right=True, bold=True)]  # fmt: skip
+    total = [
+        "",
+        _text(f"Total {paper.currency}", 12, right=True, bold=True),
+        _text(paper.total, 12, right=True, bold=True),
+    ]
     table = Table(
         [*rows, *sums, total], colWidths=[width * 0.46, width * 0.29, width * 0.25], repeatRows=1
     )

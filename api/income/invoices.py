@@ -151,9 +151,12 @@ class NewCreditNote(Asked):
     """`cause`: what gave the money back, a reference of yours; one credit note for each."""
 
     model_config = with_examples(
-        {"lines": [{"line": 1, "amount": {"asset": "CREDIT", "units": "1000000"}}],
-         "cause": "adjustment:812", "reason": "Outage on 12 November"}
-    )  # fmt: skip
+        {
+            "lines": [{"line": 1, "amount": {"asset": "CREDIT", "units": "1000000"}}],
+            "cause": "adjustment:812",
+            "reason": "Outage on 12 November",
+        }
+    )
 
     lines: Annotated[list[CreditedLine], Field(min_length=1, max_length=min(LINES_MAX, LIST_MAX))]
     cause: Short
@@ -188,9 +191,11 @@ class BillingDetailsTold(Told):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/invoices", READ, page_of(InvoiceSummaryTold),
+    "/v1/accounts/{account_id}/invoices",
+    READ,
+    page_of(InvoiceSummaryTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_invoices(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -206,9 +211,12 @@ def list_invoices(
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/invoices/{written_number}.html", READ, None,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN], media_type="text/html",
-)  # fmt: skip
+    "/v1/accounts/{account_id}/invoices/{written_number}.html",
+    READ,
+    None,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
+    media_type="text/html",
+)
 def read_invoice_html(
     account_id: AccountInPath, written_number: NumberInPath, call: Caller
 ) -> Response:
@@ -217,9 +225,12 @@ def read_invoice_html(
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/invoices/{written_number}.pdf", READ, None,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN], media_type="application/pdf",
-)  # fmt: skip
+    "/v1/accounts/{account_id}/invoices/{written_number}.pdf",
+    READ,
+    None,
+    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
+    media_type="application/pdf",
+)
 def read_invoice_pdf(
     account_id: AccountInPath, written_number: NumberInPath, call: Caller
 ) -> Response:
@@ -228,9 +239,11 @@ def read_invoice_pdf(
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/invoices/{written_number}", READ, InvoiceTold,
+    "/v1/accounts/{account_id}/invoices/{written_number}",
+    READ,
+    InvoiceTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
-)  # fmt: skip
+)
 def read_invoice(account_id: AccountInPath, written_number: NumberInPath, call: Caller) -> Response:
     """Returns one invoice or credit note, with the text that was hashed."""
     visible(call.principal, account_id)
@@ -265,11 +278,12 @@ def _lines(
     if isinstance(fact, CreditNoteIssued):
         return [
             InvoiceLineTold(
-                what=invoice.lines[each.line - 1].what, detail=f"line {each.line}",
+                what=invoice.lines[each.line - 1].what,
+                detail=f"line {each.line}",
                 amount=money(each.amount),
             )
             for each in fact.lines
-        ]  # fmt: skip
+        ]
     credited: dict[int, int] = {}
     for note in notes:
         found = _fact(view, note.position)
@@ -278,31 +292,43 @@ def _lines(
             credited[each.line] = credited.get(each.line, 0) + each.amount.units
     return [
         InvoiceLineTold(
-            what=line.what, detail=line.detail,
-            quantity=None if line.quantity is None else str(line.quantity), unit=line.unit,
+            what=line.what,
+            detail=line.detail,
+            quantity=None if line.quantity is None else str(line.quantity),
+            unit=line.unit,
             amount=money(line.amount),
             credited=credits_(credited[number]) if number in credited else None,
         )
         for number, line in enumerate(fact.lines, start=1)
-    ]  # fmt: skip
+    ]
 
 
 def _tax(line: TaxLine) -> TaxTold:
     return TaxTold(
-        name=line.name, rate_ppm=line.rate_ppm, net=money(line.net), tax=money(line.tax),
+        name=line.name,
+        rate_ppm=line.rate_ppm,
+        net=money(line.net),
+        tax=money(line.tax),
         remainder=str(line.remainder),
-    )  # fmt: skip
+    )
 
 
 def _summary(row: Document) -> InvoiceSummaryTold:
     document: Any = row.document
     kind: Any = row.kind
     return InvoiceSummaryTold(
-        account_id=row.account_id, written_number=row.number, document=document, kind=kind,
-        period=row.period, corrects=row.corrects, net=credits_(row.net),
-        total=credits_(row.total), document_sha256=row.sha256, issued_at=moment(row.at_us),
+        account_id=row.account_id,
+        written_number=row.number,
+        document=document,
+        kind=kind,
+        period=row.period,
+        corrects=row.corrects,
+        net=credits_(row.net),
+        total=credits_(row.total),
+        document_sha256=row.sha256,
+        issued_at=moment(row.at_us),
         recorded_position=row.position,
-    )  # fmt: skip
+    )
 
 
 def _paper(
@@ -363,10 +389,18 @@ def _existing(view: View, account_id: str) -> None:
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/invoices", ISSUE, IssuedTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.PERIOD_NOT_OVER, Reason.INVOICE_EXISTS,
-              Reason.NOTHING_TO_INVOICE, Reason.BAD_PERIOD],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/invoices",
+    ISSUE,
+    IssuedTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.PERIOD_NOT_OVER,
+        Reason.INVOICE_EXISTS,
+        Reason.NOTHING_TO_INVOICE,
+        Reason.BAD_PERIOD,
+    ],
+)
 def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> Response:
     """Issues the invoice of a closed month, once for each account, month and kind."""
 
@@ -374,9 +408,14 @@ def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> 
         with call.service.connection() as connection:
             call.service.follow(connection, VIEWS)
             return invoicing.command(
-                call.service, connection, account_id, body.kind, body.period,
-                by=call.principal.member_id, now_us=call.now_us,
-            )  # fmt: skip
+                call.service,
+                connection,
+                account_id,
+                body.kind,
+                body.period,
+                by=call.principal.member_id,
+                now_us=call.now_us,
+            )
 
     def told(after: After) -> IssuedTold:
         invoice_id = invoice_id_of(body.kind, account_id, body.period)
@@ -388,11 +427,21 @@ def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> 
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/invoices/{written_number}/credit", ISSUE, IssuedTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN, Reason.INVOICE_LINE_UNKNOWN,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.CREDIT_ABOVE_LINE,
-              Reason.DUPLICATE_ID, Reason.CREDIT_NOTE_EXISTS],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/invoices/{written_number}/credit",
+    ISSUE,
+    IssuedTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.INVOICE_UNKNOWN,
+        Reason.INVOICE_LINE_UNKNOWN,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.CREDIT_ABOVE_LINE,
+        Reason.DUPLICATE_ID,
+        Reason.CREDIT_NOTE_EXISTS,
+    ],
+)
 def issue_credit_note(
     account_id: AccountInPath, written_number: NumberInPath, body: NewCreditNote, call: Caller
 ) -> Response:
@@ -409,8 +458,11 @@ def issue_credit_note(
         return IssueCreditNote(
             invoice_id=row.invoice_id,
             lines=tuple(CreditLine(each.line, each.amount.amount()) for each in body.lines),
-            cause=body.cause, reason=body.reason, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            cause=body.cause,
+            reason=body.reason,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> IssuedTold:
         (note,) = (c.fact for c in after.changes if isinstance(c.fact, CreditNoteIssued))
@@ -421,18 +473,22 @@ def issue_credit_note(
 
 def _issued(fact: InvoiceIssued | CreditNoteIssued) -> IssuedTold:
     return IssuedTold(
-        account_id=fact.account_id, written_number=number_of(fact.series, fact.number),
-        total=money(fact.total), document_sha256=fact.document_sha256,
-    )  # fmt: skip
+        account_id=fact.account_id,
+        written_number=number_of(fact.series, fact.number),
+        total=money(fact.total),
+        document_sha256=fact.document_sha256,
+    )
 
 
 # --- names and addresses ---------------------------------------------------------------------
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/billing-details", READ, BillingDetailsTold,
+    "/v1/accounts/{account_id}/billing-details",
+    READ,
+    BillingDetailsTold,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the name and address on the account's invoices."""
     visible(call.principal, account_id)
@@ -442,9 +498,12 @@ def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/billing-details", ADMIN, BillingDetailsTold, records=False,
+    "/v1/accounts/{account_id}/billing-details",
+    ADMIN,
+    BillingDetailsTold,
+    records=False,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def set_billing_details(
     account_id: AccountInPath, body: NewBillingDetails, call: Caller
 ) -> Response:
@@ -461,9 +520,11 @@ def set_billing_details(
 
 
 @resource.delete(
-    "/v1/accounts/{account_id}/billing-details", ADMIN, BillingDetailsTold,
+    "/v1/accounts/{account_id}/billing-details",
+    ADMIN,
+    BillingDetailsTold,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def erase_billing_details(account_id: AccountInPath, call: Caller) -> Response:
     """Erases name and address. Invoices show only the account's id from then on."""
     own(call.principal, account_id)

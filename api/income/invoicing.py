@@ -80,9 +80,16 @@ def command(
     total = sum(line.amount.units for line in lines)
     taxes = issuer.read(service.settings.billing_file).taxes.lines(party, total)
     return IssueInvoice(
-        account_id=account_id, kind=kind, period=period, first_position=first, last_position=last,
-        lines=lines, taxes=taxes, by=by, at_us=now_us,
-    )  # fmt: skip
+        account_id=account_id,
+        kind=kind,
+        period=period,
+        first_position=first,
+        last_position=last,
+        lines=lines,
+        taxes=taxes,
+        by=by,
+        at_us=now_us,
+    )
 
 
 def closed_months(now_us: int) -> list[str]:
@@ -183,11 +190,14 @@ def _credit_notes(
         if lines:
             commands.append(
                 IssueCreditNote(
-                    invoice_id=row.invoice_id, lines=tuple(lines),
-                    cause=f"adjustment:{given.adjustment_id}", reason=given.reason, by="job",
+                    invoice_id=row.invoice_id,
+                    lines=tuple(lines),
+                    cause=f"adjustment:{given.adjustment_id}",
+                    reason=given.reason,
+                    by="job",
                     at_us=now_us,
                 )
-            )  # fmt: skip
+            )
         if not left:
             return commands
     return None

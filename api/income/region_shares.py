@@ -170,12 +170,18 @@ class NodeShareTold(Told):
 
 
 @resource.post(
-    "/v1/regions/{region_id}/terms", WRITE, RegionTermsTold, status=201,
+    "/v1/regions/{region_id}/terms",
+    WRITE,
+    RegionTermsTold,
+    status=201,
     problems=[
-        Reason.REGION_UNKNOWN, Reason.REGION_TERMS, Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE, Reason.SHARE_OUT_OF_RANGE,
+        Reason.REGION_UNKNOWN,
+        Reason.REGION_TERMS,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.SHARE_OUT_OF_RANGE,
     ],
-)  # fmt: skip
+)
 def set_region_terms(region_id: RegionInPath, body: NewRegionTerms, call: Caller) -> Response:
     """Sets how a region shares what its nodes earn, a whole notice period ahead."""
     infra = body.infra
@@ -183,23 +189,30 @@ def set_region_terms(region_id: RegionInPath, body: NewRegionTerms, call: Caller
     def commands() -> SetRegionTerms:
         own_region(call, region_id)
         return SetRegionTerms(
-            region_id=region_id, account_id=call.principal.account_id, version=body.version,
-            effective_from_day=day_named(body.effective_from), is_shared=body.shared,
+            region_id=region_id,
+            account_id=call.principal.account_id,
+            version=body.version,
+            effective_from_day=day_named(body.effective_from),
+            is_shared=body.shared,
             participation_ppm=body.participation_ppm,
             availability_min_tier=body.availability_min_tier,
             infra=InfraCost(
-                base=infra.base.amount(), control=infra.control.amount(),
-                ingress=infra.ingress.amount(), most=infra.most.amount(),
+                base=infra.base.amount(),
+                control=infra.control.amount(),
+                ingress=infra.ingress.amount(),
+                most=infra.most.amount(),
                 arrears_max=infra.arrears_max.amount(),
             ),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _terms(region_id, after.state(stream_of(region_id))))
 
 
-@resource.get("/v1/regions/{region_id}/terms", READ, RegionTermsTold,
-              problems=[Reason.REGION_UNKNOWN])  # fmt: skip
+@resource.get(
+    "/v1/regions/{region_id}/terms", READ, RegionTermsTold, problems=[Reason.REGION_UNKNOWN]
+)
 def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
     """Returns how a region shares what its nodes earn. Any account may read it."""
     with call.read(FLEET, REGIONS) as view:
@@ -210,9 +223,11 @@ def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/regions/{region_id}/shares", READ, page_of(RegionDayTold),
+    "/v1/regions/{region_id}/shares",
+    READ,
+    page_of(RegionDayTold),
     problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_region_days(
     region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -220,16 +235,16 @@ def list_region_days(
     place = call.place(cursor, [2**31 - 1])
     with call.read(FLEET, REGIONS) as view:
         _only(call, view.connection, region_id)
-        rows = regions.read_days(
-            view.connection, region_id, before=place.after[0], limit=limit + 1
-        )  # fmt: skip
+        rows = regions.read_days(view.connection, region_id, before=place.after[0], limit=limit + 1)
         return call.page(view, place, rows, limit, lambda row: [row.day], _day)
 
 
 @resource.get(
-    "/v1/regions/{region_id}/shares/{date}", READ, page_of(NodeShareTold),
+    "/v1/regions/{region_id}/shares/{date}",
+    READ,
+    page_of(NodeShareTold),
     problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_region_shares(
     region_id: RegionInPath,
     date: Annotated[str, Path(pattern=_DATE, examples=["2027-01-01"])],
@@ -246,9 +261,13 @@ def list_region_shares(
     with call.read(FLEET, REGIONS) as view:
         only = _only(call, view.connection, region_id)
         rows = regions.read_shares(
-            view.connection, region_id, day=day, account_id=only, after=place.after[0],
+            view.connection,
+            region_id,
+            day=day,
+            account_id=only,
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.node_id], _share)
 
 
@@ -277,49 +296,68 @@ def _only(call: Call, connection: Any, region_id: str) -> str | None:
 
 def _terms(region_id: str, state: RegionTerms) -> RegionTermsTold:
     return RegionTermsTold(
-        region_id=region_id, notice_days=NOTICE_DAYS,
+        region_id=region_id,
+        notice_days=NOTICE_DAYS,
         versions=[_version(one) for one in state.versions],
-    )  # fmt: skip
+    )
 
 
 def _version(one: RegionTermsSet) -> TermsVersionTold:
     infra = one.infra
     return TermsVersionTold(
-        version=one.version, effective_from=day_text(one.effective_from_day),
-        shared=one.is_shared, participation_ppm=one.participation_ppm,
+        version=one.version,
+        effective_from=day_text(one.effective_from_day),
+        shared=one.is_shared,
+        participation_ppm=one.participation_ppm,
         availability_min_tier=one.availability_min_tier,
         infra=InfraTold(
-            base=credits_(infra.base.units), control=credits_(infra.control.units),
-            ingress=credits_(infra.ingress.units), most=credits_(infra.most.units),
+            base=credits_(infra.base.units),
+            control=credits_(infra.control.units),
+            ingress=credits_(infra.ingress.units),
+            most=credits_(infra.most.units),
             arrears_max=credits_(infra.arrears_max.units),
         ),
         set_at=moment(one.at_us),
-    )  # fmt: skip
+    )
 
 
 def _day(row: regions.Day) -> RegionDayTold:
     return RegionDayTold(
-        date=day_text(row.day), terms_version=row.terms_version, gathered=credits_(row.gathered),
-        carry_before=credits_(row.carry_before), infra_due=credits_(row.infra_due),
-        arrears_before=credits_(row.arrears_before), infra=credits_(row.infra),
-        infra_account_id=row.infra_account_id, arrears=credits_(row.arrears),
-        forgone=credits_(row.forgone), participation=credits_(row.participation),
-        usage=credits_(row.usage), carry=credits_(row.carry), control_nodes=row.control_nodes,
-        ingress_nodes=row.ingress_nodes, nodes=row.nodes, shared_at=moment(row.at_us),
+        date=day_text(row.day),
+        terms_version=row.terms_version,
+        gathered=credits_(row.gathered),
+        carry_before=credits_(row.carry_before),
+        infra_due=credits_(row.infra_due),
+        arrears_before=credits_(row.arrears_before),
+        infra=credits_(row.infra),
+        infra_account_id=row.infra_account_id,
+        arrears=credits_(row.arrears),
+        forgone=credits_(row.forgone),
+        participation=credits_(row.participation),
+        usage=credits_(row.usage),
+        carry=credits_(row.carry),
+        control_nodes=row.control_nodes,
+        ingress_nodes=row.ingress_nodes,
+        nodes=row.nodes,
+        shared_at=moment(row.at_us),
         position=row.position,
-    )  # fmt: skip
+    )
 
 
 def _share(row: regions.Share) -> NodeShareTold:
     return NodeShareTold(
-        node_id=row.node_id, available_gpu_us=str(row.available_us),
-        below_tier_gpu_us=str(row.below_tier_us), revenue=credits_(row.revenue),
-        participation=credits_(row.participation), usage=credits_(row.usage),
+        node_id=row.node_id,
+        available_gpu_us=str(row.available_us),
+        below_tier_gpu_us=str(row.below_tier_us),
+        revenue=credits_(row.revenue),
+        participation=credits_(row.participation),
+        usage=credits_(row.usage),
         parts=[
             SharePartTold(
-                account_id=part["account_id"], amount=credits_(int(part["units"])),
+                account_id=part["account_id"],
+                amount=credits_(int(part["units"])),
                 book=part.get("book"),
             )
             for part in row.parts
         ],
-    )  # fmt: skip
+    )

@@ -4,7 +4,8 @@
 
 A region's days are taken in order, as many as are due, so a service that was away catches up; what
 had been decided before it stopped is found in the log and not decided again. A region that fails
-stops by itself and is named. Rules: `domain/income/region_sharing.py`, `domain/income/region_waterfall.py`.
+stops by itself and is named. Rules: `domain/income/region_sharing.py`,
+`domain/income/region_waterfall.py`.
 """
 
 from __future__ import annotations

@@ -112,9 +112,11 @@ class ConsumedReportTold(Told):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/lines/{position}", READ, LineDetailTold,
+    "/v1/accounts/{account_id}/statements/lines/{position}",
+    READ,
+    LineDetailTold,
     problems=["account_unknown", "not_found"],
-)  # fmt: skip
+)
 def read_statement_line(
     account_id: AccountInPath, position: LinePosition, call: Caller
 ) -> Response:
@@ -123,20 +125,26 @@ def read_statement_line(
         lines = _lines(call, view, account_id, position)
         event = _event(view, position)
         told = LineDetailTold(
-            position=position, type=event.topic, version=event.version,
-            recorded_at=moment(event.recorded_us), leaf=bytes(event.leaf).hex(),
+            position=position,
+            type=event.topic,
+            version=event.version,
+            recorded_at=moment(event.recorded_us),
+            leaf=bytes(event.leaf).hex(),
             lines=[line_told(line) for line in lines],
             entry=moved_told(call, position),
             arithmetic=[step_told(step) for step in arithmetic(call, event)],
             body={name: value for name, value in event.body.items() if name != "blind"},
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/lines/{position}/proof", READ, str,
-    problems=["account_unknown", "not_found", "not_covered"], media_type="text/plain",
-)  # fmt: skip
+    "/v1/accounts/{account_id}/statements/lines/{position}/proof",
+    READ,
+    str,
+    problems=["account_unknown", "not_found", "not_covered"],
+    media_type="text/plain",
+)
 def read_statement_line_proof(
     account_id: AccountInPath, position: LinePosition, call: Caller
 ) -> Response:
@@ -147,9 +155,11 @@ def read_statement_line_proof(
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/lines/{position}/reports", READ,
-    page_of(ConsumedReportTold), problems=["account_unknown", "not_found", "cursor_invalid"],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/statements/lines/{position}/reports",
+    READ,
+    page_of(ConsumedReportTold),
+    problems=["account_unknown", "not_found", "cursor_invalid"],
+)
 def list_statement_line_reports(
     account_id: AccountInPath,
     position: LinePosition,
@@ -157,23 +167,26 @@ def list_statement_line_reports(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists the signed reports that an accrual read, and the worth of each. Their sum is the line."""
+    """Lists the signed reports that an accrual read, and the worth of each. Their sum is the
+    line.
+    """
     place = call.place(cursor, [0])
     with call.read(MOVEMENTS) as view:
         _lines(call, view, account_id, position)
         after = int(place.after[0])
-        rows = [
-            one for one in _reports(call, view, position) if one.report.position > after
-        ]  # fmt: skip
+        rows = [one for one in _reports(call, view, position) if one.report.position > after]
         return call.page(
             view, place, rows[: limit + 1], limit, lambda row: [row.report.position], _report
         )
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements/lines/{position}/reports/{usage_position}/proof", READ,
-    str, problems=["account_unknown", "not_found", "not_covered"], media_type="text/plain",
-)  # fmt: skip
+    "/v1/accounts/{account_id}/statements/lines/{position}/reports/{usage_position}/proof",
+    READ,
+    str,
+    problems=["account_unknown", "not_found", "not_covered"],
+    media_type="text/plain",
+)
 def read_statement_line_report_proof(
     account_id: AccountInPath, position: LinePosition, usage_position: UsagePosition, call: Caller
 ) -> Response:
@@ -181,9 +194,10 @@ def read_statement_line_report_proof(
     with call.read(MOVEMENTS) as view:
         _lines(call, view, account_id, position)
         found = [
-            one.report for one in _reports(call, view, position)
+            one.report
+            for one in _reports(call, view, position)
             if one.report.position == usage_position
-        ]  # fmt: skip
+        ]
         if not found:
             raise errors.problem("not_found", f"{position} read no report at {usage_position}")
         return _proof(
@@ -237,21 +251,31 @@ def moved_told(call: Call, position: int) -> list[MovedTold]:
 def step_told(step: Step) -> StepTold:
     """A step as it is told."""
     return StepTold(
-        name=step.name, formula=step.formula,
+        name=step.name,
+        formula=step.formula,
         given={name: str(value) for name, value in step.given.items()},
-        before=str(step.before), after=str(step.after), new=str(step.new),
-    )  # fmt: skip
+        before=str(step.before),
+        after=str(step.after),
+        new=str(step.new),
+    )
 
 
 def _report(row: consumed.Consumed) -> ConsumedReportTold:
     one = row.report
     signed, key_id, _ = split_body(one.body)
     return ConsumedReportTold(
-        lane=one.lane, usage_position=one.position, node_id=one.node_id, seq=one.node_seq,
-        key_id=key_id, received_at=moment(one.recorded_us), hash=report_hash(signed).hex(),
-        leaf=usage_leaf(one.lane, one.node_id, one.node_seq, one.body).hex(), rows=row.rows,
-        ppm_us=str(row.ppm_us), refused_us=str(row.refused_us),
-    )  # fmt: skip
+        lane=one.lane,
+        usage_position=one.position,
+        node_id=one.node_id,
+        seq=one.node_seq,
+        key_id=key_id,
+        received_at=moment(one.recorded_us),
+        hash=report_hash(signed).hex(),
+        leaf=usage_leaf(one.lane, one.node_id, one.node_seq, one.body).hex(),
+        rows=row.rows,
+        ppm_us=str(row.ppm_us),
+        refused_us=str(row.refused_us),
+    )
 
 
 def _signed(asset: Any, units: int) -> SignedMoney:

@@ -174,9 +174,11 @@ class AccountStatementTold(Told):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/statements", READ, AccountStatementTold,
+    "/v1/accounts/{account_id}/statements",
+    READ,
+    AccountStatementTold,
     problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
-)  # fmt: skip
+)
 def read_account_statement(
     account_id: AccountInPath,
     call: Caller,
@@ -210,9 +212,15 @@ def read_account_statement(
         first, last = _span(view, from_, to, place.first_position)
         told = _bill(view, account_id, first, last)
         rows = movements.read_movements(
-            view.connection, account_id, first=first, last=last, kind=kind, **filters,
-            after=(place.after[0], place.after[1]), limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            account_id,
+            first=first,
+            last=last,
+            kind=kind,
+            **filters,
+            after=(place.after[0], place.after[1]),
+            limit=limit + 1,
+        )
         lines, more, headers = call.cut(
             view, place, rows, limit, lambda row: [row.position, row.part]
         )
@@ -248,32 +256,44 @@ def _bill(view: View, account_id: str, first: int, last: int) -> dict[str, Any]:
         expected[each.part] = expected.get(each.part, 0) + each.change
     assert expected == {each.part: each.units for each in closing}, (account_id, first, last)
     return {
-        "account_id": account_id, "opening_position": first, "closing_position": last,
+        "account_id": account_id,
+        "opening_position": first,
+        "closing_position": last,
         "opening": _plain([_part(each) for each in opening]),
         "closing": _plain([_part(each) for each in closing]),
         "kinds": _plain([_kind(each) for each in sums]),
-    }  # fmt: skip
+    }
 
 
 def _usage(
     view: View, account_id: str, first: int, last: int, by: str | None, filters: dict[str, Any]
 ) -> StatementUsageTold:
     asked: dict[str, Any] = {
-        "renter_id": account_id, "after_position": first, "until_position": last, **filters,
-    }  # fmt: skip
+        "renter_id": account_id,
+        "after_position": first,
+        "until_position": last,
+        **filters,
+    }
     total = usage.read_usage_total(view.connection, **asked)
     said = agreed.read_agreed(view.connection, **asked)
     assert said.matched + said.unconfirmed + said.contested == total.gpu_us, (account_id, said)
-    groups = [] if by is None else usage.read_usage(
-        view.connection, by=by, **asked, limit=GROUPS_MAX + 1
-    )  # fmt: skip
+    groups = (
+        []
+        if by is None
+        else usage.read_usage(view.connection, by=by, **asked, limit=GROUPS_MAX + 1)
+    )
     return StatementUsageTold(
-        gpu_us=str(total.gpu_us), charge=credits_(total.charge), accruals=total.accruals, by=by,
-        matched_gpu_us=str(said.matched), unconfirmed_gpu_us=str(said.unconfirmed),
-        contested_gpu_us=str(said.contested), disputed_gpu_us=str(said.disputed),
+        gpu_us=str(total.gpu_us),
+        charge=credits_(total.charge),
+        accruals=total.accruals,
+        by=by,
+        matched_gpu_us=str(said.matched),
+        unconfirmed_gpu_us=str(said.unconfirmed),
+        contested_gpu_us=str(said.contested),
+        disputed_gpu_us=str(said.disputed),
         groups=[_group(each) for each in groups[:GROUPS_MAX]],
         groups_left_out=len(groups) > GROUPS_MAX,
-    )  # fmt: skip
+    )
 
 
 def _unbilled(call: Call, view: View, account_id: str) -> UnbilledTold:
@@ -283,27 +303,37 @@ def _unbilled(call: Call, view: View, account_id: str) -> UnbilledTold:
         charge=credits_(sum(each.accrued.charge_new.units for each in found)),
         leases=[
             LiveLeaseTold(
-                lease_id=each.accrued.lease_id, accrued_until=moment(each.lease.accrued_until_us),
-                until=moment(each.accrued.until_us), gpu_us=str(each.accrued.gpu_us_new),
-                charge=credits_(each.accrued.charge_new.units), lane=each.accrued.lane,
+                lease_id=each.accrued.lease_id,
+                accrued_until=moment(each.lease.accrued_until_us),
+                until=moment(each.accrued.until_us),
+                gpu_us=str(each.accrued.gpu_us_new),
+                charge=credits_(each.accrued.charge_new.units),
+                lane=each.accrued.lane,
                 usage_position=each.accrued.usage_position,
             )
             for each in found
         ],
         leases_left_out=max(0, len(ids) - LIVE_LEASES_MAX),
-    )  # fmt: skip
+    )
 
 
 def line_told(row: movements.Movement) -> StatementLineTold:
     """One line of a statement as it is told."""
     asset: Any = row.asset
     return StatementLineTold(
-        position=row.position, type=row.topic, kind=row.kind, part=row.part,
+        position=row.position,
+        type=row.topic,
+        kind=row.kind,
+        part=row.part,
         movement=SignedMoney(asset=asset, units=str(row.change)),
-        balance_after=Money(asset=asset, units=str(row.balance_after)), lease_id=row.lease_id,
-        client_id=row.client_id, project_id=row.project_id, end_user_ref=row.end_user_ref,
-        at=moment(row.at_us), recorded_at=moment(row.recorded_us),
-    )  # fmt: skip
+        balance_after=Money(asset=asset, units=str(row.balance_after)),
+        lease_id=row.lease_id,
+        client_id=row.client_id,
+        project_id=row.project_id,
+        end_user_ref=row.end_user_ref,
+        at=moment(row.at_us),
+        recorded_at=moment(row.recorded_us),
+    )
 
 
 def _part(row: movements.PartBalance) -> PartTold:
@@ -314,16 +344,17 @@ def _part(row: movements.PartBalance) -> PartTold:
 def _kind(row: movements.KindSum) -> KindTold:
     asset: Any = row.asset
     return KindTold(
-        kind=row.kind, part=row.part, lines=row.lines,
+        kind=row.kind,
+        part=row.part,
+        lines=row.lines,
         movement=SignedMoney(asset=asset, units=str(row.change)),
-    )  # fmt: skip
+    )
 
 
 def _group(row: usage.UsageSum) -> UsageOfGroupTold:
     return UsageOfGroupTold(
-        group=row.group, gpu_us=str(row.gpu_us), charge=credits_(row.charge),
-        accruals=row.accruals,
-    )  # fmt: skip
+        group=row.group, gpu_us=str(row.gpu_us), charge=credits_(row.charge), accruals=row.accruals
+    )
 
 
 def _plain(told: Sequence[Told]) -> list[dict[str, Any]]:

@@ -637,11 +637,7 @@ def fast(app: Asgi, ingest: UsageIngest) -> Asgi:
             status, headers, body = await ingest.ingest(node_id, raw, encoding)
         length_header = (b"content-length", b"%d" % len(body))
         await send(
-            {
-                "type": "http.response.start",
-                "status": status,
-                "headers": [*headers, length_header],
-            }
+            {"type": "http.response.start", "status": status, "headers": [*headers, length_header]}
         )
         await send({"type": "http.response.body", "body": body})
         return None

@@ -1,4 +1,5 @@
-"""The hot route's reading of a report: the verdict of `domain.metering.report.parse`, several times faster.
+"""The hot route's reading of a report: the verdict of `domain.metering.report.parse`, several
+times faster.
 
 Not a second set of rules. It may say yes only where the reference says yes, with the same identity;
 whatever it does not like, and whatever it does not know how to judge (backslashes, events, a device

@@ -26,7 +26,9 @@ _HEAD = "SELECT pos FROM public.market_events_head"
 
 
 class NodeKeyCache:
-    """What `api.ingest.door.NodeKeys` asks for. Reading needs no lock: the table is replaced whole."""
+    """What `api.ingest.door.NodeKeys` asks for. Reading needs no lock: the table is replaced
+    whole.
+    """
 
     def __init__(self) -> None:
         self._keys: dict[str, NodeKey] = {}

@@ -116,18 +116,41 @@ class GangTold(Told):
 
 
 @resource.post(
-    "/v1/gangs", WRITE, GangTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_EXISTS,
-              Reason.WORKLOAD_EMPTY, Reason.GANG_EXISTS, Reason.GANG_STATE, Reason.GANG_TOO_LARGE,
-              Reason.POOL_UNKNOWN, Reason.QUEUE_FULL, Reason.QUEUE_MOVED, Reason.NO_MATCH,
-              Reason.MATCH_IMPOSSIBLE,
-              Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
-              Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
-              Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.CONSTRAINT_INVALID,
-              *JOB_PROBLEMS],
-)  # fmt: skip
+    "/v1/gangs",
+    WRITE,
+    GangTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_EXISTS,
+        Reason.WORKLOAD_EMPTY,
+        Reason.GANG_EXISTS,
+        Reason.GANG_STATE,
+        Reason.GANG_TOO_LARGE,
+        Reason.POOL_UNKNOWN,
+        Reason.QUEUE_FULL,
+        Reason.QUEUE_MOVED,
+        Reason.NO_MATCH,
+        Reason.MATCH_IMPOSSIBLE,
+        Reason.NODE_STATE,
+        Reason.DEVICE_TAKEN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.QUOTA_EXHAUSTED,
+        Reason.COUNTERPARTY_DENIED,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.CONSTRAINT_INVALID,
+        *JOB_PROBLEMS,
+    ],
+)
 def open_gang(body: NewGang, call: Caller) -> Response:
     """Reserves every member of a gang in one append, or none."""
     gang_id = call.id("gang")
@@ -181,12 +204,19 @@ def _asked(body: NewGang, call: Call, gang_id: str, spec: SubmitJob | JobSubmitt
         pool = call.service.ledger.market.state_of(pool_stream(pool_id))
         timeout_us = pool.policy.gang_timeout_us
     return RequestGang(
-        gang_id=gang_id, job_id=spec.job_id, account_id=call.principal.account_id,
-        pool_id=pool_id, members=body.members, min_members=body.min_members or body.members,
+        gang_id=gang_id,
+        job_id=spec.job_id,
+        account_id=call.principal.account_id,
+        pool_id=pool_id,
+        members=body.members,
+        min_members=body.min_members or body.members,
         term_us=None if body.term_seconds is None else body.term_seconds * SECOND_US,
-        funds=None if body.funds is None else body.funds.amount(), at_us=call.now_us,
-        settlement=body.settlement, key_id=call.principal.key_id, timeout_us=timeout_us,
-    )  # fmt: skip
+        funds=None if body.funds is None else body.funds.amount(),
+        at_us=call.now_us,
+        settlement=body.settlement,
+        key_id=call.principal.key_id,
+        timeout_us=timeout_us,
+    )
 
 
 def _wait(spec: SubmitJob | JobSubmitted, asked: RequestGang) -> Any:
@@ -199,20 +229,21 @@ def _require_room(call: Call, spec: SubmitJob | JobSubmitted, asked: RequestGang
     with call.service.connection() as connection:
         call.service.follow(connection, [POOLS, FLEET])
         most = pools.most_members(
-            connection, models=spec.models, gpus=spec.gpu_count, slots=slots,
-            pool_id=asked.pool_id,
-        )  # fmt: skip
+            connection, models=spec.models, gpus=spec.gpu_count, slots=slots, pool_id=asked.pool_id
+        )
     if most < asked.min_members:
         raise Refused(
-            Reason.GANG_TOO_LARGE, min_members=asked.min_members, at_most=most,
-            gpus_per_member=spec.gpu_count, models=", ".join(spec.models) or "any",
-        )  # fmt: skip
+            Reason.GANG_TOO_LARGE,
+            min_members=asked.min_members,
+            at_most=most,
+            gpus_per_member=spec.gpu_count,
+            models=", ".join(spec.models) or "any",
+        )
 
 
 @resource.post(
-    "/v1/gangs/{gang_id}/cancel", WRITE, GangTold,
-    problems=[Reason.GANG_UNKNOWN, Reason.GANG_STATE],
-)  # fmt: skip
+    "/v1/gangs/{gang_id}/cancel", WRITE, GangTold, problems=[Reason.GANG_UNKNOWN, Reason.GANG_STATE]
+)
 def cancel_gang(gang_id: GangInPath, body: Nothing, call: Caller) -> Response:
     """Cancels a gang before it has opened, at no charge. Close an open gang lease by lease."""
     del body
@@ -260,17 +291,24 @@ def _opened(after: After, gang_id: str) -> GangTold:
         place = queue_of(after, asked.pool_id).place_of(gang_id)  # type: ignore[arg-type]
     status: Any = gang.status
     return GangTold(
-        gang_id=gang_id, job_id=asked.job_id, account_id=asked.account_id, pool_id=asked.pool_id,
-        state=status, members=asked.members, min_members=asked.min_members,
-        gpus_per_member=asked.gpus_per_member, lease_ids=list(gang.lease_ids),
-        ready=len(gang.ready), place=place,
+        gang_id=gang_id,
+        job_id=asked.job_id,
+        account_id=asked.account_id,
+        pool_id=asked.pool_id,
+        state=status,
+        members=asked.members,
+        min_members=asked.min_members,
+        gpus_per_member=asked.gpus_per_member,
+        lease_ids=list(gang.lease_ids),
+        ready=len(gang.ready),
+        place=place,
         ready_until=moment(gang.ready_until_us) if gang.lease_ids else None,
         opened_at=moment_or_none(gang.opened_at_us),
         closed_at=None if gang.closed is None else moment(gang.closed.at_us),
         closed_by=None if gang.closed is None else gang.closed.party,
         close_code=None if gang.closed is None else gang.closed.code,
         requested_at=moment(asked.at_us),
-    )  # fmt: skip
+    )
 
 
 def _gang(call: Call, row: pools.GangRow) -> GangTold:
@@ -279,10 +317,21 @@ def _gang(call: Call, row: pools.GangRow) -> GangTold:
         place = queue_of(call.service.ledger.world(), row.pool_id).place_of(row.gang_id)
     status: Any = row.state
     return GangTold(
-        gang_id=row.gang_id, job_id=row.job_id, account_id=row.account_id, pool_id=row.pool_id,
-        state=status, members=row.members, min_members=row.min_members,
-        gpus_per_member=row.gpus_per_member, lease_ids=row.lease_ids, ready=row.ready_count,
-        place=place, ready_until=moment_or_none(row.ready_until_us),
-        opened_at=moment_or_none(row.opened_at_us), closed_at=moment_or_none(row.closed_at_us),
-        closed_by=row.close_party, close_code=row.close_code, requested_at=moment(row.at_us),
-    )  # fmt: skip
+        gang_id=row.gang_id,
+        job_id=row.job_id,
+        account_id=row.account_id,
+        pool_id=row.pool_id,
+        state=status,
+        members=row.members,
+        min_members=row.min_members,
+        gpus_per_member=row.gpus_per_member,
+        lease_ids=row.lease_ids,
+        ready=row.ready_count,
+        place=place,
+        ready_until=moment_or_none(row.ready_until_us),
+        opened_at=moment_or_none(row.opened_at_us),
+        closed_at=moment_or_none(row.closed_at_us),
+        closed_by=row.close_party,
+        close_code=row.close_code,
+        requested_at=moment(row.at_us),
+    )

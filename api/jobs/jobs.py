@@ -71,11 +71,19 @@ from projections.trust.reputation import REPUTATION
 resource = Resource("jobs")
 
 JOB_PROBLEMS = [
-    Reason.CLIENT_NOT_AUTHORISED, Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.UNKNOWN_MODE,
-    Reason.COUNT_OUT_OF_RANGE, Reason.DUPLICATE_ID, Reason.REFERENCE_INVALID, Reason.PLAN_INVALID,
-    Reason.SCHEDULE_INVALID, Reason.SHARE_OUT_OF_RANGE, Reason.UNKNOWN_PROFILE,
+    Reason.CLIENT_NOT_AUTHORISED,
+    Reason.JOB_UNKNOWN,
+    Reason.JOB_STATE,
+    Reason.UNKNOWN_MODE,
+    Reason.COUNT_OUT_OF_RANGE,
+    Reason.DUPLICATE_ID,
+    Reason.REFERENCE_INVALID,
+    Reason.PLAN_INVALID,
+    Reason.SCHEDULE_INVALID,
+    Reason.SHARE_OUT_OF_RANGE,
+    Reason.UNKNOWN_PROFILE,
     Reason.MODE_NOT_SUPPORTED,
-]  # fmt: skip
+]
 """What a job can be refused for, beside what is older."""
 TOLD_APART = {"share_ppm", "mem_ppm", "participants", "constraints", "references", "plan"}
 WRITE = with_scope("renter", "client")
@@ -99,8 +107,12 @@ EXAMPLE = {
 }
 
 
-CHUNKED = {**EXAMPLE, "work": "training", "plan": {"chunks": 8},
-           "references": [{"kind": "dataset", "name": "s3://corpus/v3"}]}  # fmt: skip
+CHUNKED = {
+    **EXAMPLE,
+    "work": "training",
+    "plan": {"chunks": 8},
+    "references": [{"kind": "dataset", "name": "s3://corpus/v3"}],
+}
 NIGHTLY = {**EXAMPLE, "kind": "scheduled", "plan": {"schedule": "30 2 * * *", "run_seconds": 3600}}
 
 
@@ -120,10 +132,13 @@ class PlanAsked(Asked):
 
     def plan(self) -> JobPlan:
         return JobPlan(
-            chunks=self.chunks, min_members=self.min_members, max_members=self.max_members,
-            tasks_per_member=self.tasks_per_member, schedule=self.schedule,
+            chunks=self.chunks,
+            min_members=self.min_members,
+            max_members=self.max_members,
+            tasks_per_member=self.tasks_per_member,
+            schedule=self.schedule,
             run_us=None if self.run_seconds is None else self.run_seconds * 1_000_000,
-        )  # fmt: skip
+        )
 
 
 class NewJob(Asked):
@@ -183,20 +198,32 @@ class NewJob(Asked):
         require_sharing(constraints or NOTHING, share_ppm, mem_ppm, tuple(self.models))
         is_client = call.principal.account_kind == "client"
         return SubmitJob(
-            job_id=job_id, account_id=call.principal.account_id,
+            job_id=job_id,
+            account_id=call.principal.account_id,
             client_id=call.principal.account_id if is_client else DIRECT,
-            project_id=self.project_id, end_user_ref=self.end_user_ref, kind=self.kind,
-            image=self.image, command=tuple(self.command), env_refs=tuple(self.env_refs),
-            gpu_count=self.gpu_count, share_ppm=share_ppm, mem_ppm=mem_ppm,
+            project_id=self.project_id,
+            end_user_ref=self.end_user_ref,
+            kind=self.kind,
+            image=self.image,
+            command=tuple(self.command),
+            env_refs=tuple(self.env_refs),
+            gpu_count=self.gpu_count,
+            share_ppm=share_ppm,
+            mem_ppm=mem_ppm,
             models=tuple(self.models),
-            max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(), at_us=call.now_us,
-            federated=self.federated, participants=tuple(self.participants),
-            sla_class=self.sla_class, auto_restart=self.auto_restart,
+            max_price_per_gpu_hour=self.max_price_per_gpu_hour.amount(),
+            at_us=call.now_us,
+            federated=self.federated,
+            participants=tuple(self.participants),
+            sla_class=self.sla_class,
+            auto_restart=self.auto_restart,
             constraints=constraints,
-            work=self.work, plan=None if self.plan is None else self.plan.plan(),
+            work=self.work,
+            plan=None if self.plan is None else self.plan.plan(),
             references=tuple(Reference(one.kind, one.name) for one in self.references),
-            parent_job_id=self.parent_job_id, key_id=call.principal.key_id,
-        )  # fmt: skip
+            parent_job_id=self.parent_job_id,
+            key_id=call.principal.key_id,
+        )
 
     def _shares(self) -> tuple[int, int]:
         """Compute and memory; of a MIG instance those of its profile, unless they are named."""
@@ -257,11 +284,21 @@ class ExplanationTold(Told):
 
 
 @resource.post(
-    "/v1/jobs", WRITE, JobTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_EXISTS,
-              Reason.WORKLOAD_EMPTY, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.CONSTRAINT_INVALID, *JOB_PROBLEMS],
-)  # fmt: skip
+    "/v1/jobs",
+    WRITE,
+    JobTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_EXISTS,
+        Reason.WORKLOAD_EMPTY,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.CONSTRAINT_INVALID,
+        *JOB_PROBLEMS,
+    ],
+)
 def submit_job(body: NewJob, call: Caller) -> Response:
     """Submits a job. Leases are opened for it."""
     job_id = call.id("job")
@@ -274,16 +311,21 @@ def submit_job(body: NewJob, call: Caller) -> Response:
 
     told_now = JobTold(
         **body.model_dump(exclude=TOLD_APART),
-        share_ppm=command.share_ppm, mem_ppm=command.mem_ppm, constraints=body.constraints,
+        share_ppm=command.share_ppm,
+        mem_ppm=command.mem_ppm,
+        constraints=body.constraints,
         plan=body.plan,
         references=body.references or None,
-        participants=body.participants or None, job_id=job_id,
-        account_id=command.account_id, client_id=command.client_id, state="open",
+        participants=body.participants or None,
+        job_id=job_id,
+        account_id=command.account_id,
+        client_id=command.client_id,
+        state="open",
         workload_sha256=workload_hash(
             command.image, command.command, command.env_refs, command.references
         ),
         submitted_at=moment(call.now_us),
-    )  # fmt: skip
+    )
     return call.record(lambda: command, told)
 
 
@@ -298,9 +340,12 @@ def list_jobs(
     place = call.place(cursor, [0])
     with call.read(LEASES) as view:
         rows = leases.read_jobs(
-            view.connection, account_id=call.principal.only, state=state, after=place.after[0],
+            view.connection,
+            account_id=call.principal.only,
+            state=state,
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _job)
 
 
@@ -329,9 +374,11 @@ def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobStat
 
 
 @resource.post(
-    "/v1/jobs/{job_id}/cancel", WRITE, JobCancelledTold,
+    "/v1/jobs/{job_id}/cancel",
+    WRITE,
+    JobCancelledTold,
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
-)  # fmt: skip
+)
 def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
     """Cancels a job. It gets no new leases; its present leases are closed one by one."""
     del body
@@ -357,10 +404,11 @@ def explain_job(job_id: JobInPath, call: Caller) -> Response:
         positions = [row.match_position for row in rows if row.match_position is not None]
         is_waiting = job.state == "open" and not positions
         told = ExplanationTold(
-            job_id=job_id, position=view.position,
+            job_id=job_id,
+            position=view.position,
             now=_now(call, view.connection, job_id) if is_waiting else None,
             matches=[match_told(fact) for fact in _matches(view.connection, positions)],
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -369,9 +417,13 @@ def _now(call: Call, connection: Any, job_id: str) -> JobQuoteTold | None:
     spec = call.service.ledger.market.state_of(job_stream(job_id)).submitted
     assert spec is not None, job_id
     request = RequestLease(
-        lease_id="", job_id=job_id, account_id=spec.account_id, term_us=None, funds=None,
+        lease_id="",
+        job_id=job_id,
+        account_id=spec.account_id,
+        term_us=None,
+        funds=None,
         at_us=call.now_us,
-    )  # fmt: skip
+    )
     here = call.round()
     found = look(call.service, wish_of(request, spec, here), here)
     known = {one.setting: one for one in reputation.read_settings(connection)}
@@ -399,16 +451,32 @@ def plan_told(plan: dict[str, Any] | None) -> PlanAsked | None:
 def _job(row: leases.Job) -> JobTold:
     told: Any = row
     return JobTold(
-        job_id=row.job_id, account_id=row.account_id, client_id=row.client_id,
-        project_id=row.project_id, end_user_ref=row.end_user_ref, kind=told.kind,
-        image=row.image, command=row.command, env_refs=row.env_refs,
-        workload_sha256=row.workload_sha256, gpu_count=row.gpu_count, share_ppm=row.share_ppm,
-        mem_ppm=row.mem_ppm, models=row.models, federated=told.federated,
-        participants=row.participants or None, sla_class=row.sla_class,
-        auto_restart=row.auto_restart, constraints=demands_told(row.constraints),
-        work=told.work, parent_job_id=row.parent_job_id, instance_id=row.instance_id,
+        job_id=row.job_id,
+        account_id=row.account_id,
+        client_id=row.client_id,
+        project_id=row.project_id,
+        end_user_ref=row.end_user_ref,
+        kind=told.kind,
+        image=row.image,
+        command=row.command,
+        env_refs=row.env_refs,
+        workload_sha256=row.workload_sha256,
+        gpu_count=row.gpu_count,
+        share_ppm=row.share_ppm,
+        mem_ppm=row.mem_ppm,
+        models=row.models,
+        federated=told.federated,
+        participants=row.participants or None,
+        sla_class=row.sla_class,
+        auto_restart=row.auto_restart,
+        constraints=demands_told(row.constraints),
+        work=told.work,
+        parent_job_id=row.parent_job_id,
+        instance_id=row.instance_id,
         references=[ReferenceAsked(**one) for one in told.refs or ()] or None,
         plan=plan_told(row.plan),
-        max_price_per_gpu_hour=credits_(row.price_max_units), state=told.state,
-        submitted_at=moment(row.at_us), ended_at=moment_or_none(row.ended_at_us),
-    )  # fmt: skip
+        max_price_per_gpu_hour=credits_(row.price_max_units),
+        state=told.state,
+        submitted_at=moment(row.at_us),
+        ended_at=moment_or_none(row.ended_at_us),
+    )

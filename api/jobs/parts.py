@@ -84,9 +84,20 @@ TOGETHER_MAX = 20
 """Leases that are closed in the append that scales a job; the rest follow, at the same moment."""
 
 PartState = Literal[
-    "requested", "quoted", "reserved", "gang_waiting", "active", "paused", "degraded",
-    "reclaiming", "closing", "settled", "disputed", "resolved", "archived",
-]  # fmt: skip
+    "requested",
+    "quoted",
+    "reserved",
+    "gang_waiting",
+    "active",
+    "paused",
+    "degraded",
+    "reclaiming",
+    "closing",
+    "settled",
+    "disputed",
+    "resolved",
+    "archived",
+]
 TaskInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.:-]{1,100}$")]
 TaskId = Annotated[str, Field(pattern=rf"^[0-9A-Za-z_.:-]{{1,{TASK_ID_MAX}}}$")]
 
@@ -198,9 +209,11 @@ class TaskDoneTold(Told):
 
 
 @resource.post(
-    "/v1/jobs/{job_id}/scale", WRITE, JobScaledTold,
+    "/v1/jobs/{job_id}/scale",
+    WRITE,
+    JobScaledTold,
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+)
 def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
     """Changes how many members a job has: leases are closed now, or added as nodes are found."""
     chosen: list[Part] = []
@@ -208,15 +221,20 @@ def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
     def commands() -> list[Any]:
         state = own_job(call, job_id)
         chosen[:] = [
-            part for number, part in sorted(state.parts.items(), reverse=True)
+            part
+            for number, part in sorted(state.parts.items(), reverse=True)
             if part.is_live and number >= body.members
-        ][:TOGETHER_MAX]  # fmt: skip
+        ][:TOGETHER_MAX]
         scale = ScaleJob(
-            job_id=job_id, members=body.members, cause="renter", by=call.principal.member_id,
+            job_id=job_id,
+            members=body.members,
+            cause="renter",
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
-        by_renter = [_close("renter", part, SCALED_DOWN, call.now_us, call.now_us)
-                     for part in chosen]  # fmt: skip
+        )
+        by_renter = [
+            _close("renter", part, SCALED_DOWN, call.now_us, call.now_us) for part in chosen
+        ]
         return [scale, *by_renter]
 
     def told(_after: After) -> Told:
@@ -227,9 +245,11 @@ def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/jobs/{job_id}/parts", READ, page_of(JobPartTold),
+    "/v1/jobs/{job_id}/parts",
+    READ,
+    page_of(JobPartTold),
     problems=[Reason.JOB_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_job_parts(
     job_id: JobInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -248,12 +268,14 @@ def read_job_cost(job_id: JobInPath, call: Caller) -> Response:
         _require_visible(call, view.connection, job_id)
         rows = leases.read_job_costs(view.connection, job_id)
         told = CostTold(
-            job_id=job_id, leases=sum(row.leases for row in rows),
+            job_id=job_id,
+            leases=sum(row.leases for row in rows),
             open_leases=sum(row.open_leases for row in rows),
             gpu_us=str(sum(row.gpu_us for row in rows)),
             charge=credits_(sum(row.charge_units for row in rows)),
-            jobs=[_cost(row) for row in rows], next_run_at=_next_run(call, job_id),
-        )  # fmt: skip
+            jobs=[_cost(row) for row in rows],
+            next_run_at=_next_run(call, job_id),
+        )
         return call.answer(view, told)
 
 
@@ -275,36 +297,56 @@ def _next_run(call: Call, job_id: str) -> str | None:
 def _part(row: leases.PartRow) -> JobPartTold:
     told: Any = row
     return JobPartTold(
-        part=row.part, attempt=row.attempt, lease_id=row.lease_id, node_id=row.node_id,
-        state=told.state, close_code=row.close_code, charge=credits_(row.charge_units),
-    )  # fmt: skip
+        part=row.part,
+        attempt=row.attempt,
+        lease_id=row.lease_id,
+        node_id=row.node_id,
+        state=told.state,
+        close_code=row.close_code,
+        charge=credits_(row.charge_units),
+    )
 
 
 def _cost(row: leases.JobCost) -> JobCostTold:
     return JobCostTold(
-        job_id=row.job_id, parent_job_id=row.parent_job_id, kind=row.kind, state=row.state,
-        leases=row.leases, open_leases=row.open_leases, gpu_us=str(row.gpu_us),
+        job_id=row.job_id,
+        parent_job_id=row.parent_job_id,
+        kind=row.kind,
+        state=row.state,
+        leases=row.leases,
+        open_leases=row.open_leases,
+        gpu_us=str(row.gpu_us),
         charge=credits_(row.charge_units),
-    )  # fmt: skip
+    )
 
 
 # --- task queues -----------------------------------------------------------------------------
 
 
 @resource.post(
-    "/v1/jobs/{job_id}/tasks", WRITE, QueueTold, status=201,
-    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.COUNT_OUT_OF_RANGE,
-              Reason.DUPLICATE_ID, Reason.AMOUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/jobs/{job_id}/tasks",
+    WRITE,
+    QueueTold,
+    status=201,
+    problems=[
+        Reason.JOB_UNKNOWN,
+        Reason.JOB_STATE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.DUPLICATE_ID,
+        Reason.AMOUNT_OUT_OF_RANGE,
+    ],
+)
 def push_tasks(job_id: JobInPath, body: NewTasks, call: Caller) -> Response:
     """Adds tasks to the queue of a job. An id that was ever there is not added again."""
 
     def command() -> PushTasks:
         own_job(call, job_id)
         return PushTasks(
-            job_id=job_id, tasks=tuple(Task(one.task_id, one.payload) for one in body.tasks),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            job_id=job_id,
+            tasks=tuple(Task(one.task_id, one.payload) for one in body.tasks),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         return _queue_told(job_id, after.state(task_queue_stream(job_id)), call.now_us)
@@ -321,9 +363,11 @@ def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/tasks/take", nodes_or_scope("renter", "client"), TaskTold,
+    "/v1/leases/{lease_id}/tasks/take",
+    nodes_or_scope("renter", "client"),
+    TaskTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.JOB_STATE],
-)  # fmt: skip
+)
 def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
     """Hands the next task to a lease of a queue job, held for a while. Its node or renter asks."""
 
@@ -337,22 +381,28 @@ def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
                 fact = change.fact
                 queue = after.state(task_queue_stream(fact.job_id))
                 return TaskTold(
-                    task_id=fact.task_id, payload=queue.waiting[fact.task_id].payload,
-                    delivery=fact.delivery, held_until=moment(fact.until_us),
-                )  # fmt: skip
+                    task_id=fact.task_id,
+                    payload=queue.waiting[fact.task_id].payload,
+                    delivery=fact.delivery,
+                    held_until=moment(fact.until_us),
+                )
         return TaskTold()
 
     return call.record(command, told)
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/tasks/{task_id}/done", nodes_or_scope("renter", "client"), TaskDoneTold,
+    "/v1/leases/{lease_id}/tasks/{task_id}/done",
+    nodes_or_scope("renter", "client"),
+    TaskDoneTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.TASK_UNKNOWN, Reason.TASK_STATE],
-)  # fmt: skip
+)
 def finish_task(
     lease_id: LeaseInPath, task_id: TaskInPath, body: Nothing, call: Caller
 ) -> Response:
-    """Marks a task as done. A second report of it, by the same lease or another, changes nothing."""
+    """Marks a task as done. A second report of it, by the same lease or another, changes
+    nothing.
+    """
     del body
 
     def command() -> FinishTask:
@@ -461,10 +511,19 @@ def _opened(
         spec, plan = state.submitted, plan_of(state)
         assert spec is not None
         request = RequestLease(
-            lease_id=lease_id, job_id=job_id, account_id=spec.account_id, term_us=plan.run_us,
-            funds=None, at_us=now_us, refill=plan.run_us is None, key_id=spec.key_id, part=part,
-            attempt=attempt, run_due_us=run_due_us, by_timer=True,
-        )  # fmt: skip
+            lease_id=lease_id,
+            job_id=job_id,
+            account_id=spec.account_id,
+            term_us=plan.run_us,
+            funds=None,
+            at_us=now_us,
+            refill=plan.run_us is None,
+            key_id=spec.key_id,
+            part=part,
+            attempt=attempt,
+            run_due_us=run_due_us,
+            by_timer=True,
+        )
         here = Round.of_one(service.ledger.world(), now_us)
         return placed(service, request, spec, here)
 

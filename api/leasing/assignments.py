@@ -154,10 +154,11 @@ class ReadyTold(Told):
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/assignments", machines_or_scope("provider", "operator", "audit:read"),
+    "/v1/nodes/{node_id}/assignments",
+    machines_or_scope("provider", "operator", "audit:read"),
     AssignmentsTold,
     problems=[Reason.NODE_UNKNOWN],
-)  # fmt: skip
+)
 def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
     """Lists the leases of a node: device, start and end of each.
 
@@ -188,9 +189,11 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
 def _stop(row: work.WorkRow) -> StopTold:
     assert row.workload_sha256 is not None
     return StopTold(
-        lease_id=row.lease_id, workload_sha256=row.workload_sha256,
-        closed_at=moment(row.closed_at_us or 0), close_code=row.close_code or 0,
-    )  # fmt: skip
+        lease_id=row.lease_id,
+        workload_sha256=row.workload_sha256,
+        closed_at=moment(row.closed_at_us or 0),
+        close_code=row.close_code or 0,
+    )
 
 
 def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[AssignmentTold]:
@@ -205,15 +208,22 @@ def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[Assig
     starts = [*row.mig_starts] if row.mig_starts else starts
     return [
         AssignmentTold(
-            lease_id=row.lease_id, device_id=device_id, from_us=row.opened_at_us,
+            lease_id=row.lease_id,
+            device_id=device_id,
+            from_us=row.opened_at_us,
             until_us=None if until_us is None else min(until_us, INTEGER_MAX),
-            share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
-            mig_profile=row.mig_profile, mig_start=start, state=told.state, job_id=row.job_id,
+            share_ppm=row.share_ppm,
+            mem_ppm=row.mem_ppm,
+            mode=told.mode,
+            mig_profile=row.mig_profile,
+            mig_start=start,
+            state=told.state,
+            job_id=row.job_id,
             executor=None if taken is None else taken.executor,
             work_ended=taken is not None and taken.ended_at_us is not None,
         )
         for device_id, start in zip(row.device_ids or (), starts, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> PendingTold:
@@ -224,18 +234,28 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
     lease = call.service.ledger.market.state_of(lease_stream(row.lease_id))
     assert lease.requested is not None
     return PendingTold(
-        lease_id=row.lease_id, job_id=row.job_id, account_id=row.account_id,
+        lease_id=row.lease_id,
+        job_id=row.job_id,
+        account_id=row.account_id,
         device_ids=row.device_ids or [],
-        share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, mode=told.mode,
-        mig_profile=row.mig_profile, mig_starts=row.mig_starts,
+        share_ppm=row.share_ppm,
+        mem_ppm=row.mem_ppm,
+        mode=told.mode,
+        mig_profile=row.mig_profile,
+        mig_starts=row.mig_starts,
         reserved_at=moment(row.reserved_at_us),
         work=WorkTold(
-            kind=job.kind, image=job.image, command=job.command, env_refs=job.env_refs,
-            references=_references(job), workload_sha256=job.workload_sha256,
+            kind=job.kind,
+            image=job.image,
+            command=job.command,
+            env_refs=job.env_refs,
+            references=_references(job),
+            workload_sha256=job.workload_sha256,
         ),
-        memory_mib=_memory_of(row, node), encryption_key=lease.requested.encryption_key,
+        memory_mib=_memory_of(row, node),
+        encryption_key=lease.requested.encryption_key,
         executor=None if lease.work.started is None else lease.work.started.executor,
-    )  # fmt: skip
+    )
 
 
 def _references(job: leases.Job) -> list[ReferenceAsked] | None:
@@ -256,10 +276,16 @@ def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/assignments/{lease_id}/ready", machines_or_scope("provider"), ReadyTold,
-    problems=[Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE,
-              Reason.ENCRYPTION_KEY_UNKNOWN],
-)  # fmt: skip
+    "/v1/nodes/{node_id}/assignments/{lease_id}/ready",
+    machines_or_scope("provider"),
+    ReadyTold,
+    problems=[
+        Reason.NODE_UNKNOWN,
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.ENCRYPTION_KEY_UNKNOWN,
+    ],
+)
 def start_lease(
     node_id: NodeInPath, lease_id: LeaseInPath, body: Readiness, call: Caller
 ) -> Response:
@@ -284,11 +310,12 @@ def start_lease(
         opened = lease.opened
         status: Any = lease.status
         return ReadyTold(
-            lease_id=lease_id, state=status,
+            lease_id=lease_id,
+            state=status,
             opened_at=None if opened is None else moment(opened.opened_at_us),
             funds_end_at=None if opened is None else moment(opened.funds_end_us),
             term_end_at=None if opened is None else moment_or_none(opened.term_end_us),
-        )  # fmt: skip
+        )
 
     return call.record(commands, told)
 

@@ -77,11 +77,21 @@ class EscrowTold(Told):
 
 
 @resource.post(
-    "/v1/jobs/{job_id}/escrow", WRITE, EscrowTold, status=201,
-    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.ACCOUNT_CLOSED, Reason.UNPAID_DEBT,
-              Reason.CREDIT_TOO_LOW, Reason.BUDGET_EXHAUSTED, Reason.COUNT_OUT_OF_RANGE,
-              Reason.AMOUNT_NOT_POSITIVE],
-)  # fmt: skip
+    "/v1/jobs/{job_id}/escrow",
+    WRITE,
+    EscrowTold,
+    status=201,
+    problems=[
+        Reason.JOB_UNKNOWN,
+        Reason.JOB_STATE,
+        Reason.ACCOUNT_CLOSED,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.AMOUNT_NOT_POSITIVE,
+    ],
+)
 def fund_escrow(job_id: JobInPath, body: EscrowFunding, call: Caller) -> Response:
     """Puts credits into the escrow of a job.
     The job's leases without a term and funds of their own draw on it from then on, and end
@@ -90,9 +100,12 @@ def fund_escrow(job_id: JobInPath, body: EscrowFunding, call: Caller) -> Respons
 
     def commands() -> FundEscrow:
         return FundEscrow(
-            job_id=job_id, account_id=call.principal.account_id, amount=body.amount.amount(),
-            at_us=call.now_us, key_id=call.principal.key_id,
-        )  # fmt: skip
+            job_id=job_id,
+            account_id=call.principal.account_id,
+            amount=body.amount.amount(),
+            at_us=call.now_us,
+            key_id=call.principal.key_id,
+        )
 
     return call.record(commands, lambda after: _told(job_id, after.state(stream_of(job_id))))
 
@@ -112,9 +125,11 @@ def read_escrow(job_id: JobInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/jobs/{job_id}/escrow/withdraw", WRITE, EscrowTold,
+    "/v1/jobs/{job_id}/escrow/withdraw",
+    WRITE,
+    EscrowTold,
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
-)  # fmt: skip
+)
 def withdraw_escrow(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
     """Returns the escrow of a job to its sources, once all of its leases are settled."""
     del body
@@ -144,18 +159,22 @@ def _may_see(call: Call, job: JobState, escrow: Escrow) -> bool:
 
 def _told(job_id: str, escrow: Escrow) -> EscrowTold:
     return EscrowTold(
-        job_id=job_id, account_id=escrow.account_id, put_in=credits_(escrow.put_in),
+        job_id=job_id,
+        account_id=escrow.account_id,
+        put_in=credits_(escrow.put_in),
         held=credits_(total(escrow.held)),
         funds_end_at=moment_or_none(escrow.ends_us) if escrow.running else None,
         deposits=[
             EscrowDepositTold(
-                deposit=part.number, source=part.source, held=money(part.amount),
+                deposit=part.number,
+                source=part.source,
+                held=money(part.amount),
                 account_id=part.account_id or escrow.account_id,
             )
             for part in escrow.held
         ],
         leases=[_lease(lease_id, one) for lease_id, one in escrow.members.items()],
-    )  # fmt: skip
+    )
 
 
 def _lease(lease_id: str, member: Member) -> EscrowLeaseTold:
@@ -163,8 +182,11 @@ def _lease(lease_id: str, member: Member) -> EscrowLeaseTold:
     if member.opened_at_us is not None:
         phase = "running" if member.until_us is None else "closed"
     return EscrowLeaseTold(
-        lease_id=lease_id, phase=phase, gpu_ppm=member.gpu_ppm,
-        price_per_gpu_hour=credits_(member.price), charged=credits_(member.charged),
+        lease_id=lease_id,
+        phase=phase,
+        gpu_ppm=member.gpu_ppm,
+        price_per_gpu_hour=credits_(member.price),
+        charged=credits_(member.charged),
         opened_at=moment_or_none(member.opened_at_us),
         closed_at=moment_or_none(member.until_us),
-    )  # fmt: skip
+    )

@@ -69,9 +69,11 @@ class Streams:
             raise errors.problem("busy", "too many streams are open", Retry_After="5")
         if self._open[whose] >= STREAMS_EACH_MAX:
             raise Problem(
-                429, "rate_limited", f"at most {STREAMS_EACH_MAX} streams of one key",
+                429,
+                "rate_limited",
+                f"at most {STREAMS_EACH_MAX} streams of one key",
                 headers={"Retry-After": "5"},
-            )  # fmt: skip
+            )
         self._open[whose] += 1
         try:
             yield
@@ -86,23 +88,24 @@ STREAMS = Streams()
 Seconds = Annotated[
     int,
     Query(
-        ge=0, le=STREAM_SECONDS_MAX,
+        ge=0,
+        le=STREAM_SECONDS_MAX,
         description="How long to stay for what is yet to happen; 0: what there is, and the end",
     ),
-]  # fmt: skip
+]
 After = Annotated[
     int | None,
     Query(
-        ge=0, le=2**53 - 1,
+        ge=0,
+        le=2**53 - 1,
         description="The last position seen; absent: Last-Event-ID, or else only what comes",
     ),
-]  # fmt: skip
+]
 
 
 @resource.get(
-    "/v1/lease-events", READ, None, problems=[Reason.LEASE_UNKNOWN],
-    media_type="text/event-stream",
-)  # fmt: skip
+    "/v1/lease-events", READ, None, problems=[Reason.LEASE_UNKNOWN], media_type="text/event-stream"
+)
 def stream_lease_events(
     call: Caller, lease_id: LeaseQuery = None, after: After = None, seconds: Seconds = 0
 ) -> Response:
@@ -175,16 +178,23 @@ def _rows(
     with call.read(LEASES) as view:
         until = min(view.position, after + WINDOW)
         rows = leases.read_lease_events(
-            view.connection, account_id=account_id, lease_id=lease_id, after=after, until=until,
+            view.connection,
+            account_id=account_id,
+            lease_id=lease_id,
+            after=after,
+            until=until,
             limit=PAGE,
-        )  # fmt: skip
+        )
         return rows, until
 
 
 def _event(row: LeaseFact) -> bytes:
     told = LeaseEventTold(
-        lease_id=row.lease_id, type=row.topic, at=moment(row.at_us), state=row.state,
+        lease_id=row.lease_id,
+        type=row.topic,
+        at=moment(row.at_us),
+        state=row.state,
         position=row.position,
-    )  # fmt: skip
+    )
     data = told.model_dump_json(exclude_none=True)
     return f"id: {row.position}\nevent: {row.topic}\ndata: {data}\n\n".encode()

@@ -119,24 +119,37 @@ class HeardTold(Told):
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/check-in", WRITE, HeardTold, records=False,
+    "/v1/leases/{lease_id}/check-in",
+    WRITE,
+    HeardTold,
+    records=False,
     problems=[Reason.LEASE_UNKNOWN],
-)  # fmt: skip
+)
 def report_renter_health(lease_id: LeaseInPath, body: CheckIn, call: Caller) -> Response:
     """Records the health of the renter's half. The last report counts."""
     lease = _lease(call, lease_id)
     if lease.requested is None or not call.principal.owns(lease.requested.account_id):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
     return _heard(
-        call, lease_id, INITIATOR, machine=body.machine, arch=body.arch, os=body.os,
-        kernel=body.kernel, is_well=body.well, detail=body.detail,
-    )  # fmt: skip
+        call,
+        lease_id,
+        INITIATOR,
+        machine=body.machine,
+        arch=body.arch,
+        os=body.os,
+        kernel=body.kernel,
+        is_well=body.well,
+        detail=body.detail,
+    )
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/assignments/{lease_id}/health", executors_only(), HeardTold,
-    records=False, problems=[Reason.LEASE_UNKNOWN],
-)  # fmt: skip
+    "/v1/nodes/{node_id}/assignments/{lease_id}/health",
+    executors_only(),
+    HeardTold,
+    records=False,
+    problems=[Reason.LEASE_UNKNOWN],
+)
 def report_work_health(
     node_id: NodeInPath, lease_id: LeaseInPath, body: WorkHealth, call: Caller
 ) -> Response:
@@ -145,16 +158,15 @@ def report_work_health(
     is_here = lease.reserved is not None and lease.reserved.node_id == node_id
     if not is_here or not call.executor_of_caller(node_id):
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
-    return _heard(
-        call, lease_id, ACCEPTOR, machine=node_id, is_well=body.well, detail=body.detail
-    )  # fmt: skip
+    return _heard(call, lease_id, ACCEPTOR, machine=node_id, is_well=body.well, detail=body.detail)
 
 
 @resource.get(
     "/v1/leases/{lease_id}/health",
-    with_scope("renter", "client", "provider", "operator", "audit:read"), LeaseHealthTold,
+    with_scope("renter", "client", "provider", "operator", "audit:read"),
+    LeaseHealthTold,
     problems=[Reason.LEASE_UNKNOWN],
-)  # fmt: skip
+)
 def read_lease_health(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the health of both halves of a lease, with machine, kernel and last report."""
     with call.read(FLEET, LEASES, USAGE) as view:
@@ -164,14 +176,14 @@ def read_lease_health(lease_id: LeaseInPath, call: Caller) -> Response:
         status: Any = lease.status
         heard = lease_health.read(view.connection, lease_id)
         told = LeaseHealthTold(
-            lease_id=lease_id, state=status,
+            lease_id=lease_id,
+            state=status,
             remoting_session_id=lease.requested.remoting_session_id,
             initiator=HalfTold(
-                account_id=lease.requested.account_id,
-                **_half(call, lease, heard.get(INITIATOR)),
+                account_id=lease.requested.account_id, **_half(call, lease, heard.get(INITIATOR))
             ),
             acceptor=_acceptor(call, view.connection, lease, heard.get(ACCEPTOR)),
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -195,9 +207,11 @@ def _acceptor(call: Call, connection: Any, lease: Lease, half: Half | None) -> A
     host: dict[str, Any] = {} if node is None or node.specs is None else node.specs["host"]
     found |= {name: host.get(name) for name in ("arch", "os", "kernel", "substrate")}
     return AcceptorTold(
-        account_id=provider.account_id, node_id=node_id,
-        reported_at=None if reported_us is None else moment(reported_us), **found,
-    )  # fmt: skip
+        account_id=provider.account_id,
+        node_id=node_id,
+        reported_at=None if reported_us is None else moment(reported_us),
+        **found,
+    )
 
 
 def _half(call: Call, lease: Lease, half: Half | None) -> dict[str, Any]:
@@ -207,10 +221,15 @@ def _half(call: Call, lease: Lease, half: Half | None) -> dict[str, Any]:
     is_silent = lease.status in RUNS and half.seen_us <= call.now_us - DEGRADED_AFTER_US
     health = "silent" if is_silent else "well" if half.is_well else "unwell"
     return {
-        "machine": half.machine, "arch": half.arch, "os": half.os, "kernel": half.kernel,
-        "health": health, "detail": half.detail, "since": moment(half.since_us),
+        "machine": half.machine,
+        "arch": half.arch,
+        "os": half.os,
+        "kernel": half.kernel,
+        "health": health,
+        "detail": half.detail,
+        "since": moment(half.since_us),
         "seen_at": moment(half.seen_us),
-    }  # fmt: skip
+    }
 
 
 def _heard(call: Call, lease_id: str, half: Any, **said: Any) -> Response:

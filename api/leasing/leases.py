@@ -306,20 +306,47 @@ class LeaseFactTold(Told):
 
 
 @resource.post(
-    "/v1/leases", WRITE, LeaseOpenedTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN,
-              Reason.JOB_STATE, Reason.JOB_EXISTS, Reason.LEASE_EXISTS, Reason.WORKLOAD_EMPTY,
-              Reason.MATCH_IMPOSSIBLE,
-              Reason.NO_MATCH, Reason.NODE_STATE, Reason.NODE_IN_MAINTENANCE, Reason.DEVICE_TAKEN,
-              Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
-              Reason.GPU_CLASS_UNPRICED,
-              Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.CONSTRAINT_INVALID, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
-              Reason.POOL_UNKNOWN, Reason.QUEUE_FULL, Reason.QUEUE_MOVED,
-              *JOB_PROBLEMS[3:], Reason.CLIENT_NOT_AUTHORISED, Reason.PRICING_UNKNOWN,
-              Reason.PRICING_NOT_OFFERED, Reason.TERM_NOT_OFFERED, Reason.AUCTION_TERMS],
-)  # fmt: skip
+    "/v1/leases",
+    WRITE,
+    LeaseOpenedTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_UNKNOWN,
+        Reason.JOB_STATE,
+        Reason.JOB_EXISTS,
+        Reason.LEASE_EXISTS,
+        Reason.WORKLOAD_EMPTY,
+        Reason.MATCH_IMPOSSIBLE,
+        Reason.NO_MATCH,
+        Reason.NODE_STATE,
+        Reason.NODE_IN_MAINTENANCE,
+        Reason.DEVICE_TAKEN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.CONSTRAINT_INVALID,
+        Reason.QUOTA_EXHAUSTED,
+        Reason.COUNTERPARTY_DENIED,
+        Reason.POOL_UNKNOWN,
+        Reason.QUEUE_FULL,
+        Reason.QUEUE_MOVED,
+        *JOB_PROBLEMS[3:],
+        Reason.CLIENT_NOT_AUTHORISED,
+        Reason.PRICING_UNKNOWN,
+        Reason.PRICING_NOT_OFFERED,
+        Reason.TERM_NOT_OFFERED,
+        Reason.AUCTION_TERMS,
+    ],
+)
 async def open_lease(body: NewLease, call: Caller) -> Response:
     """Opens a lease on the cheapest node that fits, with the money held for it.
 
@@ -342,21 +369,24 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round) -> list[Any]
     job, spec = _job_of(body, call)
     pricing = pricing_for(call.service, body.pricing, spec.constraints)
     request = RequestLease(
-        lease_id=lease_id, job_id=spec.job_id, account_id=call.principal.account_id,
+        lease_id=lease_id,
+        job_id=spec.job_id,
+        account_id=call.principal.account_id,
         term_us=term_of(pricing, body.term_seconds),
         funds=None if body.funds is None else body.funds.amount(),
-        at_us=call.now_us, settlement=body.settlement, project_id=body.project_id,
-        refill=body.refill, key_id=call.principal.key_id,
-        encryption_key=body.encryption_key, remoting_session_id=body.remoting_session_id,
+        at_us=call.now_us,
+        settlement=body.settlement,
+        project_id=body.project_id,
+        refill=body.refill,
+        key_id=call.principal.key_id,
+        encryption_key=body.encryption_key,
+        remoting_session_id=body.remoting_session_id,
         split_label=body.split_label,
         pricing=None if pricing is None else pricing.module,
         months=None if pricing is None else pricing.months,
-    )  # fmt: skip
+    )
     by = call.principal.member_id
-    return [
-        *job,
-        *placed(call.service, request, spec, here, pricing=pricing, waits=True, by=by),
-    ]
+    return [*job, *placed(call.service, request, spec, here, pricing=pricing, waits=True, by=by)]
 
 
 def _job_of(body: NewLease, call: Call) -> tuple[list[SubmitJob], SubmitJob | JobSubmitted]:
@@ -391,28 +421,47 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
     state: Any = lease.status
     if reserved is None:
         return LeaseOpenedTold(
-            lease_id=asked.lease_id, job_id=asked.job_id, state=state, waits_for=lease.queued_in,
-            share_ppm=asked.share_ppm, mem_ppm=asked.mem_ppm, held=credits_(0),
+            lease_id=asked.lease_id,
+            job_id=asked.job_id,
+            state=state,
+            waits_for=lease.queued_in,
+            share_ppm=asked.share_ppm,
+            mem_ppm=asked.mem_ppm,
+            held=credits_(0),
             pricing=asked.pricing,
-        )  # fmt: skip
+        )
     settlement: Any = reserved.settlement
     return LeaseOpenedTold(
-        lease_id=reserved.lease_id, job_id=reserved.job_id, state=state,
-        node_id=reserved.node_id, offer_id=reserved.offer_id,
-        device_ids=list(reserved.device_ids), share_ppm=reserved.share_ppm,
-        mem_ppm=reserved.mem_ppm, **_sharing(reserved), gpu_class=reserved.gpu_class,
+        lease_id=reserved.lease_id,
+        job_id=reserved.job_id,
+        state=state,
+        node_id=reserved.node_id,
+        offer_id=reserved.offer_id,
+        device_ids=list(reserved.device_ids),
+        share_ppm=reserved.share_ppm,
+        mem_ppm=reserved.mem_ppm,
+        **_sharing(reserved),
+        gpu_class=reserved.gpu_class,
         price_per_gpu_hour=money(reserved.price_per_gpu_hour),
-        usage_fee_per_gpu_hour=money(reserved.fee_per_gpu_hour), settlement=settlement,
-        held=credits_(lease.held_units), reserved_at=moment(reserved.at_us), pricing=asked.pricing,
-    )  # fmt: skip
+        usage_fee_per_gpu_hour=money(reserved.fee_per_gpu_hour),
+        settlement=settlement,
+        held=credits_(lease.held_units),
+        reserved_at=moment(reserved.at_us),
+        pricing=asked.pricing,
+    )
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/close", with_scope("renter", "client", "provider", "operator"),
+    "/v1/leases/{lease_id}/close",
+    with_scope("renter", "client", "provider", "operator"),
     LeaseClosedTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.CLOSE_CODE_PARTY, Reason.LEASE_STATE,
-              Reason.LEASE_NOT_DUE],
-)  # fmt: skip
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.CLOSE_CODE_PARTY,
+        Reason.LEASE_STATE,
+        Reason.LEASE_NOT_DUE,
+    ],
+)
 def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
     """Closes a lease. Credits that its escrow cannot need any more come back at once."""
 
@@ -420,10 +469,14 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
         lease = call.service.ledger.market.state_of(lease_stream(lease_id))
         party = caller_party(call, lease, lease_id)
         return CloseLease(
-            lease_id=lease_id, closed_at_us=call.now_us, party=party,
-            code=_code(party, lease) if body.code is None else body.code, at_us=call.now_us,
-            by=call.principal.account_id, evidence=body.evidence_sha256,
-        )  # fmt: skip
+            lease_id=lease_id,
+            closed_at_us=call.now_us,
+            party=party,
+            code=_code(party, lease) if body.code is None else body.code,
+            at_us=call.now_us,
+            by=call.principal.account_id,
+            evidence=body.evidence_sha256,
+        )
 
     def told(after: After) -> Told:
         lease = after.state(lease_stream(lease_id))
@@ -432,10 +485,13 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
         status: Any = lease.status
         closed_by: Any = closed.party
         return LeaseClosedTold(
-            lease_id=lease_id, state=status, closed_at=moment(closed.closed_at_us),
-            closed_by=closed_by, close_code=closed.code,
+            lease_id=lease_id,
+            state=status,
+            closed_at=moment(closed.closed_at_us),
+            closed_by=closed_by,
+            close_code=closed.code,
             charge=credits_(lease.charge_units),
-        )  # fmt: skip
+        )
 
     return call.record(commands, told)
 
@@ -459,19 +515,31 @@ class ToppedUpTold(Told):
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/top-up", WRITE, ToppedUpTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.COUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_POSITIVE,
-              Reason.ACCOUNT_CLOSED],
-)  # fmt: skip
+    "/v1/leases/{lease_id}/top-up",
+    WRITE,
+    ToppedUpTold,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.ACCOUNT_CLOSED,
+    ],
+)
 def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
     """Puts credits into the escrow of a lease: your own, or of an account that you pay for."""
 
     def commands() -> TopUpLease:
         return TopUpLease(
-            lease_id=lease_id, account_id=call.principal.account_id, amount=body.amount.amount(),
-            at_us=call.now_us, federated=body.federated,
-        )  # fmt: skip
+            lease_id=lease_id,
+            account_id=call.principal.account_id,
+            amount=body.amount.amount(),
+            at_us=call.now_us,
+            federated=body.federated,
+        )
 
     def told(after: After) -> Told:
         lease = after.state(lease_stream(lease_id))
@@ -515,7 +583,7 @@ def _code(party: str, lease: Lease) -> int:
 
 @resource.get(
     "/v1/leases", READ, page_of(LeaseTold), problems=["cursor_invalid", "as_of_unsupported"]
-)  # fmt: skip
+)
 def list_leases(
     call: Caller,
     as_of: ReadAsOf,
@@ -525,20 +593,27 @@ def list_leases(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists leases in order of request, as renter or as provider; all for operators and auditors."""
+    """Lists leases in order of request, as renter or as provider; all for operators and
+    auditors.
+    """
     place = call.place(cursor, [0])
     with call.read(LEASES, as_of=as_of) as view:
         rows = leases.read_leases(
-            view.connection, account_id=call.principal.only, job_id=job_id, node_id=node_id,
-            state=state, as_of_position=view.as_of, after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            account_id=call.principal.only,
+            job_id=job_id,
+            node_id=node_id,
+            state=state,
+            as_of_position=view.as_of,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _lease)
 
 
 @resource.get(
-    "/v1/leases/{lease_id}", READ, LeaseTold,
-    problems=[Reason.LEASE_UNKNOWN, "as_of_unsupported"],
-)  # fmt: skip
+    "/v1/leases/{lease_id}", READ, LeaseTold, problems=[Reason.LEASE_UNKNOWN, "as_of_unsupported"]
+)
 def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Returns a lease, now or as of a position or a time."""
     with call.read(LEASES, as_of=as_of) as view:
@@ -546,9 +621,11 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/usage", READ, page_of(LeaseHourTold),
+    "/v1/leases/{lease_id}/usage",
+    READ,
+    page_of(LeaseHourTold),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_lease_usage(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -563,9 +640,11 @@ def list_lease_usage(
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/charges", READ, page_of(LeaseChargeTold),
+    "/v1/leases/{lease_id}/charges",
+    READ,
+    page_of(LeaseChargeTold),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_lease_charges(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -575,15 +654,16 @@ def list_lease_charges(
         visible_lease(call, view.connection, lease_id)
         rows = view.connection.execute(_CHARGES, (lease_id, place.after[0], limit + 1)).fetchall()
         return call.page(
-            view, place, rows, limit, lambda row: [row[0]],
-            lambda row: _charge(call, row),
-        )  # fmt: skip
+            view, place, rows, limit, lambda row: [row[0]], lambda row: _charge(call, row)
+        )
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/history", READ, page_of(LeaseFactTold),
+    "/v1/leases/{lease_id}/history",
+    READ,
+    page_of(LeaseFactTold),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_lease_history(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -623,11 +703,18 @@ def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeTold:
     parts, may_see = fact.parts_new, call.principal.may_see
     sees_payers, sees_owners = may_see(fact.account_id), may_see(fact.provider_account_id)
     return LeaseChargeTold(
-        hour_index=fact.hour_index, until=moment(fact.until_us), gpu_us=str(fact.gpu_us_new),
-        charge=money(fact.charge_new), fee=credits_(parts.fee), provider=credits_(parts.provider),
-        platform=credits_(parts.platform), burn=credits_(parts.burn),
+        hour_index=fact.hour_index,
+        until=moment(fact.until_us),
+        gpu_us=str(fact.gpu_us_new),
+        charge=money(fact.charge_new),
+        fee=credits_(parts.fee),
+        provider=credits_(parts.provider),
+        platform=credits_(parts.platform),
+        burn=credits_(parts.burn),
         client=credits_or_none(parts.client),
-        owners=None if not fact.owners else [
+        owners=None
+        if not fact.owners
+        else [
             OwnerTold(account_id=one.account_id, amount=credits_(one.units_new))
             for one in fact.owners
             if sees_owners or may_see(one.account_id)
@@ -635,29 +722,39 @@ def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeTold:
         federated=None if fact.federated is None else money(fact.federated.new),
         drawn=[
             DrawnTold(
-                source=one.source, amount=money(one.amount), purpose=one.purpose,
+                source=one.source,
+                amount=money(one.amount),
+                purpose=one.purpose,
                 account_id=one.account_id if sees_payers or may_see(one.account_id or "") else None,
             )
             for one in fact.drawn
         ],
-        cumulative_charge=money(fact.charge), position=row[0],
-    )  # fmt: skip
+        cumulative_charge=money(fact.charge),
+        position=row[0],
+    )
 
 
 def _hour(row: usage.Accrual) -> LeaseHourTold:
     return LeaseHourTold(
-        hour_index=row.hour_index, hour=moment(row.from_us), until=moment(row.until_us),
-        gpu_us=str(row.gpu_us), refused_us=str(row.refused_us), charge=credits_(row.charge),
+        hour_index=row.hour_index,
+        hour=moment(row.from_us),
+        until=moment(row.until_us),
+        gpu_us=str(row.gpu_us),
+        refused_us=str(row.refused_us),
+        charge=credits_(row.charge),
         position=row.position,
-    )  # fmt: skip
+    )
 
 
 def _fact(row: leases.LeaseFact) -> LeaseFactTold:
     state: Any = row.state
     return LeaseFactTold(
-        type=row.topic, at=moment(row.at_us), state=state, version=row.version,
+        type=row.topic,
+        at=moment(row.at_us),
+        state=state,
+        version=row.version,
         position=row.position,
-    )  # fmt: skip
+    )
 
 
 def _moment_in(row: leases.LeaseRow, state: str) -> str | None:
@@ -668,39 +765,68 @@ def _moment_in(row: leases.LeaseRow, state: str) -> str | None:
 def _lease(row: leases.LeaseRow) -> LeaseTold:
     told: Any = row
     return LeaseTold(
-        lease_id=row.lease_id, job_id=row.job_id, account_id=row.account_id,
-        client_id=row.client_id, project_id=row.project_id, end_user_ref=row.end_user_ref,
-        state=told.state, gpu_count=row.gpu_count, share_ppm=row.share_ppm, mem_ppm=row.mem_ppm,
-        models=row.models, max_price_per_gpu_hour=credits_(row.price_max_units),
+        lease_id=row.lease_id,
+        job_id=row.job_id,
+        account_id=row.account_id,
+        client_id=row.client_id,
+        project_id=row.project_id,
+        end_user_ref=row.end_user_ref,
+        state=told.state,
+        gpu_count=row.gpu_count,
+        share_ppm=row.share_ppm,
+        mem_ppm=row.mem_ppm,
+        models=row.models,
+        max_price_per_gpu_hour=credits_(row.price_max_units),
         term_seconds=None if row.term_us is None else row.term_us // SECOND_US,
-        funds=credits_or_none(row.funds_units), requested_at=moment(row.at_us),
-        node_id=row.node_id, provider_id=row.provider_id,
-        provider_account_id=row.provider_account_id, offer_id=row.offer_id,
-        device_ids=row.device_ids, mode=told.mode, mig_profile=row.mig_profile,
-        mig_starts=row.mig_starts, gpu_class=row.gpu_class,
+        funds=credits_or_none(row.funds_units),
+        requested_at=moment(row.at_us),
+        node_id=row.node_id,
+        provider_id=row.provider_id,
+        provider_account_id=row.provider_account_id,
+        offer_id=row.offer_id,
+        device_ids=row.device_ids,
+        mode=told.mode,
+        mig_profile=row.mig_profile,
+        mig_starts=row.mig_starts,
+        gpu_class=row.gpu_class,
         price_per_gpu_hour=credits_or_none(row.price_units),
-        usage_fee_per_gpu_hour=credits_or_none(row.fee_units), settlement=told.settlement,
-        own_node=row.own, tariff_version=row.tariff_version,
-        escrow=credits_or_none(row.escrow_units), reserved_at=moment_or_none(row.reserved_at_us),
-        endpoint=row.endpoint, opened_at=moment_or_none(row.opened_at_us),
+        usage_fee_per_gpu_hour=credits_or_none(row.fee_units),
+        settlement=told.settlement,
+        own_node=row.own,
+        tariff_version=row.tariff_version,
+        escrow=credits_or_none(row.escrow_units),
+        reserved_at=moment_or_none(row.reserved_at_us),
+        endpoint=row.endpoint,
+        opened_at=moment_or_none(row.opened_at_us),
         funds_end_at=moment_or_none(row.funds_end_us),
         term_end_at=moment_or_none(row.term_end_us),
-        closed_at=moment_or_none(row.closed_at_us), closed_by=told.close_party,
-        close_code=row.close_code, settled_at=moment_or_none(row.settled_at_us),
+        closed_at=moment_or_none(row.closed_at_us),
+        closed_by=told.close_party,
+        close_code=row.close_code,
+        settled_at=moment_or_none(row.settled_at_us),
         archived_at=moment_or_none(row.archived_at_us),
-        quoted_until=_moment_in(row, "quoted"), paused_at=_moment_in(row, "paused"),
+        quoted_until=_moment_in(row, "quoted"),
+        paused_at=_moment_in(row, "paused"),
         degraded_since=_moment_in(row, "degraded"),
         reclaim_deadline=_moment_in(row, "reclaiming"),
         reclaim_window_seconds=(
             None if row.reclaim_window_us is None else row.reclaim_window_us // SECOND_US
         ),
-        interruptible=row.interruptible or None, revised_close_code=row.revised_code,
-        sla_class=row.sla_class, client_account_id=row.client_account_id,
+        interruptible=row.interruptible or None,
+        revised_close_code=row.revised_code,
+        sla_class=row.sla_class,
+        client_account_id=row.client_account_id,
         federated_account_id=row.federated_account_id,
         federated_fee_per_hour=credits_or_none(row.federated_fee_units),
-        part=row.job_part, attempt=row.attempt, run_due_at=moment_or_none(row.run_due_us),
-        overflow=row.overflow or None, restart_of=row.restart_of, restarted_as=row.restarted_as,
+        part=row.job_part,
+        attempt=row.attempt,
+        run_due_at=moment_or_none(row.run_due_us),
+        overflow=row.overflow or None,
+        restart_of=row.restart_of,
+        restarted_as=row.restarted_as,
         escrow_id=row.escrow_id,
-        charge=credits_(row.charge_units), gpu_us=str(row.gpu_us), hours_accrued=row.hours,
+        charge=credits_(row.charge_units),
+        gpu_us=str(row.gpu_us),
+        hours_accrued=row.hours,
         version=row.version,
-    )  # fmt: skip
+    )

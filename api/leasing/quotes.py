@@ -54,19 +54,33 @@ class JobQuoteAsked(Asked):
 
 
 @resource.post(
-    "/v1/quotes", with_scope("renter", "client"), JobQuoteTold, records=False,
-    problems=[Reason.JOB_UNKNOWN, Reason.CONSTRAINT_INVALID, Reason.SHARE_OUT_OF_RANGE,
-              Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_UNKNOWN],
-)  # fmt: skip
+    "/v1/quotes",
+    with_scope("renter", "client"),
+    JobQuoteTold,
+    records=False,
+    problems=[
+        Reason.JOB_UNKNOWN,
+        Reason.CONSTRAINT_INVALID,
+        Reason.SHARE_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.TARIFF_UNKNOWN,
+    ],
+)
 def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
-    """Returns the node that a job would get now, why that one, and if none, which demand to ease."""
+    """Returns the node that a job would get now, why that one, and if none, which demand to
+    ease.
+    """
     spec = _spec(body, call)
     request = RequestLease(
-        lease_id="", job_id=spec.job_id, account_id=call.principal.account_id,
+        lease_id="",
+        job_id=spec.job_id,
+        account_id=call.principal.account_id,
         term_us=None if body.term_seconds is None else body.term_seconds * SECOND_US,
-        funds=None if body.funds is None else body.funds.amount(), at_us=call.now_us,
-        settlement=body.settlement, key_id=call.principal.key_id,
-    )  # fmt: skip
+        funds=None if body.funds is None else body.funds.amount(),
+        at_us=call.now_us,
+        settlement=body.settlement,
+        key_id=call.principal.key_id,
+    )
     here = call.round()
     found = look(call.service, wish_of(request, spec, here), here)
     with call.read(FLEET, REPUTATION, USAGE) as view:

@@ -61,15 +61,34 @@ class Restart(Nothing):
 
 
 @resource.post(
-    "/v1/jobs/{job_id}/restart", with_scope("renter", "client"), RestartedTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN, Reason.JOB_STATE,
-              Reason.LEASE_UNKNOWN, Reason.LEASE_EXISTS, Reason.LEASE_STATE, Reason.NO_MATCH,
-              Reason.MATCH_IMPOSSIBLE,
-              Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
-              Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
-              Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED],
-)  # fmt: skip
+    "/v1/jobs/{job_id}/restart",
+    with_scope("renter", "client"),
+    RestartedTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_UNKNOWN,
+        Reason.JOB_STATE,
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_EXISTS,
+        Reason.LEASE_STATE,
+        Reason.NO_MATCH,
+        Reason.MATCH_IMPOSSIBLE,
+        Reason.NODE_STATE,
+        Reason.DEVICE_TAKEN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.QUOTA_EXHAUSTED,
+        Reason.COUNTERPARTY_DENIED,
+    ],
+)
 def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:
     """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
     del body
@@ -107,9 +126,13 @@ def going_on(
     if funds is not None:
         funds = credit(max(1, min(funds.units, _available(service, before, now_us))))
     request = replace(
-        asked_again(asked, lease_id, now_us), term_us=None, funds=funds, key_id=key_id,
-        pricing=None, overflow=False,
-    )  # fmt: skip
+        asked_again(asked, lease_id, now_us),
+        term_us=None,
+        funds=funds,
+        key_id=key_id,
+        pricing=None,
+        overflow=False,
+    )
     here = Round.of_one(service.ledger.world(), now_us)
     return placed(service, request, job.submitted, here)
 
@@ -142,8 +165,10 @@ def _restart(service: Service, lease_id: str, now_us: int) -> int:
     try:
         service.ledger.handle(
             lambda: going_on(service, before, as_lease_id, asked.key_id, now_us),
-            key=None, now_us=now_us, again_on=MATCH_AGAIN,
-        )  # fmt: skip
+            key=None,
+            now_us=now_us,
+            again_on=MATCH_AGAIN,
+        )
     except (Refused, StreamMoved) as no:
         logger.info("%s does not go on yet: %s", lease_id, no)
         return 0

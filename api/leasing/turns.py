@@ -174,9 +174,11 @@ class LeaseStepTold(Told):
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/pause", WRITE, LeaseTurnTold,
+    "/v1/leases/{lease_id}/pause",
+    WRITE,
+    LeaseTurnTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+)
 def pause_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
     """Pauses an interruptible lease. It costs nothing until it is resumed."""
     del body
@@ -191,10 +193,11 @@ def pause_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/resume", WRITE, LeaseTurnTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.DEVICE_TAKEN,
-              Reason.DEVICE_UNKNOWN],
-)  # fmt: skip
+    "/v1/leases/{lease_id}/resume",
+    WRITE,
+    LeaseTurnTold,
+    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN],
+)
 def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
     """Resumes a lease on the same devices, if they are free."""
     del body
@@ -207,28 +210,42 @@ def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/extend", WRITE, LeaseTurnTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.OFFER_WITHDRAWN,
-              Reason.OFFER_MISMATCH, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.AMOUNT_NOT_POSITIVE, Reason.TERM_NOT_OFFERED],
-)  # fmt: skip
+    "/v1/leases/{lease_id}/extend",
+    WRITE,
+    LeaseTurnTold,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.TERM_NOT_OFFERED,
+    ],
+)
 def extend_lease(lease_id: LeaseInPath, body: Extension, call: Caller) -> Response:
     """Extends a fixed term. Top up an open-ended lease instead."""
 
     def command() -> ExtendLease:
         _required(call, lease_id, "renter")
         return ExtendLease(
-            lease_id=lease_id, account_id=call.principal.account_id,
-            more_us=body.seconds * SECOND_US, at_us=call.now_us,
-        )  # fmt: skip
+            lease_id=lease_id,
+            account_id=call.principal.account_id,
+            more_us=body.seconds * SECOND_US,
+            at_us=call.now_us,
+        )
 
     return call.record(command, _told(lease_id))
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/reclaim", PROVIDER, LeaseTurnTold,
+    "/v1/leases/{lease_id}/reclaim",
+    PROVIDER,
+    LeaseTurnTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.CLOSE_CODE_PARTY],
-)  # fmt: skip
+)
 def reclaim_lease(lease_id: LeaseInPath, body: Reclaim, call: Caller) -> Response:
     """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
 
@@ -242,9 +259,11 @@ def reclaim_lease(lease_id: LeaseInPath, body: Reclaim, call: Caller) -> Respons
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/reclaim/cancel", PROVIDER, LeaseTurnTold,
+    "/v1/leases/{lease_id}/reclaim/cancel",
+    PROVIDER,
+    LeaseTurnTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
-)  # fmt: skip
+)
 def cancel_reclaim(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
     """Cancels a reclaim. The renter keeps the devices."""
     del body
@@ -271,15 +290,17 @@ def _told(lease_id: str) -> Any:
         state: Any = lease.status
         reclaim = lease.reclaim if lease.status == "reclaiming" else None
         return LeaseTurnTold(
-            lease_id=lease_id, state=state,
-            funds_end_at=None if lease.opened is None or lease.paused_at_us is not None
+            lease_id=lease_id,
+            state=state,
+            funds_end_at=None
+            if lease.opened is None or lease.paused_at_us is not None
             else moment(lease.window_end_us),
             term_end_at=moment_or_none(lease.term_end_us),
             paused_at=moment_or_none(lease.paused_at_us),
             reclaim_deadline=None if reclaim is None else moment(reclaim.deadline_us),
             reclaim_code=None if reclaim is None else reclaim.code,
             held=credits_(lease.held_units),
-        )  # fmt: skip
+        )
 
     return told
 
@@ -288,15 +309,34 @@ def _told(lease_id: str) -> Any:
 
 
 @resource.post(
-    "/v1/lease-quotes", WRITE, LeaseQuoteTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_UNKNOWN,
-              Reason.JOB_STATE, Reason.JOB_EXISTS, Reason.LEASE_EXISTS, Reason.WORKLOAD_EMPTY,
-              Reason.NO_MATCH, Reason.NODE_STATE, Reason.DEVICE_TAKEN, Reason.OFFER_WITHDRAWN,
-              Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
-              Reason.TARIFF_UNKNOWN, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.CONSTRAINT_INVALID, Reason.COUNTERPARTY_DENIED, *JOB_PROBLEMS[3:],
-              Reason.CLIENT_NOT_AUTHORISED],
-)  # fmt: skip
+    "/v1/lease-quotes",
+    WRITE,
+    LeaseQuoteTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_UNKNOWN,
+        Reason.JOB_STATE,
+        Reason.JOB_EXISTS,
+        Reason.LEASE_EXISTS,
+        Reason.WORKLOAD_EMPTY,
+        Reason.NO_MATCH,
+        Reason.NODE_STATE,
+        Reason.DEVICE_TAKEN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.CONSTRAINT_INVALID,
+        Reason.COUNTERPARTY_DENIED,
+        *JOB_PROBLEMS[3:],
+        Reason.CLIENT_NOT_AUTHORISED,
+    ],
+)
 def quote_lease(body: NewQuote, call: Caller) -> Response:
     """Requests a lease and quotes its price, valid for a limited time."""
     lease_id, quote_id = call.id("lease"), call.id("quote")
@@ -314,13 +354,26 @@ def quote_lease(body: NewQuote, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/accept", WRITE, LeaseOpenedTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.NODE_STATE, Reason.DEVICE_TAKEN,
-              Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH, Reason.PRICE_ABOVE_CAP,
-              Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN, Reason.UNPAID_DEBT,
-              Reason.CREDIT_TOO_LOW, Reason.BUDGET_EXHAUSTED, Reason.QUOTA_EXHAUSTED,
-              Reason.COUNTERPARTY_DENIED],
-)  # fmt: skip
+    "/v1/leases/{lease_id}/accept",
+    WRITE,
+    LeaseOpenedTold,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.NODE_STATE,
+        Reason.DEVICE_TAKEN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.QUOTA_EXHAUSTED,
+        Reason.COUNTERPARTY_DENIED,
+    ],
+)
 def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> Response:
     """Accepts a quote before it expires. The devices are reserved and the money is held."""
 
@@ -330,9 +383,10 @@ def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> 
         if quote is None:
             raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
         place = Place(
-            match=Match(quote.node_id, quote.offer_id, quote.device_ids, (), 1), rule=quote.rule,
+            match=Match(quote.node_id, quote.offer_id, quote.device_ids, (), 1),
+            rule=quote.rule,
             looked=_looked_at_quote(call, lease, quote),
-        )  # fmt: skip
+        )
         return reserving(
             lease_id, place, call.now_us, quote_id=quote.quote_id, by=call.principal.member_id
         )
@@ -355,21 +409,28 @@ def _quote(lease: Lease, quote_id: str) -> LeaseQuoteTold:
     state: Any = lease.status
     window_us = quote.reclaim_window_us
     return LeaseQuoteTold(
-        quote_id=quote_id, lease_id=quote.lease_id, job_id=asked.job_id, state=state,
-        node_id=quote.node_id, offer_id=quote.offer_id, device_ids=list(quote.device_ids),
+        quote_id=quote_id,
+        lease_id=quote.lease_id,
+        job_id=asked.job_id,
+        state=state,
+        node_id=quote.node_id,
+        offer_id=quote.offer_id,
+        device_ids=list(quote.device_ids),
         price_per_gpu_hour=money(quote.price_per_gpu_hour),
         reclaim_window_seconds=None if window_us is None else window_us // SECOND_US,
         expires_at=moment(quote.expires_at_us),
-    )  # fmt: skip
+    )
 
 
 # --- its life ------------------------------------------------------------------------------------
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/events", READ, page_of(LeaseStepTold),
+    "/v1/leases/{lease_id}/events",
+    READ,
+    page_of(LeaseStepTold),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_lease_steps(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -380,12 +441,21 @@ def list_lease_steps(
         before, steps = lease_turns.read_steps(
             view.connection, lease_id, after=place.after[0], limit=limit + 1
         )
-        told = dict(zip((step.position for step in steps),
-                        _steps(call, before, steps, row.account_id), strict=True))  # fmt: skip
+        told = dict(
+            zip(
+                (step.position for step in steps),
+                _steps(call, before, steps, row.account_id),
+                strict=True,
+            )
+        )
         return call.page(
-            view, place, steps, limit, lambda step: [step.position],
+            view,
+            place,
+            steps,
+            limit,
+            lambda step: [step.position],
             lambda step: told[step.position],
-        )  # fmt: skip
+        )
 
 
 _BY = {
@@ -433,18 +503,25 @@ def _step(call: Call, before: str | None, step: lease_turns.Step, account_id: st
     states: Any = (before, step.state)
     fault: Any = None if code is None else fault_of(code)
     return LeaseStepTold(
-        type=step.topic, position=step.position, version=step.version, at=moment(step.at_us),
-        recorded_at=moment(step.recorded_us), state_before=states[0], state=states[1],
+        type=step.topic,
+        position=step.position,
+        version=step.version,
+        at=moment(step.at_us),
+        recorded_at=moment(step.recorded_us),
+        state_before=states[0],
+        state=states[1],
         party="timer" if party == "job" else party,
         by=None if field is None else body.get(field),
-        by_timer=party in ("timer", "job"), code=code,
-        reason=body.get("reason") if known is None else known.name, fault=fault,
+        by_timer=party in ("timer", "job"),
+        code=code,
+        reason=body.get("reason") if known is None else known.name,
+        fault=fault,
         command_id=body.get("command_id"),
         money=[
             StepLineTold(account=_name(call, name), asset=asset, units=str(units))
             for name, asset, units in step.money
         ],
-    )  # fmt: skip
+    )
 
 
 def _name(call: Call, account: str) -> str:

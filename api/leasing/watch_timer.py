@@ -146,10 +146,13 @@ class _Run:
         if since_us <= self._now_us - DEGRADED_AFTER_US:
             self.take(
                 DegradeLease(
-                    lease_id=one.lease_id, since_us=since_us, lane=lane,
-                    usage_position=self._reader.head(lane), at_us=self._now_us,
+                    lease_id=one.lease_id,
+                    since_us=since_us,
+                    lane=lane,
+                    usage_position=self._reader.head(lane),
+                    at_us=self._now_us,
                 )
-            )  # fmt: skip
+            )
 
     def look_for_proof(self, lease_id: str) -> None:
         """Reports that came after a lease was found silent, and say that it was not."""
@@ -164,10 +167,13 @@ class _Run:
         if min(proof) >= needed_us:
             self.take(
                 ReviseFault(
-                    lease_id=lease_id, lane=lane, usage_position=self._reader.head(lane),
-                    covered_us=proof, at_us=self._now_us,
+                    lease_id=lease_id,
+                    lane=lane,
+                    usage_position=self._reader.head(lane),
+                    covered_us=proof,
+                    at_us=self._now_us,
                 )
-            )  # fmt: skip
+            )
 
     def archive(self) -> None:
         """Leases that nobody can dispute any more, whose last epoch is sealed."""

@@ -71,11 +71,16 @@ class ExecutorKeyTold(Told):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/executor-key", nodes_or_scope("provider"), ExecutorKeyTold, status=201,
+    "/v1/nodes/{node_id}/executor-key",
+    nodes_or_scope("provider"),
+    ExecutorKeyTold,
+    status=201,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
-)  # fmt: skip
+)
 def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
-    """Issues a key for the program that runs the work of a node's leases. It can do nothing else."""
+    """Issues a key for the program that runs the work of a node's leases. It can do nothing
+    else.
+    """
     del body
     assert call.key is not None
     key = auth.executor_key(
@@ -87,20 +92,25 @@ def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Resp
     def commands() -> IssueExecutorKey:
         _own(call, node_id)
         return IssueExecutorKey(
-            node_id=node_id, key_sha256=hashlib.sha256(key.encode()).hexdigest(),
-            by=call.principal.member_id or node_id, at_us=call.now_us,
-        )  # fmt: skip
+            node_id=node_id,
+            key_sha256=hashlib.sha256(key.encode()).hexdigest(),
+            by=call.principal.member_id or node_id,
+            at_us=call.now_us,
+        )
 
     return call.record(
-        commands, lambda _after: ExecutorKeyTold(node_id=node_id),
+        commands,
+        lambda _after: ExecutorKeyTold(node_id=node_id),
         reveal=lambda: {"executor_key": key},
-    )  # fmt: skip
+    )
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/executor-key/revoke", with_scope("provider"), ExecutorKeyTold,
+    "/v1/nodes/{node_id}/executor-key/revoke",
+    with_scope("provider"),
+    ExecutorKeyTold,
     problems=[Reason.NODE_UNKNOWN],
-)  # fmt: skip
+)
 def revoke_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
     """Revokes the executor's key. No executor acts for the node until it gets another key."""
     del body
@@ -132,9 +142,13 @@ class Acknowledgement(Asked):
     runner: Runner
 
     model_config = with_examples(
-        {"command": "start", "workload_sha256": "5a" * 32, "executor": "0" * 16,
-         "runner": "process"}
-    )  # fmt: skip
+        {
+            "command": "start",
+            "workload_sha256": "5a" * 32,
+            "executor": "0" * 16,
+            "runner": "process",
+        }
+    )
 
 
 class WorkStateTold(Told):
@@ -166,9 +180,11 @@ _PROBLEMS = (Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE)
 
 
 @resource.post(
-    _AT + "/acknowledge", executors_or_scope("provider"), WorkStateTold,
+    _AT + "/acknowledge",
+    executors_or_scope("provider"),
+    WorkStateTold,
     problems=[*_PROBLEMS, Reason.WORKLOAD_MISMATCH],
-)  # fmt: skip
+)
 def acknowledge_command(
     node_id: NodeInPath, lease_id: LeaseInPath, body: Acknowledgement, call: Caller
 ) -> Response:
@@ -177,18 +193,21 @@ def acknowledge_command(
     def commands() -> AcknowledgeCommand:
         _own(call, node_id)
         return AcknowledgeCommand(
-            lease_id=lease_id, node_id=node_id, command=body.command,
-            workload_sha256=body.workload_sha256, executor=body.executor, runner=body.runner,
+            lease_id=lease_id,
+            node_id=node_id,
+            command=body.command,
+            workload_sha256=body.workload_sha256,
+            executor=body.executor,
+            runner=body.runner,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, _state_of(lease_id))
 
 
 @resource.post(
-    _AT + "/ended", executors_only(), WorkStateTold,
-    problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
-)  # fmt: skip
+    _AT + "/ended", executors_only(), WorkStateTold, problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY]
+)
 def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Caller) -> Response:
     """Records that the work ended by itself, or was lost.
     The lease and its bill end with it. Only the executor that runs the work reports this; a
@@ -200,24 +219,33 @@ def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Ca
         _own(call, node_id)
         reserved = _leased(call, node_id, lease_id).reserved
         ended = EndWork(
-            lease_id=lease_id, node_id=node_id, executor=body.executor, outcome=body.outcome,
-            exit_code=body.exit_code, at_us=call.now_us,
-        )  # fmt: skip
+            lease_id=lease_id,
+            node_id=node_id,
+            executor=body.executor,
+            outcome=body.outcome,
+            exit_code=body.exit_code,
+            at_us=call.now_us,
+        )
         if reserved is not None and reserved.prepaid is not None and body.outcome != LOST:
             return [ended]
         close = CloseLease(
-            lease_id=lease_id, closed_at_us=call.now_us, party="job",
-            code=UNSTABLE if body.outcome == LOST else COMPLETED, at_us=call.now_us,
-        )  # fmt: skip
+            lease_id=lease_id,
+            closed_at_us=call.now_us,
+            party="job",
+            code=UNSTABLE if body.outcome == LOST else COMPLETED,
+            at_us=call.now_us,
+        )
         return [ended, close]
 
     return call.record(commands, _state_of(lease_id))
 
 
 @resource.post(
-    _AT + "/decline", executors_or_scope("provider"), WorkStateTold,
+    _AT + "/decline",
+    executors_or_scope("provider"),
+    WorkStateTold,
     problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
-)  # fmt: skip
+)
 def decline_work(
     node_id: NodeInPath, lease_id: LeaseInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -230,9 +258,12 @@ def decline_work(
         if lease.opened is not None:
             raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
         return CloseLease(
-            lease_id=lease_id, closed_at_us=call.now_us, party="provider", code=SPEC_MISMATCH,
+            lease_id=lease_id,
+            closed_at_us=call.now_us,
+            party="provider",
+            code=SPEC_MISMATCH,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, _state_of(lease_id))
 
@@ -251,12 +282,13 @@ def _state_of(lease_id: str) -> Any:
         state: Any = lease.status
         done = lease.work
         return WorkStateTold(
-            lease_id=lease_id, state=state,
+            lease_id=lease_id,
+            state=state,
             acknowledged_at=_at(done.started),
             ended_at=_at(done.ended),
             exit_code=None if done.ended is None else done.ended.exit_code,
             stopped_at=_at(done.stopped),
-        )  # fmt: skip
+        )
 
     return told
 
@@ -313,9 +345,8 @@ class LogTold(LogHeadTold):
 
 
 @resource.post(
-    _AT + "/log", executors_only(), LogHeadTold, records=False,
-    problems=[Reason.LEASE_UNKNOWN],
-)  # fmt: skip
+    _AT + "/log", executors_only(), LogHeadTold, records=False, problems=[Reason.LEASE_UNKNOWN]
+)
 def ingest_lease_log(
     node_id: NodeInPath, lease_id: LeaseInPath, body: NewLogPieces, call: Caller
 ) -> Response:
@@ -347,9 +378,7 @@ def _bytes(text: str) -> bytes:
 
 @resource.get("/v1/leases/{lease_id}/log", PARTIES, LogTold, problems=[Reason.LEASE_UNKNOWN])
 def read_lease_log(
-    lease_id: LeaseInPath,
-    call: Caller,
-    from_seq: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    lease_id: LeaseInPath, call: Caller, from_seq: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0
 ) -> Response:
     """Returns the output of a lease's work, for its renter and its provider. Kept for a week."""
     lease = _party(call, lease_id)
@@ -359,17 +388,22 @@ def read_lease_log(
         next_seq = chunks[-1].seq + 1 if chunks else max(from_seq, head.next_seq)
         is_over = lease.status != "closing" or not lease.work.may_run
         told = LogTold(
-            lease_id=lease_id, next_seq=next_seq, bytes=head.bytes, left_out=head.left_out,
+            lease_id=lease_id,
+            next_seq=next_seq,
+            bytes=head.bytes,
+            left_out=head.left_out,
             data=[
                 LogPieceTold(
-                    seq=chunk.seq, stream=_stream(chunk.stream), at=moment(chunk.at_us),
+                    seq=chunk.seq,
+                    stream=_stream(chunk.stream),
+                    at=moment(chunk.at_us),
                     body=base64.b64encode(chunk.body).decode(),
                 )
                 for chunk in chunks
             ],
             ended=lease.closed is not None and is_over and next_seq >= head.next_seq,
             exit_code=None if lease.work.ended is None else lease.work.ended.exit_code,
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -418,10 +452,12 @@ def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
         started: Any = None if done.started is None else done.started
         outcome: Any = None if done.ended is None else done.ended.outcome
         told = LeaseWorkTold(
-            **state.model_dump(), outcome=outcome,
-            executor=started and started.executor, runner=started and started.runner,
+            **state.model_dump(),
+            outcome=outcome,
+            executor=started and started.executor,
+            runner=started and started.runner,
             workload_sha256=started and started.workload_sha256,
             endpoint=None if terms is None else terms.endpoint,
             credentials=None if row is None else row.credentials,
-        )  # fmt: skip
+        )
         return call.answer(view, told)

@@ -40,19 +40,31 @@ TRIES_MAX = 100
 
 NOT_NOW = frozenset(
     {
-        *NO_MONEY, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE,
-        Reason.OFFER_MISMATCH, Reason.OFFER_WITHDRAWN, Reason.NODE_STATE, Reason.SHARE_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE, Reason.PRICE_ABOVE_CAP, Reason.NODE_IN_MAINTENANCE,
-        Reason.COUNTERPARTY_DENIED, Reason.QUOTA_EXHAUSTED, Reason.CLIENT_NOT_AUTHORISED,
-        Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.JOB_STATE,
-        Reason.MODE_NOT_SUPPORTED, Reason.QUEUE_MOVED,
+        *NO_MONEY,
+        Reason.DEVICE_TAKEN,
+        Reason.DEVICE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.OFFER_MISMATCH,
+        Reason.OFFER_WITHDRAWN,
+        Reason.NODE_STATE,
+        Reason.SHARE_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.NODE_IN_MAINTENANCE,
+        Reason.COUNTERPARTY_DENIED,
+        Reason.QUOTA_EXHAUSTED,
+        Reason.CLIENT_NOT_AUTHORISED,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_STATE,
+        Reason.MODE_NOT_SUPPORTED,
+        Reason.QUEUE_MOVED,
     }
-)  # fmt: skip
+)
 """A standing bid that is refused so waits on."""
 
-_RENTERS = NO_MONEY | {
-    Reason.QUOTA_EXHAUSTED, Reason.CLIENT_NOT_AUTHORISED, Reason.JOB_STATE,
-}  # fmt: skip
+_RENTERS = NO_MONEY | {Reason.QUOTA_EXHAUSTED, Reason.CLIENT_NOT_AUTHORISED, Reason.JOB_STATE}
 """Why no bid at all can be reserved: the request ends, and every bidder has its deposit back."""
 
 
@@ -154,9 +166,14 @@ def serve(service: Service, connection: Connection, one: Standing, now_us: int) 
         if done:
             return done
     found = rooms(
-        service, connection, wish, here, bid=bid, pricing=asked.pricing,
+        service,
+        connection,
+        wish,
+        here,
+        bid=bid,
+        pricing=asked.pricing,
         floors=floors_below(connection, bid),
-    )  # fmt: skip
+    )
     ways = (outbidding(one.lease_id, asked.pricing, room, bid, now_us) for room in found)
     return _first_of(service, ways, now_us)
 

@@ -199,9 +199,7 @@ def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
         return call.page(view, place, rows, limit, lambda row: [row.position], _auction)
 
 
-@resource.get(
-    "/v1/auctions/{lease_id}", READ, AuctionTold, problems=[Reason.LEASE_UNKNOWN]
-)  # fmt: skip
+@resource.get("/v1/auctions/{lease_id}", READ, AuctionTold, problems=[Reason.LEASE_UNKNOWN])
 def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the auction of a request. Every bidder can read what the request asks for."""
     with call.read(BIDS) as view:
@@ -212,15 +210,36 @@ def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/auctions/{lease_id}/bids", PROVIDER, BidTold, status=201,
-    problems=[Reason.LEASE_UNKNOWN, Reason.AUCTION_STATE, Reason.PROVIDER_UNKNOWN,
-              Reason.OFFER_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
-              Reason.NODE_STATE, Reason.NODE_UNKNOWN, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN,
-              Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.BID_EXISTS, Reason.BIDS_FULL,
-              Reason.AUCTION_TERMS, Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.PRICE_BELOW_USAGE_FEE, Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED,
-              Reason.TARIFF_UNKNOWN, Reason.CREDIT_TOO_LOW, Reason.NODE_IN_MAINTENANCE],
-)  # fmt: skip
+    "/v1/auctions/{lease_id}/bids",
+    PROVIDER,
+    BidTold,
+    status=201,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.AUCTION_STATE,
+        Reason.PROVIDER_UNKNOWN,
+        Reason.OFFER_UNKNOWN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.NODE_STATE,
+        Reason.NODE_UNKNOWN,
+        Reason.DEVICE_TAKEN,
+        Reason.DEVICE_UNKNOWN,
+        Reason.NOT_PERMITTED,
+        Reason.ACCOUNT_CLOSED,
+        Reason.BID_EXISTS,
+        Reason.BIDS_FULL,
+        Reason.AUCTION_TERMS,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.PRICE_BELOW_USAGE_FEE,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.CREDIT_TOO_LOW,
+        Reason.NODE_IN_MAINTENANCE,
+    ],
+)
 def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
     """Places a bid on a request with one of your offers. The deposit is held until a bid wins."""
     bid_id = call.id("bid")
@@ -234,11 +253,17 @@ def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
             call.service, lease_id, body.offer_id, offer.node_id, devices, call.now_us
         )
         return PlaceBid(
-            lease_id=lease_id, bid_id=bid_id, account_id=call.principal.account_id,
-            provider_id=offer.provider_id, offer_id=body.offer_id, device_ids=tuple(devices),
-            price_per_gpu_hour=body.price_per_gpu_hour.amount(), at_us=call.now_us,
-            expires_at_us=body.expires_at, looked=looked,
-        )  # fmt: skip
+            lease_id=lease_id,
+            bid_id=bid_id,
+            account_id=call.principal.account_id,
+            provider_id=offer.provider_id,
+            offer_id=body.offer_id,
+            device_ids=tuple(devices),
+            price_per_gpu_hour=body.price_per_gpu_hour.amount(),
+            at_us=call.now_us,
+            expires_at_us=body.expires_at,
+            looked=looked,
+        )
 
     def told(after: After) -> Told:
         auction = after.state(stream_of(lease_id))
@@ -248,9 +273,11 @@ def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/auctions/{lease_id}/bids", READ, page_of(BidTold),
+    "/v1/auctions/{lease_id}/bids",
+    READ,
+    page_of(BidTold),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_auction_bids(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -265,9 +292,12 @@ def list_auction_bids(
         is_sealed = found.state == "open" and found.pricing.startswith(SEALED)
         sees_all = call.principal.may_see(found.account_id) and not is_sealed
         rows = bids.read_bids(
-            view.connection, lease_id=lease_id, after=place.after[0], limit=limit + 1,
+            view.connection,
+            lease_id=lease_id,
+            after=place.after[0],
+            limit=limit + 1,
             account_id=None if sees_all else call.principal.account_id,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _bid)
 
 
@@ -277,16 +307,20 @@ def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) ->
     place = call.place(cursor, [0])
     with call.read(BIDS) as view:
         rows = bids.read_bids(
-            view.connection, account_id=call.principal.account_id, after=place.after[0],
+            view.connection,
+            account_id=call.principal.account_id,
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _bid)
 
 
 @resource.post(
-    "/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", PROVIDER, BidWithdrawnTold,
+    "/v1/auctions/{lease_id}/bids/{bid_id}/withdraw",
+    PROVIDER,
+    BidWithdrawnTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.BID_UNKNOWN],
-)  # fmt: skip
+)
 def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
     """Withdraws a bid that has not won. Its deposit comes back."""
     del body
@@ -296,9 +330,12 @@ def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: 
         bid = _state(call, lease_id).bids.get(bid_id)
         returned[:] = [0 if bid is None else sum(part.amount.units for part in bid.deposit)]
         return WithdrawBid(
-            lease_id=lease_id, bid_id=bid_id, account_id=call.principal.account_id,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            lease_id=lease_id,
+            bid_id=bid_id,
+            account_id=call.principal.account_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(_after: After) -> Told:
         return BidWithdrawnTold(bid_id=bid_id, lease_id=lease_id, returned=credits_(returned[0]))
@@ -307,13 +344,29 @@ def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: 
 
 
 @resource.post(
-    "/v1/auctions/{lease_id}/bids/{bid_id}/accept", RENTER, BidAcceptedTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.AUCTION_STATE, Reason.BID_UNKNOWN,
-              Reason.BID_STATE, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN,
-              Reason.OFFER_MISMATCH, Reason.NODE_STATE, Reason.UNPAID_DEBT, Reason.CREDIT_TOO_LOW,
-              Reason.BUDGET_EXHAUSTED, Reason.PRICE_ABOVE_CAP, Reason.NODE_IN_MAINTENANCE,
-              Reason.COUNTERPARTY_DENIED, Reason.QUOTA_EXHAUSTED],
-)  # fmt: skip
+    "/v1/auctions/{lease_id}/bids/{bid_id}/accept",
+    RENTER,
+    BidAcceptedTold,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.AUCTION_STATE,
+        Reason.BID_UNKNOWN,
+        Reason.BID_STATE,
+        Reason.DEVICE_TAKEN,
+        Reason.DEVICE_UNKNOWN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.NODE_STATE,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.NODE_IN_MAINTENANCE,
+        Reason.COUNTERPARTY_DENIED,
+        Reason.QUOTA_EXHAUSTED,
+    ],
+)
 def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
     """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its price."""
     del body
@@ -337,10 +390,13 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
         assert reserved is not None
         state: Any = lease.status
         return BidAcceptedTold(
-            lease_id=lease_id, bid_id=bid_id, state=state, node_id=reserved.node_id,
+            lease_id=lease_id,
+            bid_id=bid_id,
+            state=state,
+            node_id=reserved.node_id,
             price_per_gpu_hour=money(reserved.price_per_gpu_hour),
             held=credits_(lease.held_units),
-        )  # fmt: skip
+        )
 
     return call.record(commands, told)
 
@@ -349,11 +405,20 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/bid", RENTER, StandingBidSetTold,
-    problems=[Reason.LEASE_UNKNOWN, Reason.PRICING_NOT_OFFERED, Reason.BID_STATE,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE, Reason.PRICE_ABOVE_CAP,
-              Reason.JOB_STATE, Reason.ACCOUNT_CLOSED],
-)  # fmt: skip
+    "/v1/leases/{lease_id}/bid",
+    RENTER,
+    StandingBidSetTold,
+    problems=[
+        Reason.LEASE_UNKNOWN,
+        Reason.PRICING_NOT_OFFERED,
+        Reason.BID_STATE,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.JOB_STATE,
+        Reason.ACCOUNT_CLOSED,
+    ],
+)
 def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) -> Response:
     """Raises or lowers the standing bid of an interruptible lease."""
     next_id = call.id("lease")
@@ -373,9 +438,7 @@ def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) 
     return call.record(commands, told)
 
 
-@resource.get(
-    "/v1/leases/{lease_id}/bid", READ, StandingBidTold, problems=[Reason.LEASE_UNKNOWN]
-)  # fmt: skip
+@resource.get("/v1/leases/{lease_id}/bid", READ, StandingBidTold, problems=[Reason.LEASE_UNKNOWN])
 def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the standing bid of an interruptible lease, and the bid to beat."""
     with call.read(BIDS, POOLS) as view:
@@ -391,11 +454,15 @@ def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
         return call.answer(
             view,
             StandingBidTold(
-                lease_id=lease_id, bid=credits_(found.price_units), state=state, reason=reason,
-                node_id=found.node_id, since=moment(found.since_us),
+                lease_id=lease_id,
+                bid=credits_(found.price_units),
+                state=state,
+                reason=reason,
+                node_id=found.node_id,
+                since=moment(found.since_us),
                 lowest_winning=credits_or_none(lowest),
             ),
-        )  # fmt: skip
+        )
 
 
 # --- small things ----------------------------------------------------------------------------
@@ -438,34 +505,62 @@ def _state(call: Call, lease_id: str) -> Auction:
 def _auction(row: bids.OpenRequest) -> AuctionTold:
     told: Any = row
     return AuctionTold(
-        lease_id=row.lease_id, state=told.state, pricing=row.pricing, gpu_count=row.gpu_count,
-        share_ppm=row.share_ppm, mem_ppm=row.mem_ppm, models=row.models,
+        lease_id=row.lease_id,
+        state=told.state,
+        pricing=row.pricing,
+        gpu_count=row.gpu_count,
+        share_ppm=row.share_ppm,
+        mem_ppm=row.mem_ppm,
+        models=row.models,
         max_price_per_gpu_hour=credits_(row.cap_units),
         term_seconds=None if row.term_us is None else row.term_us // 1_000_000,
         sla_class=row.sla_class,
-        deposit=credits_(row.deposit_units), bids_max=row.bids_max, bids=row.standing,
-        pick=told.pick, closes_at=moment(row.closes_at_us), winner_bid_id=row.winner_bid_id,
-        price_per_gpu_hour=credits_or_none(row.price_units), opened_at=moment(row.at_us),
-    )  # fmt: skip
+        deposit=credits_(row.deposit_units),
+        bids_max=row.bids_max,
+        bids=row.standing,
+        pick=told.pick,
+        closes_at=moment(row.closes_at_us),
+        winner_bid_id=row.winner_bid_id,
+        price_per_gpu_hour=credits_or_none(row.price_units),
+        opened_at=moment(row.at_us),
+    )
 
 
 def _bid(row: bids.Bid) -> BidTold:
     told: Any = row
     return BidTold(
-        bid_id=row.bid_id, lease_id=row.lease_id, place=row.number, account_id=row.account_id,
-        provider_id=row.provider_id, offer_id=row.offer_id, node_id=row.node_id,
-        device_ids=row.device_ids, price_per_gpu_hour=credits_(row.price_units),
-        deposit=credits_(row.deposit_units), deposit_state=told.deposit, state=told.state,
-        expires_at=moment(row.expires_at_us), placed_at=moment(row.at_us),
+        bid_id=row.bid_id,
+        lease_id=row.lease_id,
+        place=row.number,
+        account_id=row.account_id,
+        provider_id=row.provider_id,
+        offer_id=row.offer_id,
+        node_id=row.node_id,
+        device_ids=row.device_ids,
+        price_per_gpu_hour=credits_(row.price_units),
+        deposit=credits_(row.deposit_units),
+        deposit_state=told.deposit,
+        state=told.state,
+        expires_at=moment(row.expires_at_us),
+        placed_at=moment(row.at_us),
         ended_at=moment_or_none(row.ended_at_us),
-    )  # fmt: skip
+    )
 
 
 def _placed(bid: BidPlaced) -> BidTold:
     return BidTold(
-        bid_id=bid.bid_id, lease_id=bid.lease_id, place=bid.number, account_id=bid.account_id,
-        provider_id=bid.provider_id, offer_id=bid.offer_id, node_id=bid.node_id,
-        device_ids=list(bid.device_ids), price_per_gpu_hour=money(bid.price_per_gpu_hour),
-        deposit=credits_(sum(part.amount.units for part in bid.deposit)), deposit_state="held",
-        state="standing", expires_at=moment(bid.expires_at_us), placed_at=moment(bid.at_us),
-    )  # fmt: skip
+        bid_id=bid.bid_id,
+        lease_id=bid.lease_id,
+        place=bid.number,
+        account_id=bid.account_id,
+        provider_id=bid.provider_id,
+        offer_id=bid.offer_id,
+        node_id=bid.node_id,
+        device_ids=list(bid.device_ids),
+        price_per_gpu_hour=money(bid.price_per_gpu_hour),
+        deposit=credits_(sum(part.amount.units for part in bid.deposit)),
+        deposit_state="held",
+        state="standing",
+        expires_at=moment(bid.expires_at_us),
+        placed_at=moment(bid.at_us),
+    )

@@ -165,43 +165,61 @@ def match_told(fact: MatchDecided) -> MatchTold:
     again = recompute(fact)
     dimensions = list(map(dimension_told, fact.narrowed)) or None
     return MatchTold(
-        lease_id=fact.lease_id, rule=fact.rule, fleet_position=fact.fleet_position,
-        considered=fact.considered, node_id=fact.node_id, offer_id=fact.offer_id,
-        device_ids=list(fact.device_ids), decided_at=told_at(fact.at_us),
+        lease_id=fact.lease_id,
+        rule=fact.rule,
+        fleet_position=fact.fleet_position,
+        considered=fact.considered,
+        node_id=fact.node_id,
+        offer_id=fact.offer_id,
+        device_ids=list(fact.device_ids),
+        decided_at=told_at(fact.at_us),
         rank=1 + again.order.index(fact.node_id) if fact.node_id in again.order else 0,
-        runner_up=again.runner_up, deciding=again.deciding,
+        runner_up=again.runner_up,
+        deciding=again.deciding,
         weights=None if fact.weights is None else WeightsAsked(**weights_of(fact.weights)),
-        candidates=list(map(candidate_told, fact.candidates)), dimensions=dimensions,
-        recomputed=not again.differences, differences=list(again.differences),
-    )  # fmt: skip
+        candidates=list(map(candidate_told, fact.candidates)),
+        dimensions=dimensions,
+        recomputed=not again.differences,
+        differences=list(again.differences),
+    )
 
 
 def candidate_told(one: Candidate) -> CandidateTold:
     factors = one.factors_ppm
     names = tuple(FactorsTold.model_fields)
     return CandidateTold(
-        node_id=one.node_id, offer_id=one.offer_id,
-        price_per_gpu_hour=credits_(one.price_per_gpu_hour), stranded_ppm=one.stranded_ppm,
-        served_gpu_us=str(one.served_gpu_us), own_node=one.is_own,
-        down_ranked=one.is_down_ranked, score_ppm=one.score_ppm,
+        node_id=one.node_id,
+        offer_id=one.offer_id,
+        price_per_gpu_hour=credits_(one.price_per_gpu_hour),
+        stranded_ppm=one.stranded_ppm,
+        served_gpu_us=str(one.served_gpu_us),
+        own_node=one.is_own,
+        down_ranked=one.is_down_ranked,
+        score_ppm=one.score_ppm,
         factors_ppm=(
             None if factors is None else FactorsTold(**dict(zip(names, factors, strict=True)))
         ),
-    )  # fmt: skip
+    )
 
 
 def dimension_told(one: Narrowed) -> DimensionTold:
     return DimensionTold(
-        dimension=one.dimension, required=one.required, best_offered=one.best_offered,
-        nodes_left=one.nodes_left, nodes_refused=one.nodes_refused,
-    )  # fmt: skip
+        dimension=one.dimension,
+        required=one.required,
+        best_offered=one.best_offered,
+        nodes_left=one.nodes_left,
+        nodes_refused=one.nodes_refused,
+    )
 
 
 def relaxation_told(one: Relaxation) -> RelaxationTold:
     return RelaxationTold(
-        field=one.field, required=one.required, offered=one.offered, nodes=one.nodes,
+        field=one.field,
+        required=one.required,
+        offered=one.offered,
+        nodes=one.nodes,
         distance_ppm=one.distance_ppm,
-    )  # fmt: skip
+    )
 
 
 def quote_told(
@@ -212,31 +230,47 @@ def quote_told(
     ranked = () if match is None else match.candidates
     offered, runner_up, deciding = None, None, None
     if match is not None:
-        node = next(one for one in found.nodes
-                    if (one.node_id, one.offer_id) == (match.node_id, match.offer_id))  # fmt: skip
+        node = next(
+            one
+            for one in found.nodes
+            if (one.node_id, one.offer_id) == (match.node_id, match.offer_id)
+        )
         offered = _offered_told(node, found.need.account_id, settings, performance)
         again = recompute(_as_fact(found, match.candidates))
         runner_up, deciding = again.runner_up, again.deciding
     return JobQuoteTold(
-        rule=found.rule, fleet_position=found.position, position=found.position,
-        nodes=explained.nodes, considered=0 if match is None else match.considered,
-        offered=offered, runner_up=runner_up, deciding=deciding,
+        rule=found.rule,
+        fleet_position=found.position,
+        position=found.position,
+        nodes=explained.nodes,
+        considered=0 if match is None else match.considered,
+        offered=offered,
+        runner_up=runner_up,
+        deciding=deciding,
         candidates=list(map(candidate_told, ranked)),
         dimensions=list(map(dimension_told, explained.dimensions)),
         relaxations=list(map(relaxation_told, explained.relaxations)),
         impossible=explained.impossible,
-    )  # fmt: skip
+    )
 
 
 def _as_fact(found: Found, candidates: tuple[Candidate, ...]) -> MatchDecided:
     """The decision as it would be recorded."""
     match: Any = found.match
     return MatchDecided(
-        lease_id="", rule=found.rule, fleet_position=found.position, candidates=candidates,
-        considered=match.considered, node_id=match.node_id, offer_id=match.offer_id,
-        device_ids=match.device_ids, at_us=found.need.at_us,
-        weights=found.need.constraints.weights, pricing=None, narrowed=(),
-    )  # fmt: skip
+        lease_id="",
+        rule=found.rule,
+        fleet_position=found.position,
+        candidates=candidates,
+        considered=match.considered,
+        node_id=match.node_id,
+        offer_id=match.offer_id,
+        device_ids=match.device_ids,
+        at_us=found.need.at_us,
+        weights=found.need.constraints.weights,
+        pricing=None,
+        narrowed=(),
+    )
 
 
 def _offered_told(
@@ -248,12 +282,20 @@ def _offered_told(
     setting: Any = node.setting
     is_edge = node.setting == "edge"
     return OfferedTold(
-        node_id=node.node_id, offer_id=node.offer_id, region_id=node.region_id,
-        model=node.device_model, memory_mib=node.memory_mib, devices=len(node.devices),
-        price_per_gpu_hour=credits_(node.price), own_node=node.account_id == renter,
-        setting=setting, lower_performance=is_edge, higher_offline_odds=is_edge,
-        expected=_expected(settings.get(node.setting)), performance=performance,
-    )  # fmt: skip
+        node_id=node.node_id,
+        offer_id=node.offer_id,
+        region_id=node.region_id,
+        model=node.device_model,
+        memory_mib=node.memory_mib,
+        devices=len(node.devices),
+        price_per_gpu_hour=credits_(node.price),
+        own_node=node.account_id == renter,
+        setting=setting,
+        lower_performance=is_edge,
+        higher_offline_odds=is_edge,
+        expected=_expected(settings.get(node.setting)),
+        performance=performance,
+    )
 
 
 def _expected(known: Setting | None) -> ExpectedTold | None:
@@ -261,6 +303,7 @@ def _expected(known: Setting | None) -> ExpectedTold | None:
         return None
     promised = known.promised_gpu_us
     return ExpectedTold(
-        leases=known.leases, unreachable_ppm=known.unreachable * PPM // known.leases,
+        leases=known.leases,
+        unreachable_ppm=known.unreachable * PPM // known.leases,
         served_ppm=known.served_gpu_us * PPM // promised if promised else None,
-    )  # fmt: skip
+    )

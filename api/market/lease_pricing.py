@@ -31,9 +31,11 @@ def pricing_for(
         return asked
     if module.kind in (STANDING, TERM):
         raise Refused(
-            Reason.PRICING_NOT_OFFERED, pool_id=pool_id, pricing=module.name,
+            Reason.PRICING_NOT_OFFERED,
+            pool_id=pool_id,
+            pricing=module.name,
             rule="name your bid" if module.kind == STANDING else "name your months",
-        )  # fmt: skip
+        )
     return Pricing(module=module.name)
 
 

@@ -78,9 +78,12 @@ class Room:
             priced = node if price is None else replace(node, price=price)
             match = replace(match, candidates=(_candidate(need, priced, self.device_ids),))
         return Place(
-            match=match, rule=rule_of(need), looked=looked, position=self.wanted.position,
+            match=match,
+            rule=rule_of(need),
+            looked=looked,
+            position=self.wanted.position,
             weights=need.constraints.weights,
-        )  # fmt: skip
+        )
 
 
 def _candidate(need: Need, node: OfferedNode, device_ids: tuple[str, ...]) -> Any:
@@ -137,9 +140,11 @@ def _room(
         for order, one in enumerate(active)
     ]
     request = PriceRequest(
-        request_id=need.account_id, cap=PRICE_UNITS_MAX if bid is None else bid, at_us=0,
+        request_id=need.account_id,
+        cap=PRICE_UNITS_MAX if bid is None else bid,
+        at_us=0,
         on_demand=bid is None,
-    )  # fmt: skip
+    )
     beaten = {one.offer_id for one in module.quote(request, offers, policy)}
     for one in active:
         if one.lease_id not in beaten or len(devices) >= need.gpu_count:

@@ -1,7 +1,7 @@
 """The best node for a lease as the fleet stands now; the decision checks it again.
 
-What a lease needs says `domain/market/need.py`, the same for every way of buying. Whether a node meets it
-is decided by `domain/market/dimensions.py`, for the whole fleet at once by
+What a lease needs says `domain/market/need.py`, the same for every way of buying. Whether a node
+meets it is decided by `domain/market/dimensions.py`, for the whole fleet at once by
 `projections/market/match.py`. Here the two are brought together, with what the views tell.
 """
 
@@ -38,11 +38,14 @@ T = TypeVar("T")
 
 MATCH_AGAIN = frozenset(
     {
-        Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
+        Reason.DEVICE_TAKEN,
+        Reason.DEVICE_UNKNOWN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
         Reason.NODE_STATE,
         Reason.NODE_IN_MAINTENANCE,
     }
-)  # fmt: skip
+)
 """What was matched is gone: somebody else was faster. Look again."""
 MISSING_ROOM = "room"
 
@@ -107,9 +110,13 @@ def match(service: Service, wish: Wish, here: Round) -> Place:
     if found.match is not None:
         here.give(chosen.node_id, chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
     return Place(
-        match=chosen, rule=found.rule, looked=found.looked, position=found.position,
-        weights=need.constraints.weights, narrowed=found.explanation.dimensions,
-    )  # fmt: skip
+        match=chosen,
+        rule=found.rule,
+        looked=found.looked,
+        position=found.position,
+        weights=need.constraints.weights,
+        narrowed=found.explanation.dimensions,
+    )
 
 
 def look(service: Service, wish: Wish, here: Round) -> Found:
@@ -119,9 +126,12 @@ def look(service: Service, wish: Wish, here: Round) -> Found:
             service.follow(connection, [FLEET])
         fees = _fees(connection, here)
         return asking(
-            service, connection, wish, here,
+            service,
+            connection,
+            wish,
+            here,
             lambda columns, position, need: _look(columns, position, need, fees, here),
-        )  # fmt: skip
+        )
 
 
 def _look(columns: Columns, position: int, need: Need, fees: dict[str, int], here: Round) -> Found:
@@ -190,16 +200,19 @@ def _renter(
 def looked_at(need: Need, node: OfferedNode) -> Looked:
     """What the views tell of a node and of who needs it."""
     return Looked(
-        node_ppm=node.reputation_ppm, renter_ppm=need.renter_ppm, attributes=node.attributes,
+        node_ppm=node.reputation_ppm,
+        renter_ppm=need.renter_ppm,
+        attributes=node.attributes,
         spec_ttl_us=need.spec_ttl_us,
-    )  # fmt: skip
+    )
 
 
 def _looked_at(need: Need, nodes: tuple[OfferedNode, ...], chosen: Match | None) -> Looked:
     for node in nodes:
         if chosen is not None and (node.node_id, node.offer_id) == (
-            chosen.node_id, chosen.offer_id,
-        ):  # fmt: skip
+            chosen.node_id,
+            chosen.offer_id,
+        ):
             return looked_at(need, node)
     return NOT_LOOKED
 
@@ -233,10 +246,7 @@ def _of_node(renter: Looked, node: OfferedNode) -> Looked:
 
 
 def looked_again(
-    service: Service,
-    asked: LeaseRequested,
-    place: tuple[str, str, tuple[str, ...]],
-    now_us: int,
+    service: Service, asked: LeaseRequested, place: tuple[str, str, tuple[str, ...]], now_us: int
 ) -> Looked:
     """What the views tell of one place now: of a quote, a bid or a lease that goes on there."""
     node_id, offer_id, device_ids = place
@@ -269,16 +279,22 @@ def no_match(found: Found) -> Refused:
         last = [one for one in explained.dimensions if one.dimension == explained.impossible]
         required = last[0].required if last else None
         return Refused(
-            Reason.MATCH_IMPOSSIBLE, dimension=explained.impossible, required=required,
+            Reason.MATCH_IMPOSSIBLE,
+            dimension=explained.impossible,
+            required=required,
             nodes=explained.nodes,
-        )  # fmt: skip
+        )
     return Refused(
-        Reason.NO_MATCH, dimension=told.dimension, required=told.required,
-        best_offered=told.best_offered, nodes=explained.nodes,
+        Reason.NO_MATCH,
+        dimension=told.dimension,
+        required=told.required,
+        best_offered=told.best_offered,
+        nodes=explained.nodes,
         matching=told.nodes_left + told.nodes_refused,
         relaxation=eased_told(explained.relaxations[0]) if explained.relaxations else None,
-        missing=missing_of(found.shortage), **ease_of(explained.relaxations),
-    )  # fmt: skip
+        missing=missing_of(found.shortage),
+        **ease_of(explained.relaxations),
+    )
 
 
 def ease_of(relaxations: Sequence[Relaxation]) -> dict[str, object]:

@@ -66,15 +66,18 @@ def supply_of(
         score = scored[offer.node_id]
         setting: Any = policy.setting
         told[offer.offer_id] = OfferSupplyTold(
-            setting=setting, expect=setting_told(setting, settings.get(setting)),
-            security_tier=policy.security_tier, refused_workloads=policy.refused_workloads,
-            kinds=kinds.get(offer.node_id, []), reputation_ppm=score.score_ppm,
+            setting=setting,
+            expect=setting_told(setting, settings.get(setting)),
+            security_tier=policy.security_tier,
+            refused_workloads=policy.refused_workloads,
+            kinds=kinds.get(offer.node_id, []),
+            reputation_ppm=score.score_ppm,
             provisional=score.is_provisional,
             statements=[*said.get(offer.node_id, []), *said.get(offer.provider_id, [])],
             next_maintenance_from=None if window is None else moment(window.from_us),
             next_maintenance_until=None if window is None else moment(window.until_us),
             performance=performance[offer.offer_id],
-        )  # fmt: skip
+        )
     return told
 
 

@@ -122,12 +122,23 @@ class OfferWithdrawnTold(Told):
 
 
 @resource.post(
-    "/v1/offers", with_scope("provider"), OfferTold, status=201,
-    problems=[Reason.PROVIDER_UNKNOWN, Reason.NODE_UNKNOWN, Reason.NODE_STATE,
-              Reason.OFFER_EXISTS, Reason.GPU_CLASS_UNPRICED, Reason.TARIFF_UNKNOWN,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE,
-              Reason.PRICE_BELOW_USAGE_FEE, Reason.CONSTRAINT_INVALID],
-)  # fmt: skip
+    "/v1/offers",
+    with_scope("provider"),
+    OfferTold,
+    status=201,
+    problems=[
+        Reason.PROVIDER_UNKNOWN,
+        Reason.NODE_UNKNOWN,
+        Reason.NODE_STATE,
+        Reason.OFFER_EXISTS,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.TARIFF_UNKNOWN,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.PRICE_BELOW_USAGE_FEE,
+        Reason.CONSTRAINT_INVALID,
+    ],
+)
 def publish_offer(body: NewOffer, call: Caller) -> Response:
     """Publishes an offer of a node at a price, not below the usage fee of its class."""
     offer_id = call.id("offer")
@@ -135,23 +146,32 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
     def commands() -> PublishOffer:
         own_provider(call, body.provider_id)
         return PublishOffer(
-            offer_id=offer_id, provider_id=body.provider_id, node_id=body.node_id,
-            price_per_gpu_hour=body.price_per_gpu_hour.amount(), settlement=body.settlement,
-            fractions=body.fractions, available_until_us=body.available_until, at_us=call.now_us,
+            offer_id=offer_id,
+            provider_id=body.provider_id,
+            node_id=body.node_id,
+            price_per_gpu_hour=body.price_per_gpu_hour.amount(),
+            settlement=body.settlement,
+            fractions=body.fractions,
+            available_until_us=body.available_until,
+            at_us=call.now_us,
             terms=None if body.terms is None else body.terms.terms(),
-        )  # fmt: skip
+        )
 
     def told(after: After) -> Told:
         published = after.state(offer_stream(offer_id)).published
         assert published is not None, offer_id
         settlement: Any = published.settlement
         return OfferTold(
-            offer_id=offer_id, provider_id=published.provider_id, node_id=published.node_id,
-            price_per_gpu_hour=money(published.price_per_gpu_hour), settlement=settlement,
+            offer_id=offer_id,
+            provider_id=published.provider_id,
+            node_id=published.node_id,
+            price_per_gpu_hour=money(published.price_per_gpu_hour),
+            settlement=settlement,
             fractions=published.fractions,
-            available_until=moment_or_none(published.available_until_us), terms=body.terms,
+            available_until=moment_or_none(published.available_until_us),
+            terms=body.terms,
             published_at=moment(published.at_us),
-        )  # fmt: skip
+        )
 
     return call.record(commands, told)
 
@@ -190,35 +210,81 @@ def search_offers(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists open offers that meet every demand, cheapest first, with what is known of each machine."""
+    """Lists open offers that meet every demand, cheapest first, with what is known of each
+    machine.
+    """
     asked = Constraints(
-        vendors=_one(vendor), memory_mib=memory_mib, mode=mode, isolation=isolation,
-        capabilities=_one(capability), cpu_cores=cpu_cores, ram_mib=ram_mib,
-        storage_gib=storage_gib, network_mbps=network_mbps, arch=arch, os=os,
-        min_kernel=min_kernel, network_class=network_class, substrate=substrate,
-        workload_class=workload_class, security_tier=security_tier,
-        min_reputation_ppm=min_reputation_ppm, regions=_one(region_id), pool_id=pool_id,
-    )  # fmt: skip
+        vendors=_one(vendor),
+        memory_mib=memory_mib,
+        mode=mode,
+        isolation=isolation,
+        capabilities=_one(capability),
+        cpu_cores=cpu_cores,
+        ram_mib=ram_mib,
+        storage_gib=storage_gib,
+        network_mbps=network_mbps,
+        arch=arch,
+        os=os,
+        min_kernel=min_kernel,
+        network_class=network_class,
+        substrate=substrate,
+        workload_class=workload_class,
+        security_tier=security_tier,
+        min_reputation_ppm=min_reputation_ppm,
+        regions=_one(region_id),
+        pool_id=pool_id,
+    )
     place = call.place(cursor, [-1, 0])
     with call.read(FLEET, REPUTATION, USAGE) as view:
         among = _meeting(call, view.connection, asked, gpu_count, sla_class)
         rows = fleet.read_offers(
-            view.connection, model=model, gpu_class=gpu_class, price_max=price_max,
-            account_id=account_id, node_id=node_id, setting=setting, kind=kind, among=among,
-            after=(place.after[0], place.after[1]), limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            model=model,
+            gpu_class=gpu_class,
+            price_max=price_max,
+            account_id=account_id,
+            node_id=node_id,
+            setting=setting,
+            kind=kind,
+            among=among,
+            after=(place.after[0], place.after[1]),
+            limit=limit + 1,
+        )
         known = supply_of(view.connection, rows, call.now_us)
         return call.page(
-            view, place, rows, limit, lambda row: [row.price_units, row.position],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.price_units, row.position],
             lambda row: _offer(row, known[row.offer_id]),
-        )  # fmt: skip
+        )
 
 
 SEARCHED = (
-    "place", "pool", "vendor", "gpus", "memory", "mode", "isolation", "cpu", "ram", "storage",
-    "network", "network_class", "arch", "os", "kernel", "substrate", "capabilities", "workload",
-    "security_tier", "provisional", "reputation", "sla",
-)  # fmt: skip
+    "place",
+    "pool",
+    "vendor",
+    "gpus",
+    "memory",
+    "mode",
+    "isolation",
+    "cpu",
+    "ram",
+    "storage",
+    "network",
+    "network_class",
+    "arch",
+    "os",
+    "kernel",
+    "substrate",
+    "capabilities",
+    "workload",
+    "security_tier",
+    "provisional",
+    "reputation",
+    "sla",
+)
 """Dimensions of the match that a search can ask about, beside what the view filters by itself."""
 
 
@@ -233,10 +299,16 @@ def _meeting(
     if asked == NOTHING and gpu_count is None and sla_class is None:
         return None
     need = Need(
-        gpu_count=gpu_count or 1, share_ppm=PPM, mem_ppm=PPM, models=(), price_max=0,
-        account_id="", constraints=asked, at_us=call.now_us,
+        gpu_count=gpu_count or 1,
+        share_ppm=PPM,
+        mem_ppm=PPM,
+        models=(),
+        price_max=0,
+        account_id="",
+        constraints=asked,
+        at_us=call.now_us,
         sla_classes=None if sla_class is None else (sla_class,),
-    )  # fmt: skip
+    )
     names = [name for name in SEARCHED if name != "mode" or asked.mode is not None]
     return call.service.fleet.ask(
         connection, lambda columns, _position: offers_meeting(columns, need, names)
@@ -259,9 +331,11 @@ def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/offers/{offer_id}/withdraw", with_scope("provider"), OfferWithdrawnTold,
+    "/v1/offers/{offer_id}/withdraw",
+    with_scope("provider"),
+    OfferWithdrawnTold,
     problems=[Reason.OFFER_UNKNOWN],
-)  # fmt: skip
+)
 def withdraw_offer(offer_id: OfferInPath, body: Nothing, call: Caller) -> Response:
     """Closes an offer. Leases opened from it keep their price."""
     del body
@@ -289,11 +363,20 @@ def _own_offer(call: Call, offer_id: str) -> None:
 def _offer(row: fleet.Offer, known: OfferSupplyTold) -> OfferTold:
     told: Any = row
     return OfferTold(
-        offer_id=row.offer_id, provider_id=row.provider_id, node_id=row.node_id,
-        region_id=row.region_id, price_per_gpu_hour=credits_(row.price_units),
-        settlement=told.settlement, fractions=row.fractions,
-        available_until=moment_or_none(row.available_until_us), terms=promises_told(row.terms),
-        withdrawn_at=moment_or_none(row.withdrawn_at_us), models=row.models,
-        gpu_classes=told.gpu_classes, devices_free=row.free, supply=known,
-        memory_mib=row.memory_mib, published_at=moment(row.at_us),
-    )  # fmt: skip
+        offer_id=row.offer_id,
+        provider_id=row.provider_id,
+        node_id=row.node_id,
+        region_id=row.region_id,
+        price_per_gpu_hour=credits_(row.price_units),
+        settlement=told.settlement,
+        fractions=row.fractions,
+        available_until=moment_or_none(row.available_until_us),
+        terms=promises_told(row.terms),
+        withdrawn_at=moment_or_none(row.withdrawn_at_us),
+        models=row.models,
+        gpu_classes=told.gpu_classes,
+        devices_free=row.free,
+        supply=known,
+        memory_mib=row.memory_mib,
+        published_at=moment(row.at_us),
+    )

@@ -64,12 +64,14 @@ def performance_of(
     said = _stated(connection, ids, now_us)
     return {
         offer_id: [
-            *_classes(machine.gpu_classes), *_inventory(specs.get(machine.node_id)),
-            *_promised(machine.terms), *_measured(measured.get(machine.node_id)),
+            *_classes(machine.gpu_classes),
+            *_inventory(specs.get(machine.node_id)),
+            *_promised(machine.terms),
+            *_measured(measured.get(machine.node_id)),
             *said.get(machine.node_id, []),
         ]
         for offer_id, machine in machines.items()
-    }  # fmt: skip
+    }
 
 
 def performance_of_match(
@@ -97,9 +99,11 @@ def _stated(
     for row in supply.read_attributes(connection, subject_ids=node_ids, limit=STATEMENTS_MAX):
         if row.name.startswith(BENCHMARK) and row.counts(now_us):
             told = PerformanceTold(
-                name=row.name, value=row.value, source="statement",
+                name=row.name,
+                value=row.value,
+                source="statement",
                 signer_account_id=row.signer_account_id,
-            )  # fmt: skip
+            )
             said.setdefault(row.subject_id, []).append(told)
     return said
 

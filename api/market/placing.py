@@ -137,10 +137,12 @@ def within_quotas(
     Raises Refused: QUOTA_EXHAUSTED, where the project's policy is to be refused.
     """
     holder = Holder(
-        account_id=request.account_id, client_id=spec.client_id,
-        project_id=request.project_id or spec.project_id, key_id=request.key_id,
+        account_id=request.account_id,
+        client_id=spec.client_id,
+        project_id=request.project_id or spec.project_id,
+        key_id=request.key_id,
         pool_id=pool_of_spec(spec),
-    )  # fmt: skip
+    )
     if not must_overflow(world, holder, leases * spec.gpu_count * spec.share_ppm):
         return request
     return replace(request, overflow=True)
@@ -167,11 +169,15 @@ def _priced(service: Service, wish: Wish, pricing: Pricing, here: Round) -> list
     if module.kind == AUCTION:
         return [
             OpenAuction(
-                lease_id=lease_id, pricing=module.name, at_us=now_us, bids_max=pricing.bids_max,
-                closes_at_us=now_us + pricing.closes_in_seconds * SECOND_US, pick=pricing.pick,
+                lease_id=lease_id,
+                pricing=module.name,
+                at_us=now_us,
+                bids_max=pricing.bids_max,
+                closes_at_us=now_us + pricing.closes_in_seconds * SECOND_US,
+                pick=pricing.pick,
                 deposit=None if pricing.deposit is None else pricing.deposit.amount(),
             )
-        ]  # fmt: skip
+        ]
     if module.kind == STANDING:
         assert pricing.bid is not None
         price = pricing.bid.amount()
@@ -184,9 +190,12 @@ def _priced(service: Service, wish: Wish, pricing: Pricing, here: Round) -> list
         found = _posted_place(service, wish, module, here)
     if found is None:
         raise Refused(
-            Reason.NO_MATCH, gpu_count=asked.gpu_count, pricing=label(module),
-            price_max=asked.max_price_per_gpu_hour.units, months=pricing.months,
-        )  # fmt: skip
+            Reason.NO_MATCH,
+            gpu_count=asked.gpu_count,
+            pricing=label(module),
+            price_max=asked.max_price_per_gpu_hour.units,
+            months=pricing.months,
+        )
     return taking(lease_id, label(module), found, now_us)
 
 
@@ -195,9 +204,14 @@ def taking(lease_id: str, pricing: str, found: Placed, now_us: int) -> list[Any]
     what = f"{found.place.match.offer_id}/{found.price}/{now_us}"
     quote_id = derive_id("quote", lease_id, what)
     quote = quoting(
-        lease_id, quote_id, found.place, now_us, pricing=pricing, price=credit(found.price),
+        lease_id,
+        quote_id,
+        found.place,
+        now_us,
+        pricing=pricing,
+        price=credit(found.price),
         expires_at_us=now_us + QUOTE_US,
-    )  # fmt: skip
+    )
     return [quote, reserving(lease_id, found.place, now_us, quote_id=quote_id)]
 
 
@@ -293,9 +307,12 @@ def _best(need: Need, nodes: list[OfferedNode], position: int) -> Placed | None:
         return None
     node = next(one for one in nodes if one.offer_id == best.offer_id)
     place = Place(
-        match=best, rule=RULE, looked=looked_at(need, node), position=position,
+        match=best,
+        rule=RULE,
+        looked=looked_at(need, node),
+        position=position,
         weights=need.constraints.weights,
-    )  # fmt: skip
+    )
     return Placed(place, node.price)
 
 
@@ -339,8 +356,11 @@ def wait(
     assert spec.constraints is not None
     times = members or 1
     return QueueRequest(
-        pool_id=pool_id, request_id=request_id, account_id=account_id,
-        project_id=project_id or spec.project_id, is_gang=members is not None,
+        pool_id=pool_id,
+        request_id=request_id,
+        account_id=account_id,
+        project_id=project_id or spec.project_id,
+        is_gang=members is not None,
         demand=quantities(
             {
                 GPU: times * spec.gpu_count * spec.share_ppm,
@@ -350,4 +370,4 @@ def wait(
             }
         ),
         at_us=now_us,
-    )  # fmt: skip
+    )

@@ -114,11 +114,14 @@ class NewPriceList(Asked):
         {
             "interruptible_floor": {"asset": "CREDIT", "units": "900000"},
             "reserved": [
-                {"months": 3, "price_per_gpu_hour": {"asset": "CREDIT", "units": "1800000"},
-                 "refund_ppm": 500_000}
+                {
+                    "months": 3,
+                    "price_per_gpu_hour": {"asset": "CREDIT", "units": "1800000"},
+                    "refund_ppm": 500_000,
+                }
             ],
         }
-    )  # fmt: skip
+    )
 
 
 class ReservedLineTold(Told):
@@ -185,48 +188,63 @@ def read_market_prices(call: Caller, pool_id: PoolQuery = None) -> Response:
 def market_price(row: bids.MarketPrice) -> MarketPriceTold:
     gpu_class: Any = row.gpu_class
     return MarketPriceTold(
-        gpu_class=gpu_class, holding=row.holding, lowest=credits_(row.lowest_units),
+        gpu_class=gpu_class,
+        holding=row.holding,
+        lowest=credits_(row.lowest_units),
         highest=credits_(row.highest_units),
-    )  # fmt: skip
+    )
 
 
 @resource.post(
-    "/v1/offers/{offer_id}/prices", with_scope("provider"), PriceListTold,
-    problems=[Reason.OFFER_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.AMOUNT_NOT_POSITIVE,
-              Reason.AMOUNT_OUT_OF_RANGE, Reason.PRICE_BELOW_USAGE_FEE, Reason.TARIFF_UNKNOWN,
-              Reason.GPU_CLASS_UNPRICED, Reason.DUPLICATE_ID],
-)  # fmt: skip
+    "/v1/offers/{offer_id}/prices",
+    with_scope("provider"),
+    PriceListTold,
+    problems=[
+        Reason.OFFER_UNKNOWN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.PRICE_BELOW_USAGE_FEE,
+        Reason.TARIFF_UNKNOWN,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.DUPLICATE_ID,
+    ],
+)
 def set_offer_prices(offer_id: OfferInPath, body: NewPriceList, call: Caller) -> Response:
     """Sets the lowest price of interruptible leases, and the prices of whole months."""
 
     def commands() -> SetOfferPrices:
         floor = body.interruptible_floor
         return SetOfferPrices(
-            offer_id=offer_id, provider_id=_own_offer(call, offer_id),
+            offer_id=offer_id,
+            provider_id=_own_offer(call, offer_id),
             interruptible_floor=None if floor is None else floor.amount(),
             reserved=tuple(
                 ReservedPrice(one.months, one.price_per_gpu_hour.amount(), one.refund_ppm)
                 for one in body.reserved
             ),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         current = after.state(stream_of(offer_id)).current
         assert current is not None, offer_id
         floor = current.interruptible_floor
         return PriceListTold(
-            offer_id=offer_id, provider_id=current.provider_id,
+            offer_id=offer_id,
+            provider_id=current.provider_id,
             interruptible_floor=None if floor is None else credits_(floor.units),
             reserved=[
                 ReservedLineTold(
-                    months=line.months, refund_ppm=line.refund_ppm,
+                    months=line.months,
+                    refund_ppm=line.refund_ppm,
                     price_per_gpu_hour=credits_(line.price_per_gpu_hour.units),
                 )
                 for line in current.reserved
             ],
             set_at=moment(current.at_us),
-        )  # fmt: skip
+        )
 
     return call.record(commands, told)
 
@@ -245,16 +263,19 @@ def read_offer_prices(offer_id: OfferInPath, call: Caller) -> Response:
 
 def _list(row: bids.PriceList) -> PriceListTold:
     return PriceListTold(
-        offer_id=row.offer_id, provider_id=row.provider_id,
-        interruptible_floor=credits_or_none(row.floor_units), set_at=moment(row.at_us),
+        offer_id=row.offer_id,
+        provider_id=row.provider_id,
+        interruptible_floor=credits_or_none(row.floor_units),
+        set_at=moment(row.at_us),
         reserved=[
             ReservedLineTold(
-                months=line["months"], refund_ppm=line["refund_ppm"],
+                months=line["months"],
+                refund_ppm=line["refund_ppm"],
                 price_per_gpu_hour=credits_(int(line["price_per_gpu_hour"]["units"])),
             )
             for line in row.reserved
         ],
-    )  # fmt: skip
+    )
 
 
 def _own_offer(call: Call, offer_id: str) -> str:

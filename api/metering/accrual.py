@@ -118,11 +118,12 @@ def proven_by(report: StoredReport) -> Iterator[tuple[str, Span]]:
         return
     start_us = read.clock_offset_us or 0
     for device, step_us, wall_us, available_us in zip(
-        *(_column(value, n) for value in (
-            cols.device, cols.step_us, cols.wall_minus_mono_us, cols.available_us,
-        )),
+        *(
+            _column(value, n)
+            for value in (cols.device, cols.step_us, cols.wall_minus_mono_us, cols.available_us)
+        ),
         strict=True,
-    ):  # fmt: skip
+    ):
         start_us += step_us
         from_us = start_us + wall_us
         until_us = min(from_us + available_us, report.recorded_us)
@@ -165,12 +166,20 @@ def _told(report: StoredReport) -> _Told:
     passed: dict[int, int] = {}
     start_us = 0
     for device, lease, step_us, len_us, wall_us, slew_us, available_us in zip(
-        *(_column(value, n) for value in (
-            cols.device, cols.lease, cols.step_us, cols.len_us, cols.wall_minus_mono_us,
-            cols.wall_slew_us, cols.available_us,
-        )),
+        *(
+            _column(value, n)
+            for value in (
+                cols.device,
+                cols.lease,
+                cols.step_us,
+                cols.len_us,
+                cols.wall_minus_mono_us,
+                cols.wall_slew_us,
+                cols.available_us,
+            )
+        ),
         strict=True,
-    ):  # fmt: skip
+    ):
         start_us += step_us
         wall_start_us = start_us + wall_us + offset_us
         if lease is None:
@@ -252,10 +261,15 @@ class NodeReader:
         lanes = [lane_of(node_id) for node_id in nodes]
         rows: Sequence[Any] = self.connection.execute(
             _UNREAD,
-            (lanes, nodes, list(after.values()), [self.head(lane) for lane in lanes],
-             REPORTS_AHEAD_MAX),
+            (
+                lanes,
+                nodes,
+                list(after.values()),
+                [self.head(lane) for lane in lanes],
+                REPORTS_AHEAD_MAX,
+            ),
             binary=True,
-        ).fetchall()  # fmt: skip
+        ).fetchall()
         for row in rows:
             stored = StoredReport(*row)
             self._stored.setdefault(stored.node_id, []).append(stored)
@@ -398,9 +412,12 @@ def unread(lease: Lease, lease_id: str, reader: NodeReader, now_us: int) -> Accr
     node_id = lease.reserved.node_id
     lane = lane_of(node_id)
     return AccrueUsage(
-        lease_id=lease_id, lane=lane, usage_position=max(reader.head(lane), lease.usage_position),
-        rows=reader.rows(node_id, lease_id, first_unread(lease, reader)), at_us=now_us,
-    )  # fmt: skip
+        lease_id=lease_id,
+        lane=lane,
+        usage_position=max(reader.head(lane), lease.usage_position),
+        rows=reader.rows(node_id, lease_id, first_unread(lease, reader)),
+        at_us=now_us,
+    )
 
 
 def _passed(lease: Lease, reader: NodeReader) -> tuple[Passed, ...]:

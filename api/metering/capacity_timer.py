@@ -87,13 +87,15 @@ def capacity_commands(
                 spans.append(span)
     return [
         AccrueCapacity(
-            device_id=device_id, to_us=to_us, at_us=now_us, lane=lane, usage_position=head,
-            unavailable=(
-                *away, *unproven(Span(state.counted_to_us, to_us), proven[device_id])
-            ),
+            device_id=device_id,
+            to_us=to_us,
+            at_us=now_us,
+            lane=lane,
+            usage_position=head,
+            unavailable=(*away, *unproven(Span(state.counted_to_us, to_us), proven[device_id])),
         )
         for device_id, state in devices.items()
-    ]  # fmt: skip
+    ]
 
 
 class CapacityStopped(Exception):

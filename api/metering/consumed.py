@@ -60,9 +60,7 @@ def read(
     after = first_unread(lease, reader)
     found = reader.reports(fact.node_id, after, fact.usage_position)
     stored = {one.position: one for one in found}
-    rows = [
-        row for one in stored.values() for row in rows_of(one).get(fact.lease_id, ())
-    ]  # fmt: skip
+    rows = [row for one in stored.values() for row in rows_of(one).get(fact.lease_id, ())]
     is_last = lease.closed is not None and fact.until_us >= lease.closed.closed_at_us
     reach = Reach(lease.usage_position, lease.accrued_until_us)
     fresh = due(rows, reach, None if is_last else fact.until_us)
@@ -83,6 +81,5 @@ def _judged(
         counted = count(of_report, window, marks)
         marks = {mark.device_id: mark for mark in counted.watermarks}
         yield Consumed(
-            stored[position], len(of_report), counted.ppm_us,
-            sum(one.us for one in counted.refused),
-        )  # fmt: skip
+            stored[position], len(of_report), counted.ppm_us, sum(one.us for one in counted.refused)
+        )

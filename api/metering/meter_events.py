@@ -63,17 +63,24 @@ class MeterEvent(BaseModel):
         json_schema_extra={
             "examples": [
                 {
-                    "specversion": "1.0", "id": "boot1/cpu/lease1/2026-11-20T08",
-                    "source": "/nodes/1/meter", "type": TYPE, "subject": "lease_" + "1" * 32,
-                    "time": "2026-11-20T09:00:00Z", "datacontenttype": "application/json",
+                    "specversion": "1.0",
+                    "id": "boot1/cpu/lease1/2026-11-20T08",
+                    "source": "/nodes/1/meter",
+                    "type": TYPE,
+                    "subject": "lease_" + "1" * 32,
+                    "time": "2026-11-20T09:00:00Z",
+                    "datacontenttype": "application/json",
                     "data": {
-                        "meter": "cpu", "quantity": "14400", "unit": "core-second",
-                        "from": "2026-11-20T08:00:00Z", "to": "2026-11-20T09:00:00Z",
+                        "meter": "cpu",
+                        "quantity": "14400",
+                        "unit": "core-second",
+                        "from": "2026-11-20T08:00:00Z",
+                        "to": "2026-11-20T09:00:00Z",
                     },
                 }
             ]
         },
-    )  # fmt: skip
+    )
 
     specversion: Literal["1.0"]
     id: Annotated[str, Field(pattern=Ascii % 128)]
@@ -122,12 +129,19 @@ def read_event(index: int, value: Any, now_us: int) -> Item | Rejected:
         return _rejected(index, "quantity_out_of_range", f"#/data/quantity: at most {most}")
     body = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     return Item(
-        source=event.source, event_id=event.id, lease_id=event.subject, meter=data.meter,
-        quantity=quantity, from_us=from_us, to_us=to_us, route=data.route, dataset=data.dataset,
+        source=event.source,
+        event_id=event.id,
+        lease_id=event.subject,
+        meter=data.meter,
+        quantity=quantity,
+        from_us=from_us,
+        to_us=to_us,
+        route=data.route,
+        dataset=data.dataset,
         body=body,
         is_timely=max(time_us, to_us) <= now_us + AHEAD_US
         and min(time_us, from_us) >= now_us - OLD_US,
-    )  # fmt: skip
+    )
 
 
 def refusal_of(index: int, status: Status, position: int | None) -> Rejected:

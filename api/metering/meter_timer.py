@@ -86,9 +86,13 @@ def accrue_resource(
             connection, lease_id, meter, state.through_position, head.position, EVENTS_MAX
         )
         command = AccrueResource(
-            lease_id=lease_id, meter=meter, events=tuple(map(_metered, events)),
-            log_position=head.position, log_chain=head.hash.hex(), at_us=now_us,
-        )  # fmt: skip
+            lease_id=lease_id,
+            meter=meter,
+            events=tuple(map(_metered, events)),
+            log_position=head.position,
+            log_chain=head.hash.hex(),
+            at_us=now_us,
+        )
         if not service.ledger.handle(command, key=None, now_us=now_us).changes:
             return facts
         facts += 1
@@ -96,9 +100,14 @@ def accrue_resource(
 
 def _metered(event: meter_log.Stored) -> MeteredEvent:
     return MeteredEvent(
-        position=event.position, leaf=event.leaf.hex(), account_id=event.account_id,
-        source=event.source, quantity=event.quantity, from_us=event.from_us, to_us=event.to_us,
-    )  # fmt: skip
+        position=event.position,
+        leaf=event.leaf.hex(),
+        account_id=event.account_id,
+        source=event.source,
+        quantity=event.quantity,
+        from_us=event.from_us,
+        to_us=event.to_us,
+    )
 
 
 def _each(things: Iterable[Thing], charge: Callable[[Thing], int]) -> int:

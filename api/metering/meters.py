@@ -56,9 +56,16 @@ class RejectedTold(Told):
 
     index: Count
     code: Literal[
-        "invalid", "gpu_time_refused", "meter_unknown", "unit_wrong", "window_empty",
-        "quantity_out_of_range", "id_reused", "window_overlaps", "time_out_of_range",
-    ]  # fmt: skip
+        "invalid",
+        "gpu_time_refused",
+        "meter_unknown",
+        "unit_wrong",
+        "window_empty",
+        "quantity_out_of_range",
+        "id_reused",
+        "window_overlaps",
+        "time_out_of_range",
+    ]
     detail: str
 
 
@@ -174,9 +181,15 @@ class StorageReleasedTold(Told):
 
 
 @resource.post(
-    "/v1/usage/events", SEND, SentTold, records=False, media_type=BATCH, raw_items=MeterEvent,
-    items_max=EVENTS_MAX, one_media_type=ONE,
-)  # fmt: skip
+    "/v1/usage/events",
+    SEND,
+    SentTold,
+    records=False,
+    media_type=BATCH,
+    raw_items=MeterEvent,
+    items_max=EVENTS_MAX,
+    one_media_type=ONE,
+)
 def report_usage_events(call: Caller) -> Response:
     """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to 1,000.
 
@@ -195,9 +208,10 @@ def report_usage_events(call: Caller) -> Response:
             rejected.append(refusal_of(index, one.status, one.position))
     counts = [one.status for one in told]
     answer = SentTold(
-        accepted=counts.count(Status.STORED), duplicate=counts.count(Status.DUPLICATE),
+        accepted=counts.count(Status.STORED),
+        duplicate=counts.count(Status.DUPLICATE),
         rejected=[_rejected(one) for one in sorted(rejected, key=lambda one: one.index)],
-    )  # fmt: skip
+    )
     return Response(answer.model_dump_json(), media_type="application/json")
 
 
@@ -226,9 +240,11 @@ def _rejected(one: Rejected) -> RejectedTold:
 
 
 @resource.get(
-    "/v1/usage/events", READ, page_of(MeteredEventTold),
+    "/v1/usage/events",
+    READ,
+    page_of(MeteredEventTold),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_usage_events(
     call: Caller,
     lease_id: LeaseQuery = None,
@@ -246,15 +262,19 @@ def list_usage_events(
             _visible(call, view, lease_id)
             sender = None
         rows = meters.read_events(
-            view.connection, account_id=sender, lease_id=lease_id, meter=meter, route=route,
-            dataset=dataset, after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            account_id=sender,
+            lease_id=lease_id,
+            meter=meter,
+            route=route,
+            dataset=dataset,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _event)
 
 
-@resource.get(
-    "/v1/usage/unmatched", READ, page_of(MeteredEventTold), problems=["cursor_invalid"]
-)  # fmt: skip
+@resource.get("/v1/usage/unmatched", READ, page_of(MeteredEventTold), problems=["cursor_invalid"])
 def list_unmatched_usage(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -269,7 +289,7 @@ def list_unmatched_usage(
 
 @resource.get(
     "/v1/leases/{lease_id}/resources", LEASE_READ, ResourcesTold, problems=[Reason.LEASE_UNKNOWN]
-)  # fmt: skip
+)
 def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
     """Lists what each meter of a lease counts and costs."""
     with call.read(LEASES, METERS) as view:
@@ -282,9 +302,11 @@ def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/resources/{meter}", LEASE_READ, page_of(ResourceChargeTold),
+    "/v1/leases/{lease_id}/resources/{meter}",
+    LEASE_READ,
+    page_of(ResourceChargeTold),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_resource_charges(
     lease_id: LeaseInPath,
     meter: MeterInPath,
@@ -304,37 +326,41 @@ def list_resource_charges(
 
 @resource.get(
     "/v1/leases/{lease_id}/transfers", LEASE_READ, TransfersTold, problems=[Reason.LEASE_UNKNOWN]
-)  # fmt: skip
+)
 def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
     """Lists bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
     with call.read(LEASES, METERS) as view:
         _visible(call, view, lease_id)
         rows = meters.read_transfers(view.connection, lease_id)
         told = TransfersTold(
-            lease_id=lease_id, bytes=str(sum(row.quantity for row in rows)),
+            lease_id=lease_id,
+            bytes=str(sum(row.quantity for row in rows)),
             transfers=[
                 TransferTold(
-                    route=row.route, dataset=row.dataset, bytes=str(row.quantity),
-                    events=row.events,
+                    route=row.route, dataset=row.dataset, bytes=str(row.quantity), events=row.events
                 )
                 for row in rows
             ],
             position=view.position,
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 @resource.post(
-    "/v1/leases/{lease_id}/storage/release", with_scope("renter", "client"), StorageReleasedTold,
+    "/v1/leases/{lease_id}/storage/release",
+    with_scope("renter", "client"),
+    StorageReleasedTold,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
-)  # fmt: skip
+)
 def release_storage(lease_id: LeaseInPath, body: Nothing, call: Caller) -> Response:
     """Releases the storage of a closed lease. It is billed until now."""
     del body
     command = ReleaseStorage(
-        lease_id=lease_id, account_id=call.principal.account_id, by=call.principal.member_id,
+        lease_id=lease_id,
+        account_id=call.principal.account_id,
+        by=call.principal.member_id,
         at_us=call.now_us,
-    )  # fmt: skip
+    )
 
     def told(after: After) -> StorageReleasedTold:
         released_us = after.state(stream_of(lease_id, STORAGE)).released_us
@@ -353,36 +379,64 @@ def _visible(call: Call, view: View, lease_id: str) -> None:
 
 def _event(row: meters.Event) -> MeteredEventTold:
     told: dict[str, Any] = {
-        "position": row.position, "account_id": row.account_id, "lease_id": row.lease_id,
-        "meter": row.meter, "quantity": str(row.quantity), "from": moment(row.from_us),
-        "to": moment(row.to_us), "route": row.route, "dataset": row.dataset, "state": row.state,
-        "reason": row.reason, "refused": None if row.refused is None else str(row.refused),
-        "accrued_position": row.accrued_position, "event": bytes(row.body).decode(),
-        "leaf": bytes(row.leaf).hex(), "received_at": moment(row.recorded_us),
-    }  # fmt: skip
+        "position": row.position,
+        "account_id": row.account_id,
+        "lease_id": row.lease_id,
+        "meter": row.meter,
+        "quantity": str(row.quantity),
+        "from": moment(row.from_us),
+        "to": moment(row.to_us),
+        "route": row.route,
+        "dataset": row.dataset,
+        "state": row.state,
+        "reason": row.reason,
+        "refused": None if row.refused is None else str(row.refused),
+        "accrued_position": row.accrued_position,
+        "event": bytes(row.body).decode(),
+        "leaf": bytes(row.leaf).hex(),
+        "received_at": moment(row.recorded_us),
+    }
     return MeteredEventTold(**told)
 
 
 def _resource(row: meters.Resource) -> ResourceTold:
     meter: Any = row.meter
     return ResourceTold(
-        lease_id=row.lease_id, node_id=row.node_id, meter=meter, unit=row.unit,
-        quantity=str(row.quantity), price=credits_or_none(row.price_units),
-        per=None if row.per is None else str(row.per), tariff_version=row.tariff_version,
-        charge=credits_(row.charge_units), provider=credits_(row.provider_units),
-        platform=credits_(row.platform_units), burn=credits_(row.burn_units),
-        owed=credits_(row.owed_units), events=row.events, events_through=row.through_position,
-        events_chain=row.events_chain, released_at=moment_or_none(row.released_at_us),
-        accrued_at=moment(row.at_us), accrued_position=row.position,
-    )  # fmt: skip
+        lease_id=row.lease_id,
+        node_id=row.node_id,
+        meter=meter,
+        unit=row.unit,
+        quantity=str(row.quantity),
+        price=credits_or_none(row.price_units),
+        per=None if row.per is None else str(row.per),
+        tariff_version=row.tariff_version,
+        charge=credits_(row.charge_units),
+        provider=credits_(row.provider_units),
+        platform=credits_(row.platform_units),
+        burn=credits_(row.burn_units),
+        owed=credits_(row.owed_units),
+        events=row.events,
+        events_through=row.through_position,
+        events_chain=row.events_chain,
+        released_at=moment_or_none(row.released_at_us),
+        accrued_at=moment(row.at_us),
+        accrued_position=row.position,
+    )
 
 
 def _charge(row: meters.Accrual) -> ResourceChargeTold:
     meter: Any = row.meter
     return ResourceChargeTold(
-        meter=meter, quantity=str(row.quantity), charge=credits_(row.charge_units),
-        owed=credits_(row.owed_units), events=row.events, events_after=row.after_position,
-        events_through=row.through_position, events_chain=row.events_chain,
-        log_position=row.log_position, log_chain=row.log_chain, accrued_at=moment(row.at_us),
+        meter=meter,
+        quantity=str(row.quantity),
+        charge=credits_(row.charge_units),
+        owed=credits_(row.owed_units),
+        events=row.events,
+        events_after=row.after_position,
+        events_through=row.through_position,
+        events_chain=row.events_chain,
+        log_position=row.log_position,
+        log_chain=row.log_chain,
+        accrued_at=moment(row.at_us),
         position=row.position,
-    )  # fmt: skip
+    )

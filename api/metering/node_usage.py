@@ -153,9 +153,11 @@ class NodeHourTold(Told):
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/usage/head", READ_OR_NODE, ProgressTold,
+    "/v1/nodes/{node_id}/usage/head",
+    READ_OR_NODE,
+    ProgressTold,
     problems=[Reason.NODE_UNKNOWN, "unavailable"],
-)  # fmt: skip
+)
 async def read_usage_head(node_id: NodeInPath, call: Caller) -> Response:
     """Returns how far the log holds this node's chain. A reporter asks this at every start."""
     if not call.node_of_caller(node_id):
@@ -201,12 +203,28 @@ class UsageEnvelope(Asked):
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/usage", everybody(), IngestedTold, records=False, media_type=MEDIA_TYPE,
+    "/v1/nodes/{node_id}/usage",
+    everybody(),
+    IngestedTold,
+    records=False,
+    media_type=MEDIA_TYPE,
     raw_items=UsageEnvelope,
-    problems=["malformed", "bad_signature", "revoked", "quarantined", "gap", "fork", "too_large",
-              "unsupported_media_type", "equivocation", "one_request_at_a_time",
-              "too_many_reports", "internal", "unavailable"],
-)  # fmt: skip
+    problems=[
+        "malformed",
+        "bad_signature",
+        "revoked",
+        "quarantined",
+        "gap",
+        "fork",
+        "too_large",
+        "unsupported_media_type",
+        "equivocation",
+        "one_request_at_a_time",
+        "too_many_reports",
+        "internal",
+        "unavailable",
+    ],
+)
 async def ingest_usage(
     node_id: Annotated[str, Path(pattern=r"^[^/]{1,100}$")], call: Caller
 ) -> Response:
@@ -228,12 +246,9 @@ def _raw(answer: tuple[int, list[tuple[bytes, bytes]], bytes]) -> Response:
 
 @resource.get(
     "/v1/nodes/{node_id}/usage", READ_OR_NODE, NodeUsageTold, problems=[Reason.NODE_UNKNOWN]
-)  # fmt: skip
+)
 def read_node_usage(
-    node_id: NodeInPath,
-    call: Caller,
-    after_seq: PlainQuery = 0,
-    after_position: PlainQuery = 0,
+    node_id: NodeInPath, call: Caller, after_seq: PlainQuery = 0, after_position: PlainQuery = 0
 ) -> Response:
     """Lists a node's stored usage, and the part that earns nothing, with the rule."""
     with call.read(FLEET, USAGE) as view:
@@ -249,23 +264,28 @@ def read_node_usage(
             )
         ]
         told = NodeUsageTold(
-            node_id=node_id, lane=lane_of(node_id),
+            node_id=node_id,
+            lane=lane_of(node_id),
             reports=counted.reports if counted else 0,
             reports_flagged=counted.flagged if counted else 0,
             last_seq=counted.last_seq if counted else 0,
             last_recorded_at=moment(counted.last_recorded_us) if counted else None,
             flagged=[
                 FlaggedTold(
-                    seq=one.stored.node_seq, lane=one.stored.lane,
-                    usage_position=one.stored.position, flags=one.stored.flags, rule=one.rule,
-                    detail=one.detail[:300], claimed_us=one.claimed_us,
+                    seq=one.stored.node_seq,
+                    lane=one.stored.lane,
+                    usage_position=one.stored.position,
+                    flags=one.stored.flags,
+                    rule=one.rule,
+                    detail=one.detail[:300],
+                    claimed_us=one.claimed_us,
                     recorded_at=moment(one.stored.recorded_us),
                 )
                 for one in flagged
             ],
             refused=_refused_time(call, connection, node_id, after_position),
             position=view.position,
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
@@ -286,27 +306,36 @@ def _refused_time(call: Call, connection: Any, node_id: str, after: int) -> list
         ]
         told.extend(
             RefusedTimeTold(
-                lease_id=fact.lease_id, hour_index=fact.hour_index, until=moment(fact.until_us),
-                rule=refused.rule, microseconds=str(refused.us), position=position,
+                lease_id=fact.lease_id,
+                hour_index=fact.hour_index,
+                until=moment(fact.until_us),
+                rule=refused.rule,
+                microseconds=str(refused.us),
+                position=position,
                 rows=[_refused_row(one) for one in rows if one.rule == refused.rule],
             )
             for refused in fact.refused
-        )  # fmt: skip
+        )
     return told
 
 
 def _refused_row(one: RefusedRow) -> RefusedRowTold:
     return RefusedRowTold(
-        device_id=one.row.device_id, usage_position=one.row.position, rule=one.rule,
-        start=moment(max(0, one.row.wall_start_us)), end=moment(max(0, one.row.wall_end_us)),
+        device_id=one.row.device_id,
+        usage_position=one.row.position,
+        rule=one.rule,
+        start=moment(max(0, one.row.wall_start_us)),
+        end=moment(max(0, one.row.wall_end_us)),
         microseconds=str(one.us),
-    )  # fmt: skip
+    )
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/usage/hours", READ_OR_NODE, page_of(NodeHourTold),
+    "/v1/nodes/{node_id}/usage/hours",
+    READ_OR_NODE,
+    page_of(NodeHourTold),
     problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_node_hours(
     node_id: NodeInPath,
     call: Caller,
@@ -320,19 +349,29 @@ def list_node_hours(
     with call.read(FLEET, USAGE) as view:
         visible_node(call, view, node_id)
         rows = usage.read_node_hours(
-            view.connection, node_id, from_us=from_ or 0, to_us=to or 2**53,
-            after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            node_id,
+            from_us=from_ or 0,
+            to_us=to or 2**53,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         return call.page(view, place, rows, limit, lambda row: [row.hour_us], _hour)
 
 
 def _hour(row: usage.NodeHour) -> NodeHourTold:
     return NodeHourTold(
-        hour=moment(row.hour_us), rows=row.rows, leased_gpu_us=str(row.leased_gpu_us),
-        idle_gpu_us=str(row.idle_gpu_us), unavailable_us=str(row.unavailable_us),
-        unknown_us=str(row.unknown_us), busy_us=str(row.busy_us), energy_mj=str(row.energy_mj),
-        throttled_us=str(row.throttled_us), throttle_known_us=str(row.throttle_known_us),
-    )  # fmt: skip
+        hour=moment(row.hour_us),
+        rows=row.rows,
+        leased_gpu_us=str(row.leased_gpu_us),
+        idle_gpu_us=str(row.idle_gpu_us),
+        unavailable_us=str(row.unavailable_us),
+        unknown_us=str(row.unknown_us),
+        busy_us=str(row.busy_us),
+        energy_mj=str(row.energy_mj),
+        throttled_us=str(row.throttled_us),
+        throttle_known_us=str(row.throttle_known_us),
+    )
 
 
 async def _must_see(call: Call, node_id: str) -> None:

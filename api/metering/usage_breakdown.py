@@ -63,9 +63,11 @@ class BreakdownTold(Told):
 
 
 @resource.get(
-    "/v1/usage/breakdown", with_scope("billing:read", "earnings:read", "account", "operator"),
-    page_of(BreakdownTold), problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+    "/v1/usage/breakdown",
+    with_scope("billing:read", "earnings:read", "account", "operator"),
+    page_of(BreakdownTold),
+    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+)
 def list_usage_breakdown(
     call: Caller,
     by: By = "kind",
@@ -97,11 +99,23 @@ def list_usage_breakdown(
     place = call.place(cursor, list(START))
     with call.read(DEMAND) as view:
         rows = demand.read_used(
-            view.connection, who, from_us=from_us, to_us=to_us, as_provider=as_provider, by=names,
-            after=place.after, limit=limit + 1, kind=kind, work=work, node_id=node_id,
-            pool_id=pool_id, client_id=client_id, project_id=project_id,
-            end_user_ref=end_user_ref, group_id=group_id,
-        )  # fmt: skip
+            view.connection,
+            who,
+            from_us=from_us,
+            to_us=to_us,
+            as_provider=as_provider,
+            by=names,
+            after=place.after,
+            limit=limit + 1,
+            kind=kind,
+            work=work,
+            node_id=node_id,
+            pool_id=pool_id,
+            client_id=client_id,
+            project_id=project_id,
+            end_user_ref=end_user_ref,
+            group_id=group_id,
+        )
         return call.page(view, place, rows, limit, lambda row: row.key, lambda row: _used(row, by))
 
 
@@ -110,5 +124,7 @@ def _used(row: demand.Used, by: str) -> BreakdownTold:
     return BreakdownTold(
         **(bucket if row.bucket_us is not None else {}),
         **{name: getattr(row, name) for name in NAMES},
-        accruals=row.accruals, gpu_us=str(row.gpu_us), charge=credits_(row.charge),
-    )  # fmt: skip
+        accruals=row.accruals,
+        gpu_us=str(row.gpu_us),
+        charge=credits_(row.charge),
+    )

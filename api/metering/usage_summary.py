@@ -61,9 +61,11 @@ class UsedTold(Told):
 
 
 @resource.get(
-    "/v1/usage/summary", with_scope("billing:read", "account", "operator"), page_of(UsedTold),
+    "/v1/usage/summary",
+    with_scope("billing:read", "account", "operator"),
+    page_of(UsedTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_usage_summary(
     call: Caller,
     by: By = "day",
@@ -88,18 +90,32 @@ def list_usage_summary(
     place = call.place(cursor, list(START))
     with call.read(USAGE_HOURS) as view:
         rows = usage_hours.read_usage_hours(
-            view.connection, who, from_us=from_us, to_us=to_us, by=names, after=place.after,
-            limit=limit + 1, client_id=client_id, project_id=project_id,
-            end_user_ref=end_user_ref, model=model,
-        )  # fmt: skip
+            view.connection,
+            who,
+            from_us=from_us,
+            to_us=to_us,
+            by=names,
+            after=place.after,
+            limit=limit + 1,
+            client_id=client_id,
+            project_id=project_id,
+            end_user_ref=end_user_ref,
+            model=model,
+        )
         return call.page(view, place, rows, limit, lambda row: row.key, lambda row: _used(row, by))
 
 
 def _used(row: usage_hours.Used, by: str) -> UsedTold:
     bucket: dict[str, Any] = {by.split(",")[0]: moment_or_none(row.bucket_us)}
     return UsedTold(
-        **(bucket if row.bucket_us is not None else {}), client_id=row.client_id,
-        project_id=row.project_id, end_user_ref=row.end_user_ref, model=row.model,
-        accruals=row.accruals, gpu_us=str(row.gpu_us), gpu_us_max=str(row.gpu_us_max),
-        charge=credits_(row.charge), charge_max=credits_(row.charge_max),
-    )  # fmt: skip
+        **(bucket if row.bucket_us is not None else {}),
+        client_id=row.client_id,
+        project_id=row.project_id,
+        end_user_ref=row.end_user_ref,
+        model=row.model,
+        accruals=row.accruals,
+        gpu_us=str(row.gpu_us),
+        gpu_us_max=str(row.gpu_us_max),
+        charge=credits_(row.charge),
+        charge_max=credits_(row.charge_max),
+    )

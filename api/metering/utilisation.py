@@ -32,8 +32,7 @@ By = Annotated[
     ),
 ]
 CutBy = Annotated[
-    str,
-    Query(pattern=r"^(pool|region|model)(,(pool|region|model)){0,2}$", description="What by"),
+    str, Query(pattern=r"^(pool|region|model)(,(pool|region|model)){0,2}$", description="What by")
 ]
 PoolQuery = Annotated[str | None, Query(pattern=r"^pool_[0-9a-zA-Z_]{1,80}$")]
 
@@ -85,9 +84,7 @@ class FragmentationsTold(Told):
     position: Count
 
 
-@resource.get(
-    "/v1/utilisation", READ, page_of(UtilisationTold), problems=["cursor_invalid"],
-)  # fmt: skip
+@resource.get("/v1/utilisation", READ, page_of(UtilisationTold), problems=["cursor_invalid"])
 def list_utilisation(
     call: Caller,
     by: By = "pool",
@@ -104,9 +101,15 @@ def list_utilisation(
     only = call.principal.only if "node" in groups else None
     with call.read(FLEET, UTILISATION) as view:
         rows = utilisation.read_utilisation(
-            view.connection, by=groups, from_us=from_us, to_us=to_us, account_id=only,
-            pool_id=pool_id, after=tuple(place.after), limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            by=groups,
+            from_us=from_us,
+            to_us=to_us,
+            account_id=only,
+            pool_id=pool_id,
+            after=tuple(place.after),
+            limit=limit + 1,
+        )
         return call.page(
             view, place, rows, limit, lambda row: list(row.key), lambda row: _told(row, groups)
         )
@@ -128,17 +131,30 @@ def _told(row: Utilisation, groups: tuple[str, ...]) -> UtilisationTold:
         hour=moment_or_none(row.bucket_us) if "hour" in groups else None,
         day=moment_or_none(row.bucket_us) if "day" in groups else None,
         **{name: (getattr(row, name) or "") if name in groups else None for name in NAMES},
-        asset=row.asset, physical=str(row.physical), leased=str(row.leased), idle=str(row.idle),
-        stranded=str(row.stranded), unavailable=str(row.unavailable),
+        asset=row.asset,
+        physical=str(row.physical),
+        leased=str(row.leased),
+        idle=str(row.idle),
+        stranded=str(row.stranded),
+        unavailable=str(row.unavailable),
         leased_ppm=0 if not row.physical else row.leased * 1_000_000 // row.physical,
-    )  # fmt: skip
+    )
 
 
 def _cut(row: Fragmentation) -> FragmentationTold:
     return FragmentationTold(
-        pool=row.pool, region=row.region, model=row.model, devices=row.devices,
-        whole_free=row.whole_free, partly_free=row.partly_free, free_ppm=str(row.free_ppm),
-        free_on_parts_ppm=str(row.free_on_parts_ppm), unsellable_ppm=str(row.unsellable_ppm),
-        fragmented_ppm=row.fragmented_ppm, room_1=row.room_1, room_2=row.room_2,
-        room_4=row.room_4, room_8=row.room_8,
-    )  # fmt: skip
+        pool=row.pool,
+        region=row.region,
+        model=row.model,
+        devices=row.devices,
+        whole_free=row.whole_free,
+        partly_free=row.partly_free,
+        free_ppm=str(row.free_ppm),
+        free_on_parts_ppm=str(row.free_on_parts_ppm),
+        unsellable_ppm=str(row.unsellable_ppm),
+        fragmented_ppm=row.fragmented_ppm,
+        room_1=row.room_1,
+        room_2=row.room_2,
+        room_4=row.room_4,
+        room_8=row.room_8,
+    )

@@ -1,4 +1,5 @@
-"""The OpenAPI document as a file, and the client made from it: `python -m api.openapi.write` writes all.
+"""The OpenAPI document as a file, and the client made from it: `python -m api.openapi.write`
+writes all.
 
     docs/reference/openapi.json == what the service answers at /openapi.json
 

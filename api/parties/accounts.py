@@ -71,10 +71,21 @@ resource = Resource("accounts")
 
 Role = Literal["owner", "admin", "billing", "member", "viewer"]
 ScopeName = Literal[
-    "account", "account:admin", "provider", "renter", "client", "billing:read", "earnings:read",
-    "payout:read", "payout:approve", "operator", "governance", "audit:read", "meter",
+    "account",
+    "account:admin",
+    "provider",
+    "renter",
+    "client",
+    "billing:read",
+    "earnings:read",
+    "payout:read",
+    "payout:approve",
+    "operator",
+    "governance",
+    "audit:read",
+    "meter",
     "oracle:write",
-]  # fmt: skip
+]
 Scopes = Annotated[list[ScopeName], Field(min_length=1, max_length=14)]
 
 READ = with_scope("account", "audit:read", "operator")
@@ -141,9 +152,12 @@ class AccountOpenedTold(AccountTold):
 
 
 @resource.post(
-    "/v1/accounts", with_scope("operator"), AccountOpenedTold, status=201,
+    "/v1/accounts",
+    with_scope("operator"),
+    AccountOpenedTold,
+    status=201,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_EXISTS, Reason.DUPLICATE_ID],
-)  # fmt: skip
+)
 def create_account(body: NewAccount, call: Caller) -> Response:
     """Opens an account with its first owner and a first API key, which is shown once."""
     account_id, member_id = call.id("acct"), call.id("member")
@@ -152,16 +166,23 @@ def create_account(body: NewAccount, call: Caller) -> Response:
 
     def commands() -> list[Any]:
         opening = OpenAccount(
-            account_id=account_id, kind=body.kind, opened_by=call.principal.member_id,
-            owner_member_id=member_id, at_us=call.now_us,
-        )  # fmt: skip
+            account_id=account_id,
+            kind=body.kind,
+            opened_by=call.principal.member_id,
+            owner_member_id=member_id,
+            at_us=call.now_us,
+        )
         return [opening, issuing(call, account_id, member_id, key, scopes, None)]
 
     def told(_after: After) -> Told:
         return AccountOpenedTold(
-            account_id=account_id, kind=body.kind, opened_at=moment(call.now_us),
-            member_id=member_id, key_id=id_of_key(key), scopes=list(scopes),
-        )  # fmt: skip
+            account_id=account_id,
+            kind=body.kind,
+            opened_at=moment(call.now_us),
+            member_id=member_id,
+            key_id=id_of_key(key),
+            scopes=list(scopes),
+        )
 
     return call.record(commands, told, reveal=lambda: {"key": key})
 
@@ -179,9 +200,7 @@ def list_accounts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
         return call.page(view, place, rows, limit, lambda row: [row.position], _account)
 
 
-@resource.get(
-    "/v1/accounts/{account_id}", READ, AccountTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+@resource.get("/v1/accounts/{account_id}", READ, AccountTold, problems=[Reason.ACCOUNT_UNKNOWN])
 def read_account(account_id: AccountInPath, call: Caller) -> Response:
     """Returns an account."""
     visible(call.principal, account_id)
@@ -195,15 +214,19 @@ def read_account(account_id: AccountInPath, call: Caller) -> Response:
 def _account(row: access.Account) -> AccountTold:
     kind: Any = row.kind
     return AccountTold(
-        account_id=row.account_id, kind=kind, opened_at=moment(row.at_us),
+        account_id=row.account_id,
+        kind=kind,
+        opened_at=moment(row.at_us),
         closed_at=moment_or_none(row.closed_at_us),
-    )  # fmt: skip
+    )
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/close", with_scope("account:admin", "operator"), AccountClosedTold,
+    "/v1/accounts/{account_id}/close",
+    with_scope("account:admin", "operator"),
+    AccountClosedTold,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_NOT_EMPTY],
-)  # fmt: skip
+)
 def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Response:
     """Closes an account. Its leases must be settled, its nodes retired and its books empty.
 
@@ -223,8 +246,9 @@ def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Res
                 cash_out_ids=tuple(money_out.read_unfinished(connection, account_id)),
                 escrow_ids=tuple(leases.read_filled_escrows(connection, account_id)),
                 region_ids=tuple(meters.read_storage_regions(connection, account_id)),
-                by=call.principal.member_id, at_us=call.now_us,
-            )  # fmt: skip
+                by=call.principal.member_id,
+                at_us=call.now_us,
+            )
 
     def told(after: After) -> Told:
         closed_us = after.state(account_stream(account_id)).closed_at_us
@@ -266,7 +290,7 @@ class MembersTold(Told):
 
 @resource.get(
     "/v1/accounts/{account_id}/members", READ, MembersTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+)
 def list_members(account_id: AccountInPath, call: Caller) -> Response:
     """Lists present and former members of an account."""
     visible(call.principal, account_id)
@@ -279,16 +303,21 @@ def list_members(account_id: AccountInPath, call: Caller) -> Response:
 def _member(row: access.Member) -> dict[str, Any]:
     role: Any = row.role
     told = MemberTold(
-        member_id=row.member_id, role=role, added_at=moment(row.at_us),
+        member_id=row.member_id,
+        role=role,
+        added_at=moment(row.at_us),
         removed_at=moment_or_none(row.removed_at_us),
-    )  # fmt: skip
+    )
     return told.model_dump(exclude_none=True)
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/members", ADMIN, MemberTold, status=201,
+    "/v1/accounts/{account_id}/members",
+    ADMIN,
+    MemberTold,
+    status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.MEMBER_EXISTS],
-)  # fmt: skip
+)
 def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Response:
     """Adds a member with a role."""
     member_id = body.member_id or call.id("member")
@@ -296,18 +325,27 @@ def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Resp
     def commands() -> AddMember:
         own(call.principal, account_id)
         return AddMember(
-            account_id=account_id, member_id=member_id, role=body.role,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            account_id=account_id,
+            member_id=member_id,
+            role=body.role,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda _after: MemberTold(member_id=member_id, role=body.role))
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/members/{member_id}/remove", ADMIN, MemberRemovedTold,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.MEMBER_UNKNOWN,
-              Reason.LAST_OWNER],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/members/{member_id}/remove",
+    ADMIN,
+    MemberRemovedTold,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.MEMBER_UNKNOWN,
+        Reason.LAST_OWNER,
+    ],
+)
 def remove_member(
     account_id: AccountInPath, member_id: MemberInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -317,9 +355,11 @@ def remove_member(
     def commands() -> RemoveMember:
         own(call.principal, account_id)
         return RemoveMember(
-            account_id=account_id, member_id=member_id, by=call.principal.member_id,
+            account_id=account_id,
+            member_id=member_id,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     return call.record(commands, lambda _after: MemberRemovedTold(member_id=member_id))
 
@@ -351,9 +391,11 @@ class ApiKeysTold(Told):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/api-keys", with_scope("account:admin", "audit:read", "operator"),
-    ApiKeysTold, problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/api-keys",
+    with_scope("account:admin", "audit:read", "operator"),
+    ApiKeysTold,
+    problems=[Reason.ACCOUNT_UNKNOWN],
+)
 def list_api_keys(account_id: AccountInPath, call: Caller) -> Response:
     """Lists the keys of an account, revoked ones too. The keys themselves are not stored."""
     visible(call.principal, account_id)
@@ -366,17 +408,28 @@ def list_api_keys(account_id: AccountInPath, call: Caller) -> Response:
 def _key_row(row: access.ApiKey) -> dict[str, Any]:
     scopes: Any = row.scopes
     told = ApiKeyTold(
-        key_id=row.key_id, member_id=row.member_id, scopes=scopes,
-        expires_at=moment_or_none(row.expires_at_us), revoked_at=moment_or_none(row.revoked_at_us),
-    )  # fmt: skip
+        key_id=row.key_id,
+        member_id=row.member_id,
+        scopes=scopes,
+        expires_at=moment_or_none(row.expires_at_us),
+        revoked_at=moment_or_none(row.revoked_at_us),
+    )
     return told.model_dump(exclude_none=True)
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/api-keys", ADMIN, ApiKeyTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.NOT_PERMITTED,
-              Reason.MEMBER_UNKNOWN, Reason.DUPLICATE_ID],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/api-keys",
+    ADMIN,
+    ApiKeyTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.NOT_PERMITTED,
+        Reason.MEMBER_UNKNOWN,
+        Reason.DUPLICATE_ID,
+    ],
+)
 def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> Response:
     """Issues an API key, which is shown once."""
     member_id = body.member_id or call.principal.member_id
@@ -393,10 +446,18 @@ def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> 
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/api-keys/{key_id}/rotate", ADMIN, ApiKeyTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.API_KEY_UNKNOWN,
-              Reason.API_KEY_REVOKED, Reason.DUPLICATE_ID],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/api-keys/{key_id}/rotate",
+    ADMIN,
+    ApiKeyTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.API_KEY_UNKNOWN,
+        Reason.API_KEY_REVOKED,
+        Reason.DUPLICATE_ID,
+    ],
+)
 def rotate_api_key(
     account_id: AccountInPath, key_id: KeyInPath, body: Rotation, call: Caller
 ) -> Response:
@@ -406,10 +467,14 @@ def rotate_api_key(
     def commands() -> RotateApiKey:
         own(call.principal, account_id)
         return RotateApiKey(
-            account_id=account_id, key_id=key_id, new_key_id=id_of_key(key),
-            new_key_sha256=keys.digest(key), expires_at_us=body.expires_at,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            account_id=account_id,
+            key_id=key_id,
+            new_key_id=id_of_key(key),
+            new_key_sha256=keys.digest(key),
+            expires_at_us=body.expires_at,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         return _key_told(after, account_id, id_of_key(key))
@@ -418,9 +483,11 @@ def rotate_api_key(
 
 
 @resource.delete(
-    "/v1/accounts/{account_id}/api-keys/{key_id}", ADMIN, ApiKeyTold,
+    "/v1/accounts/{account_id}/api-keys/{key_id}",
+    ADMIN,
+    ApiKeyTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN],
-)  # fmt: skip
+)
 def delete_api_key(account_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
     """Revokes a key at once. A second call changes nothing."""
 
@@ -448,14 +515,23 @@ def id_of_key(key: str) -> str:
 
 
 def issuing(
-    call: Call, account_id: str, member_id: str, key: str, scopes: tuple[str, ...],
+    call: Call,
+    account_id: str,
+    member_id: str,
+    key: str,
+    scopes: tuple[str, ...],
     expires_at_us: int | None,
-) -> IssueApiKey:  # fmt: skip
+) -> IssueApiKey:
     """The command that issues this key."""
     return IssueApiKey(
-        account_id=account_id, key_id=id_of_key(key), key_sha256=keys.digest(key),
-        member_id=member_id, scopes=scopes, expires_at_us=expires_at_us, at_us=call.now_us,
-    )  # fmt: skip
+        account_id=account_id,
+        key_id=id_of_key(key),
+        key_sha256=keys.digest(key),
+        member_id=member_id,
+        scopes=scopes,
+        expires_at_us=expires_at_us,
+        at_us=call.now_us,
+    )
 
 
 def _key_told(after: After, account_id: str, key_id: str) -> ApiKeyTold:
@@ -463,9 +539,12 @@ def _key_told(after: After, account_id: str, key_id: str) -> ApiKeyTold:
     key: ApiKey = state.keys[key_id]
     scopes: Any = list(key.scopes)
     return ApiKeyTold(
-        key_id=key_id, member_id=key.member_id, scopes=scopes,
-        expires_at=moment_or_none(key.expires_at_us), revoked_at=moment_or_none(key.revoked_at_us),
-    )  # fmt: skip
+        key_id=key_id,
+        member_id=key.member_id,
+        scopes=scopes,
+        expires_at=moment_or_none(key.expires_at_us),
+        revoked_at=moment_or_none(key.revoked_at_us),
+    )
 
 
 # --- wallets ---------------------------------------------------------------------------------
@@ -511,9 +590,13 @@ class WalletsTold(Told):
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/wallets/challenge", ADMIN, ChallengeTold, status=201, records=False,
+    "/v1/accounts/{account_id}/wallets/challenge",
+    ADMIN,
+    ChallengeTold,
+    status=201,
+    records=False,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def create_wallet_challenge(
     account_id: AccountInPath, body: ChallengeAsked, call: Caller
 ) -> Response:
@@ -530,10 +613,19 @@ def create_wallet_challenge(
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/wallets", ADMIN, WalletTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.WALLET_TAKEN,
-              Reason.BAD_ADDRESS, "challenge_unknown", "signature_invalid"],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/wallets",
+    ADMIN,
+    WalletTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.WALLET_TAKEN,
+        Reason.BAD_ADDRESS,
+        "challenge_unknown",
+        "signature_invalid",
+    ],
+)
 def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> Response:
     """Links the wallet that signed the challenge. Rewards are paid to this wallet."""
 
@@ -548,9 +640,12 @@ def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> R
         own(call.principal, account_id)
         address, message = proven()
         return LinkWallet(
-            account_id=account_id, address=address, message=message, signature=body.signature,
+            account_id=account_id,
+            address=address,
+            message=message,
+            signature=body.signature,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     def told(after: After) -> Told:
         state = after.state(account_stream(account_id))
@@ -562,7 +657,7 @@ def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> R
 
 @resource.get(
     "/v1/accounts/{account_id}/wallets", READ, WalletsTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+)
 def list_wallets(account_id: AccountInPath, call: Caller) -> Response:
     """Lists the wallets of an account and shows which one is paid now."""
     visible(call.principal, account_id)
@@ -613,34 +708,47 @@ class DepositTold(Told):
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/deposits", with_scope("operator"), DepositTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.DEPOSIT_EXISTS,
-              Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/deposits",
+    with_scope("operator"),
+    DepositTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.DEPOSIT_EXISTS,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+    ],
+)
 def create_deposit(account_id: AccountInPath, body: NewDeposit, call: Caller) -> Response:
     """Confirms money that arrived. Each payment is confirmed once."""
     deposit_id = deposit_id_of(body.source, body.reference)
 
     def commands() -> ConfirmDeposit:
         return ConfirmDeposit(
-            deposit_id=deposit_id, account_id=account_id, source=body.source,
-            amount=body.amount.amount(), reference=body.reference,
-            confirmed_by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            deposit_id=deposit_id,
+            account_id=account_id,
+            source=body.source,
+            amount=body.amount.amount(),
+            reference=body.reference,
+            confirmed_by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     def told(_after: After) -> Told:
         return DepositTold(
-            deposit_id=deposit_id, source=body.source, amount=body.amount,
-            reference=body.reference,
-        )  # fmt: skip
+            deposit_id=deposit_id, source=body.source, amount=body.amount, reference=body.reference
+        )
 
     return call.record(commands, told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/deposits", with_scope("account", "billing:read", "operator"),
-    page_of(DepositTold), problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/deposits",
+    with_scope("account", "billing:read", "operator"),
+    page_of(DepositTold),
+    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+)
 def list_deposits(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -658,10 +766,14 @@ def list_deposits(
 def _deposit(row: statements.Deposit) -> DepositTold:
     source: Any = row.source
     return DepositTold(
-        deposit_id=row.deposit_id, source=source, amount=credits_(row.units),
-        reference=row.reference, tokens_burned=tokens_or_none(row.tokens_burned),
-        confirmed_at=moment(row.at_us), position=row.position,
-    )  # fmt: skip
+        deposit_id=row.deposit_id,
+        source=source,
+        amount=credits_(row.units),
+        reference=row.reference,
+        tokens_burned=tokens_or_none(row.tokens_burned),
+        confirmed_at=moment(row.at_us),
+        position=row.position,
+    )
 
 
 def _existing(connection: Any, account_id: str) -> None:

@@ -57,8 +57,7 @@ READ = with_scope("account", "client", "operator", "audit:read")
 InstanceInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.-]{1,64}$")]
 Floor = Annotated[int, Field(ge=0, le=1_000_000)]
 GpuPpm = Annotated[
-    int,
-    Field(ge=0, le=GPU_PPM_MAX, description="GPUs held at once; a whole one is 1,000,000"),
+    int, Field(ge=0, le=GPU_PPM_MAX, description="GPUs held at once; a whole one is 1,000,000")
 ]
 PoolId = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 
@@ -128,25 +127,34 @@ class NewClientQuota(Asked):
 
 
 @resource.post(
-    "/v1/clients", OPERATOR, ComputeClientTold, status=201,
+    "/v1/clients",
+    OPERATOR,
+    ComputeClientTold,
+    status=201,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
-)  # fmt: skip
+)
 def register_client(body: NewClient, call: Caller) -> Response:
-    """Registers an account that may bring jobs as a compute client. A second call changes nothing."""
+    """Registers an account that may bring jobs as a compute client. A second call changes
+    nothing.
+    """
 
     def command() -> RegisterComputeClient:
         _operator(call)
         return RegisterComputeClient(
-            client_id=body.client_id, min_reputation_ppm=body.min_reputation_ppm,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            client_id=body.client_id,
+            min_reputation_ppm=body.min_reputation_ppm,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(command, lambda after: _told(after, body.client_id))
 
 
 @resource.get("/v1/clients", READ, page_of(ComputeClientTold), problems=["cursor_invalid"])
 def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Lists compute clients in order of registration: yourself, or all for operators and auditors."""
+    """Lists compute clients in order of registration: yourself, or all for operators and
+    auditors.
+    """
     place = call.place(cursor, [0])
     with call.read(DEMAND) as view:
         rows = demand.read_clients(
@@ -167,28 +175,38 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
             update={
                 "keys": [
                     ClientKeyTold(
-                        key_id=one.key_id, instance_id=one.instance_id, bound_at=moment(one.at_us),
+                        key_id=one.key_id,
+                        instance_id=one.instance_id,
+                        bound_at=moment(one.at_us),
                         revoked_at=moment_or_none(one.revoked_at_us),
                     )
                     for one in demand.read_client_keys(view.connection, client_id)
                 ],
                 "quotas": [
                     ClientQuotaTold(
-                        pool_id=one.pool_id or None, gpu_ppm_max=one.gpu_ppm_max,
+                        pool_id=one.pool_id or None,
+                        gpu_ppm_max=one.gpu_ppm_max,
                         used_ppm=one.used_ppm,
                     )
                     for one in demand.read_client_quotas(view.connection, client_id)
                 ],
             }
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 @resource.post(
-    "/v1/clients/{client_id}/instances/{instance_id}/keys", ADMIN, ClientKeyTold, status=201,
-    problems=[Reason.CLIENT_UNKNOWN, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED,
-              Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/clients/{client_id}/instances/{instance_id}/keys",
+    ADMIN,
+    ClientKeyTold,
+    status=201,
+    problems=[
+        Reason.CLIENT_UNKNOWN,
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def add_client_key(
     client_id: AccountInPath, instance_id: InstanceInPath, body: NewClientKey, call: Caller
 ) -> Response:
@@ -203,9 +221,12 @@ def add_client_key(
             member = account.owners[0]
         issue = issuing(call, client_id, member, key, ("client",), body.expires_at)
         bind = AddClientKey(
-            client_id=client_id, instance_id=instance_id, key_id=id_of_key(key),
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            client_id=client_id,
+            instance_id=instance_id,
+            key_id=id_of_key(key),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
         return [issue, bind]
 
     told = ClientKeyTold(
@@ -215,9 +236,11 @@ def add_client_key(
 
 
 @resource.delete(
-    "/v1/clients/{client_id}/keys/{key_id}", ADMIN, ComputeClientTold,
+    "/v1/clients/{client_id}/keys/{key_id}",
+    ADMIN,
+    ComputeClientTold,
     problems=[Reason.CLIENT_UNKNOWN, Reason.API_KEY_UNKNOWN],
-)  # fmt: skip
+)
 def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
     """Revokes an instance's key at once. A second call changes nothing."""
 
@@ -234,23 +257,25 @@ def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller)
 
 @resource.post(
     "/v1/clients/{client_id}/policy", ADMIN, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
-)  # fmt: skip
+)
 def set_client_policy(client_id: AccountInPath, body: ClientPolicy, call: Caller) -> Response:
     """Sets the least reputation of the nodes that run the client's jobs."""
 
     def command() -> SetClientFloor:
         _own(call, client_id)
         return SetClientFloor(
-            client_id=client_id, min_reputation_ppm=body.min_reputation_ppm,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            client_id=client_id,
+            min_reputation_ppm=body.min_reputation_ppm,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(command, lambda after: _told(after, client_id))
 
 
 @resource.post(
     "/v1/clients/{client_id}/suspend", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
-)  # fmt: skip
+)
 def suspend_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
     """Suspends a client. Nothing is submitted for it until it is resumed; its leases go on."""
     del body
@@ -264,7 +289,7 @@ def suspend_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Res
 
 @resource.post(
     "/v1/clients/{client_id}/resume", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
-)  # fmt: skip
+)
 def resume_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
     """Resumes a client, which may submit again."""
     del body
@@ -278,7 +303,7 @@ def resume_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Resp
 
 @resource.post(
     "/v1/clients/{client_id}/quotas", OPERATOR, ClientQuotaTold, problems=[Reason.CLIENT_UNKNOWN]
-)  # fmt: skip
+)
 def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Caller) -> Response:
     """Sets how many GPUs a client holds at once, in one pool or in all; counted from now on."""
     quota_id = client_quota(client_id, body.pool_id or "")
@@ -289,9 +314,11 @@ def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Calle
         if not client.registered:
             raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
         return SetQuota(
-            quota_id=quota_id, gpu_ppm_max=body.gpu_ppm_max, by=call.principal.member_id,
+            quota_id=quota_id,
+            gpu_ppm_max=body.gpu_ppm_max,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     def told(after: After) -> Told:
         used_ppm = after.state(quota_stream(quota_id)).used_ppm
@@ -329,6 +356,8 @@ def _told(after: After, client_id: str) -> ComputeClientTold:
 
 def _row(row: demand.Client) -> ComputeClientTold:
     return ComputeClientTold(
-        client_id=row.client_id, min_reputation_ppm=row.min_reputation_ppm,
-        suspended=row.suspended, registered_at=moment(row.at_us),
-    )  # fmt: skip
+        client_id=row.client_id,
+        min_reputation_ppm=row.min_reputation_ppm,
+        suspended=row.suspended,
+        registered_at=moment(row.at_us),
+    )

@@ -51,9 +51,14 @@ def make(
         resource=f"https://{domain}/v1/accounts/{account_id}",
     ).text()
     wallet_challenges.keep(
-        connection, nonce, account_id, address.lower(), message,
-        expires_at_us=expires_at_us, now_us=now_us,
-    )  # fmt: skip
+        connection,
+        nonce,
+        account_id,
+        address.lower(),
+        message,
+        expires_at_us=expires_at_us,
+        now_us=now_us,
+    )
     return Made(nonce, message, expires_at_us)
 
 

@@ -127,9 +127,11 @@ def fields_for(account_id: str, event: audit_index.Event) -> dict[str, Any]:
 def body_of(event: audit_index.Event, moment: str, account_id: str) -> bytes:
     """What is told of a fact: `fields_for`, or only where it stands when that is too long."""
     told: dict[str, Any] = {
-        "type": event.topic, "timestamp": moment, "position": event.position,
+        "type": event.topic,
+        "timestamp": moment,
+        "position": event.position,
         "data": fields_for(account_id, event),
-    }  # fmt: skip
+    }
     body = json.dumps(told, separators=(",", ":"), ensure_ascii=False).encode()
     if len(body) <= BODY_BYTES_MAX:
         return body
@@ -229,11 +231,16 @@ def _tell(service: Any, connection: Connection, endpoint: Endpoint, now_us: int,
         if sent.status in SLOW_DOWN:
             wait_us = max(wait_us, RETRIES_US[2])
         webhook_deliveries.record(
-            connection, endpoint.endpoint_id, position, attempts=attempts,
+            connection,
+            endpoint.endpoint_id,
+            position,
+            attempts=attempts,
             outcome="delivered" if sent.is_taken else "failed" if ended else "waiting",
-            answer=sent.status, error=sent.error, now_us=now_us,
+            answer=sent.status,
+            error=sent.error,
+            now_us=now_us,
             next_at_us=None if ended else now_us + wait_us,
-        )  # fmt: skip
+        )
         if sent.is_taken:
             taken += 1
             continue
@@ -294,8 +301,12 @@ def send_test(server_key: bytes, endpoint: Endpoint, now_us: int, send: Post = p
 
 def _disable(service: Any, endpoint: Endpoint, position: int, now_us: int, *, gone: bool) -> None:
     command = DisableWebhook(
-        endpoint_id=endpoint.endpoint_id, account_id=None, reason="gone" if gone else "failed",
-        position=position, by="job", at_us=now_us,
-    )  # fmt: skip
+        endpoint_id=endpoint.endpoint_id,
+        account_id=None,
+        reason="gone" if gone else "failed",
+        position=position,
+        by="job",
+        at_us=now_us,
+    )
     service.ledger.handle(command, key=None, now_us=now_us)
     logger.warning("webhook %s is disabled at position %d", endpoint.endpoint_id, position)

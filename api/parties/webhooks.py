@@ -115,17 +115,28 @@ class TestedTold(Told):
 
 
 @resource.post(
-    "/v1/webhooks", WRITE, WebhookTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.WEBHOOK_URL,
-              Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/webhooks",
+    WRITE,
+    WebhookTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.WEBHOOK_URL,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def add_webhook(body: NewWebhook, call: Caller) -> Response:
     """Adds an HTTPS endpoint that receives everything recorded about your account from now on."""
     endpoint_id = call.id("hook")
     command = AddWebhook(
-        endpoint_id=endpoint_id, account_id=call.principal.account_id, url=body.url,
-        types=tuple(body.types), by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        endpoint_id=endpoint_id,
+        account_id=call.principal.account_id,
+        url=body.url,
+        types=tuple(body.types),
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return call.record(
         lambda: command, _told(endpoint_id), reveal=lambda: _secret(call, endpoint_id, 1)
     )
@@ -137,9 +148,11 @@ def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
     place = call.place(cursor, [0])
     with call.read(WEBHOOKS) as view:
         rows = webhooks.read_endpoints(
-            view.connection, account_id=call.principal.account_id, after=place.after[0],
+            view.connection,
+            account_id=call.principal.account_id,
+            after=place.after[0],
             limit=limit + 1,
-        )  # fmt: skip
+        )
         return call.page(view, place, rows, limit, lambda row: [row.position], _endpoint)
 
 
@@ -150,9 +163,11 @@ def rotate_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> 
     """Creates a new secret. The old one signs beside it for 24 hours."""
     del body
     command = RotateWebhookSecret(
-        endpoint_id=endpoint_id, account_id=call.principal.account_id,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        endpoint_id=endpoint_id,
+        account_id=call.principal.account_id,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
 
     def reveal() -> dict[str, Any]:
         return _secret(call, endpoint_id, _state(call, endpoint_id).generation)
@@ -169,9 +184,13 @@ def stop_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Re
     with call.read(WEBHOOKS) as view:
         position = view.position
     command = DisableWebhook(
-        endpoint_id=endpoint_id, account_id=call.principal.account_id, reason="owner",
-        position=position, by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        endpoint_id=endpoint_id,
+        account_id=call.principal.account_id,
+        reason="owner",
+        position=position,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return call.record(lambda: command, _told(endpoint_id, reason="owner"))
 
 
@@ -182,16 +201,21 @@ def start_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> R
     """Starts deliveries to an endpoint again, from where they were stopped."""
     del body
     command = EnableWebhook(
-        endpoint_id=endpoint_id, account_id=call.principal.account_id,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        endpoint_id=endpoint_id,
+        account_id=call.principal.account_id,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     return call.record(lambda: command, _told(endpoint_id))
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/test", WRITE, TestedTold, records=False,
+    "/v1/webhooks/{endpoint_id}/test",
+    WRITE,
+    TestedTold,
+    records=False,
     problems=[Reason.WEBHOOK_UNKNOWN],
-)  # fmt: skip
+)
 def test_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
     """Sends an event of type `webhook.test` now, and returns the result."""
     del body
@@ -205,26 +229,35 @@ def test_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Re
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/replay", WRITE, ReplayedTold, records=False,
+    "/v1/webhooks/{endpoint_id}/replay",
+    WRITE,
+    ReplayedTold,
+    records=False,
     problems=[Reason.WEBHOOK_UNKNOWN, Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+)
 def replay_webhook(endpoint_id: EndpointInPath, body: Replay, call: Caller) -> Response:
     """Delivers events to an endpoint again, delivered ones and given-up ones."""
     with call.read(WEBHOOKS) as view:
         _own(call, view, endpoint_id)
         count = webhook_deliveries.tell_again(
-            view.connection, endpoint_id, body.from_position, body.to_position, call.now_us,
+            view.connection,
+            endpoint_id,
+            body.from_position,
+            body.to_position,
+            call.now_us,
             REPLAY_MAX,
-        )  # fmt: skip
+        )
         if count > REPLAY_MAX:
             raise Refused(Reason.COUNT_OUT_OF_RANGE, at_most=REPLAY_MAX)
         return call.answer(view, ReplayedTold(endpoint_id=endpoint_id, count=count))
 
 
 @resource.get(
-    "/v1/webhooks/{endpoint_id}/deliveries", READ, page_of(DeliveryTold),
+    "/v1/webhooks/{endpoint_id}/deliveries",
+    READ,
+    page_of(DeliveryTold),
     problems=[Reason.WEBHOOK_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_deliveries(
     endpoint_id: EndpointInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -260,10 +293,14 @@ def _told(endpoint_id: str, reason: Any = None) -> Any:
         added = state.added
         assert added is not None
         return WebhookTold(
-            endpoint_id=endpoint_id, account_id=added.account_id, url=added.url,
-            types=list(added.types), enabled=state.is_enabled, disabled_reason=reason,
+            endpoint_id=endpoint_id,
+            account_id=added.account_id,
+            url=added.url,
+            types=list(added.types),
+            enabled=state.is_enabled,
+            disabled_reason=reason,
             added_at=moment(added.at_us),
-        )  # fmt: skip
+        )
 
     return told
 
@@ -271,15 +308,25 @@ def _told(endpoint_id: str, reason: Any = None) -> Any:
 def _endpoint(row: Endpoint) -> WebhookTold:
     reason: Any = row.disabled_reason
     return WebhookTold(
-        endpoint_id=row.endpoint_id, account_id=row.account_id, url=row.url, types=row.types,
-        enabled=row.enabled, disabled_reason=reason, added_at=moment(row.at_us),
-    )  # fmt: skip
+        endpoint_id=row.endpoint_id,
+        account_id=row.account_id,
+        url=row.url,
+        types=row.types,
+        enabled=row.enabled,
+        disabled_reason=reason,
+        added_at=moment(row.at_us),
+    )
 
 
 def _delivery(row: webhook_deliveries.Delivery) -> DeliveryTold:
     return DeliveryTold(
-        webhook_id=webhook_sender.message_id(row.endpoint_id, row.position), outcome=row.outcome,
-        attempts=row.attempts, answer=row.answer, error=row.error,
-        first_at=moment(row.first_at_us), last_at=moment(row.last_at_us),
-        next_at=moment_or_none(row.next_at_us), position=row.position,
-    )  # fmt: skip
+        webhook_id=webhook_sender.message_id(row.endpoint_id, row.position),
+        outcome=row.outcome,
+        attempts=row.attempts,
+        answer=row.answer,
+        error=row.error,
+        first_at=moment(row.first_at_us),
+        last_at=moment(row.last_at_us),
+        next_at=moment_or_none(row.next_at_us),
+        position=row.position,
+    )

@@ -31,9 +31,14 @@ def reservation(
     `spec`: the job, where it is not recorded yet.
     """
     leases, commands = _members(
-        service, asked, spec or _job(service, asked.job_id), now_us, 0, asked.members,
+        service,
+        asked,
+        spec or _job(service, asked.job_id),
+        now_us,
+        0,
+        asked.members,
         asked.min_members,
-    )  # fmt: skip
+    )
     return [*commands, ReserveGang(gang_id=asked.gang_id, lease_ids=leases, at_us=now_us)]
 
 
@@ -67,10 +72,15 @@ def _members(
         short = short_of(service, found.need, min_members)
         raise Refused(
             Reason.MATCH_IMPOSSIBLE if short.is_lasting else Reason.NO_MATCH,
-            gang_id=asked.gang_id, members=members, min_members=min_members,
-            gpus_per_member=spec.gpu_count, dimension=short.dimension, required=short.required,
-            at_most=short.at_most, missing=missing_of(short),
-        )  # fmt: skip
+            gang_id=asked.gang_id,
+            members=members,
+            min_members=min_members,
+            gpus_per_member=spec.gpu_count,
+            dimension=short.dimension,
+            required=short.required,
+            at_most=short.at_most,
+            missing=missing_of(short),
+        )
     leases, commands = [], list[Any]()
     for number, matched in enumerate(matches, first):
         request = replace(_member(asked, now_us, number), overflow=one.overflow)
@@ -83,10 +93,16 @@ def _member(asked: Asked, now_us: int, number: int) -> RequestLease:
     """The request of one member."""
     return RequestLease(
         lease_id=derive_id("lease", asked.account_id, asked.gang_id, number),
-        job_id=asked.job_id, account_id=asked.account_id, term_us=asked.term_us,
-        funds=asked.funds, at_us=now_us, settlement=asked.settlement, key_id=asked.key_id,
-        gang_id=asked.gang_id, start_timeout_us=asked.timeout_us,
-    )  # fmt: skip
+        job_id=asked.job_id,
+        account_id=asked.account_id,
+        term_us=asked.term_us,
+        funds=asked.funds,
+        at_us=now_us,
+        settlement=asked.settlement,
+        key_id=asked.key_id,
+        gang_id=asked.gang_id,
+        start_timeout_us=asked.timeout_us,
+    )
 
 
 def _job(service: Service, job_id: str) -> JobSubmitted:

@@ -158,24 +158,43 @@ class CounterpartyTold(Told):
 
 
 @resource.post(
-    "/v1/groups", ADMIN, GroupTold, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.POOL_UNKNOWN,
-              Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/groups",
+    ADMIN,
+    GroupTold,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.POOL_UNKNOWN,
+        Reason.GROUP_UNKNOWN,
+        Reason.GROUP_EXISTS,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def create_group(body: NewGroup, call: Caller) -> Response:
     """Creates a group that shares a quota of GPUs."""
     group_id, who = call.id("group"), call.principal.account_id
 
     def command() -> CreateGroup:
         return CreateGroup(
-            group_id=group_id, account_id=who, pool_id=body.pool_id, parent_id=body.parent_id,
-            gpu_ppm_max=body.gpu_ppm_max, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            group_id=group_id,
+            account_id=who,
+            pool_id=body.pool_id,
+            parent_id=body.parent_id,
+            gpu_ppm_max=body.gpu_ppm_max,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = GroupTold(
-        group_id=group_id, account_id=who, pool_id=body.pool_id, parent_id=body.parent_id,
-        gpu_ppm_max=body.gpu_ppm_max, used_ppm=0, created_at=moment(call.now_us),
-    )  # fmt: skip
+        group_id=group_id,
+        account_id=who,
+        pool_id=body.pool_id,
+        parent_id=body.parent_id,
+        gpu_ppm_max=body.gpu_ppm_max,
+        used_ppm=0,
+        created_at=moment(call.now_us),
+    )
     return call.record(command, lambda _after: told)
 
 
@@ -203,61 +222,77 @@ def read_group(group_id: GroupInPath, call: Caller) -> Response:
         return call.answer(view, _group(rows[0]).model_copy(update={"members": members}))
 
 
-@resource.post(
-    "/v1/groups/{group_id}/quota", ADMIN, GroupTold, problems=[Reason.GROUP_UNKNOWN]
-)  # fmt: skip
+@resource.post("/v1/groups/{group_id}/quota", ADMIN, GroupTold, problems=[Reason.GROUP_UNKNOWN])
 def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Response:
     """Changes how many GPUs a group holds at once."""
 
     def command() -> SetQuota:
         _own_group(call, group_id)
         return SetQuota(
-            quota_id=group_id, gpu_ppm_max=body.gpu_ppm_max, by=call.principal.member_id,
+            quota_id=group_id,
+            gpu_ppm_max=body.gpu_ppm_max,
+            by=call.principal.member_id,
             at_us=call.now_us,
-        )  # fmt: skip
+        )
 
     def told(after: After) -> Told:
         created = after.state(group_stream(group_id)).created
         assert created is not None, group_id
         return GroupTold(
-            group_id=group_id, account_id=created.account_id, pool_id=created.pool_id,
-            parent_id=created.parent_id, gpu_ppm_max=body.gpu_ppm_max,
+            group_id=group_id,
+            account_id=created.account_id,
+            pool_id=created.pool_id,
+            parent_id=created.parent_id,
+            gpu_ppm_max=body.gpu_ppm_max,
             used_ppm=after.state(quota_stream(group_id)).used_ppm,
             created_at=moment(created.at_us),
-        )  # fmt: skip
+        )
 
     return call.record(command, told)
 
 
 @resource.post(
-    "/v1/groups/{group_id}/members", ADMIN, GroupMemberAddedTold, status=201,
+    "/v1/groups/{group_id}/members",
+    ADMIN,
+    GroupMemberAddedTold,
+    status=201,
     problems=[Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.UNKNOWN_MODE],
-)  # fmt: skip
+)
 def add_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
     """Adds a member to a group. Its later leases count in the group."""
 
     def command() -> AddGroupMember:
         return AddGroupMember(
-            group_id=group_id, account_id=call.principal.account_id, kind=body.kind,
-            target=body.target, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            group_id=group_id,
+            account_id=call.principal.account_id,
+            kind=body.kind,
+            target=body.target,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = GroupMemberAddedTold(group_id=group_id, kind=body.kind, target=body.target)
     return call.record(command, lambda _after: told)
 
 
 @resource.post(
-    "/v1/groups/{group_id}/members/remove", ADMIN, GroupMemberAddedTold,
+    "/v1/groups/{group_id}/members/remove",
+    ADMIN,
+    GroupMemberAddedTold,
     problems=[Reason.GROUP_UNKNOWN],
-)  # fmt: skip
+)
 def remove_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
     """Removes a member from a group. Its later leases do not count; running ones still do."""
 
     def command() -> RemoveGroupMember:
         return RemoveGroupMember(
-            group_id=group_id, account_id=call.principal.account_id, kind=body.kind,
-            target=body.target, by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            group_id=group_id,
+            account_id=call.principal.account_id,
+            kind=body.kind,
+            target=body.target,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = GroupMemberAddedTold(group_id=group_id, kind=body.kind, target=body.target)
     return call.record(command, lambda _after: told)
@@ -274,18 +309,23 @@ def _own_group(call: Caller, group_id: str) -> None:
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/projects", ADMIN, ProjectTold,
+    "/v1/accounts/{account_id}/projects",
+    ADMIN,
+    ProjectTold,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
-)  # fmt: skip
+)
 def set_project_policy(account_id: AccountInPath, body: ProjectPolicy, call: Caller) -> Response:
     """Sets what a project does when a quota is full: own the base, rent the burst, or refuse."""
 
     def command() -> SetProjectOverflow:
         own(call.principal, account_id)
         return SetProjectOverflow(
-            account_id=account_id, project_id=body.project_id, overflow=body.overflow,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            account_id=account_id,
+            project_id=body.project_id,
+            overflow=body.overflow,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = ProjectTold(project_id=body.project_id, overflow=body.overflow)
     return call.record(command, lambda _after: told)
@@ -293,7 +333,7 @@ def set_project_policy(account_id: AccountInPath, body: ProjectPolicy, call: Cal
 
 @resource.get(
     "/v1/accounts/{account_id}/projects", READ, ProjectsTold, problems=[Reason.ACCOUNT_UNKNOWN]
-)  # fmt: skip
+)
 def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
     """Lists what the projects of an account do when a quota is full."""
     visible(call.principal, account_id)
@@ -307,19 +347,28 @@ def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/accounts/{account_id}/counterparties", ADMIN, CounterpartyTold,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.DUPLICATE_ID,
-              Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/accounts/{account_id}/counterparties",
+    ADMIN,
+    CounterpartyTold,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.DUPLICATE_ID,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: Caller) -> Response:
     """Allows or denies another account, as renter, client or provider. Running leases go on."""
 
     def command() -> SetCounterparty:
         own(call.principal, account_id)
         return SetCounterparty(
-            account_id=account_id, counterparty_id=body.counterparty_id, verdict=body.verdict,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            account_id=account_id,
+            counterparty_id=body.counterparty_id,
+            verdict=body.verdict,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = CounterpartyTold(
         counterparty_id=body.counterparty_id, verdict=body.verdict, since=moment(call.now_us)
@@ -328,9 +377,11 @@ def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: C
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/counterparties", READ, page_of(CounterpartyTold),
+    "/v1/accounts/{account_id}/counterparties",
+    READ,
+    page_of(CounterpartyTold),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_counterparties(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -352,15 +403,17 @@ def _listed(row: demand.Counterparty) -> CounterpartyTold:
 
 
 def _member(row: demand.Member) -> GroupMemberTold:
-    kinds: dict[str, MemberKind] = {
-        "project": "project", "member": "member", "account": "account",
-    }  # fmt: skip
+    kinds: dict[str, MemberKind] = {"project": "project", "member": "member", "account": "account"}
     return GroupMemberTold(kind=kinds[row.kind], target=row.target, since=moment(row.at_us))
 
 
 def _group(row: demand.Group) -> GroupTold:
     return GroupTold(
-        group_id=row.group_id, account_id=row.account_id, pool_id=row.pool_id,
-        parent_id=row.parent_id, gpu_ppm_max=row.gpu_ppm_max, used_ppm=row.used_ppm,
+        group_id=row.group_id,
+        account_id=row.account_id,
+        pool_id=row.pool_id,
+        parent_id=row.parent_id,
+        gpu_ppm_max=row.gpu_ppm_max,
+        used_ppm=row.used_ppm,
         created_at=moment(row.at_us),
-    )  # fmt: skip
+    )

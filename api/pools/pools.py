@@ -127,23 +127,30 @@ class PoolPolicyForm(Asked):
             "history_ppm": 1_000_000,
             "queues": [
                 {"name": "research", "deserved_ppm": 150_000_000},
-                {"name": "vision", "parent": "research", "weight": 3,
-                 "account_id": "acct_" + "1" * 32},
+                {
+                    "name": "vision",
+                    "parent": "research",
+                    "weight": 3,
+                    "account_id": "acct_" + "1" * 32,
+                },
             ],
         },
-    )  # fmt: skip
+    )
 
     def policy(self) -> PoolPolicy:
         return PoolPolicy(
-            pricing=self.pricing, scheduler=self.scheduler, rank=self.rank,
+            pricing=self.pricing,
+            scheduler=self.scheduler,
+            rank=self.rank,
             precedence=tuple(self.precedence),
             queues=tuple(PoolQueue(**one.model_dump()) for one in self.queues),
             half_life_us=self.half_life_seconds * SECOND_US,
-            window_us=self.window_seconds * SECOND_US, history_ppm=self.history_ppm,
+            window_us=self.window_seconds * SECOND_US,
+            history_ppm=self.history_ppm,
             gang_timeout_us=self.gang_timeout_seconds * SECOND_US,
             gang_patience_us=self.gang_patience_seconds * SECOND_US,
             open_to_providers=self.open_to_providers,
-        )  # fmt: skip
+        )
 
 
 class NewPool(Asked):
@@ -153,9 +160,7 @@ class NewPool(Asked):
     policy: PoolPolicyForm = Field(default_factory=PoolPolicyForm)
     controller_address: Address | None = None
 
-    model_config = with_examples(
-        {"name": "research", "policy": {"scheduler": "drf"}},
-    )
+    model_config = with_examples({"name": "research", "policy": {"scheduler": "drf"}})
 
 
 class AcceleratorsTold(Told):
@@ -311,33 +316,51 @@ class WholeDecisionTold(FactTold):
 
 
 @resource.post(
-    "/v1/pools", OWNER, PoolMade, status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.POOL_EXISTS,
-              Reason.POOL_POLICY_INVALID, Reason.BAD_ADDRESS],
-)  # fmt: skip
+    "/v1/pools",
+    OWNER,
+    PoolMade,
+    status=201,
+    problems=[
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.POOL_EXISTS,
+        Reason.POOL_POLICY_INVALID,
+        Reason.BAD_ADDRESS,
+    ],
+)
 def create_pool(body: NewPool, call: Caller) -> Response:
     """Creates a pool of your own. Providers add their nodes one by one."""
     pool_id = call.id("pool")
 
     def commands() -> CreatePool:
         return CreatePool(
-            pool_id=pool_id, account_id=call.principal.account_id, name=body.name,
-            policy=body.policy.policy(), controller_address=body.controller_address,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            pool_id=pool_id,
+            account_id=call.principal.account_id,
+            name=body.name,
+            policy=body.policy.policy(),
+            controller_address=body.controller_address,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = PoolMade(
-        pool_id=pool_id, account_id=call.principal.account_id, name=body.name, version=1,
-        policy=body.policy, controller_address=body.controller_address,
+        pool_id=pool_id,
+        account_id=call.principal.account_id,
+        name=body.name,
+        version=1,
+        policy=body.policy,
+        controller_address=body.controller_address,
         created_at=moment(call.now_us),
-    )  # fmt: skip
+    )
     return call.record(commands, lambda _after: told)
 
 
 @resource.post(
-    "/v1/pools/{pool_id}/policy", OWNER, PoolPolicyTold,
+    "/v1/pools/{pool_id}/policy",
+    OWNER,
+    PoolPolicyTold,
     problems=[Reason.POOL_UNKNOWN, Reason.POOL_POLICY_INVALID],
-)  # fmt: skip
+)
 def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> Response:
     """Sets the whole policy of a pool. Settings that are left out get their default."""
 
@@ -355,27 +378,40 @@ def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> 
 
 
 @resource.post(
-    "/v1/pools/{pool_id}/nodes", with_scope("provider"), PoolNodeMade, status=201,
-    problems=[Reason.POOL_UNKNOWN, Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_POOLED,
-              Reason.NOT_PERMITTED],
-)  # fmt: skip
+    "/v1/pools/{pool_id}/nodes",
+    with_scope("provider"),
+    PoolNodeMade,
+    status=201,
+    problems=[
+        Reason.POOL_UNKNOWN,
+        Reason.NODE_UNKNOWN,
+        Reason.NODE_STATE,
+        Reason.NODE_POOLED,
+        Reason.NOT_PERMITTED,
+    ],
+)
 def add_pool_node(pool_id: PoolInPath, body: NewPoolNode, call: Caller) -> Response:
     """Puts a node of yours into a pool. A node is in one pool at most."""
 
     def commands() -> AddPoolNode:
         return AddPoolNode(
-            pool_id=pool_id, node_id=body.node_id, account_id=call.principal.account_id,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            pool_id=pool_id,
+            node_id=body.node_id,
+            account_id=call.principal.account_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = PoolNodeMade(pool_id=pool_id, node_id=body.node_id, is_in=True)
     return call.record(commands, lambda _after: told)
 
 
 @resource.post(
-    "/v1/pools/{pool_id}/nodes/{node_id}/remove", OWNER, PoolNodeMade,
+    "/v1/pools/{pool_id}/nodes/{node_id}/remove",
+    OWNER,
+    PoolNodeMade,
     problems=[Reason.POOL_UNKNOWN, Reason.NODE_UNKNOWN],
-)  # fmt: skip
+)
 def remove_pool_node(
     pool_id: PoolInPath, node_id: NodeOfPool, body: Nothing, call: Caller
 ) -> Response:
@@ -384,9 +420,12 @@ def remove_pool_node(
 
     def commands() -> RemovePoolNode:
         return RemovePoolNode(
-            pool_id=pool_id, node_id=node_id, account_id=call.principal.account_id,
-            by=call.principal.member_id, at_us=call.now_us,
-        )  # fmt: skip
+            pool_id=pool_id,
+            node_id=node_id,
+            account_id=call.principal.account_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     told = PoolNodeMade(pool_id=pool_id, node_id=node_id, is_in=False)
     return call.record(commands, lambda _after: told)
@@ -430,9 +469,11 @@ def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/pools/{pool_id}/nodes", everybody(), page_of(PoolNodeTold),
+    "/v1/pools/{pool_id}/nodes",
+    everybody(),
+    page_of(PoolNodeTold),
     problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_pool_nodes(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -447,9 +488,11 @@ def list_pool_nodes(
 
 
 @resource.get(
-    "/v1/pools/{pool_id}/queue", PARTIES, page_of(WaitingTold),
+    "/v1/pools/{pool_id}/queue",
+    PARTIES,
+    page_of(WaitingTold),
     problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_pool_queue(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -464,9 +507,11 @@ def list_pool_queue(
 
 
 @resource.get(
-    "/v1/pools/{pool_id}/decisions", PARTIES, page_of(DecisionTold),
+    "/v1/pools/{pool_id}/decisions",
+    PARTIES,
+    page_of(DecisionTold),
     problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
-)  # fmt: skip
+)
 def list_pool_decisions(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -479,9 +524,11 @@ def list_pool_decisions(
 
 
 @resource.get(
-    "/v1/pools/{pool_id}/decisions/{at_position}", OWNER, WholeDecisionTold,
+    "/v1/pools/{pool_id}/decisions/{at_position}",
+    OWNER,
+    WholeDecisionTold,
     problems=[Reason.POOL_UNKNOWN, Reason.LINE_UNKNOWN],
-)  # fmt: skip
+)
 def read_pool_decision(pool_id: PoolInPath, at_position: PositionInPath, call: Caller) -> Response:
     """Returns all inputs of one decision, and repeats it. For the pool's owner and operators."""
     own_pool(call, pool_id)
@@ -520,10 +567,16 @@ def _existing(connection: Connection, pool_id: str) -> pools.Pool:
 
 def _pool(row: pools.Pool) -> PoolTold:
     return PoolTold(
-        pool_id=row.pool_id, account_id=row.account_id, name=row.name, version=row.version,
-        policy=policy_told(row.policy), controller_address=row.controller_address,
-        nodes=row.nodes, waiting=row.waiting, created_at=moment(row.at_us),
-    )  # fmt: skip
+        pool_id=row.pool_id,
+        account_id=row.account_id,
+        name=row.name,
+        version=row.version,
+        policy=policy_told(row.policy),
+        controller_address=row.controller_address,
+        nodes=row.nodes,
+        waiting=row.waiting,
+        created_at=moment(row.at_us),
+    )
 
 
 def policy_told(stored: dict[str, Any]) -> PoolPolicyForm:
@@ -539,45 +592,67 @@ def policy_told(stored: dict[str, Any]) -> PoolPolicyForm:
 
 def _kind(row: pools.Accelerators) -> AcceleratorsTold:
     return AcceleratorsTold(
-        vendor=row.vendor, model=row.model, gpu_class=row.gpu_class, devices=row.devices,
-        whole_free=row.whole_free, share_free_ppm=str(row.share_free_ppm),
+        vendor=row.vendor,
+        model=row.model,
+        gpu_class=row.gpu_class,
+        devices=row.devices,
+        whole_free=row.whole_free,
+        share_free_ppm=str(row.share_free_ppm),
         memory_mib=row.memory_mib,
-    )  # fmt: skip
+    )
 
 
 def _node(row: pools.PoolNode) -> PoolNodeTold:
     return PoolNodeTold(
-        node_id=row.node_id, provider_id=row.provider_id, region_id=row.region_id,
-        phase=row.phase, vendors=row.vendors, models=row.models, devices=row.devices,
-        free=row.free, added_at=moment(row.at_us),
-    )  # fmt: skip
+        node_id=row.node_id,
+        provider_id=row.provider_id,
+        region_id=row.region_id,
+        phase=row.phase,
+        vendors=row.vendors,
+        models=row.models,
+        devices=row.devices,
+        free=row.free,
+        added_at=moment(row.at_us),
+    )
 
 
 def _waiting(call: Call, row: pools.WaitingRequest) -> WaitingTold:
     is_mine = call.principal.may_see(row.account_id)
     return WaitingTold(
-        request_id=row.request_id, place=row.place, is_gang=row.is_gang,
+        request_id=row.request_id,
+        place=row.place,
+        is_gang=row.is_gang,
         demand=[QuantityTold(resource=one["resource"], units=one["units"]) for one in row.demand],
         account_id=row.account_id if is_mine else None,
-        project_id=row.project_id if is_mine else None, waits_since=moment(row.at_us),
-    )  # fmt: skip
+        project_id=row.project_id if is_mine else None,
+        waits_since=moment(row.at_us),
+    )
 
 
 def _decision(row: pools.Decision) -> DecisionTold:
     return DecisionTold(
-        pool_id=row.pool_id, chosen=row.chosen, rule=row.rule, policy_version=row.policy_version,
-        fleet_position=row.fleet_position, waiting=row.waiting_count,
-        decided_at=moment(row.at_us), position=row.position,
-    )  # fmt: skip
+        pool_id=row.pool_id,
+        chosen=row.chosen,
+        rule=row.rule,
+        policy_version=row.policy_version,
+        fleet_position=row.fleet_position,
+        waiting=row.waiting_count,
+        decided_at=moment(row.at_us),
+        position=row.position,
+    )
 
 
 def _whole(
     fact: ScheduleDecided, policy: PoolPolicy, again: str | None, position: int
 ) -> WholeDecisionTold:
     return WholeDecisionTold(
-        pool_id=fact.pool_id, chosen=fact.chosen, rule=fact.rule,
-        policy_version=fact.policy_version, policy=policy_told(_plain(policy)),
-        fleet_position=fact.fleet_position, capacity=_quantities(fact.capacity),
+        pool_id=fact.pool_id,
+        chosen=fact.chosen,
+        rule=fact.rule,
+        policy_version=fact.policy_version,
+        policy=policy_told(_plain(policy)),
+        fleet_position=fact.fleet_position,
+        capacity=_quantities(fact.capacity),
         held=[
             QueueHoldingTold(
                 queue=one.queue, held=_quantities(one.held), used_gpu_us=str(one.used_gpu_us)
@@ -586,15 +661,23 @@ def _whole(
         ],
         waiting=[
             LookedAtTold(
-                request_id=one.request_id, queue=one.queue, place=one.place, is_gang=one.is_gang,
-                demand=_quantities(one.demand), fits=one.fits, delays_first=one.delays_first,
+                request_id=one.request_id,
+                queue=one.queue,
+                place=one.place,
+                is_gang=one.is_gang,
+                demand=_quantities(one.demand),
+                fits=one.fits,
+                delays_first=one.delays_first,
                 waits_since=moment(one.since_us),
             )
             for one in fact.waiting
         ],
-        window_gpu_us=str(fact.window_gpu_us), decided_at=moment(fact.at_us), recomputed=again,
-        holds=again == fact.chosen, position=position,
-    )  # fmt: skip
+        window_gpu_us=str(fact.window_gpu_us),
+        decided_at=moment(fact.at_us),
+        recomputed=again,
+        holds=again == fact.chosen,
+        position=position,
+    )
 
 
 def _quantities(some: Any) -> list[QuantityTold]:

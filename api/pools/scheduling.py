@@ -59,11 +59,18 @@ OTHERS = "others"
 
 _UNPAID = frozenset(
     {
-        Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED, Reason.ACCOUNT_CLOSED,
-        Reason.JOB_STATE, Reason.QUOTA_EXHAUSTED, Reason.COUNTERPARTY_DENIED,
-        Reason.PRICE_ABOVE_CAP, Reason.GPU_CLASS_UNPRICED, Reason.CLIENT_NOT_AUTHORISED,
+        Reason.CREDIT_TOO_LOW,
+        Reason.UNPAID_DEBT,
+        Reason.BUDGET_EXHAUSTED,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_STATE,
+        Reason.QUOTA_EXHAUSTED,
+        Reason.COUNTERPARTY_DENIED,
+        Reason.PRICE_ABOVE_CAP,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.CLIENT_NOT_AUTHORISED,
     }
-)  # fmt: skip
+)
 """Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""
 _MOVED = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.NO_MATCH, Reason.GANG_STATE, Reason.LEASE_STATE}
 
@@ -167,7 +174,7 @@ def look(service: Service, connection: Connection, pool_id: str, now_us: int) ->
     waiting = {one.request_id: one for one in queue.first}
     return Looked(
         pool_id, pool.policy, pool.version, min(positions), inputs, waiting, commands, impossible
-    )  # fmt: skip
+    )
 
 
 def _commands_of(service: Service, one: RequestQueued, now_us: int) -> Sequence[Any]:
@@ -215,15 +222,17 @@ def _inputs(
     return Inputs(
         capacity=quantities(
             {
-                GPU: capacity.devices * PPM, GPU_MEMORY: capacity.devices * PPM,
-                CPU_CORES: capacity.cpu_cores, RAM_MIB: capacity.ram_mib,
+                GPU: capacity.devices * PPM,
+                GPU_MEMORY: capacity.devices * PPM,
+                CPU_CORES: capacity.cpu_cores,
+                RAM_MIB: capacity.ram_mib,
             }
         ),
         held=_held(connection, policy, first.pool_id, waiting, now_us),
         waiting=waiting,
         window_gpu_us=capacity.devices * policy.window_us,
         at_us=now_us,
-    )  # fmt: skip
+    )
 
 
 def _models_of(service: Service, one: RequestQueued) -> tuple[str, ...]:
@@ -260,9 +269,11 @@ def _held(
     for row in pools.read_held(connection, pool_id):
         mine = held.setdefault(queue_for(policy, row.account_id, row.project_id), {})
         for name, units in (
-            (GPU, row.gpu), (GPU_MEMORY, row.gpu_memory), (CPU_CORES, row.cpu_cores),
+            (GPU, row.gpu),
+            (GPU_MEMORY, row.gpu_memory),
+            (CPU_CORES, row.cpu_cores),
             (RAM_MIB, row.ram_mib),
-        ):  # fmt: skip
+        ):
             mine[name] = mine.get(name, 0) + units
     used = _used(connection, policy, pool_id, now_us)
     for name in used:
@@ -292,9 +303,13 @@ def _used(connection: Connection, policy: PoolPolicy, pool_id: str, now_us: int)
 def _record(service: Service, looked: Looked, chosen: str, now_us: int) -> None:
     """The decision and its reservation, in one append. Raises Refused when either moved."""
     decide = DecideSchedule(
-        pool_id=looked.pool_id, policy_version=looked.policy_version,
-        fleet_position=looked.fleet_position, inputs=looked.inputs, chosen=chosen, at_us=now_us,
-    )  # fmt: skip
+        pool_id=looked.pool_id,
+        policy_version=looked.policy_version,
+        fleet_position=looked.fleet_position,
+        inputs=looked.inputs,
+        chosen=chosen,
+        at_us=now_us,
+    )
     service.ledger.handle(
         [decide, *looked.commands[chosen]], key=None, now_us=now_us, reads=streams_read
     )

@@ -67,9 +67,12 @@ class NewObservation(Asked):
     observed_at: Moment | None = None
 
     model_config = with_examples(
-        {"source": "exchange-a", "price_micro_usd": 1_870_000,
-         "published_at": "2026-11-20T08:00:00Z"}
-    )  # fmt: skip
+        {
+            "source": "exchange-a",
+            "price_micro_usd": 1_870_000,
+            "published_at": "2026-11-20T08:00:00Z",
+        }
+    )
 
 
 class NewSnapshot(Asked):
@@ -142,9 +145,11 @@ def read_price(call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/oracle/sources", with_scope("governance"), SourcesTold,
+    "/v1/oracle/sources",
+    with_scope("governance"),
+    SourcesTold,
     problems=[Reason.PRICE_SOURCES_INVALID],
-)  # fmt: skip
+)
 def set_price_sources(body: NewSources, call: Caller) -> Response:
     """Sets the price sources that count."""
     command = SetPriceSources(
@@ -156,24 +161,38 @@ def set_price_sources(body: NewSources, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/oracle/observations", WRITE, ObservationTold, status=201,
-    problems=[Reason.PRICE_SOURCE_UNKNOWN, Reason.PRICE_TIMES, Reason.PRICE_TOO_LOW,
-              Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE],
-)  # fmt: skip
+    "/v1/oracle/observations",
+    WRITE,
+    ObservationTold,
+    status=201,
+    problems=[
+        Reason.PRICE_SOURCE_UNKNOWN,
+        Reason.PRICE_TIMES,
+        Reason.PRICE_TOO_LOW,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+    ],
+)
 def report_price(body: NewObservation, call: Caller) -> Response:
     """Records a price that a source published. The same price again changes nothing."""
     observed_us = call.now_us if body.observed_at is None else body.observed_at
     command = ObservePrice(
-        source=body.source, price_micro_usd=body.price_micro_usd, published_at_us=body.published_at,
-        observed_at_us=observed_us, by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        source=body.source,
+        price_micro_usd=body.price_micro_usd,
+        published_at_us=body.published_at,
+        observed_at_us=observed_us,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
 
     def told(after: After) -> Told:
         newest = after.state(FEED).seen[body.source][-1]
         return ObservationTold(
-            source=body.source, price_micro_usd=newest.price_micro_usd,
-            published_at=moment(newest.published_at_us), observed_at=moment(newest.observed_at_us),
-        )  # fmt: skip
+            source=body.source,
+            price_micro_usd=newest.price_micro_usd,
+            published_at=moment(newest.published_at_us),
+            observed_at=moment(newest.observed_at_us),
+        )
 
     return call.record(lambda: command, told)
 
@@ -190,9 +209,13 @@ def list_price_snapshots(
         rows = read_snapshots(view.connection, after=place.after[0], limit=limit + 1)
         market = call.service.ledger.market
         return call.page(
-            view, place, rows, limit, lambda row: [row.number],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.number],
             lambda row: _snapshot(market.read_facts(row.position - 1, 1)[0].fact),
-        )  # fmt: skip
+        )
 
 
 @resource.post("/v1/oracle/snapshots", WRITE, SnapshotTold, status=201)
@@ -211,19 +234,27 @@ def take_price_snapshot(_body: NewSnapshot, call: Caller) -> Response:
 def _price(feed: Feed, now_us: int) -> PriceTold:
     reading = reading_of(feed, now_us)
     return PriceTold(
-        **_limits(LIMITS), health=_word(reading.health), median_micro_usd=reading.median,
-        deviation_bps=reading.deviation_bps, at=moment(now_us),
+        **_limits(LIMITS),
+        health=_word(reading.health),
+        median_micro_usd=reading.median,
+        deviation_bps=reading.deviation_bps,
+        at=moment(now_us),
         sources=[_source(one) for one in sources_of(feed, reading, now_us)],
         last_snapshot=None if feed.last is None else _snapshot(feed.last),
-    )  # fmt: skip
+    )
 
 
 def _snapshot(taken: PriceSnapshotTaken) -> SnapshotTold:
     return SnapshotTold(
-        **_limits(taken), snapshot=taken.number, by=taken.by, at=moment(taken.at_us),
-        health=_word(taken.health), median_micro_usd=taken.median_micro_usd,
-        deviation_bps=taken.deviation_bps, sources=[_source(one) for one in taken.sources],
-    )  # fmt: skip
+        **_limits(taken),
+        snapshot=taken.number,
+        by=taken.by,
+        at=moment(taken.at_us),
+        health=_word(taken.health),
+        median_micro_usd=taken.median_micro_usd,
+        deviation_bps=taken.deviation_bps,
+        sources=[_source(one) for one in taken.sources],
+    )
 
 
 def _limits(limits: Any) -> dict[str, Any]:
@@ -242,7 +273,10 @@ def _word(health: str) -> Any:
 
 def _source(one: SourceReading) -> PriceSourceTold:
     return PriceSourceTold(
-        source=one.source, stale=one.is_stale, twap_micro_usd=one.twap_micro_usd,
-        price_micro_usd=one.price_micro_usd, published_at=moment_or_none(one.published_at_us),
+        source=one.source,
+        stale=one.is_stale,
+        twap_micro_usd=one.twap_micro_usd,
+        price_micro_usd=one.price_micro_usd,
+        published_at=moment_or_none(one.published_at_us),
         observed_at=moment_or_none(one.observed_at_us),
-    )  # fmt: skip
+    )

@@ -154,11 +154,20 @@ def list_tariffs(call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/tariffs", with_scope("governance"), TariffTold, status=201,
-    problems=[Reason.TARIFF_VERSION, Reason.TARIFF_NOTICE, Reason.SHARE_OUT_OF_RANGE,
-              Reason.DUPLICATE_ID, Reason.AMOUNT_OUT_OF_RANGE, Reason.COUNT_OUT_OF_RANGE,
-              Reason.UNKNOWN_MODE],
-)  # fmt: skip
+    "/v1/tariffs",
+    with_scope("governance"),
+    TariffTold,
+    status=201,
+    problems=[
+        Reason.TARIFF_VERSION,
+        Reason.TARIFF_NOTICE,
+        Reason.SHARE_OUT_OF_RANGE,
+        Reason.DUPLICATE_ID,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.UNKNOWN_MODE,
+    ],
+)
 def publish_tariff(body: NewTariff, call: Caller) -> Response:
     """Publishes the next version. Leases that are reserved already keep theirs."""
 
@@ -196,7 +205,7 @@ def _command(body: NewTariff, call: Caller) -> PublishTariff:
             for row in body.sla or ()
         ),
         notice_us=(body.notice_seconds or 0) * SECOND_US,
-    )  # fmt: skip
+    )
 
 
 def _amount(given: Money | None) -> Amount | None:
@@ -228,10 +237,13 @@ def _one(row: TariffPublished, *, is_in_force: bool) -> TariffTold:
             {"gpu_class": fee.gpu_class, "per_gpu_hour": money(fee.per_gpu_hour)}
             for fee in row.usage_fees
         ],
-        "provider_share_ppm": row.provider_share_ppm, "burn_share_ppm": row.burn_share_ppm,
-        "effective_from": moment(row.effective_from_us), "published_at": moment(row.at_us),
-        "by": row.by, "in_force": is_in_force,
-    }  # fmt: skip
+        "provider_share_ppm": row.provider_share_ppm,
+        "burn_share_ppm": row.burn_share_ppm,
+        "effective_from": moment(row.effective_from_us),
+        "published_at": moment(row.at_us),
+        "by": row.by,
+        "in_force": is_in_force,
+    }
     if row.split is not None:
         shares = [{"bucket": one.bucket, "share_ppm": one.share_ppm} for one in row.split.shares]
         plain["split"] = {"shares": shares, "residual": row.split.residual}

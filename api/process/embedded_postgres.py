@@ -209,9 +209,18 @@ class EmbeddedPostgres:
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         sync = () if self.durable else ("--no-sync",)
         done = self._run(
-            "initdb", "-D", str(self._cluster), "-U", "postgres", "-A", "trust", "-E", "UTF8",
-            "--locale=C.UTF-8", *sync,
-        )  # fmt: skip
+            "initdb",
+            "-D",
+            str(self._cluster),
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C.UTF-8",
+            *sync,
+        )
         if done.returncode != 0:
             (self._cluster / "PG_VERSION").unlink(missing_ok=True)
             raise EmbeddedPostgresFailed(f"initdb: {(done.stdout + done.stderr).strip()}")

@@ -5,9 +5,9 @@ A package names its modules in the group `tallystick.pricing`:
     [project.entry-points."tallystick.pricing"]
     dutch = "acme_pricing:Dutch"
 
-Each is a class, called without arguments, that has the shape of `domain.prices.modules.Pricing`. It has to
-be pure: its facts are decided on again whenever a race is lost. One that cannot be loaded, or whose
-name is taken, stops the start: half of a market's prices would be worse than none.
+Each is a class, called without arguments, that has the shape of `domain.prices.modules.Pricing`.
+It has to be pure: its facts are decided on again whenever a race is lost. One that cannot be
+loaded, or whose name is taken, stops the start: half of a market's prices would be worse than none.
 """
 
 from __future__ import annotations

@@ -88,8 +88,7 @@ class Service:
             self.usage_log,
             self.node_keys,
             Limits(
-                reports_per_second=settings.reports_per_second,
-                reports_burst=settings.reports_burst,
+                reports_per_second=settings.reports_per_second, reports_burst=settings.reports_burst
             ),
             now_us=clock.now_us,
         )

@@ -1,6 +1,7 @@
 """One look at the fleet for all of a round who ask the same of it.
 
-    best(need) == what `domain.market.matching.choose` finds among all nodes less what the round gave away
+    best(need) == what `domain.market.matching.choose` finds among all nodes less what the round
+    gave away
 
 Renters who ask at once mostly want the same. The fleet is asked once for each different need, for
 so many nodes that the best of them are still among them after every call of the round has got its
@@ -63,10 +64,12 @@ class Standing:
             return None
         first = self._places[0]
         return Match(
-            first.candidate.node_id, first.candidate.offer_id, first.device_ids,
+            first.candidate.node_id,
+            first.candidate.offer_id,
+            first.device_ids,
             tuple(place.candidate for place in self._places[:CANDIDATES_MAX]),
             self.found.considered,
-        )  # fmt: skip
+        )
 
     def _look_again(self, taken: Taken, node_ids: frozenset[str]) -> None:
         self._places = [one for one in self._places if one.candidate.node_id not in node_ids]

@@ -4,9 +4,9 @@
 
 Every request carries an id of ours; the processor is asked under that id again after a lost answer
 and does nothing twice. Amounts are micro-credits, 1 credit = 1 US dollar, and always whole cents.
-No rule of the marketplace is here and nothing is recorded here: `domain/funds/payment.py` decides what a
-movement means for the books. `Bank` is the processor that needs no company: money moves by bank
-transfer and a person says so. Another one is in `api/processors/stripe_cards.py`.
+No rule of the marketplace is here and nothing is recorded here: `domain/funds/payment.py` decides
+what a movement means for the books. `Bank` is the processor that needs no company: money moves by
+bank transfer and a person says so. Another one is in `api/processors/stripe_cards.py`.
 """
 
 from __future__ import annotations

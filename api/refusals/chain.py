@@ -73,11 +73,9 @@ SENTENCES: dict[Reason, Sentence] = {
         "The state of the burn does not allow this. Wait for its result on chain.",
     ),
     Reason.EMPTY_TREE: sentence(
-        INVALID,
-        "A payout needs at least one leaf. Build it from an epoch with rewards.",
+        INVALID, "A payout needs at least one leaf. Build it from an epoch with rewards."
     ),
     Reason.DUPLICATE_LEAF: sentence(
-        INVALID,
-        "The leaf[ {row:count}] of the payout stands there twice. Remove the second one.",
+        INVALID, "The leaf[ {row:count}] of the payout stands there twice. Remove the second one."
     ),
 }

@@ -7,8 +7,7 @@ from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
     Reason.EPOCH_UNKNOWN: sentence(
-        NOT_FOUND,
-        "There is no epoch[ {epoch:count}]. `tallystick epoch list` shows the epochs.",
+        NOT_FOUND, "There is no epoch[ {epoch:count}]. `tallystick epoch list` shows the epochs."
     ),
     Reason.EPOCH_STATE: sentence(
         CONFLICT,
@@ -124,10 +123,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "with the chain.",
             amount=ANY,
         ),
-        when(
-            "The list of rewards has another form: {rule:rule}. Correct it.",
-            rule=ANY,
-        ),
+        when("The list of rewards has another form: {rule:rule}. Correct it.", rule=ANY),
         "The rewards do not match the sealed epoch. Read the epoch file again.",
     ),
     Reason.REWARD_CORRECTION_UNKNOWN: sentence(
@@ -162,10 +158,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "The unclaimed rewards[ up to epoch {epoch:count}] cannot be forfeited: the policy sets "
         "no time limit, or the epoch is not settled.",
     ),
-    Reason.BAD_EPOCH: sentence(
-        INVALID,
-        "The number of an epoch must be 0 or more. Correct it.",
-    ),
+    Reason.BAD_EPOCH: sentence(INVALID, "The number of an epoch must be 0 or more. Correct it."),
     Reason.BAD_SEGMENT: sentence(
         INVALID,
         when(
@@ -184,17 +177,12 @@ SENTENCES: dict[Reason, Sentence] = {
         INVALID,
         "The factor tau must be from 0 to 1[, not {tau:count} parts per million]. Correct it.",
     ),
-    Reason.NEGATIVE_BURN: sentence(
-        INVALID,
-        "A burned amount must be 0 or more. Correct it.",
-    ),
+    Reason.NEGATIVE_BURN: sentence(INVALID, "A burned amount must be 0 or more. Correct it."),
     Reason.NEGATIVE_POOL: sentence(
-        INVALID,
-        "The amount to share out must be 0 or more. Correct it.",
+        INVALID, "The amount to share out must be 0 or more. Correct it."
     ),
     Reason.NEGATIVE_WEIGHT: sentence(
-        INVALID,
-        "The weight[ of the node {node_id:text}] must be 0 or more. Correct it.",
+        INVALID, "The weight[ of the node {node_id:text}] must be 0 or more. Correct it."
     ),
     Reason.DUPLICATE_ID: sentence(
         INVALID,
@@ -206,30 +194,15 @@ SENTENCES: dict[Reason, Sentence] = {
             "Name each participant once, and leave out the account that creates the job.",
             rule="each participant once, and not the creator",
         ),
-        when(
-            "Something is named twice: {rule:rule}. Remove the second one.",
-            rule=ANY,
-        ),
-        when(
-            "An entry[ of {rows:field}] is named twice. Remove the second one.",
-            rows=ANY,
-        ),
+        when("Something is named twice: {rule:rule}. Remove the second one.", rule=ANY),
+        when("An entry[ of {rows:field}] is named twice. Remove the second one.", rows=ANY),
         when(
             "The cash-out {cash_out_id:text} exists already, with other contents. Use a new id.",
             cash_out_id=ANY,
         ),
-        when(
-            "The key {key_id:text} exists already. Use a new id.",
-            key_id=ANY,
-        ),
-        when(
-            "The node {node_id:text} is named twice. Name it once.",
-            node_id=ANY,
-        ),
-        when(
-            "A line is named twice: {lines:text}. Name each line once.",
-            lines=ANY,
-        ),
+        when("The key {key_id:text} exists already. Use a new id.", key_id=ANY),
+        when("The node {node_id:text} is named twice. Name it once.", node_id=ANY),
+        when("A line is named twice: {lines:text}. Name each line once.", lines=ANY),
         "Something is named twice. Name it once.",
     ),
     Reason.DAY_OUT_OF_MONTH: sentence(

@@ -164,8 +164,7 @@ SENTENCES: dict[Reason, Sentence] = {
             most=ANY,
         ),
         when(
-            "The charge-back window must be from 0 to {most:span}. Choose a shorter one.",
-            most=ANY,
+            "The charge-back window must be from 0 to {most:span}. Choose a shorter one.", most=ANY
         ),
         "The {field:field} of the payment terms breaks its rule: {rule:rule}. Correct it and "
         "publish again.",
@@ -230,10 +229,7 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     Reason.AMOUNT_NOT_POSITIVE: sentence(
         INVALID,
-        when(
-            "The {field:field} must be more than 0. Give a larger value.",
-            field=ANY,
-        ),
+        when("The {field:field} must be more than 0. Give a larger value.", field=ANY),
         "The amount must be more than 0. Give a larger amount.",
     ),
     Reason.AMOUNT_OUT_OF_RANGE: sentence(
@@ -244,17 +240,13 @@ SENTENCES: dict[Reason, Sentence] = {
             length_max=ANY,
         ),
         when(
-            "The timeout must be at most {at_most:span}. Choose a shorter one.",
-            field="timeout_us",
+            "The timeout must be at most {at_most:span}. Choose a shorter one.", field="timeout_us"
         ),
         when(
             "The sealed credentials must have at most {at_most:characters}. Send less in them.",
             field="credentials",
         ),
-        when(
-            "The evidence must be at most {at_most:bytes}. Send less.",
-            field="evidence",
-        ),
+        when("The evidence must be at most {at_most:bytes}. Send less.", field="evidence"),
         when(
             "One part of the output must be at most {at_most:bytes}. Send smaller parts.",
             field="body",
@@ -356,23 +348,17 @@ SENTENCES: dict[Reason, Sentence] = {
         "The amount is not a whole number of cents. Choose a multiple of 0.01 CREDIT.",
     ),
     Reason.BAD_DEPOSIT: sentence(
-        INVALID,
-        "A deposit of an escrow must be more than 0. Correct the amount.",
+        INVALID, "A deposit of an escrow must be more than 0. Correct the amount."
     ),
     Reason.BAD_RATE: sentence(
-        INVALID,
-        "The rate of an escrow must be 0 or more. Correct the rate.",
+        INVALID, "The rate of an escrow must be 0 or more. Correct the rate."
     ),
     Reason.DUPLICATE_PAYEE: sentence(
-        INVALID,
-        "The escrow names a payee twice. Name each payee once.",
+        INVALID, "The escrow names a payee twice. Name each payee once."
     ),
     Reason.NEGATIVE_ELAPSED: sentence(
         INVALID,
         "The elapsed time must be 0 or more[, not {elapsed_seconds:count} seconds]. Correct it.",
     ),
-    Reason.ZERO_AMOUNT: sentence(
-        INVALID,
-        "The amount must be more than 0. Correct it.",
-    ),
+    Reason.ZERO_AMOUNT: sentence(INVALID, "The amount must be more than 0. Correct it."),
 }

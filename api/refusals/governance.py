@@ -129,12 +129,10 @@ SENTENCES: dict[Reason, Sentence] = {
         "the right to decide.",
     ),
     Reason.GRANT_UNKNOWN: sentence(
-        NOT_FOUND,
-        "There is no grant[ {grant_id:text}]. `tallystick grant list` shows the grants.",
+        NOT_FOUND, "There is no grant[ {grant_id:text}]. `tallystick grant list` shows the grants."
     ),
     Reason.GRANT_EXISTS: sentence(
-        CONFLICT,
-        "The grant[ {grant_id:text}] exists already, with other contents. Use a new id.",
+        CONFLICT, "The grant[ {grant_id:text}] exists already, with other contents. Use a new id."
     ),
     Reason.GRANT_STATE: sentence(
         CONFLICT,
@@ -167,8 +165,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "The milestone[ {milestone_id:text}] needs a name and a text of valid length. Correct it.",
     ),
     Reason.DUPLICATE_MILESTONE: sentence(
-        INVALID,
-        "A milestone is named twice. Name each milestone once.",
+        INVALID, "A milestone is named twice. Name each milestone once."
     ),
     Reason.BAD_SHARE: sentence(
         INVALID,

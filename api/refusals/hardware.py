@@ -36,10 +36,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "{mode:text} is not a mode of sharing. Choose whole, mig, mps, time_slice or memory.",
             rule="sharing_mode",
         ),
-        when(
-            "{kind:text} cannot be added here. Choose one of: {allowed:text}.",
-            allowed=ANY,
-        ),
+        when("{kind:text} cannot be added here. Choose one of: {allowed:text}.", allowed=ANY),
         when(
             "The split of the tariff names a bucket that does not exist: {buckets:text}. Use "
             "the buckets of the field's description.",
@@ -65,10 +62,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "field's description says.",
             workloads=ANY,
         ),
-        when(
-            "{settlement:text} is not a way to pay. Choose cash or burn.",
-            settlement=ANY,
-        ),
+        when("{settlement:text} is not a way to pay. Choose cash or burn.", settlement=ANY),
         when(
             "{claim_code:text} is not a reason for a dispute. Choose one that `tallystick "
             "dispute open --help` lists.",
@@ -79,8 +73,7 @@ SENTENCES: dict[Reason, Sentence] = {
             outcome=ANY,
         ),
         when(
-            "There is no breaker {breaker:text}. `tallystick breaker list` shows them.",
-            breaker=ANY,
+            "There is no breaker {breaker:text}. `tallystick breaker list` shows them.", breaker=ANY
         ),
         when(
             "{meter:text} is not a resource that is metered. Use one that `tallystick tariff "
@@ -133,10 +126,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "work. Choose training or inference.",
             federated=ANY,
         ),
-        when(
-            "{work:text} is not a kind of work. Choose training or inference.",
-            work=ANY,
-        ),
+        when("{work:text} is not a kind of work. Choose training or inference.", work=ANY),
         when(
             "{reference:text} is not a kind of reference. Choose one that the field's "
             "description lists.",
@@ -153,10 +143,7 @@ SENTENCES: dict[Reason, Sentence] = {
             command=ANY,
             runner=ANY,
         ),
-        when(
-            "{role:text} is not a role of nodes. Choose worker, ingress or control.",
-            role=ANY,
-        ),
+        when("{role:text} is not a role of nodes. Choose worker, ingress or control.", role=ANY),
         when(
             "{setting:text} is not a setting of regions. Choose one that `tallystick region "
             "open --help` lists.",
@@ -204,8 +191,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "model.",
     ),
     Reason.UNKNOWN_ID: sentence(
-        INVALID,
-        "There is no MIG instance of this id. Check the ids of the case.",
+        INVALID, "There is no MIG instance of this id. Check the ids of the case."
     ),
     Reason.UNKNOWN_RESOURCE: sentence(
         INVALID,
@@ -219,8 +205,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "state at the start.",
     ),
     Reason.ID_IN_USE: sentence(
-        INVALID,
-        "A MIG instance of this id exists already. Choose another id.",
+        INVALID, "A MIG instance of this id exists already. Choose another id."
     ),
     Reason.PROFILE_LIMIT: sentence(
         INVALID,
@@ -315,10 +300,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "Remove one first.",
             listed=ANY,
         ),
-        when(
-            "A ruling needs evidence, and none was given. Name at least one piece.",
-            evidence="0",
-        ),
+        when("A ruling needs evidence, and none was given. Name at least one piece.", evidence="0"),
         when(
             "{evidence:count} pieces of evidence were given; the most is {most:count}. Send fewer.",
             evidence=ANY,
@@ -431,10 +413,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "it instead.",
             pauses=ANY,
         ),
-        when(
-            "{exit_code:count} is not an exit code. Report 0 to 255.",
-            exit_code=ANY,
-        ),
+        when("{exit_code:count} is not an exit code. Report 0 to 255.", exit_code=ANY),
         when(
             "A licence has 1 to {at_most:count} seats, not {seats:count}. Correct the number.",
             seats=ANY,
@@ -474,13 +453,9 @@ SENTENCES: dict[Reason, Sentence] = {
             sla_class=ANY,
             tiers=ANY,
         ),
+        when("There are too many entries; the most is {at_most:count}. Send fewer.", rows=ANY),
         when(
-            "There are too many entries; the most is {at_most:count}. Send fewer.",
-            rows=ANY,
-        ),
-        when(
-            "{owners:count} owners were given; the most is {at_most:count}. Send fewer.",
-            owners=ANY,
+            "{owners:count} owners were given; the most is {at_most:count}. Send fewer.", owners=ANY
         ),
         when(
             "{tasks:count} tasks are too many; the most is {at_most:count}. Push them in "

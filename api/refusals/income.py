@@ -107,10 +107,7 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     Reason.BAD_PERIOD: sentence(
         INVALID,
-        when(
-            "{period:text} is not a month. Write it like 2026-11.",
-            period=ANY,
-        ),
+        when("{period:text} is not a month. Write it like 2026-11.", period=ANY),
         when(
             "The attribute would expire at {expires_at_us:time}, which is before it begins or "
             "too late. Choose another expiry.",
@@ -144,8 +141,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "with `tallystick invoice credit`.",
     ),
     Reason.NOTHING_TO_INVOICE: sentence(
-        CONFLICT,
-        "The account has nothing to invoice[ in {period:text}]. Choose another month.",
+        CONFLICT, "The account has nothing to invoice[ in {period:text}]. Choose another month."
     ),
     Reason.CREDIT_NOTE_EXISTS: sentence(
         CONFLICT,

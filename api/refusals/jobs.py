@@ -70,8 +70,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "The state of the job does not allow this. `tallystick job show` shows it.",
     ),
     Reason.WORKLOAD_EMPTY: sentence(
-        INVALID,
-        "The job[ {job_id:text}] has nothing to run. Name an image or a command.",
+        INVALID, "The job[ {job_id:text}] has nothing to run. Name an image or a command."
     ),
     Reason.PLAN_INVALID: sentence(
         INVALID,

@@ -148,10 +148,7 @@ SENTENCES: dict[Reason, Sentence] = {
             dimension="place",
             best_offered=ANY,
         ),
-        when(
-            "No matching node is in {required:text}. Allow more regions.",
-            dimension="place",
-        ),
+        when("No matching node is in {required:text}. Allow more regions.", dimension="place"),
         when(
             "No matching node is in the pool {required:text}. Name another pool, or leave it out.",
             dimension="pool",
@@ -176,10 +173,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "`tallystick kind list` shows them.",
             dimension="kind",
         ),
-        when(
-            "No node has devices of {required:text}. Allow other vendors.",
-            dimension="vendor",
-        ),
+        when("No node has devices of {required:text}. Allow other vendors.", dimension="vendor"),
         when(
             "No node has the model {required:text}; the most common one is {best_offered:text}. "
             "Allow more models with `--model`.",
@@ -198,8 +192,7 @@ SENTENCES: dict[Reason, Sentence] = {
             best_offered=ANY,
         ),
         when(
-            "No matching node has {required:gpus}. Ask for fewer with `--gpus`.",
-            dimension="gpus",
+            "No matching node has {required:gpus}. Ask for fewer with `--gpus`.", dimension="gpus"
         ),
         when(
             "{required:gib} of GPU memory were asked for; the largest matching part has "
@@ -251,20 +244,14 @@ SENTENCES: dict[Reason, Sentence] = {
             dimension="cpu",
             best_offered=ANY,
         ),
-        when(
-            "No matching node has {required:count} CPU cores. Ask for fewer.",
-            dimension="cpu",
-        ),
+        when("No matching node has {required:count} CPU cores. Ask for fewer.", dimension="cpu"),
         when(
             "{required:gib} of main memory were asked for; the largest matching node has "
             "{best_offered:gib}. Ask for at most that much.",
             dimension="ram",
             best_offered=ANY,
         ),
-        when(
-            "No matching node has {required:gib} of main memory. Ask for less.",
-            dimension="ram",
-        ),
+        when("No matching node has {required:gib} of main memory. Ask for less.", dimension="ram"),
         when(
             "{required:count} GiB of storage were asked for; the largest matching offer has "
             "{best_offered:count} GiB. Ask for at most that much.",
@@ -281,10 +268,7 @@ SENTENCES: dict[Reason, Sentence] = {
             dimension="network",
             best_offered=ANY,
         ),
-        when(
-            "No matching node offers {required:count} Mbit/s. Ask for less.",
-            dimension="network",
-        ),
+        when("No matching node offers {required:count} Mbit/s. Ask for less.", dimension="network"),
         when(
             "The network class {required:word} was asked for; the best that a matching node "
             "offers is {best_offered:word}. Ask for that.",
@@ -454,17 +438,13 @@ SENTENCES: dict[Reason, Sentence] = {
                 dimension="price",
             ),
             when(
-                "With a share of {ease_to:part}, {ease_nodes:nodes} would match.",
-                ease="share_ppm",
+                "With a share of {ease_to:part}, {ease_nodes:nodes} would match.", ease="share_ppm"
             ),
             when(
                 "With a term of {ease_to:seconds}, {ease_nodes:nodes} would match.",
                 ease="term_seconds",
             ),
-            when(
-                "With the mode {ease_to:word}, {ease_nodes:nodes} would match.",
-                ease="mode",
-            ),
+            when("With the mode {ease_to:word}, {ease_nodes:nodes} would match.", ease="mode"),
             when(
                 "With the MIG profile {ease_to:text}, {ease_nodes:nodes} would match.",
                 ease="mig_profile",

@@ -48,12 +48,10 @@ SENTENCES: dict[Reason, Sentence] = {
         "The reports of the lease are not complete yet. Wait until the node has sent them.",
     ),
     Reason.UNKNOWN_LOG: sentence(
-        INVALID,
-        "[There is no log {log:text}. ]The logs are those that the case format names.",
+        INVALID, "[There is no log {log:text}. ]The logs are those that the case format names."
     ),
     Reason.WRONG_LANE: sentence(
-        INVALID,
-        "The entry belongs to another log[ than {log:text}]. Correct the case.",
+        INVALID, "The entry belongs to another log[ than {log:text}]. Correct the case."
     ),
     Reason.STREAM_MOVED: sentence(
         CONFLICT,

@@ -52,20 +52,14 @@ SENTENCES: dict[Reason, Sentence] = {
         "The queue of the pool[ {pool_id:text}] has changed in the meantime. Send the request "
         "again.",
     ),
-    Reason.DUPLICATE_USER: sentence(
-        INVALID,
-        "A user is named twice. Name each user once.",
-    ),
+    Reason.DUPLICATE_USER: sentence(INVALID, "A user is named twice. Name each user once."),
     Reason.EMPTY_DEMAND: sentence(
-        INVALID,
-        "The user[ {user:text}] asks for nothing. Name at least one resource.",
+        INVALID, "The user[ {user:text}] asks for nothing. Name at least one resource."
     ),
     Reason.BAD_WEIGHT: sentence(
-        INVALID,
-        "The weight[ of the user {user:text}] must be more than 0. Correct it.",
+        INVALID, "The weight[ of the user {user:text}] must be more than 0. Correct it."
     ),
     Reason.BAD_TIE_ORDER: sentence(
-        INVALID,
-        "The order for ties must name each user once. Correct it.",
+        INVALID, "The order for ties must name each user once. Correct it."
     ),
 }

@@ -33,5 +33,5 @@ SENTENCES: dict[Reason, Sentence] = {
             kind=ANY,
         ),
         "A reference or a piece of evidence has another form. Correct it and send it again.",
-    ),
+    )
 }

@@ -331,10 +331,11 @@ def _oracle(case: Case) -> dict[str, Any]:
             for one in row["observations"]
         )
     limits = oracle.Limits(
-        window_us=_int(case["window_us"]), max_age_us=_int(case["max_age_us"]),
+        window_us=_int(case["window_us"]),
+        max_age_us=_int(case["max_age_us"]),
         max_deviation_bps=_count(case["max_deviation_bps"]),
         min_sources=_count(case["min_sources"]),
-    )  # fmt: skip
+    )
     reading = oracle.read_price(sources, limits, _int(case["now_us"]))
     return {
         "twaps": {source: str(price) for source, price in reading.twaps.items()},
@@ -397,9 +398,11 @@ def _device_fee(case: Case) -> dict[str, Any]:
         for row in case["changes"]
     ]
     fees = device_fee.month_of_fees(
-        calendar.month_named(_text(case["month"])), _int(case["monthly_fee"]),
-        _count(case["devices_before"]), changes,
-    )  # fmt: skip
+        calendar.month_named(_text(case["month"])),
+        _int(case["monthly_fee"]),
+        _count(case["devices_before"]),
+        changes,
+    )
     return {
         "unique_per_day": list(fees.unique_per_day),
         "daily": [str(units) for units in fees.daily],
@@ -480,22 +483,25 @@ def _hardware_admission(case: Case) -> dict[str, Any]:
     system = hardware_admission.System(
         gpus=tuple(
             hardware_admission.Gpu(
-                model=_text(row["model"]), vram_mib=_count(row["vram_gb"]) * 1_024,
-                connection=_text(row["connection"]), pcie_gen=_count(row["pcie_gen"]),
+                model=_text(row["model"]),
+                vram_mib=_count(row["vram_gb"]) * 1_024,
+                connection=_text(row["connection"]),
+                pcie_gen=_count(row["pcie_gen"]),
                 pcie_lanes=_count(row["pcie_lanes"]),
             )
             for row in case["gpus"]
         ),
         storage_mode=_text(case["storage_mode"]),
         nvme_drives_gb=tuple(_count(size) for size in case["nvme_drives_gb"]),
-        tpm_2_0=case["tpm_2_0"], ram_mib=_count(case["ram_gb"]) * 1_024,
+        tpm_2_0=case["tpm_2_0"],
+        ram_mib=_count(case["ram_gb"]) * 1_024,
         cpu_cores=_count(case["cpu_cores"]),
         sata_drives=tuple(
             SataDrive(_count(row["size_gb"]), _text(row["kind"]), _count(row["rpm"]))
             for row in case["sata_drives"]
         ),
         ethernet_mbps=_count(case["ethernet_gbps"]) * 1_000,
-    )  # fmt: skip
+    )
     verdict = hardware_admission.judge(system)
     return {
         "joinable": verdict.joinable,
@@ -507,12 +513,14 @@ def _hardware_admission(case: Case) -> dict[str, Any]:
 def _conservation(case: Case) -> dict[str, Any]:
     found = capacity.conserve(
         _span(case),
-        [capacity.ShareHeld(_count(row["share_ppm"]), _span(row), _text(row["id"]))
-         for row in case["leases"]],
+        [
+            capacity.ShareHeld(_count(row["share_ppm"]), _span(row), _text(row["id"]))
+            for row in case["leases"]
+        ],
         [capacity.ShareHeld(_count(row["share_ppm"]), _span(row)) for row in case["blocked"]],
         [_span(row) for row in case["unavailable"]],
         _count(case["min_share_ppm"]),
-    )  # fmt: skip
+    )
     booked = found.booked
     return {
         "physical": str(booked.physical),

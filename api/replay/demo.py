@@ -137,10 +137,7 @@ class Stage:
 
 
 def run(
-    data_dir: Path,
-    progress: Progress,
-    *,
-    wait: Callable[[str, dict[str, str]], None] | None = None,
+    data_dir: Path, progress: Progress, *, wait: Callable[[str, dict[str, str]], None] | None = None
 ) -> dict[str, Any]:
     """Run the demo in an empty folder; returns the document of `tallystick demo --json`.
 
@@ -205,8 +202,17 @@ def _set_up(data_dir: Path, progress: Progress, stack: ExitStack, *, with_consol
 
 def _keys(devnet: Devnet) -> dict[str, LocalKeySigner]:
     """One key for each role; public test keys, which no other chain accepts."""
-    names = ("admin", "guardian", "emitter", "proposer", "oracle", "treasury", "renter", "owner",
-             "relay")  # fmt: skip
+    names = (
+        "admin",
+        "guardian",
+        "emitter",
+        "proposer",
+        "oracle",
+        "treasury",
+        "renter",
+        "owner",
+        "relay",
+    )
     return {
         name: LocalKeySigner(key, devnet.chain_id)
         for name, key in zip(names, devnet.keys, strict=False)
@@ -239,9 +245,13 @@ def _deploy(chain: Chain, devnet: Devnet, keys: dict[str, LocalKeySigner]) -> De
 def serving(service: Service, *, with_console: bool = False) -> Iterator[str]:
     """The API on a free port of this machine, in a thread of its own."""
     config = uvicorn.Config(
-        create_app(service, with_console=with_console), host="127.0.0.1", port=0,
-        log_level="warning", access_log=False, ws="wsproto" if with_console else "none",
-    )  # fmt: skip
+        create_app(service, with_console=with_console),
+        host="127.0.0.1",
+        port=0,
+        log_level="warning",
+        access_log=False,
+        ws="wsproto" if with_console else "none",
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, name="api", daemon=True)
     thread.start()
@@ -273,8 +283,9 @@ def _found(stage: Stage, stack: ExitStack) -> dict[str, Party]:
     _link_wallet(stage, parties["owner-burn"])
     stage.progress("two owners join a node of two simulated H200 each")
     for name, settlement, price in (
-        ("owner-cash", "cash", "2780000"), ("owner-burn", "burn", "2500000")
-    ):  # fmt: skip
+        ("owner-cash", "cash", "2780000"),
+        ("owner-burn", "burn", "2500000"),
+    ):
         stage.machines.append(_join(stage, parties[name], settlement, price, stack))
     stage.progress("one renter pays cash, one burns tokens for credits")
     stage.web.post(
@@ -353,10 +364,14 @@ def _join(stage: Stage, owner: Party, settlement: str, price: str, stack: ExitSt
         owner.api_key,
         "/v1/regions",
         {
-            "provider_id": provider, "name": owner.name, "storage_mode": "local",
-            "setting": "datacenter", "admission": "operator", "allow_public_jobs": True,
+            "provider_id": provider,
+            "name": owner.name,
+            "storage_mode": "local",
+            "setting": "datacenter",
+            "admission": "operator",
+            "allow_public_jobs": True,
         },
-    )["region_id"]  # fmt: skip
+    )["region_id"]
     code = web.post(owner.api_key, "/v1/nodes/join-codes", {"region_id": region})["code"]
     key, transport = make_key(folder / "node.key"), HttpTransport(stage.url)
     stack.callback(transport.close)
@@ -372,15 +387,25 @@ def _join(stage: Stage, owner: Party, settlement: str, price: str, stack: ExitSt
         owner.api_key,
         "/v1/offers",
         {
-            "provider_id": provider, "node_id": joined.node_id, "settlement": settlement,
-            "price_per_gpu_hour": {"asset": "CREDIT", "units": price}, "fractions": True,
+            "provider_id": provider,
+            "node_id": joined.node_id,
+            "settlement": settlement,
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": price},
+            "fractions": True,
         },
-    )  # fmt: skip
+    )
     reporter = Reporter(
-        joined.node_id, key, gpus, clock, folder / "spool.sqlite", transport,
-        node_key=joined.node_key, tick_us=MINUTE_US, interval_us=10 * MINUTE_US,
+        joined.node_id,
+        key,
+        gpus,
+        clock,
+        folder / "spool.sqlite",
+        transport,
+        node_key=joined.node_key,
+        tick_us=MINUTE_US,
+        interval_us=10 * MINUTE_US,
         draw=lambda low, _high: low,
-    )  # fmt: skip
+    )
     stack.callback(reporter.close)
     return Machine(joined.node_id, joined.node_key, reporter, clock)
 
@@ -418,14 +443,18 @@ def _lease(stage: Stage, parties: dict[str, Party]) -> list[str]:
             "/v1/leases",
             {
                 "job": {
-                    "kind": "batch", "command": ["python", "train.py"], "gpu_count": gpus,
-                    "share_ppm": share_ppm, "mem_ppm": share_ppm, "models": [],
+                    "kind": "batch",
+                    "command": ["python", "train.py"],
+                    "gpu_count": gpus,
+                    "share_ppm": share_ppm,
+                    "mem_ppm": share_ppm,
+                    "models": [],
                     "max_price_per_gpu_hour": {"asset": "CREDIT", "units": cap},
                     "project_id": "demo",
                 },
                 "term_seconds": seconds,
             },
-        )  # fmt: skip
+        )
         leases.append(told["lease_id"])
     return leases
 

@@ -197,10 +197,17 @@ class MeasuredReplay(Replay):
         transport = HttpTransport(self._url)
         self._stack.callback(transport.close)
         reporter = Reporter(
-            node_id, node.key, gpus, clock, self._folder / f"{node_id}.db", transport,
-            node_key=self._node_keys[node_id], tick_us=TICK_S * SECOND_US,
-            interval_us=REPORT_EVERY_US, draw=lambda low, _high: low,
-        )  # fmt: skip
+            node_id,
+            node.key,
+            gpus,
+            clock,
+            self._folder / f"{node_id}.db",
+            transport,
+            node_key=self._node_keys[node_id],
+            tick_us=TICK_S * SECOND_US,
+            interval_us=REPORT_EVERY_US,
+            draw=lambda low, _high: low,
+        )
         self._stack.callback(reporter.close)
         return Machine(reporter, gpus, clock, {})
 
@@ -284,10 +291,15 @@ def replay_gentd26(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tallystick-")))
         settings = Settings(
-            data_dir=folder, database_url=conninfo, environment="development", spec_ttl_s=0,
-            requests_per_second=100_000, requests_burst=100_000,
-            reports_per_second=100_000, reports_burst=100_000,
-        )  # fmt: skip
+            data_dir=folder,
+            database_url=conninfo,
+            environment="development",
+            spec_ttl_s=0,
+            requests_per_second=100_000,
+            requests_burst=100_000,
+            reports_per_second=100_000,
+            reports_burst=100_000,
+        )
         service = stack.enter_context(Service.open(settings, clock=SimulatedClock(START_US)))
         url = stack.enter_context(demo.serving(service))
         connection = stack.enter_context(psycopg.connect(conninfo, autocommit=True))

@@ -72,8 +72,13 @@ PATIENCE_US = 2 * HOUR_US
 COMMANDS_MAX = 64
 """Commands decided and appended together; a bound, not a rule."""
 DEPOSIT_UNITS = 10**13
-PRICES = {"T4": 600_000, "P100": 900_000, "V100M16": 1_400_000, "V100M32": 1_800_000,
-          "A10": 1_100_000}  # fmt: skip
+PRICES = {
+    "T4": 600_000,
+    "P100": 900_000,
+    "V100M16": 1_400_000,
+    "V100M32": 1_800_000,
+    "A10": 1_100_000,
+}
 PRICE_ELSE = 1_000_000
 """Micro-credits per GPU-hour; invented, as the trace has no prices."""
 
@@ -169,13 +174,19 @@ class Replay:
         self._together(
             [
                 BootstrapOperator(
-                    account_id=OPERATOR, member_id="operator", key_id="replay00",
-                    key_sha256=secret, at_us=at_us,
+                    account_id=OPERATOR,
+                    member_id="operator",
+                    key_id="replay00",
+                    key_sha256=secret,
+                    at_us=at_us,
                 ),
                 *(
                     OpenAccount(
-                        account_id=account, kind="party", opened_by="operator",
-                        owner_member_id="owner", at_us=at_us,
+                        account_id=account,
+                        kind="party",
+                        opened_by="operator",
+                        owner_member_id="owner",
+                        at_us=at_us,
                     )
                     for account in (RENTER, OWNER)
                 ),
@@ -183,20 +194,30 @@ class Replay:
                     CLOUDBENDER, version=1, effective_from_us=at_us, by="operator", at_us=at_us
                 ),
                 ConfirmDeposit(
-                    deposit_id=derive_id("deposit", RENTER, "replay"), account_id=RENTER,
-                    source="cash", amount=credit(DEPOSIT_UNITS), reference="replay",
-                    confirmed_by="operator", at_us=at_us,
+                    deposit_id=derive_id("deposit", RENTER, "replay"),
+                    account_id=RENTER,
+                    source="cash",
+                    amount=credit(DEPOSIT_UNITS),
+                    reference="replay",
+                    confirmed_by="operator",
+                    at_us=at_us,
                 ),
                 RegisterProvider(
                     provider_id=PROVIDER, account_id=OWNER, kind="physical", at_us=at_us
                 ),
                 OpenRegion(
-                    region_id=REGION, provider_id=PROVIDER, name="openb", storage_mode="central",
-                    setting="datacenter", admission="operator", allow_public_jobs=True, at_us=at_us,
+                    region_id=REGION,
+                    provider_id=PROVIDER,
+                    name="openb",
+                    storage_mode="central",
+                    setting="datacenter",
+                    admission="operator",
+                    allow_public_jobs=True,
+                    at_us=at_us,
                 ),
             ],
             at_us,
-        )  # fmt: skip
+        )
         batch: list[Any] = []
         for done, node in enumerate(self._trace_nodes, 1):
             batch.extend(self._join(node, at_us))
@@ -214,19 +235,30 @@ class Replay:
         by: dict[str, Any] = {"by": "operator", "at_us": at_us}
         yield IssueJoinCode(code_sha256=code, provider_id=PROVIDER, region_id=REGION, **by)
         yield JoinNode(
-            code_sha256=code, node_id=node_id, key_id=key_id(public_key(key)),
-            public_key=public_key(key).hex(), token_sha256=code, agent="replay", client_id=None,
+            code_sha256=code,
+            node_id=node_id,
+            key_id=key_id(public_key(key)),
+            public_key=public_key(key).hex(),
+            token_sha256=code,
+            agent="replay",
+            client_id=None,
             devices=tuple(DeviceSpec(device, "nvidia", node.model, 16_384) for device in devices),
-            host=HostSpec("x86_64", "linux"), at_us=at_us,
-        )  # fmt: skip
+            host=HostSpec("x86_64", "linux"),
+            at_us=at_us,
+        )
         yield ConfirmNodeKey(node_id=node_id, key_id=key_id(public_key(key)), **by)
         yield AdmitNode(node_id=node_id, **by)
         yield ActivateNode(node_id=node_id, **by)
         yield PublishOffer(
-            offer_id=derive_id("offer", PROVIDER, node.name), provider_id=PROVIDER,
-            node_id=node_id, price_per_gpu_hour=credit(PRICES.get(node.model, PRICE_ELSE)),
-            settlement="cash", fractions=True, available_until_us=None, at_us=at_us,
-        )  # fmt: skip
+            offer_id=derive_id("offer", PROVIDER, node.name),
+            provider_id=PROVIDER,
+            node_id=node_id,
+            price_per_gpu_hour=credit(PRICES.get(node.model, PRICE_ELSE)),
+            settlement="cash",
+            fractions=True,
+            available_until_us=None,
+            at_us=at_us,
+        )
 
     # --- playing -----------------------------------------------------------------------------
 
@@ -260,9 +292,16 @@ class Replay:
         tables.step_all(self._connection, only=("fleet",))
         end_us = at_us + task.length_s * 1_000_000
         need = Need(
-            task.gpus, task.share_ppm, task.share_ppm, task.models, 10**9, RENTER, at_us=at_us,
-            until_us=end_us, is_fixed_term=True,
-        )  # fmt: skip
+            task.gpus,
+            task.share_ppm,
+            task.share_ppm,
+            task.models,
+            10**9,
+            RENTER,
+            at_us=at_us,
+            until_us=end_us,
+            is_fixed_term=True,
+        )
         position = self._fleet.follow(self._connection)
         fees = fleet_feed.fees(self._connection, at_us)
         found = answer(self._fleet.columns, need, fees)
@@ -345,22 +384,43 @@ def _lease_commands(
     """From a job to a running lease, as one decision."""
     return [
         SubmitJob(
-            job_id=job_id, account_id=RENTER, client_id="direct", project_id="openb",
-            end_user_ref="trace", kind="batch", image=None, command=("trace", task.name),
-            env_refs=(), gpu_count=task.gpus, share_ppm=task.share_ppm, mem_ppm=task.share_ppm,
-            models=task.models, max_price_per_gpu_hour=credit(10**9), at_us=at_us,
+            job_id=job_id,
+            account_id=RENTER,
+            client_id="direct",
+            project_id="openb",
+            end_user_ref="trace",
+            kind="batch",
+            image=None,
+            command=("trace", task.name),
+            env_refs=(),
+            gpu_count=task.gpus,
+            share_ppm=task.share_ppm,
+            mem_ppm=task.share_ppm,
+            models=task.models,
+            max_price_per_gpu_hour=credit(10**9),
+            at_us=at_us,
         ),
         RequestLease(
-            lease_id=lease_id, job_id=job_id, account_id=RENTER,
-            term_us=(task.length_s or 0) * 1_000_000, funds=None, at_us=at_us,
+            lease_id=lease_id,
+            job_id=job_id,
+            account_id=RENTER,
+            term_us=(task.length_s or 0) * 1_000_000,
+            funds=None,
+            at_us=at_us,
         ),
         ReserveLease(
-            lease_id=lease_id, rule=RULE, fleet_position=position,
-            candidates=match.candidates, considered=match.considered, node_id=match.node_id,
-            offer_id=match.offer_id, device_ids=match.device_ids, at_us=at_us,
+            lease_id=lease_id,
+            rule=RULE,
+            fleet_position=position,
+            candidates=match.candidates,
+            considered=match.considered,
+            node_id=match.node_id,
+            offer_id=match.offer_id,
+            device_ids=match.device_ids,
+            at_us=at_us,
         ),
         ReadyLease(lease_id=lease_id, node_id=match.node_id, endpoint=None, at_us=at_us),
-    ]  # fmt: skip
+    ]
 
 
 def _signed(node: SimulatedNode, now_us: int) -> usage.Item:
@@ -441,8 +501,15 @@ class Recount:
 def recount(connection: psycopg.Connection[Any]) -> Recount:
     """Read the facts once more and add them up: windows per device, models, money."""
     facts: dict[str, list[dict[str, Any]]] = {}
-    topics = ["lease.reserved.v1", "lease.opened.v1", "lease.closed.v1", "lease.settled.v1",
-              "lease.requested.v1", "lease.usage_accrued.v1", "device.registered.v1"]  # fmt: skip
+    topics = [
+        "lease.reserved.v1",
+        "lease.opened.v1",
+        "lease.closed.v1",
+        "lease.settled.v1",
+        "lease.requested.v1",
+        "lease.usage_accrued.v1",
+        "device.registered.v1",
+    ]
     for body, topic in connection.execute(_LEASES, (topics,)):
         facts.setdefault(topic, []).append(body)
     closed = {fact["lease_id"]: fact["closed_at_us"] for fact in facts.get("lease.closed.v1", ())}

@@ -14,8 +14,14 @@ from pathlib import Path
 
 NODE_COLUMNS = ("sn", "gpu", "model")
 TASK_COLUMNS = (
-    "name", "num_gpu", "gpu_milli", "gpu_spec", "creation_time", "deletion_time", "scheduled_time"
-)  # fmt: skip
+    "name",
+    "num_gpu",
+    "gpu_milli",
+    "gpu_spec",
+    "creation_time",
+    "deletion_time",
+    "scheduled_time",
+)
 
 
 class TraceUnreadable(Exception):

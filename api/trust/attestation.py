@@ -122,9 +122,11 @@ PROBLEMS = [Reason.NODE_UNKNOWN, Reason.DEVICE_UNKNOWN]
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/devices/{device_id}/attestation-nonce", nodes_only(), NonceTold,
+    "/v1/nodes/{node_id}/devices/{device_id}/attestation-nonce",
+    nodes_only(),
+    NonceTold,
     problems=PROBLEMS,
-)  # fmt: skip
+)
 def create_attestation_nonce(
     node_id: NodeInPath, device_id: DeviceInPath, body: Nothing, call: Caller
 ) -> Response:
@@ -140,27 +142,36 @@ def create_attestation_nonce(
         _own(call, node_id)
         acked_seq, head = _head(call, node_id)
         return IssueNonce(
-            device_id=device_id, node_id=node_id, server_nonce=server_nonce, acked_seq=acked_seq,
-            head=head, at_us=call.now_us,
-        )  # fmt: skip
+            device_id=device_id,
+            node_id=node_id,
+            server_nonce=server_nonce,
+            acked_seq=acked_seq,
+            head=head,
+            at_us=call.now_us,
+        )
 
     def told(after: After) -> Told:
         state = after.state(trust_stream(device_id))
         assert state.nonce is not None
         return NonceTold(
-            node_id=node_id, device_id=device_id, server_nonce=state.nonce.server_nonce,
-            acked_seq=state.nonce.acked_seq, head=state.nonce.head,
+            node_id=node_id,
+            device_id=device_id,
+            server_nonce=state.nonce.server_nonce,
+            acked_seq=state.nonce.acked_seq,
+            head=state.nonce.head,
             nonce=attestation_nonce(state.nonce.server_nonce, state.nonce.head).hex(),
             expires_at=moment(state.nonce.at_us + NONCE_LIFE_US),
-        )  # fmt: skip
+        )
 
     return call.record(commands, told)
 
 
 @resource.post(
-    "/v1/nodes/{node_id}/devices/{device_id}/attestation", nodes_only(), AttestationTold,
+    "/v1/nodes/{node_id}/devices/{device_id}/attestation",
+    nodes_only(),
+    AttestationTold,
     problems=[*PROBLEMS, Reason.REFERENCE_INVALID],
-)  # fmt: skip
+)
 def create_attestation(
     node_id: NodeInPath, device_id: DeviceInPath, body: AttestationAsked, call: Caller
 ) -> Response:
@@ -174,16 +185,23 @@ def create_attestation(
         if not said:
             said.append(attestor(body.plugin).verify(evidence, nonce, device_id))
         return RecordAttestation(
-            device_id=device_id, node_id=node_id, server_nonce=body.server_nonce,
-            plugin=body.plugin, evidence_sha256=hashlib.sha256(evidence).hexdigest(),
-            passed=said[0].passed, detail=said[0].detail[:DETAIL_MAX], at_us=call.now_us,
-        )  # fmt: skip
+            device_id=device_id,
+            node_id=node_id,
+            server_nonce=body.server_nonce,
+            plugin=body.plugin,
+            evidence_sha256=hashlib.sha256(evidence).hexdigest(),
+            passed=said[0].passed,
+            detail=said[0].detail[:DETAIL_MAX],
+            at_us=call.now_us,
+        )
 
     def told(_after: After) -> Told:
         return AttestationTold(
-            node_id=node_id, device_id=device_id, passed=said[0].passed,
+            node_id=node_id,
+            device_id=device_id,
+            passed=said[0].passed,
             detail=said[0].detail[:DETAIL_MAX],
-        )  # fmt: skip
+        )
 
     return call.record(commands, told)
 

@@ -68,10 +68,16 @@ class NewAttribute(Asked):
     expires_at: Moment | None = None
 
     model_config = with_examples(
-        {"subject_id": "node_" + "1" * 32, "name": "location", "value": "DE-BE",
-         "signer_account_id": "acct_" + "2" * 32, "key_id": "0" * 16, "signature": "0" * 128,
-         "stated_at": "2026-11-20T09:00:00Z"}
-    )  # fmt: skip
+        {
+            "subject_id": "node_" + "1" * 32,
+            "name": "location",
+            "value": "DE-BE",
+            "signer_account_id": "acct_" + "2" * 32,
+            "key_id": "0" * 16,
+            "signature": "0" * 128,
+            "stated_at": "2026-11-20T09:00:00Z",
+        }
+    )
 
 
 class AttributeTold(Told):
@@ -98,20 +104,37 @@ class AttributeRevokedTold(Told):
 
 
 @resource.post(
-    "/v1/attributes", SIGN, AttributeTold, status=201,
-    problems=[Reason.NODE_UNKNOWN, Reason.PROVIDER_UNKNOWN, Reason.ACCOUNT_UNKNOWN,
-              Reason.ACCOUNT_CLOSED, Reason.SIGNING_KEY_UNKNOWN, Reason.NOT_PERMITTED,
-              Reason.BAD_PERIOD, Reason.ATTRIBUTE_REVOKED, Reason.UNKNOWN_MODE,
-              "signature_invalid"],
-)  # fmt: skip
+    "/v1/attributes",
+    SIGN,
+    AttributeTold,
+    status=201,
+    problems=[
+        Reason.NODE_UNKNOWN,
+        Reason.PROVIDER_UNKNOWN,
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.SIGNING_KEY_UNKNOWN,
+        Reason.NOT_PERMITTED,
+        Reason.BAD_PERIOD,
+        Reason.ATTRIBUTE_REVOKED,
+        Reason.UNKNOWN_MODE,
+        "signature_invalid",
+    ],
+)
 def add_attribute(body: NewAttribute, call: Caller) -> Response:
     """Records a statement that a third party signed about a node or a provider."""
     command = StateAttribute(
-        subject_id=body.subject_id, name=body.name, value=body.value,
-        signer_account_id=body.signer_account_id, key_id=body.key_id, signature=body.signature,
-        stated_at_us=body.stated_at, expires_at_us=body.expires_at, by=call.principal.member_id,
+        subject_id=body.subject_id,
+        name=body.name,
+        value=body.value,
+        signer_account_id=body.signer_account_id,
+        key_id=body.key_id,
+        signature=body.signature,
+        stated_at_us=body.stated_at,
+        expires_at_us=body.expires_at,
+        by=call.principal.member_id,
         at_us=call.now_us,
-    )  # fmt: skip
+    )
     stream = attribute_stream(statement_id(command))
 
     def checked() -> StateAttribute:
@@ -132,9 +155,8 @@ def add_attribute(body: NewAttribute, call: Caller) -> Response:
 
 def _require_signed(public_key: str, command: StateAttribute) -> None:
     message = message_for(
-        command.subject_id, command.name, command.value, command.stated_at_us,
-        command.expires_at_us,
-    )  # fmt: skip
+        command.subject_id, command.name, command.value, command.stated_at_us, command.expires_at_us
+    )
     try:
         VerifyKey(bytes.fromhex(public_key)).verify(message, bytes.fromhex(command.signature))
     except BadSignatureError:
@@ -142,16 +164,20 @@ def _require_signed(public_key: str, command: StateAttribute) -> None:
 
 
 @resource.post(
-    "/v1/attributes/{statement_id}/revoke", SIGN, AttributeRevokedTold,
+    "/v1/attributes/{statement_id}/revoke",
+    SIGN,
+    AttributeRevokedTold,
     problems=[Reason.ATTRIBUTE_UNKNOWN],
-)  # fmt: skip
+)
 def revoke_attribute(statement_id: StatementInPath, body: Nothing, call: Caller) -> Response:
     """Revokes a statement that your account signed."""
     del body
     command = RevokeAttribute(
-        statement_id=statement_id, account_id=call.principal.account_id,
-        by=call.principal.member_id, at_us=call.now_us,
-    )  # fmt: skip
+        statement_id=statement_id,
+        account_id=call.principal.account_id,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
     told = AttributeRevokedTold(statement_id=statement_id, revoked=True)
     return call.record(lambda: command, lambda _after: told)
 
@@ -171,20 +197,35 @@ def list_attributes(
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = supply.read_attributes(
-            view.connection, subject_ids=None if subject_id is None else [subject_id], name=name,
-            signer_account_id=account_id, after=place.after[0], limit=limit + 1,
-        )  # fmt: skip
+            view.connection,
+            subject_ids=None if subject_id is None else [subject_id],
+            name=name,
+            signer_account_id=account_id,
+            after=place.after[0],
+            limit=limit + 1,
+        )
         return call.page(
-            view, place, rows, limit, lambda row: [row.position],
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
             lambda row: _attribute(row, row.revoked_at_us, call.now_us),
-        )  # fmt: skip
+        )
 
 
 def _attribute(row: Any, revoked_at_us: int | None, now_us: int) -> AttributeTold:
     is_valid = revoked_at_us is None and (row.expires_at_us is None or now_us < row.expires_at_us)
     return AttributeTold(
-        statement_id=row.statement_id, subject_id=row.subject_id, name=row.name, value=row.value,
-        signer_account_id=row.signer_account_id, key_id=row.key_id, signature=row.signature,
-        stated_at=moment(row.stated_at_us), expires_at=moment_or_none(row.expires_at_us),
-        revoked_at=moment_or_none(revoked_at_us), valid=is_valid,
-    )  # fmt: skip
+        statement_id=row.statement_id,
+        subject_id=row.subject_id,
+        name=row.name,
+        value=row.value,
+        signer_account_id=row.signer_account_id,
+        key_id=row.key_id,
+        signature=row.signature,
+        stated_at=moment(row.stated_at_us),
+        expires_at=moment_or_none(row.expires_at_us),
+        revoked_at=moment_or_none(revoked_at_us),
+        valid=is_valid,
+    )

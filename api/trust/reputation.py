@@ -144,7 +144,7 @@ class SettingsTold(Told):
 
 @resource.get(
     "/v1/nodes/{node_id}/reputation", READ, ReputationTold, problems=[Reason.NODE_UNKNOWN]
-)  # fmt: skip
+)
 def read_node_reputation(
     node_id: NodeInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
 ) -> Response:
@@ -156,14 +156,13 @@ def read_node_reputation(
 
 
 @resource.get(
-    "/v1/providers/{provider_id}/reputation", READ, ReputationTold,
+    "/v1/providers/{provider_id}/reputation",
+    READ,
+    ReputationTold,
     problems=[Reason.PROVIDER_UNKNOWN],
-)  # fmt: skip
+)
 def read_provider_reputation(
-    provider_id: ProviderInPath,
-    call: Caller,
-    as_of: ReadAsOf,
-    client_id: ClientQuery = None,
+    provider_id: ProviderInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
 ) -> Response:
     """Returns the reputation of all nodes of a provider together."""
     with call.read(FLEET, POLICIES, REPUTATION, as_of=as_of) as view:
@@ -174,14 +173,12 @@ def read_provider_reputation(
 
 @resource.get(
     "/v1/accounts/{account_id}/renter-reputation",
-    with_scope("account", "provider", "operator", "audit:read"), ReputationTold,
+    with_scope("account", "provider", "operator", "audit:read"),
+    ReputationTold,
     problems=[Reason.ACCOUNT_UNKNOWN],
-)  # fmt: skip
+)
 def read_renter_reputation(
-    account_id: AccountInPath,
-    call: Caller,
-    as_of: ReadAsOf,
-    client_id: ClientQuery = None,
+    account_id: AccountInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
 ) -> Response:
     """Returns the reputation of a renter, to the renter and to providers that rented to it."""
     with call.read(FLEET, REPUTATION, as_of=as_of) as view:
@@ -208,23 +205,37 @@ def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str |
     if kind != RENTER and client_id is None:
         standing = _standing(call, view, kind, subject_id, rating, day)
     told = ReputationTold(
-        kind=kind, subject_id=subject_id, client_id=client_id, good=leases.good // OBSERVATION,
-        total=rating.leases, completion_ppm=rating.ratio_ppm(LEASES_OF[kind]),
-        score_ppm=rating.score_ppm, provisional=rating.is_provisional,
-        inputs=[_input(one) for one in rating.inputs], standing=standing,
+        kind=kind,
+        subject_id=subject_id,
+        client_id=client_id,
+        good=leases.good // OBSERVATION,
+        total=rating.leases,
+        completion_ppm=rating.ratio_ppm(LEASES_OF[kind]),
+        score_ppm=rating.score_ppm,
+        provisional=rating.is_provisional,
+        inputs=[_input(one) for one in rating.inputs],
+        standing=standing,
         closed_by_fault=PartiesTold(**parties),
-        as_of_position=view.position if as_of is None else as_of, day=day_text(day),
+        as_of_position=view.position if as_of is None else as_of,
+        day=day_text(day),
         position=view.position,
-    )  # fmt: skip
+    )
     return call.answer(view, told)
 
 
 def _input(one: InputScore) -> InputTold:
     seen, name = one.evidence, cast(Any, one.name)
     return InputTold(
-        name=name, weight_ppm=one.weight_ppm, good=seen.good, total=seen.total, g=seen.g, n=seen.n,
-        prior_ppm=one.prior_ppm, mean_ppm=one.mean_ppm, lower_bound_ppm=one.bound_ppm,
-    )  # fmt: skip
+        name=name,
+        weight_ppm=one.weight_ppm,
+        good=seen.good,
+        total=seen.total,
+        g=seen.g,
+        n=seen.n,
+        prior_ppm=one.prior_ppm,
+        mean_ppm=one.mean_ppm,
+        lower_bound_ppm=one.bound_ppm,
+    )
 
 
 def _standing(
@@ -234,19 +245,23 @@ def _standing(
     subject = scores.read_subject(connection, kind, subject_id)
     assert subject is not None, subject_id
     shown = Shown(
-        leases=rating.leases, age_days=max(0, day - subject.since_us // DAY_US),
-        completion_ppm=rating.ratio_ppm(COMPLETION), uptime_ppm=rating.ratio_ppm(UPTIME),
+        leases=rating.leases,
+        age_days=max(0, day - subject.since_us // DAY_US),
+        completion_ppm=rating.ratio_ppm(COMPLETION),
+        uptime_ppm=rating.ratio_ppm(UPTIME),
         score_ppm=rating.score_ppm,
-    )  # fmt: skip
+    )
     owner = None
     if subject.owner_id is not None:
         owner = scores.read_rating(connection, PROVIDER, subject.owner_id, day=day, as_of=as_of)
     return StandingTold(
-        tier=tier_of(shown), age_days=shown.age_days, uptime_ppm=shown.uptime_ppm,
+        tier=tier_of(shown),
+        age_days=shown.age_days,
+        uptime_ppm=shown.uptime_ppm,
         owner_score_ppm=None if owner is None else owner.score_ppm,
         bonus_ppm=None if owner is None else _bonus(call, view, rating, owner),
         tiers=[_tier(criteria, shown) for criteria in REPUTATION_TERMS.tiers],
-    )  # fmt: skip
+    )
 
 
 def _bonus(call: Call, view: View, node: Rating, owner: Rating) -> int | None:
@@ -281,7 +296,8 @@ def setting_told(name: Any, row: reputation.Setting | None) -> SettingTold:
         return SettingTold(setting=name, leases=0)
     promised = row.promised_gpu_us
     return SettingTold(
-        setting=name, leases=row.leases,
+        setting=name,
+        leases=row.leases,
         availability_ppm=row.served_gpu_us * PPM // promised if promised else None,
         offline_ppm=row.unreachable * PPM // row.leases if row.leases else None,
-    )  # fmt: skip
+    )

@@ -1,7 +1,7 @@
 """How far a node is believed: the tier of each device, and every rule that keeps it from the next.
 
-Nothing here decides: `domain/trust/tiers.py` judges what the projection added up from signed reports and
-recorded facts, so anybody with the logs comes to the same tier.
+Nothing here decides: `domain/trust/tiers.py` judges what the projection added up from signed
+reports and recorded facts, so anybody with the logs comes to the same tier.
 """
 
 from __future__ import annotations
@@ -99,9 +99,11 @@ class LibrariesTold(Told):
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/trust", READ_OR_NODE, NodeTrustTold,
+    "/v1/nodes/{node_id}/trust",
+    READ_OR_NODE,
+    NodeTrustTold,
     problems=[Reason.NODE_UNKNOWN, Reason.EPOCH_UNKNOWN],
-)  # fmt: skip
+)
 def read_node_trust(
     node_id: NodeInPath,
     call: Caller,
@@ -116,7 +118,8 @@ def read_node_trust(
         libraries = set(view_of.read_libraries(view.connection))
         development = call.service.settings.environment == "development"
         told = NodeTrustTold(
-            node_id=node_id, epoch=span.epoch,
+            node_id=node_id,
+            epoch=span.epoch,
             start=None if span.epoch is None else moment(span.from_us),
             end=None if span.epoch is None else moment(span.to_us),
             devices=[
@@ -124,23 +127,30 @@ def read_node_trust(
                 for one in view_of.read_evidence(view.connection, node_id, span)
             ],
             position=view.position,
-        )  # fmt: skip
+        )
         return call.answer(view, told)
 
 
 def _device(evidence: trust.Evidence, standing: trust.Standing) -> DeviceTrustTold:
     metered = evidence.metered
     return DeviceTrustTold(
-        device_id=evidence.device_id, tier=standing.tier, simulated=standing.is_simulated,
-        rows=metered.rows, available_us=metered.available_us, energy_mj=metered.energy_mj,
+        device_id=evidence.device_id,
+        tier=standing.tier,
+        simulated=standing.is_simulated,
+        rows=metered.rows,
+        available_us=metered.available_us,
+        energy_mj=metered.energy_mj,
         findings=[
             FindingTold(
-                rule=one.rule, denies=one.denies, detail=one.detail[:500], lane=one.place.lane,
+                rule=one.rule,
+                denies=one.denies,
+                detail=one.detail[:500],
+                lane=one.place.lane,
                 evidence_position=one.place.position,
             )
             for one in standing.findings
         ],
-    )  # fmt: skip
+    )
 
 
 @resource.get("/v1/trust/libraries", everybody(), LibrariesTold)
@@ -153,9 +163,12 @@ def list_driver_libraries(call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/trust/libraries", with_scope("operator"), LibraryTold, status=201,
+    "/v1/trust/libraries",
+    with_scope("operator"),
+    LibraryTold,
+    status=201,
     problems=[Reason.REFERENCE_INVALID],
-)  # fmt: skip
+)
 def add_driver_library(body: LibraryAsked, call: Caller) -> Response:
     """Adds a driver library to the trusted ones."""
     command = KnowDriverLibrary(

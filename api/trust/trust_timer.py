@@ -87,10 +87,14 @@ def record_alternations(service: Service, connection: Connection, now_us: int) -
     done = 0
     for found in trust.read_alternations(connection, now_us - SEEN_US, PAIRS_MAX):
         command = RecordAlternatingBoots(
-            node_id=found.node_id, lane=found.lane, first_boot=found.first_boot,
-            second_boot=found.second_boot, first_seq=found.first_seq, second_seq=found.second_seq,
+            node_id=found.node_id,
+            lane=found.lane,
+            first_boot=found.first_boot,
+            second_boot=found.second_boot,
+            first_seq=found.first_seq,
+            second_seq=found.second_seq,
             at_us=now_us,
-        )  # fmt: skip
+        )
         done += len(service.ledger.handle(command, key=None, now_us=now_us).changes)
     if done:
         service.keys_changed()
@@ -102,11 +106,16 @@ def record_pairs(service: Service, connection: Connection, now_us: int) -> int:
     done = 0
     for pair in trust.read_pairs(connection, now_us - SEEN_US, PAIRS_MAX):
         command = RecordDeviceTwice(
-            device_id=pair.device_id, first_node_id=pair.first_node_id,
-            first_lane=pair.first_lane, first_position=pair.first_position,
-            second_node_id=pair.second_node_id, second_lane=pair.second_lane,
-            second_position=pair.second_position, seen_us=pair.seen_us, at_us=now_us,
-        )  # fmt: skip
+            device_id=pair.device_id,
+            first_node_id=pair.first_node_id,
+            first_lane=pair.first_lane,
+            first_position=pair.first_position,
+            second_node_id=pair.second_node_id,
+            second_lane=pair.second_lane,
+            second_position=pair.second_position,
+            seen_us=pair.seen_us,
+            at_us=now_us,
+        )
         done += len(service.ledger.handle(command, key=None, now_us=now_us).changes)
     return done
 
@@ -137,9 +146,10 @@ def issue_due(service: Service, connection: Connection, now_us: int) -> int:
     found = connection.execute(_FREE, {"from": span.from_us, "to": span.to_us, "most": most})
     asked_most = challenge.PER_EPOCH_MAX
     likely = [
-        free for free in (Free(*row) for row in found.fetchall())
+        free
+        for free in (Free(*row) for row in found.fetchall())
         if _is_due(service, free, span, now_us, asked_most)
-    ]  # fmt: skip
+    ]
     nodes = sorted({free.node_id for free in likely})
     known = scores.read_known(connection, nodes, now_us // DAY_US)
     for free in likely:
@@ -165,10 +175,11 @@ def _is_due(service: Service, free: Free, span: trust.Span, now_us: int, count: 
     moments = sorted(
         challenge.moment_of(
             _derived(service, "challenge-moment/v1", span.epoch, free.device_id, turn),
-            span.from_us, span.to_us,
+            span.from_us,
+            span.to_us,
         )
         for turn in range(count)
-    )  # fmt: skip
+    )
     return free.asked < len(moments) and moments[free.asked] <= now_us
 
 
@@ -186,23 +197,46 @@ def _asking(service: Service, free: Free, epoch: int, now_us: int) -> list[Any]:
     price = credit(free.price)
     return [
         SubmitJob(
-            job_id=job_id, account_id=account_id, client_id="direct", project_id="challenges",
-            end_user_ref="", kind="batch", image=None,
-            command=challenge_check.command_of(seed, SIZE, ROUNDS, FILL_KIB), env_refs=(),
-            gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(), max_price_per_gpu_hour=price,
+            job_id=job_id,
+            account_id=account_id,
+            client_id="direct",
+            project_id="challenges",
+            end_user_ref="",
+            kind="batch",
+            image=None,
+            command=challenge_check.command_of(seed, SIZE, ROUNDS, FILL_KIB),
+            env_refs=(),
+            gpu_count=1,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
+            max_price_per_gpu_hour=price,
             at_us=now_us,
         ),
         RequestLease(
-            lease_id=lease_id, job_id=job_id, account_id=account_id, term_us=TERM_US, funds=None,
+            lease_id=lease_id,
+            job_id=job_id,
+            account_id=account_id,
+            term_us=TERM_US,
+            funds=None,
             at_us=now_us,
         ),
         reserving(lease_id, _place(free, service.ledger.market.head()[0]), now_us),
         IssueChallenge(
-            challenge_id=challenge_id, node_id=free.node_id, device_id=free.device_id,
-            job_id=job_id, lease_id=lease_id, program=REFERENCE, seed=seed, size=SIZE,
-            rounds=ROUNDS, fill_kib=FILL_KIB, limit_us=LIMIT_US, at_us=now_us,
+            challenge_id=challenge_id,
+            node_id=free.node_id,
+            device_id=free.device_id,
+            job_id=job_id,
+            lease_id=lease_id,
+            program=REFERENCE,
+            seed=seed,
+            size=SIZE,
+            rounds=ROUNDS,
+            fill_kib=FILL_KIB,
+            limit_us=LIMIT_US,
+            at_us=now_us,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _place(free: Free, position: int) -> Place:
@@ -244,15 +278,20 @@ def _judgement(
         until_us = lease.closed.closed_at_us if lease.closed is not None else now_us
         took_us = (until_us if ended is None else ended.at_us) - issued.at_us
         rule = challenge_check.broken_rule(
-            _printed(connection, issued.lease_id), issued.seed, issued.size, issued.rounds,
-            issued.fill_kib, lambda: secrets.randbelow(challenge_check.P),
-        )  # fmt: skip
+            _printed(connection, issued.lease_id),
+            issued.seed,
+            issued.size,
+            issued.rounds,
+            issued.fill_kib,
+            lambda: secrets.randbelow(challenge_check.P),
+        )
     return JudgeChallenge(challenge_id=challenge_id, rule=rule, took_us=took_us, at_us=now_us)
 
 
 def _printed(connection: Connection, lease_id: str) -> bytes:
     limit = lease_logs.LEASE_CHUNKS_MAX
     return b"".join(
-        chunk.body for chunk in lease_logs.read(connection, lease_id, 0, limit)
+        chunk.body
+        for chunk in lease_logs.read(connection, lease_id, 0, limit)
         if chunk.stream == "stdout"
-    )  # fmt: skip
+    )

@@ -128,8 +128,9 @@ class _Market:
         items = []
         for place, node in enumerate(self.nodes):
             seq, prev = self._heads[place]
-            body = _report(node, place, min(DEVICES, self.size - place * DEVICES), seq + 1, prev,
-                           hour)  # fmt: skip
+            body = _report(
+                node, place, min(DEVICES, self.size - place * DEVICES), seq + 1, prev, hour
+            )
             signature = crypto_sign(report.pae(body), node.secret)[:64]
             self._heads[place] = (seq + 1, report.report_hash(body))
             items.append(
@@ -162,42 +163,88 @@ def _found(uri: str, size: int) -> None:
 def _lease(number: int, node: BenchNode) -> Iterator[Told]:
     at_us = START_US
     common: dict[str, Any] = {
-        "lease_id": lease_id(number), "job_id": f"job_{number:032x}",
-        "account_id": f"acct_{number % RENTERS:032x}", "client_id": "direct",
-        "project_id": "project", "end_user_ref": "user", "at_us": at_us,
-    }  # fmt: skip
+        "lease_id": lease_id(number),
+        "job_id": f"job_{number:032x}",
+        "account_id": f"acct_{number % RENTERS:032x}",
+        "client_id": "direct",
+        "project_id": "project",
+        "end_user_ref": "user",
+        "at_us": at_us,
+    }
     stream, device = lease_stream(lease_id(number)), _device(node, number % DEVICES)
     funds = credit(HOURS_FUNDED * PRICE)
     offer_id = f"offer_{number // DEVICES:032x}"
-    yield stream, lease.LeaseRequested(
-        **common, gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(),
-        max_price_per_gpu_hour=credit(PRICE), settlement=None, term_us=None, funds=funds,
-    )  # fmt: skip
-    yield stream, lease.MatchDecided(
-        lease_id=lease_id(number), rule="lowest_cost/1", fleet_position=1,
-        candidates=(lease.Candidate(node.id, offer_id, PRICE, 0, 0),), considered=1,
-        node_id=node.id, offer_id=offer_id, device_ids=(device,), at_us=at_us,
-        pricing=None, weights=None, narrowed=(),
-    )  # fmt: skip
+    yield (
+        stream,
+        lease.LeaseRequested(
+            **common,
+            gpu_count=1,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
+            max_price_per_gpu_hour=credit(PRICE),
+            settlement=None,
+            term_us=None,
+            funds=funds,
+        ),
+    )
+    yield (
+        stream,
+        lease.MatchDecided(
+            lease_id=lease_id(number),
+            rule="lowest_cost/1",
+            fleet_position=1,
+            candidates=(lease.Candidate(node.id, offer_id, PRICE, 0, 0),),
+            considered=1,
+            node_id=node.id,
+            offer_id=offer_id,
+            device_ids=(device,),
+            at_us=at_us,
+            pricing=None,
+            weights=None,
+            narrowed=(),
+        ),
+    )
     provider = number // DEVICES % PROVIDERS
-    yield stream, lease.LeaseReserved(
-        **common, node_id=node.id, provider_id=f"prov_{provider:032x}",
-        provider_account_id=f"acct_owner{provider:027x}", offer_id=offer_id,
-        device_ids=(device,), share_ppm=PPM, mem_ppm=PPM, gpu_class="datacenter",
-        price_per_gpu_hour=credit(PRICE), settlement="cash", own=False, tariff_version=1,
-        fee_per_gpu_hour=credit(FEE), provider_share_ppm=500_000, burn_share_ppm=0,
-        escrow=(lease.EscrowPart("cash", funds),),
-    )  # fmt: skip
+    yield (
+        stream,
+        lease.LeaseReserved(
+            **common,
+            node_id=node.id,
+            provider_id=f"prov_{provider:032x}",
+            provider_account_id=f"acct_owner{provider:027x}",
+            offer_id=offer_id,
+            device_ids=(device,),
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            gpu_class="datacenter",
+            price_per_gpu_hour=credit(PRICE),
+            settlement="cash",
+            own=False,
+            tariff_version=1,
+            fee_per_gpu_hour=credit(FEE),
+            provider_share_ppm=500_000,
+            burn_share_ppm=0,
+            escrow=(lease.EscrowPart("cash", funds),),
+        ),
+    )
     yield (
         stream,
         lease.LeaseReady(
             lease_id=lease_id(number), node_id=node.id, endpoint=None, at_us=at_us, credentials=None
         ),
     )
-    yield stream, lease.LeaseOpened(
-        lease_id=lease_id(number), price_per_gpu_hour=credit(PRICE), opened_at_us=at_us,
-        funds_end_us=at_us + HOURS_FUNDED * HOUR_US, term_end_us=None, at_us=at_us,
-    )  # fmt: skip
+    yield (
+        stream,
+        lease.LeaseOpened(
+            lease_id=lease_id(number),
+            price_per_gpu_hour=credit(PRICE),
+            opened_at_us=at_us,
+            funds_end_us=at_us + HOURS_FUNDED * HOUR_US,
+            term_end_us=None,
+            at_us=at_us,
+        ),
+    )
 
 
 def lease_id(number: int) -> str:
@@ -211,17 +258,28 @@ def _device(node: BenchNode, slot: int) -> str:
 def _deposit(number: int, leases: int) -> Told:
     units = HOURS_FUNDED * PRICE * (leases // RENTERS + 1)
     return deposit_stream(f"dep_{number}"), deposit.DepositConfirmed(
-        deposit_id=f"dep_{number}", account_id=f"acct_{number:032x}", source="cash",
-        amount=credit(units), reference="wire", confirmed_by="acct_operator", at_us=START_US,
-    )  # fmt: skip
+        deposit_id=f"dep_{number}",
+        account_id=f"acct_{number:032x}",
+        source="cash",
+        amount=credit(units),
+        reference="wire",
+        confirmed_by="acct_operator",
+        at_us=START_US,
+    )
 
 
 def _report(node: BenchNode, place: int, devices: int, seq: int, prev: bytes, hour: int) -> bytes:
     """One row for each device: the hour that was leased."""
     return report.encode(
         report.Report(
-            node=node.id, seq=seq, prev=prev.hex(), boot=BOOT, agent="0.1.0",
-            mono_us=hour * HOUR_US, wall_us=START_US + hour * HOUR_US, clock_offset_us=0,
+            node=node.id,
+            seq=seq,
+            prev=prev.hex(),
+            boot=BOOT,
+            agent="0.1.0",
+            mono_us=hour * HOUR_US,
+            wall_us=START_US + hour * HOUR_US,
+            clock_offset_us=0,
             clock_rtt_us=8_000,
             devices=tuple(
                 report.Device(id=_device(node, slot), busy_source="gpm", energy_scope="device")
@@ -230,17 +288,27 @@ def _report(node: BenchNode, place: int, devices: int, seq: int, prev: bytes, ho
             leases=tuple(lease_id(place * DEVICES + slot) for slot in range(devices)),
             rows=tuple(
                 report.Row(
-                    device=slot, lease=slot, driver_epoch=3, mono_start_us=(hour - 1) * HOUR_US,
-                    len_us=HOUR_US, wall_minus_mono_us=START_US, available_us=HOUR_US,
-                    unavailable_us=0, unknown_us=0, samples=3_600,
-                    busy_us=3_000_000_000 + 7_919 * slot, mem_byte_s=10**14 + slot,
-                    energy_mj=900_000_000 + slot, throttle_power_ns=0, throttle_thermal_ns=0,
+                    device=slot,
+                    lease=slot,
+                    driver_epoch=3,
+                    mono_start_us=(hour - 1) * HOUR_US,
+                    len_us=HOUR_US,
+                    wall_minus_mono_us=START_US,
+                    available_us=HOUR_US,
+                    unavailable_us=0,
+                    unknown_us=0,
+                    samples=3_600,
+                    busy_us=3_000_000_000 + 7_919 * slot,
+                    mem_byte_s=10**14 + slot,
+                    energy_mj=900_000_000 + slot,
+                    throttle_power_ns=0,
+                    throttle_thermal_ns=0,
                     reason="hour",
                 )
                 for slot in range(devices)
             ),
         )
-    )  # fmt: skip
+    )
 
 
 # --- measuring --------------------------------------------------------------------------------

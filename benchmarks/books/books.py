@@ -287,14 +287,27 @@ class _Limit:
             position = pack("!q", self._position)
             name, body = codec.encode(_fact(number), COMMAND_ID, "00" * 16)
             stream = deposit_stream(str(self._position)).uuid.bytes
-            events.append(_row(
-                stream, pack("!q", 1), name.encode(), body, position, bytes(32), bytes(32),
-                pack("!q", NOW_US),
-            ))  # fmt: skip
-            postings.append(_row(
-                position, b"CREDIT", _array(23, "i", number + 1, number + 2),
-                _array(20, "q", UNITS, -UNITS), _array(20, "q", FUNDS, FUNDS),
-            ))  # fmt: skip
+            events.append(
+                _row(
+                    stream,
+                    pack("!q", 1),
+                    name.encode(),
+                    body,
+                    position,
+                    bytes(32),
+                    bytes(32),
+                    pack("!q", NOW_US),
+                )
+            )
+            postings.append(
+                _row(
+                    position,
+                    b"CREDIT",
+                    _array(23, "i", number + 1, number + 2),
+                    _array(20, "q", UNITS, -UNITS),
+                    _array(20, "q", FUNDS, FUNDS),
+                )
+            )
         end = b"\xff\xff"
         return b"".join((*events, end)), b"".join((*postings, end))
 
@@ -391,8 +404,11 @@ def run(short: bool = False) -> dict[str, Any]:
     return {
         "figure": f"batched double entry >= {FIGURE} x one transfer a statement, 100 a transaction",
         "conditions": {
-            "accounts": ACCOUNTS, "turns": turns, "slice_seconds": SLICE_SECONDS,
-            "peer_batch": PEER_BATCH, "writers": list(WRITERS),
+            "accounts": ACCOUNTS,
+            "turns": turns,
+            "slice_seconds": SLICE_SECONDS,
+            "peer_batch": PEER_BATCH,
+            "writers": list(WRITERS),
         },
         "results": results,
         "reached": max(result["to_peer"] for result in results) >= FIGURE,
@@ -400,7 +416,7 @@ def run(short: bool = False) -> dict[str, Any]:
         "range": {n: [round(min(r)), round(max(r))] for n, r in rates.items()},
         "cpu_us_per_transfer": {n: round(statistics.median(c), 1) for n, c in costs.items()},
         "load_average": [round(load, 2) for load in os.getloadavg()],
-    }  # fmt: skip
+    }
 
 
 def _measure(

@@ -1,6 +1,7 @@
 """How fast the books leave as an hledger journal and a beancount ledger, and what the tools say.
 
-    python -m benchmarks.books.export            1,000,000 postings, some minutes: the tools are slower
+    python -m benchmarks.books.export            1,000,000 postings, some minutes: the tools are
+    slower
     python -m benchmarks.books.export --short    20,000
 
 One embedded server, one database of postings as a market makes them: escrows are filled (two

@@ -135,10 +135,14 @@ class _EarningsView(PostgresTrackingRecorder):
                     "INSERT INTO peer_earning AS t VALUES (%s, %s, %s, %s) ON CONFLICT"
                     " (account_id, lease_id) DO UPDATE SET gpu_us = t.gpu_us + excluded.gpu_us,"
                     " charge = t.charge + excluded.charge",
-                    (fact.provider_account_id, fact.lease_id, fact.gpu_us_new,
-                     fact.charge_new.units),
+                    (
+                        fact.provider_account_id,
+                        fact.lease_id,
+                        fact.gpu_us_new,
+                        fact.charge_new.units,
+                    ),
                     prepare=True,
-                )  # fmt: skip
+                )
             self._insert_tracking(cursor, tracking)
 
 
@@ -292,20 +296,35 @@ def _matcher(uri: str, calls: int) -> dict[str, Any]:
         for number in range(calls):
             share = (PPM, PPM // 2, PPM // 4)[number % 3]
             need = Need(
-                1 + number % 2, share, share, (), 10**9, "acct_cash", at_us=START_US,
+                1 + number % 2,
+                share,
+                share,
+                (),
+                10**9,
+                "acct_cash",
+                at_us=START_US,
                 until_us=START_US + 1,
-            )  # fmt: skip
+            )
             started = time.perf_counter()
             runner.step(connection, FLEET)
             feed.follow(connection)
             found = choose(need, answer(feed.columns, need, fees(connection, START_US)).nodes)
             taken.append(1_000 * (time.perf_counter() - started))
             writer.write(
-                (device_stream(device_id), DeviceReserved(
-                    device_id=device_id, lease_id=f"lease_{number}", share_ppm=share,
-                    mem_ppm=share, at_us=START_US, mode="memory", mig=None))
+                (
+                    device_stream(device_id),
+                    DeviceReserved(
+                        device_id=device_id,
+                        lease_id=f"lease_{number}",
+                        share_ppm=share,
+                        mem_ppm=share,
+                        at_us=START_US,
+                        mode="memory",
+                        mig=None,
+                    ),
+                )
                 for device_id in (found.device_ids if found is not None else ())
-            )  # fmt: skip
+            )
     taken.sort()
     return {
         "calls": calls,

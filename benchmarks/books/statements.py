@@ -94,25 +94,40 @@ def _renter(number: int) -> str:
 def _account(account_id: str, kind: str, key: str | None) -> Iterator[Told]:
     stream, at = account_stream(account_id), {"at_us": START_US}
     yield stream, account.AccountOpened(account_id=account_id, kind=kind, opened_by="bench", **at)
-    yield stream, account.MemberAdded(
-        account_id=account_id, member_id="mem_a", role="owner", by="mem_a", **at
-    )  # fmt: skip
+    yield (
+        stream,
+        account.MemberAdded(
+            account_id=account_id, member_id="mem_a", role="owner", by="mem_a", **at
+        ),
+    )
     if key is not None:
         key_id = keys.key_id(key)
         assert key_id is not None
-        yield stream, account.ApiKeyIssued(
-            account_id=account_id, key_id=key_id, key_sha256=keys.digest(key),
-            member_id="mem_a", scopes=("operator", "billing:read"), expires_at_us=None, **at,
-        )  # fmt: skip
+        yield (
+            stream,
+            account.ApiKeyIssued(
+                account_id=account_id,
+                key_id=key_id,
+                key_sha256=keys.digest(key),
+                member_id="mem_a",
+                scopes=("operator", "billing:read"),
+                expires_at_us=None,
+                **at,
+            ),
+        )
 
 
 def _deposit(number: int, day: int) -> Told:
     deposit_id = f"dep_{number}_{day}"
     return deposit_stream(deposit_id), deposit.DepositConfirmed(
-        deposit_id=deposit_id, account_id=_renter(number), source="cash",
+        deposit_id=deposit_id,
+        account_id=_renter(number),
+        source="cash",
         amount=credit(LEASES_EACH * (HOURS + 1) * PRICE if not day else 25_000_000),
-        reference=deposit_id, confirmed_by=OPERATOR, at_us=START_US + day * 24 * GPU_HOUR_US,
-    )  # fmt: skip
+        reference=deposit_id,
+        confirmed_by=OPERATOR,
+        at_us=START_US + day * 24 * GPU_HOUR_US,
+    )
 
 
 class _Running:
@@ -124,31 +139,66 @@ class _Running:
         self.number = number
         self.parts: Parts = NOTHING
         self.names: dict[str, Any] = {
-            "account_id": _renter(number // LEASES_EACH), "client_id": "client_1",
-            "project_id": f"p{number % 3}", "end_user_ref": f"u{number % 5}",
-        }  # fmt: skip
+            "account_id": _renter(number // LEASES_EACH),
+            "client_id": "client_1",
+            "project_id": f"p{number % 3}",
+            "end_user_ref": f"u{number % 5}",
+        }
 
     def opened(self) -> Iterator[Told]:
         """From the request to the opening."""
         at: dict[str, Any] = {"lease_id": self.id, "at_us": START_US}
         node, device = f"node_{self.number:032x}", f"GPU-{self.number:032x}"
-        yield self.stream, lease.LeaseRequested(
-            job_id=f"job_{self.number:032x}", gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(),
-            max_price_per_gpu_hour=credit(PRICE), settlement=None, term_us=None, funds=None,
-            **at, **self.names,
-        )  # fmt: skip
-        yield self.stream, lease.LeaseReserved(
-            job_id=f"job_{self.number:032x}", node_id=node, provider_id="prov_1",
-            provider_account_id=f"acct_owner{self.number % 100}", offer_id="offer_1",
-            device_ids=(device,), share_ppm=PPM, mem_ppm=PPM, gpu_class="datacenter",
-            price_per_gpu_hour=credit(PRICE), settlement="cash", own=False, tariff_version=1,
-            fee_per_gpu_hour=credit(FEE), provider_share_ppm=500_000, burn_share_ppm=0,
-            escrow=(lease.EscrowPart("cash", credit((HOURS + 1) * PRICE)),), **at, **self.names,
-        )  # fmt: skip
-        yield self.stream, lease.LeaseOpened(
-            price_per_gpu_hour=credit(PRICE), opened_at_us=START_US,
-            funds_end_us=START_US + (HOURS + 1) * GPU_HOUR_US, term_end_us=None, **at,
-        )  # fmt: skip
+        yield (
+            self.stream,
+            lease.LeaseRequested(
+                job_id=f"job_{self.number:032x}",
+                gpu_count=1,
+                share_ppm=PPM,
+                mem_ppm=PPM,
+                models=(),
+                max_price_per_gpu_hour=credit(PRICE),
+                settlement=None,
+                term_us=None,
+                funds=None,
+                **at,
+                **self.names,
+            ),
+        )
+        yield (
+            self.stream,
+            lease.LeaseReserved(
+                job_id=f"job_{self.number:032x}",
+                node_id=node,
+                provider_id="prov_1",
+                provider_account_id=f"acct_owner{self.number % 100}",
+                offer_id="offer_1",
+                device_ids=(device,),
+                share_ppm=PPM,
+                mem_ppm=PPM,
+                gpu_class="datacenter",
+                price_per_gpu_hour=credit(PRICE),
+                settlement="cash",
+                own=False,
+                tariff_version=1,
+                fee_per_gpu_hour=credit(FEE),
+                provider_share_ppm=500_000,
+                burn_share_ppm=0,
+                escrow=(lease.EscrowPart("cash", credit((HOURS + 1) * PRICE)),),
+                **at,
+                **self.names,
+            ),
+        )
+        yield (
+            self.stream,
+            lease.LeaseOpened(
+                price_per_gpu_hour=credit(PRICE),
+                opened_at_us=START_US,
+                funds_end_us=START_US + (HOURS + 1) * GPU_HOUR_US,
+                term_end_us=None,
+                **at,
+            ),
+        )
 
     def accrued(self, hour: int) -> Told:
         """One hour at the full price."""
@@ -156,18 +206,27 @@ class _Running:
         parts = peel((hour + 1) * PRICE, PRICE, FEE, 500_000, 0)
         new, self.parts = parts - self.parts, parts
         return self.stream, lease.UsageAccrued(
-            lease_id=self.id, hour_index=hour, until_us=until_us,
+            lease_id=self.id,
+            hour_index=hour,
+            until_us=until_us,
             node_id=f"node_{self.number:032x}",
-            provider_account_id=f"acct_owner{self.number % 100}", lane=self.number % 64,
-            usage_position=hour + 1, resume_position=hour + 1, ppm_us=used_us * PPM,
-            gpu_us=used_us, gpu_us_new=GPU_HOUR_US, charge=credit((hour + 1) * PRICE),
-            charge_new=credit(PRICE), parts=parts, parts_new=new,
+            provider_account_id=f"acct_owner{self.number % 100}",
+            lane=self.number % 64,
+            usage_position=hour + 1,
+            resume_position=hour + 1,
+            ppm_us=used_us * PPM,
+            gpu_us=used_us,
+            gpu_us_new=GPU_HOUR_US,
+            charge=credit((hour + 1) * PRICE),
+            charge_new=credit(PRICE),
+            parts=parts,
+            parts_new=new,
             drawn=(lease.EscrowPart("cash", credit(PRICE)),),
-            watermarks=(
-                Watermark(f"GPU-{self.number:032x}", "boot", used_us, until_us, used_us),
-            ),
-            refused=(), at_us=until_us, **self.names,
-        )  # fmt: skip
+            watermarks=(Watermark(f"GPU-{self.number:032x}", "boot", used_us, until_us, used_us),),
+            refused=(),
+            at_us=until_us,
+            **self.names,
+        )
 
 
 def accounts_for(facts: int) -> int:
@@ -212,7 +271,7 @@ def run(short: bool = False) -> dict[str, Any]:
         "ratio_p99": round(ratio, 2),
         "holds": month[-1]["p99_ms"] < FIGURE_MS and ratio <= FIGURE_RATIO,
         "load_average_while_asking": load,
-    }  # fmt: skip
+    }
 
 
 class _Log:
@@ -234,10 +293,13 @@ class _Log:
             ).fetchone()
         assert row is not None
         self.told = {
-            "facts": self.head, "renters": accounts_for(facts),
-            "write_seconds": round(written, 1), "rebuild_facts_per_second": rates,
-            "database_mib": row[0], "lines_mib": row[1],
-        }  # fmt: skip
+            "facts": self.head,
+            "renters": accounts_for(facts),
+            "write_seconds": round(written, 1),
+            "rebuild_facts_per_second": rates,
+            "database_mib": row[0],
+            "lines_mib": row[1],
+        }
 
 
 def _built(connection: Connection, projection: runner.Projection) -> int:
@@ -268,12 +330,13 @@ def _asked(folder: Path, logs: list[_Log], calls: int) -> dict[str, Any]:
                 calls,
             ),
             "any_renters_month": _times(
-                asked, lambda one: one.get(chance.randrange(one.log.told["renters"]), **month),
+                asked,
+                lambda one: one.get(chance.randrange(one.log.told["renters"]), **month),
                 calls,
             ),
             "its_last_day": _times(asked, lambda one: one.get(**late), calls),
             "reads_nothing": _times(asked, lambda one: one.http.get("/v1/audit/log/key"), calls),
-        }  # fmt: skip
+        }
         told["tables_scanned_whole"] = [
             sorted(name for name, scans in _scans(log.uri).items() if scans > was.get(name, 0))
             for log, was in zip(logs, before, strict=True)
@@ -286,9 +349,12 @@ class _Asked:
 
     def __init__(self, log: _Log, folder: Path, clock: SimulatedClock, stack: ExitStack) -> None:
         settings = Settings(
-            data_dir=folder, database_url=log.uri, environment="development",
-            requests_per_second=10**6, requests_burst=10**6,
-        )  # fmt: skip
+            data_dir=folder,
+            database_url=log.uri,
+            environment="development",
+            requests_per_second=10**6,
+            requests_burst=10**6,
+        )
         self.log = log
         app: Any = create_app(stack.enter_context(Service.open(settings, clock=clock)))
         headers = {"Authorization": f"Bearer {log.key}"}
@@ -312,11 +378,13 @@ def _times(asked: list[_Asked], call: Callable[[_Asked], Any], calls: int) -> li
                 times.append(1_000 * (time.perf_counter() - began))
     return [
         {
-            "calls": calls, "p50_ms": round(times[calls // 2], 2),
-            "p99_ms": round(times[calls * 99 // 100], 2), "max_ms": round(times[-1], 2),
+            "calls": calls,
+            "p50_ms": round(times[calls // 2], 2),
+            "p99_ms": round(times[calls * 99 // 100], 2),
+            "max_ms": round(times[-1], 2),
         }
         for times in map(sorted, taken)
-    ]  # fmt: skip
+    ]
 
 
 def _scans(uri: str) -> dict[str, int]:

@@ -1,7 +1,8 @@
 """What every node of a cut was used for and how long it was there: usage rows added up, by lane.
 
 A model of a store whose lanes are files (stage S3 of the architecture), for measuring what comes
-after the sums. A seal does not read this way: it asks the views (`projections/epochs/cut_nodes.py`).
+after the sums. A seal does not read this way: it asks the views
+(`projections/epochs/cut_nodes.py`).
 
     sum over all lanes == sum over all rows, exactly: integers, and no sum can pass 2^63
     the same totals for every order of the rows, and for every executor
@@ -102,11 +103,15 @@ def node_cuts(
         attested[node] += attested_us
     return [
         NodeCut(
-            one.node_id, one.account_id, tuple(used), one.burned_tokens, one.score_ppm,
+            one.node_id,
+            one.account_id,
+            tuple(used),
+            one.burned_tokens,
+            one.score_ppm,
             _attested(one, there_us),
         )
         for one, used, there_us in zip(nodes, uses, attested, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _attested(one: NodeFacts, gpu_us: int) -> tuple[Attested, ...]:

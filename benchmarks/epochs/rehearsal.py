@@ -42,8 +42,9 @@ def write_epochs(folder: Path, epochs: int) -> list[Path]:
             rows["burned"] = drawn(epoch * LANES + lane, len(rows["burned"]), 3_000_000)
             nodes += node_cuts(totals_of(rows), lane_nodes(size, lane), SOURCES)
         openings = replace(openings, recyclable=openings.recyclable + 10**13)
-        s = settle(Cut(epoch=epoch, cut_position=epoch, policy=policy(), openings=openings,
-                       nodes=nodes))  # fmt: skip
+        s = settle(
+            Cut(epoch=epoch, cut_position=epoch, policy=policy(), openings=openings, nodes=nodes)
+        )
         files.append(folder / f"{epoch}.json")
         files[-1].write_bytes(epoch_file(s))
         openings = Openings(

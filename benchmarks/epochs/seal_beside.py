@@ -91,12 +91,18 @@ def _found(uri: str) -> int:
     told = {name: getattr(first, name) for name in PublishPolicy.__slots__}
     with Ledger(uri, blinding_key=BLINDING_KEY) as ledger, psycopg.connect(uri) as connection:
         for writer in range(WRITERS):
-            opening = OpenAccount(account_id=_account(writer), kind="party", opened_by="operator",
-                                  owner_member_id="member", at_us=START_US)  # fmt: skip
+            opening = OpenAccount(
+                account_id=_account(writer),
+                kind="party",
+                opened_by="operator",
+                owner_member_id="member",
+                at_us=START_US,
+            )
             ledger.handle(opening, key=None, now_us=START_US)
         ledger.handle(PublishPolicy(**told), key=None, now_us=START_US)
-        ledger.handle(OpenEpoch(epoch=1, start_us=START_US, at_us=START_US), key=None,
-                      now_us=START_US)  # fmt: skip
+        ledger.handle(
+            OpenEpoch(epoch=1, start_us=START_US, at_us=START_US), key=None, now_us=START_US
+        )
         pin = cut.pin(connection).fact(END_US)
         closing = CloseEpoch(epoch=1, pin=pin, by="job", at_us=END_US)
         return ledger.handle(closing, key=None, now_us=END_US).position
@@ -169,10 +175,14 @@ def _write(pipe: Pipe, uri: str, stop: Event, writer: int, name: str) -> None:
         while not stop.is_set():
             number += 1
             command = ConfirmDeposit(
-                deposit_id=f"dep_{name}_{writer}_{number}", account_id=_account(writer),
-                source="cash", amount=credit(1_000_000), reference="benchmark",
-                confirmed_by="operator", at_us=END_US + number,
-            )  # fmt: skip
+                deposit_id=f"dep_{name}_{writer}_{number}",
+                account_id=_account(writer),
+                source="cash",
+                amount=credit(1_000_000),
+                reference="benchmark",
+                confirmed_by="operator",
+                at_us=END_US + number,
+            )
             began = time.perf_counter()
             ledger.handle(command, key=None, now_us=END_US + number)
             wait = time.perf_counter() - began
@@ -190,9 +200,13 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
         began = time.perf_counter()
         settlement = epochs.settlement_of(ledger.world(), 1, position, nodes)
         seal = SealEpoch(
-            epoch=1, cut_position=position, nodes=tuple(nodes), recyclable=0,
-            file_sha256=sha256(epoch_file(settlement)).hexdigest(), at_us=END_US,
-        )  # fmt: skip
+            epoch=1,
+            cut_position=position,
+            nodes=tuple(nodes),
+            recyclable=0,
+            file_sha256=sha256(epoch_file(settlement)).hexdigest(),
+            at_us=END_US,
+        )
         ledger.handle(seal, key=None, now_us=END_US)
         sealed = time.perf_counter()
         times = []
@@ -206,14 +220,16 @@ def _seal(pipe: Pipe, uri: str, count: int, position: int) -> None:
     assert isinstance(state, Epoch)
     assert state.status == "credited", state.status
     tenth = max(1, len(times) // 10)
-    pipe.send({
-        "chunks": len(times),
-        "sealed_at": sealed,
-        "seal_seconds": round(sealed - began, 1),
-        "credit_seconds": round(credited - sealed, 1),
-        "first_chunks_ms": round(1_000 * sum(times[:tenth]) / tenth, 1),
-        "last_chunks_ms": round(1_000 * sum(times[-tenth:]) / tenth, 1),
-    })  # fmt: skip
+    pipe.send(
+        {
+            "chunks": len(times),
+            "sealed_at": sealed,
+            "seal_seconds": round(sealed - began, 1),
+            "credit_seconds": round(credited - sealed, 1),
+            "first_chunks_ms": round(1_000 * sum(times[:tenth]) / tenth, 1),
+            "last_chunks_ms": round(1_000 * sum(times[-tenth:]) / tenth, 1),
+        }
+    )
 
 
 def made_up(count: int) -> list[NodeCut]:
@@ -222,11 +238,15 @@ def made_up(count: int) -> list[NodeCut]:
     burned, gpu_us = drawn(1, count, 3_000_000).tolist(), drawn(2, count, 3_600_000_000).tolist()
     return [
         NodeCut(
-            one.node_id, one.account_id, (Use("cash", spent, used),), one.burned_tokens,
-            one.score_ppm, (Attested(one.hardware_class, one.tier, used + 1, used + 1),),
+            one.node_id,
+            one.account_id,
+            (Use("cash", spent, used),),
+            one.burned_tokens,
+            one.score_ppm,
+            (Attested(one.hardware_class, one.tier, used + 1, used + 1),),
         )
         for one, spent, used in zip(facts, burned, gpu_us, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _at(waits: list[float], part: float) -> float:

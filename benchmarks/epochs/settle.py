@@ -1,6 +1,7 @@
 """One epoch of a million nodes, from ten million usage rows to the payout root.
 
-    python -m benchmarks.epochs.settle            full: 1,000,000 nodes, 10,000,000 rows, some minutes
+    python -m benchmarks.epochs.settle            full: 1,000,000 nodes, 10,000,000 rows, some
+    minutes
     python -m benchmarks.epochs.settle --short    20,000 nodes, 200,000 rows
 
 No database: the cut is made up, the same on every machine, and its rows lie in files by lane. What
@@ -84,9 +85,12 @@ def policy() -> PolicyPublished:
     """A new network's, with every cap and rating in use."""
     first = first_policy("operator", 0)
     terms = replace(
-        REWARD_TERMS, class_ratings=(Rated("development", 400_000),), release_tau=7,
-        release_cap=164_400_000_000, availability_cap_per_gpu_hour=50_000_000,
-    )  # fmt: skip
+        REWARD_TERMS,
+        class_ratings=(Rated("development", 400_000),),
+        release_tau=7,
+        release_cap=164_400_000_000,
+        availability_cap_per_gpu_hour=50_000_000,
+    )
     told = {one.name: getattr(first, one.name) for one in fields(first)}
     return PolicyPublished(**{**told, "rewards": terms})
 
@@ -133,13 +137,16 @@ def lane_nodes(size: Size, lane: int) -> list[NodeFacts]:
     scores = (None, 700_000, 870_000, 990_000)
     return [
         NodeFacts(
-            node_id=f"node_{number:032x}", account_id=f"acct_{number:032x}",
-            burned_tokens=number % 1_000 * 10**8, score_ppm=scores[number % 4],
-            hardware_class=("datacenter", "development")[number % 2], tier=3 + number % 5 // 4,
+            node_id=f"node_{number:032x}",
+            account_id=f"acct_{number:032x}",
+            burned_tokens=number % 1_000 * 10**8,
+            score_ppm=scores[number % 4],
+            hardware_class=("datacenter", "development")[number % 2],
+            tier=3 + number % 5 // 4,
             promised_us=WEEK_US // 20,
         )
         for number in range(lane, size.nodes, LANES)
-    ]  # fmt: skip
+    ]
 
 
 def cut_of(size: Size, lanes: Sequence[LaneTotals], *, is_backwards: bool) -> Cut:
@@ -195,8 +202,10 @@ class Stages:
     def time(self, name: str, work: Callable[[], Any], **more: Any) -> Any:
         began, used = time.perf_counter(), time.process_time()
         found = work()
-        row = {"seconds": round(time.perf_counter() - began, 2),
-               "cpu_seconds": round(time.process_time() - used, 2)}  # fmt: skip
+        row = {
+            "seconds": round(time.perf_counter() - began, 2),
+            "cpu_seconds": round(time.process_time() - used, 2),
+        }
         self.rows.append({"stage": name, **row, **more})
         return found
 

@@ -56,7 +56,7 @@ _FILL = (
             'node_' || lpad(n::text, 32, '0'), 2000000 + n %% 200 * 10000, 'cash', true, NULL,
             '{"isolation": "container", "capabilities": ["cuda", "docker"]}', NULL, 1, n
         FROM generate_series(0, %(nodes)s - 1) n""",
-)  # fmt: skip
+)
 
 
 def run(nodes: int = NODES) -> dict[str, Any]:
@@ -90,14 +90,17 @@ def _measure(connection: Connection, server_pid: int, nodes: int) -> dict[str, A
     assert feed.columns.size == nodes
     return {
         "conditions": {
-            "nodes": nodes, "devices": nodes * GPUS_EACH, "cores": os.cpu_count(),
+            "nodes": nodes,
+            "devices": nodes * GPUS_EACH,
+            "cores": os.cpu_count(),
             "load_average": [round(load, 2) for load in os.getloadavg()],
         },
-        "wall_seconds": round(wall, 1), "process_cpu_seconds": round(ours, 1),
+        "wall_seconds": round(wall, 1),
+        "process_cpu_seconds": round(ours, 1),
         "database_cpu_seconds": round(cpu.of_server(server_pid) - before, 1),
         "limit_copy_seconds": round(limit, 2),
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -66,22 +66,29 @@ def run(short: bool = False) -> dict[str, Any]:
         "figure": f"gang of {MEMBERS * DEVICES} GPUs over {MEMBERS} nodes, placed and reserved"
         f" atomically: < {FIGURE_MS} ms",
         "conditions": {
-            "nodes": NODES, "devices": NODES * DEVICES, "rounds": rounds, "facts": facts,
-            "bytes_of_a_fact": mean_bytes, "cores": os.cpu_count(),
+            "nodes": NODES,
+            "devices": NODES * DEVICES,
+            "rounds": rounds,
+            "facts": facts,
+            "bytes_of_a_fact": mean_bytes,
+            "cores": os.cpu_count(),
             "load_average": [round(load, 2) for load in os.getloadavg()],
         },
-        "ours": _told(ours), "peer": _told(peer), "limit": _told(limit),
+        "ours": _told(ours),
+        "peer": _told(peer),
+        "limit": _told(limit),
         "of_peer": round(statistics.median(ours) / statistics.median(peer), 2),
         "of_limit": round(statistics.median(ours) / statistics.median(limit), 2),
-    }  # fmt: skip
+    }
 
 
 def _told(took: list[float]) -> dict[str, float]:
     ordered = sorted(took)
     return {
-        "p50_ms": round(statistics.median(ordered), 1), "max_ms": round(ordered[-1], 1),
+        "p50_ms": round(statistics.median(ordered), 1),
+        "max_ms": round(ordered[-1], 1),
         "first_ms": round(took[0], 1),
-    }  # fmt: skip
+    }
 
 
 def _found(uri: str) -> None:
@@ -105,9 +112,11 @@ def _ours(service: Service, uri: str, rounds: int) -> tuple[list[float], int, in
         start = time.perf_counter()
         outcome = service.ledger.handle(
             lambda gang_id=gang_id, now_us=now_us: _commands(service, gang_id, now_us),
-            key=CommandKey(RENTER, gang_id, b"f" * 32), now_us=now_us, reads=streams_read,
+            key=CommandKey(RENTER, gang_id, b"f" * 32),
+            now_us=now_us,
+            reads=streams_read,
             answer=lambda _changes: Answer(201, b"{}"),
-        )  # fmt: skip
+        )
         took.append((time.perf_counter() - start) * 1e3)
         facts = len(outcome.changes)
         _check(service, gang_id)
@@ -126,15 +135,33 @@ def _ours(service: Service, uri: str, rounds: int) -> tuple[list[float], int, in
 
 def _commands(service: Service, gang_id: str, now_us: int) -> list[Any]:
     spec = SubmitJob(
-        job_id=f"job_{gang_id}", account_id=RENTER, client_id="direct", project_id="p",
-        end_user_ref="", kind="batch", image=None, command=("train",), env_refs=(),
-        gpu_count=DEVICES, share_ppm=PPM, mem_ppm=PPM, models=(),
-        max_price_per_gpu_hour=credit(2 * PRICE), at_us=now_us,
-    )  # fmt: skip
+        job_id=f"job_{gang_id}",
+        account_id=RENTER,
+        client_id="direct",
+        project_id="p",
+        end_user_ref="",
+        kind="batch",
+        image=None,
+        command=("train",),
+        env_refs=(),
+        gpu_count=DEVICES,
+        share_ppm=PPM,
+        mem_ppm=PPM,
+        models=(),
+        max_price_per_gpu_hour=credit(2 * PRICE),
+        at_us=now_us,
+    )
     asked = RequestGang(
-        gang_id=gang_id, job_id=spec.job_id, account_id=RENTER, pool_id=None, members=MEMBERS,
-        min_members=MEMBERS, term_us=None, funds=None, at_us=now_us,
-    )  # fmt: skip
+        gang_id=gang_id,
+        job_id=spec.job_id,
+        account_id=RENTER,
+        pool_id=None,
+        members=MEMBERS,
+        min_members=MEMBERS,
+        term_us=None,
+        funds=None,
+        at_us=now_us,
+    )
     return [spec, asked, *reservation(service, asked, now_us, spec)]
 
 

@@ -92,13 +92,19 @@ def run(short: bool = False) -> dict[str, Any]:
         "figure": f"lease open to durable receipt, {RENTERS} clients, {NODES:,} nodes:"
         f" >= {FIGURE_RATE}/s, p99 < {FIGURE_MS} ms, no device held twice",
         "conditions": {
-            "nodes": NODES, "devices": NODES * DEVICES, "clients": RENTERS, "seconds": seconds,
-            "cores": os.cpu_count(), "load_average": [round(load, 2) for load in os.getloadavg()],
+            "nodes": NODES,
+            "devices": NODES * DEVICES,
+            "clients": RENTERS,
+            "seconds": seconds,
+            "cores": os.cpu_count(),
+            "load_average": [round(load, 2) for load in os.getloadavg()],
         },
-        "ours": ours, "peer": peer, "limit": limit,
+        "ours": ours,
+        "peer": peer,
+        "limit": limit,
         "of_peer": round(ours["per_second"] / peer["per_second"], 3),
         "of_limit": round(ours["per_second"] / limit["per_second"], 3),
-    }  # fmt: skip
+    }
 
 
 def _measure(
@@ -110,10 +116,20 @@ def _measure(
         wait_for(port)
         before = cpu.of_process(process.pid), cpu.of_server(server.pid)
         load = subprocess.run(
-            [sys.executable, "-m", "benchmarks.fleet.lease_open", "--load", kind, str(port),
-             str(seconds)],
-            input=json.dumps(secrets), check=True, capture_output=True, text=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.fleet.lease_open",
+                "--load",
+                kind,
+                str(port),
+                str(seconds),
+            ],
+            input=json.dumps(secrets),
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         after = cpu.of_process(process.pid), cpu.of_server(server.pid)
     finally:
         process.send_signal(signal.SIGINT)
@@ -131,10 +147,14 @@ def _start(kind: str, uri: str, folder: Path, port: int) -> subprocess.Popen[byt
         command = [sys.executable, "-m", "benchmarks.fleet.lease_open", "--peer", str(port), uri]
         return subprocess.Popen(command)
     settings = {
-        "DATABASE_URL": uri, "DATA_DIR": str(folder / "data"), "PORT": str(port),
-        "REQUESTS_PER_SECOND": "1000000", "REQUESTS_BURST": "1000000", "CONSOLE": "false",
+        "DATABASE_URL": uri,
+        "DATA_DIR": str(folder / "data"),
+        "PORT": str(port),
+        "REQUESTS_PER_SECOND": "1000000",
+        "REQUESTS_BURST": "1000000",
+        "CONSOLE": "false",
         "JOBS": "false",
-    }  # fmt: skip
+    }
     environment = {**os.environ, **{f"TALLYSTICK_{name}": text for name, text in settings.items()}}
     tallystick = Path(sys.executable).with_name("tallystick")
     with (folder / "server.log").open("ab") as log:
@@ -188,28 +208,47 @@ def _accounts(ledger: Ledger, now_us: int) -> list[str]:
         publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=now_us),
         RegisterProvider(provider_id="prov_one", account_id=OWNER, kind="physical", **at),
         OpenRegion(
-            region_id="region_one", provider_id="prov_one", name="home", storage_mode="central",
-            setting="datacenter", admission="operator", allow_public_jobs=True, **at,
+            region_id="region_one",
+            provider_id="prov_one",
+            name="home",
+            storage_mode="central",
+            setting="datacenter",
+            admission="operator",
+            allow_public_jobs=True,
+            **at,
         ),
-    ]  # fmt: skip
+    ]
     for number, secret in enumerate(secrets):
         account_id, member = f"acct_{number:032x}", f"renter{number}"
         key_id = keys.key_id(secret)
         assert key_id is not None
         commands += [
             OpenAccount(
-                account_id=account_id, kind="party", opened_by="operator", owner_member_id=member,
+                account_id=account_id,
+                kind="party",
+                opened_by="operator",
+                owner_member_id=member,
                 **at,
             ),
             IssueApiKey(
-                account_id=account_id, key_id=key_id, key_sha256=keys.digest(secret),
-                member_id=member, scopes=("renter",), expires_at_us=None, **at,
+                account_id=account_id,
+                key_id=key_id,
+                key_sha256=keys.digest(secret),
+                member_id=member,
+                scopes=("renter",),
+                expires_at_us=None,
+                **at,
             ),
             ConfirmDeposit(
-                deposit_id=f"deposit_{number}", account_id=account_id, source="cash",
-                amount=credit(10**12), reference=f"{number}", confirmed_by="operator", **at,
+                deposit_id=f"deposit_{number}",
+                account_id=account_id,
+                source="cash",
+                amount=credit(10**12),
+                reference=f"{number}",
+                confirmed_by="operator",
+                **at,
             ),
-        ]  # fmt: skip
+        ]
     ledger.handle(commands, key=None, now_us=now_us)
     return secrets
 
@@ -224,23 +263,33 @@ def _node(number: int, now_us: int) -> list[Any]:
         for slot in range(DEVICES)
     )
     return [
-        IssueJoinCode(
-            code_sha256=code, provider_id="prov_one", region_id="region_one", **by,
-        ),
+        IssueJoinCode(code_sha256=code, provider_id="prov_one", region_id="region_one", **by),
         JoinNode(
-            code_sha256=code, node_id=node_id, key_id=key_id, public_key=public_key.hex(),
-            token_sha256=code, agent="bench", client_id=None, devices=devices,
-            host=HostSpec("x86_64", "linux"), at_us=now_us,
+            code_sha256=code,
+            node_id=node_id,
+            key_id=key_id,
+            public_key=public_key.hex(),
+            token_sha256=code,
+            agent="bench",
+            client_id=None,
+            devices=devices,
+            host=HostSpec("x86_64", "linux"),
+            at_us=now_us,
         ),
         ConfirmNodeKey(node_id=node_id, key_id=key_id, **by),
         AdmitNode(node_id=node_id, **by),
         ActivateNode(node_id=node_id, **by),
         PublishOffer(
-            offer_id=f"offer_{number:032x}", provider_id="prov_one", node_id=node_id,
-            price_per_gpu_hour=credit(PRICE + number % 100), settlement="cash", fractions=True,
-            available_until_us=None, at_us=now_us,
+            offer_id=f"offer_{number:032x}",
+            provider_id="prov_one",
+            node_id=node_id,
+            price_per_gpu_hour=credit(PRICE + number % 100),
+            settlement="cash",
+            fractions=True,
+            available_until_us=None,
+            at_us=now_us,
         ),
-    ]  # fmt: skip
+    ]
 
 
 # --- the load generator ----------------------------------------------------------------------
@@ -321,13 +370,15 @@ async def _load(kind: str, port: int, seconds: float, secrets: list[str]) -> dic
     refused = [text for client in clients for text in client.refused]
     answers = sum(len(client.took) for client in clients)
     return {
-        "per_second": round(len(took) / elapsed), "answers": answers,
+        "per_second": round(len(took) / elapsed),
+        "answers": answers,
         "p50_ms": round(took[len(took) // 2] * 1e3, 1),
         "p99_ms": round(took[int(len(took) * 0.99)] * 1e3, 1),
         "max_ms": round(took[-1] * 1e3, 1),
-        "refused": len(refused), "first_refusal": refused[0] if refused else "",
+        "refused": len(refused),
+        "first_refusal": refused[0] if refused else "",
         "load_cpu_us": round(time.process_time() * 1e6 / answers),
-    }  # fmt: skip
+    }
 
 
 def _itself(client: _Client) -> _Client:
@@ -393,8 +444,9 @@ def _peer(port: int, uri: str) -> None:
             )
         return {"lease_id": idempotency_key, "device_id": row[0]}
 
-    uvicorn.run(app, port=port, loop="uvloop", http="httptools", access_log=False,
-                log_level="warning")  # fmt: skip
+    uvicorn.run(
+        app, port=port, loop="uvloop", http="httptools", access_log=False, log_level="warning"
+    )
 
 
 def table(result: dict[str, Any]) -> str:

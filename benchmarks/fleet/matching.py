@@ -42,10 +42,14 @@ TERMS = (
     OfferTerms(),
     OfferTerms(isolation="container", capabilities=("docker", "cuda"), storage_gib=500),
     OfferTerms(
-        isolation="vm", capabilities=("docker", "cuda", "cudnn", "pytorch"), storage_gib=4_000,
-        network_mbps=100_000, reclaim_window_us=4 * HOUR_US, sla_class="standard",
+        isolation="vm",
+        capabilities=("docker", "cuda", "cudnn", "pytorch"),
+        storage_gib=4_000,
+        network_mbps=100_000,
+        reclaim_window_us=4 * HOUR_US,
+        sla_class="standard",
     ),
-)  # fmt: skip
+)
 
 
 def fleet(nodes: int = NODES, seed: int = 7) -> Iterator[OfferedNode]:
@@ -54,21 +58,31 @@ def fleet(nodes: int = NODES, seed: int = 7) -> Iterator[OfferedNode]:
     for number in range(nodes):
         model, memory_mib, gpu_class = MODELS[number % len(MODELS)]
         yield OfferedNode(
-            node_id=f"node_{number:032x}", offer_id=f"offer_{number:032x}",
-            account_id=f"acct_{number % 5_000:032x}", provider_id=f"prov_{number % 5_000:032x}",
+            node_id=f"node_{number:032x}",
+            offer_id=f"offer_{number:032x}",
+            account_id=f"acct_{number % 5_000:032x}",
+            provider_id=f"prov_{number % 5_000:032x}",
             price=FEES[gpu_class] + 10_000 * rnd.randrange(200),
-            settlement=rnd.choice(("cash", "cash", "burn")), fractions=rnd.random() < 0.8,
+            settlement=rnd.choice(("cash", "cash", "burn")),
+            fractions=rnd.random() < 0.8,
             served_gpu_us=rnd.randrange(10**9),
             devices=tuple(_device(rnd, model, number, slot) for slot in range(GPUS_EACH)),
-            model=model, memory_mib=memory_mib, gpu_class=gpu_class,
+            model=model,
+            memory_mib=memory_mib,
+            gpu_class=gpu_class,
             vendor="amd" if model.startswith("AMD") else "nvidia",
             phase="active" if rnd.random() < 0.97 else "maintenance",
             specs_at_us=NOW_US - rnd.randrange(1_000_000_000),
-            region_id=f"region_{number % 300:032x}", is_public=number % 50 != 0,
-            setting="edge" if number % 3 == 0 else "datacenter", arch="x86_64", os="linux",
-            cpu_cores=rnd.choice((32, 64, 128)), ram_mib=rnd.choice((2**17, 2**19)),
-            terms=rnd.choice(TERMS), reputation_ppm=rnd.choice((None, 700_000, 950_000)),
-        )  # fmt: skip
+            region_id=f"region_{number % 300:032x}",
+            is_public=number % 50 != 0,
+            setting="edge" if number % 3 == 0 else "datacenter",
+            arch="x86_64",
+            os="linux",
+            cpu_cores=rnd.choice((32, 64, 128)),
+            ram_mib=rnd.choice((2**17, 2**19)),
+            terms=rnd.choice(TERMS),
+            reputation_ppm=rnd.choice((None, 700_000, 950_000)),
+        )
 
 
 def _device(rnd: random.Random, model: str, node: int, slot: int) -> FreeDevice:
@@ -79,22 +93,45 @@ def _device(rnd: random.Random, model: str, node: int, slot: int) -> FreeDevice:
 
 def _need(**changes: object) -> Need:
     need = Need(
-        gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(), price_max=3_000_000,
-        account_id=RENTER, at_us=NOW_US, until_us=NOW_US + HOUR_US, spec_ttl_us=900_000_000,
-    )  # fmt: skip
+        gpu_count=1,
+        share_ppm=PPM,
+        mem_ppm=PPM,
+        models=(),
+        price_max=3_000_000,
+        account_id=RENTER,
+        at_us=NOW_US,
+        until_us=NOW_US + HOUR_US,
+        spec_ttl_us=900_000_000,
+    )
     return replace(need, **changes)  # type: ignore[arg-type]
 
 
 _PICKY = Constraints(
-    vendors=("nvidia",), memory_mib=40_000, isolation="container", cpu_cores=64, ram_mib=2**18,
-    storage_gib=1_000, arch="x86_64", capabilities=("docker", "cudnn"), setting="datacenter",
-    min_reputation_ppm=900_000, reclaim_window_us=HOUR_US,
-)  # fmt: skip
+    vendors=("nvidia",),
+    memory_mib=40_000,
+    isolation="container",
+    cpu_cores=64,
+    ram_mib=2**18,
+    storage_gib=1_000,
+    arch="x86_64",
+    capabilities=("docker", "cudnn"),
+    setting="datacenter",
+    min_reputation_ppm=900_000,
+    reclaim_window_us=HOUR_US,
+)
 _SCORED = replace(
-    _PICKY, rank="best_score", near_region=f"region_{1:032x}",
-    weights=Weights(spec_fit=200_000, reputation=300_000, free_peers=200_000, storage=100_000,
-                    locality=100_000, price=100_000),
-)  # fmt: skip
+    _PICKY,
+    rank="best_score",
+    near_region=f"region_{1:032x}",
+    weights=Weights(
+        spec_fit=200_000,
+        reputation=300_000,
+        free_peers=200_000,
+        storage=100_000,
+        locality=100_000,
+        price=100_000,
+    ),
+)
 NEEDS = {
     "one GPU, whatever, lowest cost": _need(),
     "four halves, lowest cost": _need(gpu_count=4, share_ppm=PPM // 2, mem_ppm=PPM // 2),
@@ -153,8 +190,11 @@ def run(short: bool = False) -> dict[str, Any]:
     return {
         "figure": f"match with explanation, {NODES:,} nodes: p99 < {FIGURE_MS} ms",
         "conditions": {
-            "nodes": NODES, "devices": NODES * GPUS_EACH, "rounds": rounds,
-            "filled_seconds": round(filled, 1), "cores": os.cpu_count(),
+            "nodes": NODES,
+            "devices": NODES * GPUS_EACH,
+            "rounds": rounds,
+            "filled_seconds": round(filled, 1),
+            "cores": os.cpu_count(),
             "load_average": [round(load, 2) for load in os.getloadavg()],
         },
         "ours": asdict(timed(lambda need: answer(columns, need, FEES), every, rounds)),
@@ -163,7 +203,7 @@ def run(short: bool = False) -> dict[str, Any]:
             timed(lambda need: np.count_nonzero(price <= need.price_max), every, rounds)
         ),
         "kinds": kinds,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -175,9 +175,16 @@ class _Limit:
             number = self._position % STREAMS
             name, body = codec.encode(_fact(number), f"cmd_{self._position:032x}", "00" * 16)
             stream = deposit_stream(f"dep_{number}").uuid.bytes
-            columns = (stream, pack("!q", self._position), name.encode(), body,
-                       pack("!q", self._position), bytes(32), bytes(32),
-                       pack("!q", NOW_US))  # fmt: skip
+            columns = (
+                stream,
+                pack("!q", self._position),
+                name.encode(),
+                body,
+                pack("!q", self._position),
+                bytes(32),
+                bytes(32),
+                pack("!q", NOW_US),
+            )
             parts.append(pack("!h", len(columns)))
             parts += (pack("!i", len(column)) + column for column in columns)
         return b"".join((*parts, b"\xff\xff"))

@@ -309,12 +309,7 @@ def _serve(kind: str, port: int, uri: str) -> None:
 
     app = {"ours": _ours, "peer": _peer, "limit": _limit}[kind](uri)
     uvicorn.run(
-        app,
-        port=port,
-        loop="uvloop",
-        http="httptools",
-        access_log=False,
-        log_level="warning",
+        app, port=port, loop="uvloop", http="httptools", access_log=False, log_level="warning"
     )
 
 

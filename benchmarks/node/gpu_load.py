@@ -119,9 +119,19 @@ class Gpu:
         start_us = time.monotonic_ns() // 1_000
         self._must("cuEventRecord", before, None)
         self._must(
-            "cuLaunchKernel", self._kernel, self._blocks, 1, 1, THREADS, 1, 1, 0, None, arguments,
+            "cuLaunchKernel",
+            self._kernel,
+            self._blocks,
+            1,
+            1,
+            THREADS,
+            1,
+            1,
+            0,
             None,
-        )  # fmt: skip
+            arguments,
+            None,
+        )
         self._must("cuEventRecord", after, None)
         self._must("cuEventSynchronize", after)
         end_us = time.monotonic_ns() // 1_000

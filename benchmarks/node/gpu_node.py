@@ -75,9 +75,12 @@ class Tools:
 
     load: Sequence[str]
     sampler: Sequence[str] = (
-        "nvidia-smi", "--query-gpu=uuid,power.draw,utilization.gpu",
-        "--format=csv,noheader,nounits", "-lms", "100",
-    )  # fmt: skip
+        "nvidia-smi",
+        "--query-gpu=uuid,power.draw,utilization.gpu",
+        "--format=csv,noheader,nounits",
+        "-lms",
+        "100",
+    )
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     tick_ms: int = 1_000
     settle_s: float = 5.0
@@ -232,8 +235,10 @@ def _metering(tools: Tools, url: str, state: str) -> Generator[subprocess.Popen[
         raise Missing(done.stderr.strip())
     node = subprocess.Popen(
         [*program, "run", "--state", state, "--interval", "1", "--tick", str(tools.tick_ms)],
-        cwd=ROOT, env=environment, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=environment,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         yield node
     finally:
@@ -269,9 +274,13 @@ def _sampling(tools: Tools, samples: list[Sample]) -> Generator[None, None, None
 
 def _loaded(tools: Tools) -> dict[str, Any]:
     done = subprocess.run(
-        tools.load, cwd=ROOT, env=dict(tools.environment), check=False, capture_output=True,
+        tools.load,
+        cwd=ROOT,
+        env=dict(tools.environment),
+        check=False,
+        capture_output=True,
         text=True,
-    )  # fmt: skip
+    )
     if done.returncode:
         raise Missing(done.stderr.strip())
     told: dict[str, Any] = json.loads(done.stdout)
@@ -282,8 +291,12 @@ def _told(tools: Tools, *module: str) -> Any:
     """The JSON document that a program of ours prints about this driver, without root."""
     done = subprocess.run(
         [sys.executable, "-m", *module],
-        cwd=ROOT, env=dict(tools.environment), check=False, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=dict(tools.environment),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if not done.stdout:
         raise Missing(done.stderr.strip())
     return json.loads(done.stdout)
@@ -323,8 +336,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if lacks is not None:
         sys.stderr.write(f"not run: {NEEDS}{lacks}\n")
         return 2
-    load = [sys.executable, "-m", "benchmarks.node.gpu_load", "--gpu", str(options.gpu),
-            "--rounds", str(options.seconds)]  # fmt: skip
+    load = [
+        sys.executable,
+        "-m",
+        "benchmarks.node.gpu_load",
+        "--gpu",
+        str(options.gpu),
+        "--rounds",
+        str(options.seconds),
+    ]
     try:
         result = run(Tools(load=load))
     except Missing as error:

@@ -51,12 +51,16 @@ def run(short: bool = False) -> dict[str, Any]:
         watched = _watched(machine, Path(folder) / "long", SECONDS_SHORT if short else SECONDS)
     return {
         "conditions": {
-            "gpus": GPUS, "hertz": 1, "report_every_s": 60, "tls": False,
-            "driver": "scripted library in C", "server": "the tests' small server, over HTTP",
+            "gpus": GPUS,
+            "hertz": 1,
+            "report_every_s": 60,
+            "tls": False,
+            "driver": "scripted library in C",
+            "server": "the tests' small server, over HTTP",
         },
         "start_to_first_report_ms": sorted(starts),
         **watched,
-    }  # fmt: skip
+    }
 
 
 def _machine(folder: Path, compiler: str) -> FakeMachine:
@@ -89,8 +93,10 @@ def _running(
         began = time.monotonic()
         node = subprocess.Popen(
             [*program, "run", "--state", str(state), "--interval", str(interval_s)],
-            cwd=ROOT, env=environment, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment,
+            stderr=subprocess.DEVNULL,
+        )
         try:
             yield node, server, began
         finally:

@@ -100,10 +100,16 @@ class Stage(MeasuredReplay):
         line = Line(HttpTransport(self._url))
         self._stack.callback(line.transport.close)
         reporter = Reporter(
-            node.node_id, node.key, LeasedGpus(clock, node.device_ids), clock,
-            self._folder / "spool.db", line, node_key=self._node_keys[node.node_id],
-            tick_us=MINUTE_US, draw=lambda low, _high: low,
-        )  # fmt: skip
+            node.node_id,
+            node.key,
+            LeasedGpus(clock, node.device_ids),
+            clock,
+            self._folder / "spool.db",
+            line,
+            node_key=self._node_keys[node.node_id],
+            tick_us=MINUTE_US,
+            draw=lambda low, _high: low,
+        )
         self._stack.callback(reporter.close)
         return reporter, clock, line
 
@@ -124,9 +130,13 @@ def measure(conninfo: str, folder: Path, online: int, offline: int) -> dict[str,
     """So many minutes online, then offline, then caught up, on this empty migrated database."""
     with ExitStack() as stack:
         settings = Settings(
-            data_dir=folder, database_url=conninfo, environment="development", spec_ttl_s=0,
-            reports_per_second=100_000, reports_burst=100_000,  # a day passes in a minute
-        )  # fmt: skip
+            data_dir=folder,
+            database_url=conninfo,
+            environment="development",
+            spec_ttl_s=0,
+            reports_per_second=100_000,
+            reports_burst=100_000,  # a day passes in a minute
+        )
         service_clock = SimulatedClock(START_US)
         service = stack.enter_context(Service.open(settings, clock=service_clock))
         url = stack.enter_context(demo.serving(service))

@@ -184,8 +184,7 @@ def modules(remote: Remote) -> None:
 
 
 @app.command(
-    "offer",
-    epilog="Example: tallystick bid offer offer_1f0c... --floor 0.90 --reserved 3:1.80:0.5",
+    "offer", epilog="Example: tallystick bid offer offer_1f0c... --floor 0.90 --reserved 3:1.80:0.5"
 )
 @records
 def offer(

@@ -39,8 +39,7 @@ def statement(
     from_: From = None,
     to: To = None,
     as_of: Annotated[
-        str | None,
-        typer.Option(metavar="TIME|POSITION", help="As it stood at that moment."),
+        str | None, typer.Option(metavar="TIME|POSITION", help="As it stood at that moment.")
     ] = None,
     by: Annotated[Group | None, typer.Option(help="Sum the usage by this field.")] = None,
     kind: Annotated[str | None, typer.Option(help="Only lines of this kind, like usage.")] = None,
@@ -116,11 +115,16 @@ def usage_summary(
     """Show GPU time and charge by hour, day, client, project, end user and model."""
     found = remote.list(
         lambda c, size, cursor: c.list_usage_summary(
-            by=by, from_=from_, to=to, project_id=project, account_id=account, limit=size,
+            by=by,
+            from_=from_,
+            to=to,
+            project_id=project,
+            account_id=account,
+            limit=size,
             cursor=cursor,
         ),
         limit,
-    )  # fmt: skip
+    )
     rows = [
         {**row, "charge": amount(row["charge"]), "charge_max": amount(row["charge_max"])}
         for row in found["data"]
@@ -167,10 +171,12 @@ def _explained(told: dict[str, Any]) -> list[str]:
     }
     moved = [{**one, "movement": amount(one["movement"])} for one in told["entry"]]
     return [
-        *facts(terms), "",
-        *columns(told["steps"], ("name", "before", "after", "new", "formula")), "",
+        *facts(terms),
+        "",
+        *columns(told["steps"], ("name", "before", "after", "new", "formula")),
+        "",
         *columns(moved, ("name", "movement")),
-    ]  # fmt: skip
+    ]
 
 
 @commands.command(epilog="Example: tallystick forecast --json")
@@ -184,15 +190,19 @@ def forecast(remote: Remote, account: Account = None) -> None:
         for one in told["leases"]
     ]
     balances = [
-        {**one, "spendable": amount(one["spendable"]),
-         "charge_per_hour": amount(one["charge_per_hour"])}
+        {
+            **one,
+            "spendable": amount(one["spendable"]),
+            "charge_per_hour": amount(one["charge_per_hour"]),
+        }
         for one in told["balances"]
-    ]  # fmt: skip
+    ]
     names = ("lease_id", "settlement", "held", "charge_per_hour", "ends_at")
     lines = [
-        *columns(leases, names), "",
+        *columns(leases, names),
+        "",
         *columns(balances, ("settlement", "spendable", "charge_per_hour", "lasts_until")),
-    ]  # fmt: skip
+    ]
     remote.tell(told, lines)
 
 
@@ -224,8 +234,10 @@ def list_invoices(remote: Remote, account_id: AccountId, limit: Limit = 50) -> N
     found = remote.list(
         lambda c, size, cursor: c.list_invoices(account_id, limit=size, cursor=cursor), limit
     )
-    rows = [{**row, "number": row["written_number"], "total": amount(row["total"])}
-            for row in found["data"]]  # fmt: skip
+    rows = [
+        {**row, "number": row["written_number"], "total": amount(row["total"])}
+        for row in found["data"]
+    ]
     names = ("number", "document", "kind", "period", "corrects", "total", "issued_at")
     remote.tell(found, columns(rows, names))
 

@@ -23,8 +23,7 @@ Outcome = Literal["upheld", "rejected", "split"]
 EvidenceOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--evidence",
-        help="report:LANE/POSITION, fact:POSITION or sha256:HEX; may be repeated.",
+        "--evidence", help="report:LANE/POSITION, fact:POSITION or sha256:HEX; may be repeated."
     ),
 ]
 
@@ -88,15 +87,21 @@ def show_dispute(remote: Remote, dispute_id: DisputeId) -> None:
     told = remote.ask(lambda c: c.read_dispute(dispute_id))
     whole: Any = dict(told)
     lines = [
-        {**row, **{name: amount(row[name]) for name in ("charge", "claimed", "upheld")
-                   if name in row}}
+        {
+            **row,
+            **{name: amount(row[name]) for name in ("charge", "claimed", "upheld") if name in row},
+        }
         for row in whole.pop("lines")
-    ]  # fmt: skip
+    ]
     said = [
-        {"side": one["side"], "at": one["at"], "evidence": len(one["evidence"]),
-         "text": one.get("text", one.get("sha256", ""))}
+        {
+            "side": one["side"],
+            "at": one["at"],
+            "evidence": len(one["evidence"]),
+            "text": one.get("text", one.get("sha256", "")),
+        }
         for one in whole.pop("statements")
-    ]  # fmt: skip
+    ]
     shown = [
         *facts(whole),
         *columns(lines, ("position", "charge", "claimed", "upheld", "adjustment_id")),
@@ -167,8 +172,9 @@ def _evidence(given: list[str] | None) -> list[dict[str, Any]]:
         fact = re.fullmatch(r"fact:([1-9][0-9]{0,15})", text)
         digest = re.fullmatch(r"sha256:([0-9a-f]{64})", text)
         if report:
-            found.append({"kind": "usage_report", "lane": int(report[1]),
-                          "position": int(report[2])})  # fmt: skip
+            found.append(
+                {"kind": "usage_report", "lane": int(report[1]), "position": int(report[2])}
+            )
         elif fact:
             found.append({"kind": "market_fact", "position": int(fact[1])})
         elif digest:

@@ -23,10 +23,22 @@ if TYPE_CHECKING:
 epoch = group("Reward epochs: list, preview, close, explain.", "tallystick epoch list")
 
 MONEY = (
-    "emission", "compute_pool", "availability_pool", "treasury_pool", "compute_carry_before",
-    "compute_carry", "rewards", "minted", "unissued", "recyclable", "release", "returned",
-    "returned_release", "availability_carry_before", "availability_carry",
-)  # fmt: skip
+    "emission",
+    "compute_pool",
+    "availability_pool",
+    "treasury_pool",
+    "compute_carry_before",
+    "compute_carry",
+    "rewards",
+    "minted",
+    "unissued",
+    "recyclable",
+    "release",
+    "returned",
+    "returned_release",
+    "availability_carry_before",
+    "availability_carry",
+)
 REWARDS_MAX = 100_000
 
 

@@ -28,7 +28,9 @@ app = group(
 
 
 class BooksFormat(StrEnum):
-    """Tools that the books can be written for: `ledger.bundle.journal.Form`, which is heavy to import."""
+    """Tools that the books can be written for: `ledger.bundle.journal.Form`, which is heavy to
+    import.
+    """
 
     HLEDGER = "hledger"
     BEANCOUNT = "beancount"

@@ -63,8 +63,7 @@ def show_grant(remote: Remote, grant_id: GrantId) -> None:
 
 
 @grant.command(
-    "done",
-    epilog="Example: tallystick grant done grant_1f0c... reputation --evidence https://...",
+    "done", epilog="Example: tallystick grant done grant_1f0c... reputation --evidence https://..."
 )
 @records
 def propose_milestone(

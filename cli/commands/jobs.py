@@ -59,11 +59,15 @@ def submit_job(
     """Submit a job. With a plan, the server opens and replaces its leases."""
     body: NewJob = {
         **work_of(command, image, gpus, model, max_price),
-        "kind": kind, "share_ppm": ppm_of(share), "project_id": project,
-        "end_user_ref": end_user, "work": work, "parent_job_id": parent,
+        "kind": kind,
+        "share_ppm": ppm_of(share),
+        "project_id": project,
+        "end_user_ref": end_user,
+        "work": work,
+        "parent_job_id": parent,
         "references": [_reference(one) for one in reference or []],
         "plan": _plan(chunks, members, tasks_per_member, schedule, run_seconds),
-    }  # fmt: skip
+    }
     told = remote.ask(lambda c: c.submit_job(body, idempotency_key=remote.key))
     names = ("job_id", "kind", "state", "workload_sha256", "submitted_at")
     shown: dict[str, Any] = dict(told)
@@ -146,8 +150,14 @@ def show_cost(remote: Remote, job_id: JobId) -> None:
     """Show the cost of a job and of all its parts so far."""
     told = remote.ask(lambda c: c.read_job_cost(job_id))
     rows = [{**row, "charge": amount(row["charge"])} for row in told["jobs"]]
-    rows.append({"job_id": "together", "leases": told["leases"], "gpu_us": told["gpu_us"],
-                 "charge": amount(told["charge"])})  # fmt: skip
+    rows.append(
+        {
+            "job_id": "together",
+            "leases": told["leases"],
+            "gpu_us": told["gpu_us"],
+            "charge": amount(told["charge"]),
+        }
+    )
     names = ("job_id", "kind", "state", "leases", "gpu_us", "charge")
     remote.tell(told, columns(rows, names))
 
@@ -187,8 +197,10 @@ def use_escrow(
         told = remote.ask(lambda c: c.withdraw_escrow(job_id, {}, idempotency_key=key))
     else:
         told = remote.ask(lambda c: c.read_escrow(job_id))
-    note(f"held {amount(told['held'])} of {amount(told['put_in'])}, until "
-         f"{told.get('funds_end_at', 'a lease runs')}")  # fmt: skip
+    note(
+        f"held {amount(told['held'])} of {amount(told['put_in'])}, until "
+        f"{told.get('funds_end_at', 'a lease runs')}"
+    )
     rows = [{**row, "charged": amount(row["charged"])} for row in told["leases"]]
     remote.tell(told, columns(rows, ("lease_id", "phase", "gpu_ppm", "charged")))
 
@@ -204,10 +216,11 @@ def push_tasks(
     split = [task.partition("=") for task in tasks]
     told = remote.ask(
         lambda c: c.push_tasks(
-            job_id, {"tasks": [{"task_id": one, "payload": what} for one, _, what in split]},
+            job_id,
+            {"tasks": [{"task_id": one, "payload": what} for one, _, what in split]},
             idempotency_key=remote.key,
         )
-    )  # fmt: skip
+    )
     remote.tell(told, facts(told))
 
 

@@ -302,8 +302,10 @@ def sign(
     message = message_for(lease_id, metered, parse_moment(until))
     body: Any = {
         "key_id": hashlib.sha256(bytes(key.verify_key)).hexdigest()[:16],
-        "gpu_us": str(metered), "until": until, "signature": key.sign(message).signature.hex(),
-    }  # fmt: skip
+        "gpu_us": str(metered),
+        "until": until,
+        "signature": key.sign(message).signature.hex(),
+    }
     told = remote.ask(lambda c: c.countersign_usage(lease_id, body, idempotency_key=remote.key))
     shown = {name: told.get(name) for name in ("lease_id", "gpu_us", "until", "key_id")}
     remote.tell(told, facts(shown))

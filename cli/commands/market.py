@@ -96,11 +96,7 @@ def deposit(
     source: Annotated[Source, typer.Option(help="How the money arrived.")] = "cash",
 ) -> None:
     """Confirm money that arrived for an account (operator)."""
-    body: NewDeposit = {
-        "source": source,
-        "amount": credits_of(credits),
-        "reference": reference,
-    }
+    body: NewDeposit = {"source": source, "amount": credits_of(credits), "reference": reference}
     told = remote.ask(lambda c: c.create_deposit(account_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -233,14 +229,29 @@ def search(
     price_max = None if max_price is None else int(credits_of(max_price)["units"])
     found = remote.list(
         lambda c, size, cursor: c.search_offers(
-            model=model, vendor=vendor, memory_mib=memory, gpu_count=gpus, mode=mode,
-            setting=setting, isolation=isolation, capability=capability, cpu_cores=cores,
-            ram_mib=ram, storage_gib=storage, arch=arch, security_tier=tier,
-            min_kernel=kernel, network_class=network_class, substrate=substrate,
-            min_reputation_ppm=reputation, price_max=price_max, limit=size, cursor=cursor,
+            model=model,
+            vendor=vendor,
+            memory_mib=memory,
+            gpu_count=gpus,
+            mode=mode,
+            setting=setting,
+            isolation=isolation,
+            capability=capability,
+            cpu_cores=cores,
+            ram_mib=ram,
+            storage_gib=storage,
+            arch=arch,
+            security_tier=tier,
+            min_kernel=kernel,
+            network_class=network_class,
+            substrate=substrate,
+            min_reputation_ppm=reputation,
+            price_max=price_max,
+            limit=size,
+            cursor=cursor,
         ),
         limit,
-    )  # fmt: skip
+    )
     rows = [{**row, "price": amount(row["price_per_gpu_hour"])} for row in found["data"]]
     names = ("offer_id", "price", "settlement", "devices_free", "models", "node_id")
     remote.tell(found, columns(rows, names))

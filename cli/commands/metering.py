@@ -24,9 +24,8 @@ storage = group("Storage nodes of regions.", "tallystick storage show region_1f0
 BATCH = 1_000
 FILE_BYTES_MAX = 64 * 1024 * 1024
 Model = Literal[
-    "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx",
-    "jetson-orin-nano",
-]  # fmt: skip
+    "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx", "jetson-orin-nano"
+]
 
 
 # --- meters ----------------------------------------------------------------------------------

@@ -221,10 +221,9 @@ def set_overflow(
     """Set what a project does when a quota is full: own the base, rent the burst, or refuse."""
     told = remote.ask(
         lambda c: c.set_project_policy(
-            account_id, {"project_id": project_id, "overflow": overflow},
-            idempotency_key=remote.key,
+            account_id, {"project_id": project_id, "overflow": overflow}, idempotency_key=remote.key
         )
-    )  # fmt: skip
+    )
     remote.tell(told, facts(told))
 
 
@@ -250,10 +249,9 @@ def set_counterparty(
     """Put an account on a counterparty list, or remove it."""
     told = remote.ask(
         lambda c: c.set_counterparty(
-            account_id, {"counterparty_id": other, "verdict": verdict},
-            idempotency_key=remote.key,
+            account_id, {"counterparty_id": other, "verdict": verdict}, idempotency_key=remote.key
         )
-    )  # fmt: skip
+    )
     remote.tell(told, facts(told))
 
 

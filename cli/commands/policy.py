@@ -88,9 +88,17 @@ Seen = Annotated[
 ]
 Reason = Annotated[str, typer.Option(help="Why.")]
 _SHOWN = (
-    "number", "title", "category", "created", "status", "revision", "changes", "proposed_by",
-    "policy_version", "effective_from_epoch",
-)  # fmt: skip
+    "number",
+    "title",
+    "category",
+    "created",
+    "status",
+    "revision",
+    "changes",
+    "proposed_by",
+    "policy_version",
+    "effective_from_epoch",
+)
 
 
 @app.command("propose", epilog="Example: tallystick policy propose proposal.toml")
@@ -124,8 +132,16 @@ def revise(remote: Remote, file: File, seen: Seen = None) -> None:
 def versions(remote: Remote, limit: Limit = 50) -> None:
     """List every version of the policy, and which one is in force."""
     found = remote.list(lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), limit)
-    names = ("version", "in_force", "effective_from_epoch", "proposal", "compute_ppm",
-             "availability_ppm", "treasury_ppm", "published_at")  # fmt: skip
+    names = (
+        "version",
+        "in_force",
+        "effective_from_epoch",
+        "proposal",
+        "compute_ppm",
+        "availability_ppm",
+        "treasury_ppm",
+        "published_at",
+    )
     remote.tell(found, columns(found["data"], names))
 
 

@@ -163,7 +163,7 @@ def show_decision(
     names = ("place", "request_id", "queue", "demand", "fits", "delays_first")
     plain: dict[str, Any] = {
         name: told[name] for name in ("chosen", "rule", "recomputed", "holds") if name in told
-    }  # fmt: skip
+    }
     remote.tell(told, [*facts(plain), *columns(rows, names)])
     if not told["holds"]:
         raise typer.Exit(1)
@@ -304,8 +304,9 @@ def utilisation(
         ),
         limit,
     )
-    rows = [{**row, "leased": _percent(row["leased_ppm"]), "time": bar(row)}
-            for row in found["data"]]  # fmt: skip
+    rows = [
+        {**row, "leased": _percent(row["leased_ppm"]), "time": bar(row)} for row in found["data"]
+    ]
     remote.tell(found, columns(rows, (*_told(rows), "asset", "leased", "time")))
 
 
@@ -319,10 +320,13 @@ def fragmentation(
     """What is free now, and how many requests for 1, 2, 4 or 8 whole devices of a node fit."""
     found = remote.ask(lambda c: c.list_fragmentation(by=by, pool_id=pool))
     rows = [
-        {**row, "free": f"{int(row['free_ppm']) / 1e6:.2f}",
-         "in parts": _percent(row["fragmented_ppm"])}
+        {
+            **row,
+            "free": f"{int(row['free_ppm']) / 1e6:.2f}",
+            "in parts": _percent(row["fragmented_ppm"]),
+        }
         for row in found["data"]
-    ]  # fmt: skip
+    ]
     names = ("devices", "whole_free", "free", "in parts", "room_1", "room_2", "room_4", "room_8")
     remote.tell(found, columns(rows, (*_told(rows), *names)))
 

@@ -133,8 +133,16 @@ def settings(remote: Remote) -> None:
 def terms(remote: Remote, region_id: RegionId) -> None:
     """Show how a region shares what its nodes earn, version by version."""
     told = remote.ask(lambda c: c.read_region_terms(region_id))
-    names = ("version", "effective_from", "shared", "participation_ppm", "availability_min_tier",
-             "control", "ingress", "most")  # fmt: skip
+    names = (
+        "version",
+        "effective_from",
+        "shared",
+        "participation_ppm",
+        "availability_min_tier",
+        "control",
+        "ingress",
+        "most",
+    )
     rows: list[dict[str, Any]] = [
         {**one, **{cost: amount(one["infra"][cost]) for cost in ("control", "ingress", "most")}}
         for one in told["versions"]
@@ -189,9 +197,7 @@ def set_terms(
             "arrears_max": credits_of(arrears),
         },
     }
-    told = remote.ask(
-        lambda c: c.set_region_terms(region_id, body, idempotency_key=remote.key)
-    )  # fmt: skip
+    told = remote.ask(lambda c: c.set_region_terms(region_id, body, idempotency_key=remote.key))
     names = ("version", "effective_from", "shared", "participation_ppm", "availability_min_tier")
     remote.tell(told, columns(told["versions"], names))
 

@@ -211,9 +211,11 @@ def _with_verdict(told: Mapping[str, Any]) -> dict[str, Any]:
     waived = set(verdict["waived"])
     failing = [f"{name} (waived)" if name in waived else name for name in verdict["failing"]]
     return {
-        **shown, "joinable": verdict["joinable"], "sellable": verdict["sellable"],
+        **shown,
+        "joinable": verdict["joinable"],
+        "sellable": verdict["sellable"],
         "failing_rules": ", ".join(failing) or "none",
-    }  # fmt: skip
+    }
 
 
 _step(

@@ -65,11 +65,15 @@ def sign(
     expires_us = None if expires_at is None else parse_moment(expires_at)
     message = message_for(subject_id, name, value, parse_moment(stated_at), expires_us)
     body: Any = {
-        "subject_id": subject_id, "name": name, "value": value, "signer_account_id": account_id,
+        "subject_id": subject_id,
+        "name": name,
+        "value": value,
+        "signer_account_id": account_id,
         "key_id": hashlib.sha256(bytes(key.verify_key)).hexdigest()[:16],
-        "signature": key.sign(message).signature.hex(), "stated_at": stated_at,
+        "signature": key.sign(message).signature.hex(),
+        "stated_at": stated_at,
         "expires_at": expires_at,
-    }  # fmt: skip
+    }
     told = remote.ask(lambda c: c.add_attribute(body, idempotency_key=remote.key))
     remote.tell(told, facts({each: told.get(each) for each in _STATED}))
 
@@ -135,8 +139,9 @@ def show_reputation(
     names = ("subject_id", "day", "score_ppm", "provisional", "good", "total", "completion_ppm")
     shown = {each: told.get(each) for each in names}
     fault = ", ".join(f"{party} {count}" for party, count in told["closed_by_fault"].items())
-    inputs = columns(told["inputs"], ("name", "weight_ppm", "g", "n", "mean_ppm",
-                                      "lower_bound_ppm"))  # fmt: skip
+    inputs = columns(
+        told["inputs"], ("name", "weight_ppm", "g", "n", "mean_ppm", "lower_bound_ppm")
+    )
     remote.tell(told, [*facts({**shown, "closed_by_fault": fault, **_standing(told)}), *inputs])
 
 
@@ -146,9 +151,11 @@ def _standing(told: dict[str, Any]) -> dict[str, Any]:
     if standing is None:
         return {}
     lacking = next((one for one in standing["tiers"] if one["missing"]), None)
-    lacks = {} if lacking is None else {
-        f"missing_for_tier_{lacking['tier']}": ", ".join(lacking["missing"])
-    }  # fmt: skip
+    lacks = (
+        {}
+        if lacking is None
+        else {f"missing_for_tier_{lacking['tier']}": ", ".join(lacking["missing"])}
+    )
     return {"tier": standing["tier"], "bonus_ppm": standing.get("bonus_ppm"), **lacks}
 
 
@@ -222,8 +229,15 @@ def grant_licence(
         digest = hashlib.sha256(terms.read_bytes()).hexdigest()
     except OSError as error:
         raise InputUnusable(f"{terms}: {error}") from None
-    body: Any = {"provider_id": provider_id, "vendor": vendor, "model": model, "seats": seats,
-                 "terms_sha256": digest, "from": from_, "until": until}  # fmt: skip
+    body: Any = {
+        "provider_id": provider_id,
+        "vendor": vendor,
+        "model": model,
+        "seats": seats,
+        "terms_sha256": digest,
+        "from": from_,
+        "until": until,
+    }
     told = remote.ask(lambda c: c.grant_licence(body, idempotency_key=remote.key))
     remote.tell(told, facts({each: told.get(each) for each in _LICENCE}))
 

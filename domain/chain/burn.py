@@ -5,8 +5,9 @@
 
 Burns cover the market log without gap or overlap, one after the other, so each charge is in
 exactly one burn: the range of a failed burn is the next one's to begin with. The price is the
-median of a snapshot of its sources (`domain/prices/price_feed.py`), once sources are named. Not purchases
-of credits by burning (`domain/funds/deposit.py`), and not the formula (`domain/prices/token_burn.py`).
+median of a snapshot of its sources (`domain/prices/price_feed.py`), once sources are named. Not
+purchases of credits by burning (`domain/funds/deposit.py`), and not the formula
+(`domain/prices/token_burn.py`).
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@
 An account is paid at the last wallet in effect. What an earlier wallet was promised stays promised
 to it, and the new one gets the rest. An account without a wallet has no leaf yet: only such a one
 forfeits. What is slashed is mature at once, and the treasury's.
-Not the tree (`contracts/payout_tree.py`), and not when a root is taken (`domain/chain/payout_root.py`).
+Not the tree (`contracts/payout_tree.py`), and not when a root is taken
+(`domain/chain/payout_root.py`).
 """
 
 from __future__ import annotations

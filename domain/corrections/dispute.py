@@ -16,8 +16,9 @@ Whoever opened it and the other party may add evidence, named by its position in
 An arbiter who is neither of them rules. Unsigned, overlapping and outside-window time needs no
 arbiter: accrual never charges it. Nobody ruled for 90 days: it ends for the provider if only the
 provider has put in signed evidence, else for the renter. No text is here: claims and statements
-are SHA-256 hashes of texts that can be erased. How we decide: `domain/corrections/dispute_opening.py` and
-`domain/corrections/dispute_ruling.py`. Source: design economics 17, marketplace 1 and 9.
+are SHA-256 hashes of texts that can be erased. How we decide:
+`domain/corrections/dispute_opening.py` and `domain/corrections/dispute_ruling.py`. Source: design
+economics 17, marketplace 1 and 9.
 """
 
 from __future__ import annotations

@@ -73,10 +73,15 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
         change
         for account_id, units in exposed.items()
         for change in cash_out.hold_disputed(
-            world, account_id, reference_of(command.dispute_id), units, "an open dispute",
-            command.by, command.at_us,
+            world,
+            account_id,
+            reference_of(command.dispute_id),
+            units,
+            "an open dispute",
+            command.by,
+            command.at_us,
         )
-    ]  # fmt: skip
+    ]
     told = disputed_on_lease(first.lease_id, command.dispute_id, command.at_us, world)
     return [opened, *frozen, *reduced, *kept, *told]
 

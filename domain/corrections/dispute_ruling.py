@@ -4,8 +4,8 @@
     upheld   == floor(claimed x upheld_ppm / 10^6)       per line; the remainder is the provider's
 
 Nobody ruled for 90 days: it ends for the provider if only the provider has put in signed evidence,
-else for the renter. A resolution is an Adjustment for each line (`domain/income/adjustment.py`), never an
-edit of what was charged. Source: design economics 17.
+else for the renter. A resolution is an Adjustment for each line (`domain/income/adjustment.py`),
+never an edit of what was charged. Source: design economics 17.
 """
 
 from __future__ import annotations
@@ -106,9 +106,10 @@ def decide_time_out(command: TimeOutDispute, world: World) -> list[Change]:
     assert dispute.opened is not None
     if command.at_us < dispute.opened.expires_at_us:
         raise Refused(
-            Reason.DISPUTE_STATE, dispute_id=command.dispute_id,
+            Reason.DISPUTE_STATE,
+            dispute_id=command.dispute_id,
             expires_at_us=dispute.opened.expires_at_us,
-        )  # fmt: skip
+        )
     upheld_ppm = 0 if dispute.signed_sides == {"provider"} else PPM
     ruling = _Ruling(outcome="timed_out", upheld_ppm=upheld_ppm, by="job")
     return _resolve(world, dispute, command, ruling)
@@ -176,11 +177,16 @@ def _adjusted(
     assert line.adjustment_id is not None
     reference = reference_of(opened.dispute_id)
     return refund(
-        taking, charged, line.upheld.units, adjustment_id=line.adjustment_id, reason="dispute",
-        cause=reference, by=ruling.by,
+        taking,
+        charged,
+        line.upheld.units,
+        adjustment_id=line.adjustment_id,
+        reason="dispute",
+        cause=reference,
+        by=ruling.by,
         held={f"party:{one.account_id}:holdback": one.units for one in disputed.held},
         reserve=reference,
-    )  # fmt: skip
+    )
 
 
 def _ruled(

@@ -107,8 +107,9 @@ def _adjustment(
     assert lease.reserved is not None
     units, settlement = accrued.charge_new.units, lease.reserved.settlement
     paid = draw(world, accrued.account_id, units, command.at_us, settlement)
-    debits = [BookLine(f"party:{one.account_id}:{one.source}", one.amount.units)
-              for one in paid.drawn]  # fmt: skip
+    debits = [
+        BookLine(f"party:{one.account_id}:{one.source}", one.amount.units) for one in paid.drawn
+    ]
     burned = sum(one.amount.units for one in paid.drawn) if settlement == "burn" else 0
     owed = BookLine(f"party:{accrued.account_id}:owed", paid.owed.units)
     adjusted = book(

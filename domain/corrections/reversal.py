@@ -3,12 +3,13 @@
     taken from leases for a payment <= what was spent of it when it was reversed, and <= owed
     held after == held before - taken;   charge == paid by the escrow + owed     to the unit
 
-What the account has of other money pays first (`domain/funds/payment.py`), so work that can be paid for
-goes on. What is still owed then is taken from the escrows that the same sort of money fills, the
-latest lease first, its latest deposit first. A lease that is left with nothing beyond this moment,
-and one whose fixed term is not paid for any more, closes with 102 payment_reversed; any other goes
-on to its earlier end. What a closed lease has used until then is paid by what is left and owed for
-the rest, so its provider keeps what it earned. Source: marketplace 2, economics 5; decision 0028.
+What the account has of other money pays first (`domain/funds/payment.py`), so work that can be
+paid for goes on. What is still owed then is taken from the escrows that the same sort of money
+fills, the latest lease first, its latest deposit first. A lease that is left with nothing beyond
+this moment, and one whose fixed term is not paid for any more, closes with 102 payment_reversed;
+any other goes on to its earlier end. What a closed lease has used until then is paid by what is
+left and owed for the rest, so its provider keeps what it earned. Source: marketplace 2, economics
+5; decision 0028.
 """
 
 from __future__ import annotations
@@ -84,9 +85,12 @@ def decide_take(command: TakeFundsBack, world: World) -> list[Change]:
     if lease.opened is None and not _is_paid(lease, without(lease.held, taken)):
         return _never_starts(command, account_id, world)
     done = PaymentFundsTaken(
-        payment_id=command.payment_id, account_id=account_id, lease_id=command.lease_id,
-        amount=credit(units), at_us=command.at_us,
-    )  # fmt: skip
+        payment_id=command.payment_id,
+        account_id=account_id,
+        lease_id=command.lease_id,
+        amount=credit(units),
+        at_us=command.at_us,
+    )
     changes = _taken(command, account_id, lease, taken, world)
     return [*changes, Change(payment_stream(command.payment_id), done)]
 
@@ -108,8 +112,9 @@ def decide_take_idle(command: TakeIdleEscrow, world: World) -> list[Change]:
         moved[part.source] = moved.get(part.source, 0) + part.amount.units
     back = returned(command.job_id, escrow, parts, command.at_us, world)
     return [
-        *back, *debt.repayments(world, account_id, command.payment_id, command.at_us, moved=moved)
-    ]  # fmt: skip
+        *back,
+        *debt.repayments(world, account_id, command.payment_id, command.at_us, moved=moved),
+    ]
 
 
 def _theirs(escrow: Escrow, account_id: str, payment: Payment) -> Held:
@@ -161,9 +166,12 @@ def _from_shared(
     taken = take(tuple(reversed(theirs)), units)
     fact = without_funds(escrow, lease.escrow_id, account_id, command, taken)
     done = PaymentFundsTaken(
-        payment_id=command.payment_id, account_id=account_id, lease_id=command.lease_id,
-        amount=credit(units), at_us=command.at_us,
-    )  # fmt: skip
+        payment_id=command.payment_id,
+        account_id=account_id,
+        lease_id=command.lease_id,
+        amount=credit(units),
+        at_us=command.at_us,
+    )
     moved = moved_to(lease.escrow_id, escrow, fact.ends_us, command.at_us)
     budgets = uncount_budgets(
         world, lease.escrow_id, escrow.counted, taken, command.at_us, is_final=False
@@ -183,9 +191,10 @@ def without_funds(
     if escrow.running and escrow.ends_us is not None:
         now_us = min(now_us, escrow.ends_us)  # what has ended stays ended
     due = {
-        lease_id: one.due(now_us) for lease_id, one in escrow.members.items()
+        lease_id: one.due(now_us)
+        for lease_id, one in escrow.members.items()
         if one.opened_at_us is not None
-    }  # fmt: skip
+    }
     is_short = sum(due.values()) > total(left)
     allotted = None
     if is_short:
@@ -196,9 +205,14 @@ def without_funds(
         after = replace(escrow, held=left)
         ends_us = now_us if is_short else end_of(after, now_us)
     return EscrowFundsTaken(
-        escrow_id=escrow_id, account_id=account_id, payment_id=command.payment_id, parts=taken,
-        allotted=allotted, ends_us=ends_us, at_us=command.at_us,
-    )  # fmt: skip
+        escrow_id=escrow_id,
+        account_id=account_id,
+        payment_id=command.payment_id,
+        parts=taken,
+        allotted=allotted,
+        ends_us=ends_us,
+        at_us=command.at_us,
+    )
 
 
 def _close_shared(
@@ -249,9 +263,13 @@ def _taken(
     runs = lease.opened is not None and lease.closed is None
     ends_us = _ends_us(lease, without(lease.held, taken), command.at_us) if runs else None
     fact = LeaseFundsTaken(
-        lease_id=command.lease_id, account_id=account_id, payment_id=command.payment_id,
-        parts=taken, funds_end_us=ends_us, at_us=command.at_us,
-    )  # fmt: skip
+        lease_id=command.lease_id,
+        account_id=account_id,
+        payment_id=command.payment_id,
+        parts=taken,
+        funds_end_us=ends_us,
+        at_us=command.at_us,
+    )
     change = Change(lease_stream(command.lease_id), fact)
     if not runs or ends_us is not None:
         budgets = uncount_budgets(
@@ -277,13 +295,14 @@ def _ends_us(lease: Lease, held: tuple[EscrowPart, ...], at_us: int) -> int | No
 
 def _close(command: TakeFundsBack, closed_at_us: int) -> CloseLease:
     return CloseLease(
-        lease_id=command.lease_id, closed_at_us=closed_at_us, party="job", code=PAYMENT_REVERSED,
-        at_us=command.at_us, by=command.payment_id,
-    )  # fmt: skip
+        lease_id=command.lease_id,
+        closed_at_us=closed_at_us,
+        party="job",
+        code=PAYMENT_REVERSED,
+        at_us=command.at_us,
+        by=command.payment_id,
+    )
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
-DECIDERS: dict[type[Any], Any] = {
-    TakeFundsBack: decide_take,
-    TakeIdleEscrow: decide_take_idle,
-}
+DECIDERS: dict[type[Any], Any] = {TakeFundsBack: decide_take, TakeIdleEscrow: decide_take_idle}

@@ -12,9 +12,9 @@ announced before it began is excused, an emergency never (`domain/fleet/maintena
 
 Assessed once, right after settlement, under the tariff that the lease keeps. The credit is spread
 over the lease's charges, the newest first, each up to what has not been given back of it, and is
-taken from those whom the charge paid, pro rata (`domain/income/adjustment.py`). What an open dispute
-freezes waits for the ruling. A lease of the renter's own hardware has nobody to promise anything.
-Source: row V-6, design marketplace 9; the tiers are the tariff's.
+taken from those whom the charge paid, pro rata (`domain/income/adjustment.py`). What an open
+dispute freezes waits for the ruling. A lease of the renter's own hardware has nobody to promise
+anything. Source: row V-6, design marketplace 9; the tiers are the tariff's.
 """
 
 from __future__ import annotations

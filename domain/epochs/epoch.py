@@ -7,8 +7,8 @@
     rewards + carries after == minted + carries before;   all to the unit
     matured of a chunk == credited - slashed
 
-What an epoch pays is a pure function of its cut (`domain/epochs/settlement.py`): the same nodes in any
-order give the same bytes. A sealed epoch never changes. The carries live in the chain of epochs
+What an epoch pays is a pure function of its cut (`domain/epochs/settlement.py`): the same nodes in
+any order give the same bytes. A sealed epoch never changes. The carries live in the chain of epochs
 itself: epoch n starts from what the seal of epoch n - 1 left, so it is sealed after it. Lifetime
 totals are in the books (`party:{id}:matured` and what was paid), not here.
 """
@@ -324,10 +324,7 @@ def settlement_of(
 
 
 def openings(
-    before: EpochSealed | None,
-    unissued: int,
-    recyclable: int,
-    changes: RewardChanges = UNCHANGED,
+    before: EpochSealed | None, unissued: int, recyclable: int, changes: RewardChanges = UNCHANGED
 ) -> Openings:
     """What the seal of the epoch before leaves to this one (None for the first), and what happened
     to rewards while this one was open.

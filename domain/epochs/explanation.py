@@ -101,7 +101,9 @@ class Explanation:
 def explain(
     node: NodeCut, policy: PolicyPublished, compute: Totals, availability: Totals
 ) -> Explanation:
-    """The way from a node's use and time to its reward; units as in `domain/epochs/settlement.py`."""
+    """The way from a node's use and time to its reward; units as in
+    `domain/epochs/settlement.py`.
+    """
     terms = policy.rewards or NO_TERMS
     worked = _share(compute, compute_weight(node, terms, policy.compute_base))
     idle = _share(availability, availability_weight(node, terms))
@@ -139,16 +141,26 @@ def explain(
 def _share(totals: Totals, weight: int) -> ExplainedShare:
     share, lost = divmod(totals.shared * weight, totals.weight) if totals.weight else (0, 0)
     return ExplainedShare(
-        pool=totals.shared, weight=weight, all_weight=totals.weight, share=share, lost=lost,
-        cap=None, paid=share,
-    )  # fmt: skip
+        pool=totals.shared,
+        weight=weight,
+        all_weight=totals.weight,
+        share=share,
+        lost=lost,
+        cap=None,
+        paid=share,
+    )
 
 
 def _capped(share: ExplainedShare, cap: int | None) -> ExplainedShare:
     return ExplainedShare(
-        pool=share.pool, weight=share.weight, all_weight=share.all_weight, share=share.share,
-        lost=share.lost, cap=cap, paid=share.share if cap is None else min(share.share, cap),
-    )  # fmt: skip
+        pool=share.pool,
+        weight=share.weight,
+        all_weight=share.all_weight,
+        share=share.share,
+        lost=share.lost,
+        cap=cap,
+        paid=share.share if cap is None else min(share.share, cap),
+    )
 
 
 def _device(device: Attested, terms: RewardTerms) -> ExplainedDevice:
@@ -191,10 +203,7 @@ def _why_no_work(
 
 
 def _why_not_there(
-    node: NodeCut,
-    terms: RewardTerms,
-    devices: tuple[ExplainedDevice, ...],
-    share: ExplainedShare,
+    node: NodeCut, terms: RewardTerms, devices: tuple[ExplainedDevice, ...], share: ExplainedShare
 ) -> list[str]:
     if not share.weight:
         if not devices:

@@ -3,8 +3,8 @@
     compute_ppm + availability_ppm + treasury_ppm == 1,000,000;   the treasury takes the remainder
     sum of all emission, over every version and every epoch, <= hard cap
 
-Not the formulas (`domain/epochs/emission.py`, `domain/epochs/epoch.py`), only their numbers. An epoch keeps the
-version it was opened under.
+Not the formulas (`domain/epochs/emission.py`, `domain/epochs/epoch.py`), only their numbers. An
+epoch keeps the version it was opened under.
 """
 
 from __future__ import annotations

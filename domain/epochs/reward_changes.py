@@ -4,7 +4,8 @@
     carry that epoch n starts from == carry that n - 1 left + forfeited while n was open
 
 The facts, and what an epoch remembers of them; a sealed epoch itself never changes. Decided in
-`domain/epochs/reward_correction.py` and `domain/epochs/forfeit.py`. Source: design economics 8 and 10.
+`domain/epochs/reward_correction.py` and `domain/epochs/forfeit.py`. Source: design economics 8 and
+10.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ A node is paid for what it served (compute) and for having been there (availabil
 of nodes, rewards of accounts. A cap is linear in what the node burned or attested, so that one node
 split into several never earns more; what is above a cap, and a pool that nobody has a weight in, go
 where the policy says. No price enters a weight. Not here: which reports and burns the cut holds
-(`projections/`), what an epoch is (`domain/epochs/epoch.py`). Source: design economics 7, 8, 10, 13; rows
-R-8, R-10.
+(`projections/`), what an epoch is (`domain/epochs/epoch.py`). Source: design economics 7, 8, 10,
+13; rows R-8, R-10.
 """
 
 from __future__ import annotations
@@ -186,18 +186,26 @@ def settle(cut: Cut) -> Settlement:
     left = [
         *_left(COMPUTE, compute_all, compute, all_weight, compute_shares, compute_paid, terms),
         *_left(
-            AVAILABILITY, availability_all, availability, all_time, availability_shares,
-            availability_paid, terms,
+            AVAILABILITY,
+            availability_all,
+            availability,
+            all_time,
+            availability_shares,
+            availability_paid,
+            terms,
         ),
-    ]  # fmt: skip
+    ]
     returned = sum(part.returned for part in left)
     returned_release = min(returned, released)
     earned = _by_account(nodes, compute_paid, availability_paid)
     rewards, still_open = _adjusted(earned, treasury, opening.adjustments)
     settlement = Settlement(
         cut=Cut(
-            epoch=cut.epoch, cut_position=cut.cut_position, policy=cut.policy,
-            openings=opening, nodes=nodes,
+            epoch=cut.epoch,
+            cut_position=cut.cut_position,
+            policy=cut.policy,
+            openings=opening,
+            nodes=nodes,
         ),
         emission=emission,
         release=released,
@@ -214,7 +222,7 @@ def settle(cut: Cut) -> Settlement:
         returned_release=returned_release,
         rewards=rewards,
         adjustments=still_open,
-    )  # fmt: skip
+    )
     _check(settlement)
     return settlement
 

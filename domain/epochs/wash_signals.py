@@ -6,8 +6,8 @@
 
     0 < concentration <= 10^6,   concentration >= floor(10^6 / parts);   0 <= related share <= 10^6
 
-The cap that makes washing lose money is in `domain/epochs/settlement.py`, and it needs none of these.
-Source: design economics 13, whose example is 2280/19/1: 982,752.
+The cap that makes washing lose money is in `domain/epochs/settlement.py`, and it needs none of
+these. Source: design economics 13, whose example is 2280/19/1: 982,752.
 """
 
 from __future__ import annotations

@@ -355,9 +355,11 @@ def decide_reshape(command: ReshapeDevice, world: World) -> list[Change]:
     for lease_id in command.lease_ids:
         if lease_id not in state.holders:
             raise Refused(
-                Reason.LEASE_STATE, lease_id=lease_id, device_id=command.device_id,
+                Reason.LEASE_STATE,
+                lease_id=lease_id,
+                device_id=command.device_id,
                 rule="holds_a_part",
-            )  # fmt: skip
+            )
     reshaped = DeviceReshaped(
         device_id=command.device_id,
         node_id=command.node_id,
@@ -372,8 +374,8 @@ def decide_reshape(command: ReshapeDevice, world: World) -> list[Change]:
 
 
 def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
-    """Book [last booking, `to_us`): every moment is whole and counts once, as `domain/hardware/capacity.py`
-    says. What is idle, stranded or unavailable is the node's own.
+    """Book [last booking, `to_us`): every moment is whole and counts once, as
+    `domain/hardware/capacity.py` says. What is idle, stranded or unavailable is the node's own.
 
     Rule: conformance suite `conservation`. Raises Refused: DEVICE_UNKNOWN, DEVICE_INTERVAL.
     """

@@ -6,8 +6,9 @@
     drawn + owed == charge                                                      every day
 
 Jetsons and their like, which run one always-on model (row C-34) and pay by the month (row C-22).
-Not the accelerators of nodes: those are rented out and pay the usage fee (`domain/fleet/device.py`). The
-stream's version is the natural key: two jobs that charge the same day meet it, and one charges.
+Not the accelerators of nodes: those are rented out and pay the usage fee
+(`domain/fleet/device.py`). The stream's version is the natural key: two jobs that charge the same
+day meet it, and one charges.
 """
 
 from __future__ import annotations
@@ -103,9 +104,12 @@ class ChargeDeviceFee:
 
 
 EDGE_MODELS = (
-    "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx",
+    "jetson-agx-xavier",
+    "jetson-xavier-nx",
+    "jetson-agx-orin",
+    "jetson-orin-nx",
     "jetson-orin-nano",
-)  # fmt: skip
+)
 """What an edge device can be (row C-34)."""
 
 DEVICES_MAX = 10_000

@@ -100,7 +100,4 @@ def decide_revoke(command: RevokeExecutorKey, world: World) -> list[Change]:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"executor": (ExecutorState(), evolve)}
-DECIDERS: dict[type[Any], Any] = {
-    IssueExecutorKey: decide_issue,
-    RevokeExecutorKey: decide_revoke,
-}
+DECIDERS: dict[type[Any], Any] = {IssueExecutorKey: decide_issue, RevokeExecutorKey: decide_revoke}

@@ -5,7 +5,8 @@
 
 A rotation needs no second look at a fingerprint, because the key that was confirmed vouches for the
 next. A lost key vouches for nothing: it is taken back, and the machine joins as a new node. Here
-are the facts and the signed statements; `domain/fleet/key_rotation.py` decides. See design metering 12.
+are the facts and the signed statements; `domain/fleet/key_rotation.py` decides. See design
+metering 12.
 """
 
 from __future__ import annotations

@@ -242,7 +242,4 @@ def _require_notice(world: World, effective_from_us: int, at_us: int) -> None:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"resource-kind": (KindState(), evolve)}
-DECIDERS: dict[type[Any], Any] = {
-    RegisterResourceKind: decide_register,
-    ClassModel: decide_class,
-}
+DECIDERS: dict[type[Any], Any] = {RegisterResourceKind: decide_register, ClassModel: decide_class}

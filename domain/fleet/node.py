@@ -360,9 +360,13 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
     match fact:
         case NodeJoinRequested():
             return replace(
-                state, joined=fact, phase="joining", key_ids=(fact.key_id,),
-                public_key=fact.public_key, agent=fact.agent,
-            )  # fmt: skip
+                state,
+                joined=fact,
+                phase="joining",
+                key_ids=(fact.key_id,),
+                public_key=fact.public_key,
+                agent=fact.agent,
+            )
         case NodeSpecReported():
             return replace(state, specs=fact, specs_at_us=fact.at_us, agent=fact.agent)
         case NodeSpecConfirmed():
@@ -487,11 +491,7 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         Change(join_stream(command.code_sha256), used),
         _on(command.node_id, joined),
         *_described(
-            command,
-            code.issued.region_id,
-            NodeState(),
-            world,
-            _specs(command, command.agent),
+            command, code.issued.region_id, NodeState(), world, _specs(command, command.agent)
         ),
     ]
 

@@ -246,11 +246,7 @@ def _standing(world: World, region_id: str) -> tuple[StorageNode, StorageNodePro
 
 
 def _charged(
-    state: StorageNode,
-    provisioned: StorageNodeProvisioned,
-    until_us: int,
-    at_us: int,
-    world: World,
+    state: StorageNode, provisioned: StorageNodeProvisioned, until_us: int, at_us: int, world: World
 ) -> list[Change]:
     if until_us <= state.charged_until_us:
         return []

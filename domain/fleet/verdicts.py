@@ -44,18 +44,24 @@ def system_of(specs: NodeSpecReported, storage_mode: str) -> System:
     return System(
         gpus=tuple(
             Gpu(
-                model=device.model, vram_mib=0 if device.memory == "unified" else device.memory_mib,
-                connection=device.connection, pcie_gen=device.pcie_gen,
+                model=device.model,
+                vram_mib=0 if device.memory == "unified" else device.memory_mib,
+                connection=device.connection,
+                pcie_gen=device.pcie_gen,
                 pcie_lanes=device.pcie_lanes,
             )
             for device in specs.devices
             if device.kind != SEAT
         ),
         seats=sum(device.kind == SEAT for device in specs.devices),
-        storage_mode=storage_mode, nvme_drives_gb=told.nvme_drives_gb, tpm_2_0=told.tpm_2_0,
-        ram_mib=ram_mib, cpu_cores=told.cpu_cores, sata_drives=told.sata_drives,
+        storage_mode=storage_mode,
+        nvme_drives_gb=told.nvme_drives_gb,
+        tpm_2_0=told.tpm_2_0,
+        ram_mib=ram_mib,
+        cpu_cores=told.cpu_cores,
+        sata_drives=told.sata_drives,
         ethernet_mbps=told.ethernet_mbps,
-    )  # fmt: skip
+    )
 
 
 def verdict_of(

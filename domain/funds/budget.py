@@ -140,10 +140,13 @@ def evolve(budget: Budget, fact: Fact) -> Budget:
             return replace(
                 budget,
                 used={**used, fact.month: fact.used},
-                alerted={month: percent for month, percent in budget.alerted.items()
-                         if month in open_months},
+                alerted={
+                    month: percent
+                    for month, percent in budget.alerted.items()
+                    if month in open_months
+                },
                 holds=(*budget.holds, Hold(fact.lease_id, fact.month, fact.amount.units)),
-            )  # fmt: skip
+            )
         case BudgetReleased():
             return _released(budget, fact)
         case BudgetAlerted():
@@ -247,25 +250,32 @@ def hold(world: World, claims: Sequence[Claim], lease_id: str, at_us: int) -> li
         used = budget.used_in(month) + claim.units
         if used > limit:
             raise Refused(
-                Reason.BUDGET_EXHAUSTED, scope=claim.scope, target=claim.target, month=month,
-                limit=limit, used=budget.used_in(month), asked=claim.units,
-            )  # fmt: skip
+                Reason.BUDGET_EXHAUSTED,
+                scope=claim.scope,
+                target=claim.target,
+                month=month,
+                limit=limit,
+                used=budget.used_in(month),
+                asked=claim.units,
+            )
         where = stream_of(claim.account_id, claim.scope, claim.target)
         whose: dict[str, str] = {
-            "account_id": claim.account_id, "scope": claim.scope, "target": claim.target,
+            "account_id": claim.account_id,
+            "scope": claim.scope,
+            "target": claim.target,
             "month": month,
-        }  # fmt: skip
+        }
         amount = credit(claim.units)
         held = BudgetHeld(**whose, lease_id=lease_id, amount=amount, used=used, at_us=at_us)
         changes.append(Change(where, held))
         crossed = [percent for percent in ALERT_PERCENTS if used * 100 >= limit * percent]
         changes += [
-            Change(where, BudgetAlerted(
-                **whose, percent=percent, used=used, limit=limit, at_us=at_us
-            ))
+            Change(
+                where, BudgetAlerted(**whose, percent=percent, used=used, limit=limit, at_us=at_us)
+            )
             for percent in crossed
             if percent > budget.alerted.get(month, 0)
-        ]  # fmt: skip
+        ]
     return changes
 
 

@@ -3,12 +3,13 @@
     owed > 0  =>  no new lease           a guard inside the append (`ledger/books/chart.py`)
     sum(owed so far) == owed now + repaid + written off
 
-A debt arises when money that was spent is taken back (`domain/funds/payment.py`) or a fee finds nothing
-to draw. It is repaid before anything else: whatever comes in as earned, cash or card credits goes
-to the debt first, in the same append, and what came in otherwise follows by `RepayDebt`. Grants and
-burned credits repay nothing: no money of the account is behind them. A debt nobody will pay is
-written off against the chargeback reserve, which the operator sets aside from take revenue; so a
-provider keeps what a renter paid with money that was taken back. Source: design economics 5.
+A debt arises when money that was spent is taken back (`domain/funds/payment.py`) or a fee finds
+nothing to draw. It is repaid before anything else: whatever comes in as earned, cash or card
+credits goes to the debt first, in the same append, and what came in otherwise follows by
+`RepayDebt`. Grants and burned credits repay nothing: no money of the account is behind them. A
+debt nobody will pay is written off against the chargeback reserve, which the operator sets aside
+from take revenue; so a provider keeps what a renter paid with money that was taken back. Source:
+design economics 5.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Taking a charge from what an account may spend; what is not there is owed.
 
-    sum(drawn) + owed == units           to the unit, in the spend order of `domain/funds/funding.py`
-    a payer's part counts against what it allows the account this month (`domain/funds/budget.py`)
+    sum(drawn) + owed == units           to the unit, in the spend order of
+    `domain/funds/funding.py` a payer's part counts against what it allows the account this month
+    (`domain/funds/budget.py`)
 
 For charges without an escrow of their own: they were not held before, so they cannot be refused.
 Who owes opens no lease until it is paid (`ledger/books/chart.py`).

@@ -9,11 +9,11 @@
 
 Card money is spendable at once (`party:{id}:card`) and inside its chargeback window until the terms
 it was started under say it is over; then `world:card` becomes `world:bank`, and what is unspent
-becomes cash (`domain/funds/card_money.py`). Bank money is cash at once. Money taken back by the payer's
-bank is taken from what is unspent of it; what was spent is owed (`domain/funds/debt.py`), and the
-providers keep what they earned. Money for a closed account waits in suspense. Amounts outside are
-whole cents. Money that no payment was started for is an operator's `domain/funds/deposit.py`.
-Source: design economics 5 and 20.5.
+becomes cash (`domain/funds/card_money.py`). Bank money is cash at once. Money taken back by the
+payer's bank is taken from what is unspent of it; what was spent is owed (`domain/funds/debt.py`),
+and the providers keep what they earned. Money for a closed account waits in suspense. Amounts
+outside are whole cents. Money that no payment was started for is an operator's
+`domain/funds/deposit.py`. Source: design economics 5 and 20.5.
 """
 
 from __future__ import annotations
@@ -424,9 +424,7 @@ def decide_start(command: StartPayment, world: World) -> list[Change]:
     terms = terms_at(world, command.at_us)
     if command.amount.units < terms.minimum.units:
         raise Refused(
-            Reason.PAYMENT_BELOW_MINIMUM,
-            units=command.amount.units,
-            minimum=terms.minimum.units,
+            Reason.PAYMENT_BELOW_MINIMUM, units=command.amount.units, minimum=terms.minimum.units
         )
     started = PaymentStarted(
         payment_id=command.payment_id,
@@ -579,9 +577,8 @@ def decide_reverse(command: ReversePayment, world: World) -> list[Change]:
         )
     moved = {"cash" if is_final else "card": -unspent}
     return changes + debt.repayments(
-        world, account_id, command.payment_id, command.at_us, moved=moved,
-        owed_more=units - unspent,
-    )  # fmt: skip
+        world, account_id, command.payment_id, command.at_us, moved=moved, owed_more=units - unspent
+    )
 
 
 def decide_reinstate(command: ReinstatePayment, world: World) -> list[Change]:
@@ -636,9 +633,8 @@ def decide_ask_refund(command: AskRefund, world: World) -> list[Change]:
     changes = [Change(stream_of(command.payment_id), fact)]
     if received.method == "card":
         changes += card_money.taken_back(
-            world, account_id, units, command.refund_id, command.at_us,
-            is_final=state.is_confirmed,
-        )  # fmt: skip
+            world, account_id, units, command.refund_id, command.at_us, is_final=state.is_confirmed
+        )
     return changes
 
 

@@ -198,12 +198,15 @@ def decide_grant(command: GrantPromotion, world: World) -> list[Change]:
     if promotion_of(world, command.program).is_closed or is_over or is_late:
         raise Refused(Reason.PROMOTION_ENDED, program=command.program)
     if present is not None and (present.priority, present.expires_at_us) != (
-        command.priority, command.expires_at_us,
-    ):  # fmt: skip
+        command.priority,
+        command.expires_at_us,
+    ):
         raise Refused(
-            Reason.PROMOTION_TERMS, program=command.program, priority=present.priority,
+            Reason.PROMOTION_TERMS,
+            program=command.program,
+            priority=present.priority,
             expires_at_us=present.expires_at_us,
-        )  # fmt: skip
+        )
     if not 0 <= command.priority <= PRIORITY_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, field="priority", at_most=PRIORITY_MAX)
     if present is None and len(funding.promotions) >= GRANTS_MAX:

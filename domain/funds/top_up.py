@@ -3,10 +3,10 @@
     warned of a threshold once, and again only after the balance was at or above it
     sum(top-ups of one UTC month that did not fail) <= monthly_max
 
-One top-up is under way at a time: it is a payment like any other (`domain/funds/payment.py`), and what
-became of that payment ends it. After a failure the next one waits, twice as long each time; after
-`FAILURES_MAX` in a row auto top-up stops by itself and says why. What counts is what the account
-may spend now (`domain/funds/funding.py`), not what its leases hold. Row C-25.
+One top-up is under way at a time: it is a payment like any other (`domain/funds/payment.py`), and
+what became of that payment ends it. After a failure the next one waits, twice as long each time;
+after `FAILURES_MAX` in a row auto top-up stops by itself and says why. What counts is what the
+account may spend now (`domain/funds/funding.py`), not what its leases hold. Row C-25.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 
 Whoever is about to mint, to propose a payout or to send money asks first. What does not pass is
 told, waits, and asks again: it fades in, or the governance sets another limit with a reason.
-Nothing here moves money, and no override is silent. The formula: `domain/governance/window.py`. Source:
-design economics 11.
+Nothing here moves money, and no override is silent. The formula: `domain/governance/window.py`.
+Source: design economics 11.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 
 `plain` is what a TOML or JSON reader makes of the file. All numbers are whole; one that may pass
 2^53 - 1 may be written as decimal digits in quotes. What a table means is in its docstring here;
-whether it is sound says `domain/governance/lint.py`. The same document, keys sorted, is what the log
-keeps of a proposal, so everybody can judge it again.
+whether it is sound says `domain/governance/lint.py`. The same document, keys sorted, is what the
+log keeps of a proposal, so everybody can judge it again.
 """
 
 from __future__ import annotations

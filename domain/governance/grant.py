@@ -11,8 +11,8 @@ Shares need not make 100 %: what has no milestone is `unassigned`, is told, and 
 Every step takes two people: one proposes it, another one of the governance accepts it. The tokens
 are set aside from what has matured to the treasury (`party:treasury:matured`), where they are
 final and no longer await an epoch's slashing. Their leaf is still the treasury's: what its claim
-takes of them is set aside in its wallet (`domain/chain/payout_root.py`). Unlocked is what the network owes the
-grantee: the payment on the chain is not here.
+takes of them is set aside in its wallet (`domain/chain/payout_root.py`). Unlocked is what the
+network owes the grantee: the payment on the chain is not here.
 Source: design economics 15, conformance suite `grant`, row R-11 (RNP-005).
 """
 

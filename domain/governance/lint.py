@@ -119,9 +119,19 @@ def lint_document(document: Document) -> Report:
     """Judge a document that can be read."""
     found: list[Finding] = []
     for rule in (
-        _terms, _weights, _milestones, _divisions, _budgets, _periods, _examples, _penalties,
-        _formulas, _splits, _node_rewards, _bonuses,
-    ):  # fmt: skip
+        _terms,
+        _weights,
+        _milestones,
+        _divisions,
+        _budgets,
+        _periods,
+        _examples,
+        _penalties,
+        _formulas,
+        _splits,
+        _node_rewards,
+        _bonuses,
+    ):
         found.extend(rule(document))
     assert all(one.rule in RULES for one in found)
     return Report(tuple(found))

@@ -4,8 +4,8 @@
     all but scheduled --> rejected | withdrawn;   a revision begins again, without a vote
 
 The document is kept whole, so everybody can repeat the lint. How a proposal moves on is decided in
-`domain/governance/vote.py`. That a scheduled version is in force says the epoch that was opened under
-it, no fact here. Source: design economics 12, row R-13 (RNP-005).
+`domain/governance/vote.py`. That a scheduled version is in force says the epoch that was opened
+under it, no fact here. Source: design economics 12, row R-13 (RNP-005).
 """
 
 from __future__ import annotations

@@ -132,11 +132,7 @@ def broken(one: Rehearsed) -> tuple[str, ...]:
     carries = s.compute_carry + s.availability_carry
     found = []
     for pool, given, everything in (
-        (
-            COMPUTE,
-            sum(node.compute for node in s.nodes),
-            s.compute_pool + opening.compute_carry,
-        ),
+        (COMPUTE, sum(node.compute for node in s.nodes), s.compute_pool + opening.compute_carry),
         (
             AVAILABILITY,
             sum(node.availability for node in s.nodes),

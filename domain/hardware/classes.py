@@ -61,10 +61,7 @@ REGISTRY: tuple[ModelRow, ...] = (
     ),
     *_rows(PROFESSIONAL, ("RTX A2000", "RTX A4000", "RTX A4500", "RTX A5000", "RTX A5500")),
     *_rows(PROFESSIONAL, ("RTX A6000", "A6000", "A5000", "A4000")),
-    *_rows(
-        PROFESSIONAL,
-        (f"RTX {number} Ada" for number in (2000, 4000, 4500, 5000, 5880, 6000)),
-    ),
+    *_rows(PROFESSIONAL, (f"RTX {number} Ada" for number in (2000, 4000, 4500, 5000, 5880, 6000))),
     *_rows(DATACENTER, ("K80", "M40", "M60", "P4", "P40", "P100", "T4", "V100")),
     *_rows(DATACENTER, ("A2", "A10", "A10G", "A16", "A30", "A40", "A100", "A800")),
     *_rows(DATACENTER, ("L4", "L20", "L40", "L40S", "H20", "H100", "H200", "H800", "GH200")),

@@ -1,9 +1,9 @@
 """What a machine is built of, as far as the rules of joining and selling need it (C-11 to C-18).
 
-Told by the node beside its devices and its host (domain/fleet/node.py: `DeviceSpec` has model, memory,
-connection and PCIe lanes, `HostSpec` architecture and operating system), and no more than told:
-None is not known, never none. Whether a machine stores locally is its region's to say. Not the
-rules: they read this.
+Told by the node beside its devices and its host (domain/fleet/node.py: `DeviceSpec` has model,
+memory, connection and PCIe lanes, `HostSpec` architecture and operating system), and no more than
+told: None is not known, never none. Whether a machine stores locally is its region's to say. Not
+the rules: they read this.
 """
 
 from __future__ import annotations

@@ -88,17 +88,35 @@ TABLES: dict[str, Table] = {
     for table in (
         _seven(
             "A100-40GB",
-            "1g.5gb", "1g.5gb+me", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb",
+            "1g.5gb",
+            "1g.5gb+me",
+            "1g.10gb",
+            "2g.10gb",
+            "3g.20gb",
+            "4g.20gb",
+            "7g.40gb",
         ),
         _seven("A100-80GB", *_EIGHTY),
         _seven("H100-80GB", *_EIGHTY),
         _seven(
             "H100-94GB",
-            "1g.12gb", "1g.12gb+me", "1g.24gb", "2g.24gb", "3g.47gb", "4g.47gb", "7g.94gb",
+            "1g.12gb",
+            "1g.12gb+me",
+            "1g.24gb",
+            "2g.24gb",
+            "3g.47gb",
+            "4g.47gb",
+            "7g.94gb",
         ),
         _seven(
             "H200-141GB",
-            "1g.18gb", "1g.18gb+me", "1g.35gb", "2g.35gb", "3g.71gb", "4g.71gb", "7g.141gb",
+            "1g.18gb",
+            "1g.18gb+me",
+            "1g.35gb",
+            "2g.35gb",
+            "3g.71gb",
+            "4g.71gb",
+            "7g.141gb",
         ),
         Table(
             "A30-24GB",
@@ -111,7 +129,7 @@ TABLES: dict[str, Table] = {
             ),
         ),
     )
-}  # fmt: skip
+}
 
 _BOARDS: tuple[tuple[str, range, str], ...] = (
     ("A100", range(36_000, 42_000), "A100-40GB"),

@@ -117,9 +117,11 @@ def admit(part: Held, holders: Collection[Held], gpu: Gpu) -> Held:
         raise Refused(Reason.DEVICE_TAKEN, rule="time_slices_of_one_n")
     if part.share_ppm > free[0] or part.mem_ppm > free[1]:
         raise Refused(
-            Reason.DEVICE_TAKEN, rule="parts_within_the_device",
-            free_share_ppm=free[0], free_mem_ppm=free[1],
-        )  # fmt: skip
+            Reason.DEVICE_TAKEN,
+            rule="parts_within_the_device",
+            free_share_ppm=free[0],
+            free_mem_ppm=free[1],
+        )
     if part.mode != MIG:
         return part
     table = mig.table_of(gpu.model, gpu.memory_mib)
@@ -200,6 +202,11 @@ def _out_of_range(share_ppm: int, mem_ppm: int, rule: str) -> Refused:
 
 def _unsupported(mode: str, profile: str | None, gpu: Gpu, rule: str) -> Refused:
     return Refused(
-        Reason.MODE_NOT_SUPPORTED, mode=mode, mig_profile=profile, vendor=gpu.vendor,
-        model=gpu.model, memory_mib=gpu.memory_mib, rule=rule,
-    )  # fmt: skip
+        Reason.MODE_NOT_SUPPORTED,
+        mode=mode,
+        mig_profile=profile,
+        vendor=gpu.vendor,
+        model=gpu.model,
+        memory_mib=gpu.memory_mib,
+        rule=rule,
+    )

@@ -14,8 +14,9 @@ taken comes from the parts the charge was split into: from a provider's holdback
 matured, then from payable, then from earned, and the rest is owed; from the platform's revenue; and
 the part to be burned from what is not promised to a burn yet, else from the revenue.
 
-Not why something is corrected: that is `domain/corrections/dispute.py`, `domain/corrections/sla.py`, `domain/corrections/late_usage.py`
-and, here, an operator's goodwill. Source: design economics 17; row V-6.
+Not why something is corrected: that is `domain/corrections/dispute.py`,
+`domain/corrections/sla.py`, `domain/corrections/late_usage.py` and, here, an operator's goodwill.
+Source: design economics 17; row V-6.
 """
 
 from __future__ import annotations
@@ -146,10 +147,7 @@ _SPENDABLE = r"party:[^:]+:(?:grant(?:\.[^:]+)?|burned|earned|cash|card)"
 _EARNINGS = r"party:[^:]+:(?:holdback|payable|earned|owed)"
 _NETWORK = r"network:revenue:[a-z]+|network:burn_due|world:burned|region:[^:]+:revenue"
 _MAY_MOVE = {
-    "late_usage": (
-        rf"{_SPENDABLE}|party:[^:]+:owed",
-        rf"party:[^:]+:holdback|{_NETWORK}",
-    ),
+    "late_usage": (rf"{_SPENDABLE}|party:[^:]+:owed", rf"party:[^:]+:holdback|{_NETWORK}"),
     "dispute": (
         rf"dispute:[^:]+|{_EARNINGS}|{_NETWORK}",
         rf"{_SPENDABLE}|party:[^:]+:(?:owed|payable)|{SUSPENSE}",
@@ -439,9 +437,12 @@ def require_room(state: Corrections, line: ChargedLine, units: int) -> None:
     left = line.charge - state.returned
     if units > left or len(state.booked) >= ADJUSTMENTS_MAX:
         raise Refused(
-            Reason.ADJUSTMENT_TOO_LARGE, position=line.position, units=units, left=left,
+            Reason.ADJUSTMENT_TOO_LARGE,
+            position=line.position,
+            units=units,
+            left=left,
             adjustments=len(state.booked),
-        )  # fmt: skip
+        )
 
 
 # How we decide.

@@ -212,10 +212,7 @@ def decide_settle(command: SettleDifference, world: World) -> list[Change]:
     if state.is_settled:
         return []
     fact = PayoutDifferenceSettled(
-        difference_id=command.difference_id,
-        note=command.note,
-        by=command.by,
-        at_us=command.at_us,
+        difference_id=command.difference_id, note=command.note, by=command.by, at_us=command.at_us
     )
     return [Change(stream_of(command.difference_id), fact)]
 
@@ -226,7 +223,4 @@ def ids_of(listed: Sequence[Listed]) -> list[str]:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"payout_difference": (DifferenceState(), evolve)}
-DECIDERS: dict[type[Any], Any] = {
-    RecordDifference: decide_record,
-    SettleDifference: decide_settle,
-}
+DECIDERS: dict[type[Any], Any] = {RecordDifference: decide_record, SettleDifference: decide_settle}

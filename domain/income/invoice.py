@@ -239,10 +239,12 @@ def _plain(value: Any) -> Any:
         if value.keys() == {"asset", "units"}:
             return {"asset": value["asset"].value, "units": str(value["units"])}
         return {
-            name: str(inner) if name in ("quantity", "remainder") and inner is not None
+            name: str(inner)
+            if name in ("quantity", "remainder") and inner is not None
             else _plain(inner)
-            for name, inner in value.items() if inner is not None
-        }  # fmt: skip
+            for name, inner in value.items()
+            if inner is not None
+        }
     return [_plain(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 

@@ -5,12 +5,13 @@
 
 The region's provider sets the terms; everybody else whose nodes are there has the notice to leave.
 The notice outlasts the dispute window, so what is shared under new terms was earned after they had
-been announced; what was not, though it matures late, stays its owner's (`domain/income/region_terms.py`).
+been announced; what was not, though it matures late, stays its owner's
+(`domain/income/region_terms.py`).
 
 The operator is paid what control and ingress nodes cost by the terms, as far as the region earns
-it; nodes are paid through their owners' shares (`domain/fleet/revenue_share.py`): usage to the accounts
-that it was gathered from, participation by the shares of the present. Source: design economics 9;
-rows K-2, K-12.
+it; nodes are paid through their owners' shares (`domain/fleet/revenue_share.py`): usage to the
+accounts that it was gathered from, participation by the shares of the present. Source: design
+economics 9; rows K-2, K-12.
 """
 
 from __future__ import annotations
@@ -184,9 +185,11 @@ def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
         infra,
         terms.participation_ppm,
         [(one.node_id, one.available_us) for one in command.times],
-        [(f"{node_id}|{account_id}", units)
-         for (node_id, account_id), units in state.gathered.items()],
-    )  # fmt: skip
+        [
+            (f"{node_id}|{account_id}", units)
+            for (node_id, account_id), units in state.gathered.items()
+        ],
+    )
     operator = existing_provider(world, region.provider_id).account_id
     shares = list(_shares(command, state, fallen, operator, world))
     if len(shares) > NODES_MAX:

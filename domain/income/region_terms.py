@@ -3,8 +3,9 @@
     version n + 1 begins after version n        terms of a day == the latest that began by that day
 
 A region without terms shares nothing: each owner keeps what its node earned. Terms count from the
-first moment of a UTC day. Who may set them and how long before is `domain/income/region_sharing.py`'s;
-what they lead to is `domain/income/region_waterfall.py`'s. Source: design economics 9; rows K-2, K-12.
+first moment of a UTC day. Who may set them and how long before is
+`domain/income/region_sharing.py`'s; what they lead to is `domain/income/region_waterfall.py`'s.
+Source: design economics 9; rows K-2, K-12.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ is set aside for being there: it is usage. Both parts are floored per recipient,
 equal; what the floors leave, and what nobody earned, is the carry, which joins the next day's pool.
 
 Source: design economics 9, after the aims of AEP-60; row K-2. Not where the pool comes from
-(`domain/income/region_pool.py`), nor who may set the terms (`domain/income/region_sharing.py`). Pure.
+(`domain/income/region_pool.py`), nor who may set the terms (`domain/income/region_sharing.py`).
+Pure.
 """
 
 from __future__ import annotations

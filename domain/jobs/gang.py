@@ -182,9 +182,11 @@ def evolve(state: GangState, fact: GangFact) -> GangState:
             return GangState("requested", fact)
         case GangReserved():
             return replace(
-                state, status="reserved", lease_ids=fact.lease_ids,
+                state,
+                status="reserved",
+                lease_ids=fact.lease_ids,
                 ready_until_us=fact.ready_until_us,
-            )  # fmt: skip
+            )
         case GangMemberReady():
             return replace(state, ready=(*state.ready, fact.lease_id))
         case GangOpened():
@@ -229,15 +231,19 @@ def decide_request(command: RequestGang, world: World) -> list[Change]:
         raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
     if not 1 <= command.min_members <= command.members <= MEMBERS_MAX:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE, members=command.members, min_members=command.min_members,
+            Reason.COUNT_OUT_OF_RANGE,
+            members=command.members,
+            min_members=command.min_members,
             at_most=MEMBERS_MAX,
-        )  # fmt: skip
+        )
     fitting = GANG_FACTS_MAX // (MEMBER_FACTS + spec.gpu_count)
     if command.members > fitting:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE, members=command.members,
-            gpus_per_member=spec.gpu_count, at_most=fitting,
-        )  # fmt: skip
+            Reason.COUNT_OUT_OF_RANGE,
+            members=command.members,
+            gpus_per_member=spec.gpu_count,
+            at_most=fitting,
+        )
     if not MINUTE_US <= command.timeout_us <= DAY_US:
         raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="timeout_us", at_most=DAY_US)
     fact = GangRequested(
@@ -271,9 +277,11 @@ def decide_reserve(command: ReserveGang, world: World) -> list[Change]:
         raise Refused(Reason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
     if not asked.min_members <= len(set(command.lease_ids)) <= asked.members:
         raise Refused(
-            Reason.GANG_STATE, gang_id=command.gang_id, min_members=asked.min_members,
+            Reason.GANG_STATE,
+            gang_id=command.gang_id,
+            min_members=asked.min_members,
             reserved=len(command.lease_ids),
-        )  # fmt: skip
+        )
     _require_reserved(command, world)
     fact = GangReserved(
         gang_id=command.gang_id,

@@ -419,9 +419,12 @@ def require_sharing(
     profile = asked.mig_profile
     if profile is not None and models and not any(has_profile(one, profile) for one in models):
         raise Refused(
-            Reason.MODE_NOT_SUPPORTED, mode=MIG, mig_profile=profile, models=", ".join(models),
+            Reason.MODE_NOT_SUPPORTED,
+            mode=MIG,
+            mig_profile=profile,
+            models=", ".join(models),
             rule="mig_not_on_this_model",
-        )  # fmt: skip
+        )
 
 
 def _require_text(command: SubmitJob) -> None:

@@ -79,8 +79,11 @@ def due_parts(state: JobState, now_us: int) -> Iterator[DuePart]:
 def surplus(state: JobState) -> list[Part]:
     """The live parts that are too many: above the number that is wanted, or of a job that ended."""
     wanted = wanted_of(state) if state.is_open else 0
-    return [part for number, part in sorted(state.parts.items(), reverse=True)
-            if part.is_live and number >= wanted]  # fmt: skip
+    return [
+        part
+        for number, part in sorted(state.parts.items(), reverse=True)
+        if part.is_live and number >= wanted
+    ]
 
 
 def due_run(state: JobState, now_us: int) -> int | None:
@@ -109,9 +112,11 @@ def started(command: RequestLease, state: JobState) -> list[Change]:
     if command.run_due_us != due_run(state, command.at_us):
         raise Refused(Reason.JOB_STATE, job_id=command.job_id, run_due_us=command.run_due_us)
     run = JobRunStarted(
-        job_id=command.job_id, lease_id=command.lease_id, due_us=command.run_due_us,
+        job_id=command.job_id,
+        lease_id=command.lease_id,
+        due_us=command.run_due_us,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
     return [Change(job_stream(command.job_id), run)]
 
 
@@ -125,9 +130,12 @@ def _part_started(command: RequestLease, state: JobState) -> list[Change]:
             Reason.JOB_STATE, job_id=command.job_id, part=command.part, attempt=command.attempt
         )
     fact = JobPartStarted(
-        job_id=command.job_id, part=command.part, attempt=command.attempt,
-        lease_id=command.lease_id, at_us=command.at_us,
-    )  # fmt: skip
+        job_id=command.job_id,
+        part=command.part,
+        attempt=command.attempt,
+        lease_id=command.lease_id,
+        at_us=command.at_us,
+    )
     return [Change(job_stream(command.job_id), fact)]
 
 
@@ -137,9 +145,13 @@ def ended(asked: LeaseRequested, code: int, at_us: int, world: World) -> list[Ch
         return []
     stream, state = job_stream(asked.job_id), job_of(world, asked.job_id)
     fact = JobPartEnded(
-        job_id=asked.job_id, part=asked.part, attempt=asked.attempt, lease_id=asked.lease_id,
-        code=code, at_us=at_us,
-    )  # fmt: skip
+        job_id=asked.job_id,
+        part=asked.part,
+        attempt=asked.attempt,
+        lease_id=asked.lease_id,
+        code=code,
+        at_us=at_us,
+    )
     chunks = plan_of(state).chunks
     if chunks is None or not state.is_open:
         return [Change(stream, fact)]
@@ -167,15 +179,20 @@ def decide_scale(command: ScaleJob, world: World) -> list[Change]:
         raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=state.phase)
     if not plan.min_members <= command.members <= plan.max_members:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE, members=command.members, at_least=plan.min_members,
+            Reason.COUNT_OUT_OF_RANGE,
+            members=command.members,
+            at_least=plan.min_members,
             at_most=plan.max_members,
-        )  # fmt: skip
+        )
     if command.members == state.members:
         return []
     fact = JobScaled(
-        job_id=command.job_id, members=command.members, cause=command.cause, by=command.by,
+        job_id=command.job_id,
+        members=command.members,
+        cause=command.cause,
+        by=command.by,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
     return [Change(job_stream(command.job_id), fact)]
 
 

@@ -136,7 +136,7 @@ def _require_between(field: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise Refused(
             Reason.COUNT_OUT_OF_RANGE, field=field, value=value, at_least=least, at_most=most
-        )  # fmt: skip
+        )
 
 
 def require_work(kind: str, work: str | None, federated: str | None) -> None:

@@ -128,9 +128,11 @@ def evolve(queue: Queue, fact: Fact) -> Queue:
         case TaskTaken():
             task = queue.waiting[fact.task_id]
             taken = OpenTask(
-                task.payload, fact.delivery, fact.until_us,
+                task.payload,
+                fact.delivery,
+                fact.until_us,
                 tuple(dict.fromkeys((*task.holders, fact.lease_id))),
-            )  # fmt: skip
+            )
             return replace(queue, waiting={**queue.waiting, fact.task_id: taken})
         case TaskDone():
             waiting = {who: one for who, one in queue.waiting.items() if who != fact.task_id}
@@ -193,10 +195,13 @@ def decide_take(command: TakeTask, world: World) -> list[Change]:
     if task_id is None:
         return []
     taken = TaskTaken(
-        job_id=job_id, task_id=task_id, lease_id=command.lease_id,
-        delivery=queue.waiting[task_id].delivery + 1, until_us=command.at_us + command.hold_us,
+        job_id=job_id,
+        task_id=task_id,
+        lease_id=command.lease_id,
+        delivery=queue.waiting[task_id].delivery + 1,
+        until_us=command.at_us + command.hold_us,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
     return [Change(task_queue_stream(job_id), taken)]
 
 
@@ -217,9 +222,8 @@ def decide_finish(command: FinishTask, world: World) -> list[Change]:
     if command.lease_id not in task.holders:
         raise Refused(Reason.TASK_STATE, task_id=command.task_id, lease_id=command.lease_id)
     done = TaskDone(
-        job_id=asked.job_id, task_id=command.task_id, lease_id=command.lease_id,
-        at_us=command.at_us,
-    )  # fmt: skip
+        job_id=asked.job_id, task_id=command.task_id, lease_id=command.lease_id, at_us=command.at_us
+    )
     return [Change(task_queue_stream(asked.job_id), done)]
 
 

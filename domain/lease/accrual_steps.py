@@ -65,9 +65,11 @@ def _steps(lease: Lease, fact: UsageAccrued) -> Iterator[Step]:
     yield Step("ppm_us", "sum(share_ppm x us) of all rows so far", {}, *ppm_us)
     yield Step("gpu_us", "floor(ppm_us / 1000000)", {}, *gpu_us)
     yield Step(
-        "charge", f"floor(gpu_us x price_per_gpu_hour / {GPU_HOUR_US})",
-        {"price_per_gpu_hour": price}, *charge,
-    )  # fmt: skip
+        "charge",
+        f"floor(gpu_us x price_per_gpu_hour / {GPU_HOUR_US})",
+        {"price_per_gpu_hour": price},
+        *charge,
+    )
     if reserved.settlement == "burn":
         yield Step("burn", "charge: credits bought by burning are retired whole", {}, *charge)
     elif reserved.own:
@@ -91,18 +93,22 @@ def _peeled(reserved: LeaseReserved, price: int, charge: Pair) -> Iterator[Step]
     fee_rate = reserved.fee_per_gpu_hour.units
     fee = _both(charge, lambda value: value * fee_rate // price if price else 0)
     yield Step(
-        "fee", "floor(charge x fee_per_gpu_hour / price_per_gpu_hour)",
-        {"fee_per_gpu_hour": fee_rate, "price_per_gpu_hour": price}, *fee,
-    )  # fmt: skip
+        "fee",
+        "floor(charge x fee_per_gpu_hour / price_per_gpu_hour)",
+        {"fee_per_gpu_hour": fee_rate, "price_per_gpu_hour": price},
+        *fee,
+    )
     left, names, residual = (charge[0] - fee[0], charge[1] - fee[1]), ["fee"], _residual(reserved)
     own: Pair = (0, 0)
     for bucket, share_ppm, of_ppm in _shares(reserved):
         part = _both(left, lambda value: value * share_ppm // of_ppm if of_ppm else 0)  # noqa: B023
         name = f"{bucket} by its share" if bucket == residual else bucket
         yield Step(
-            name, f"floor((charge - {' - '.join(names)}) x share_ppm / of_ppm)",
-            {"share_ppm": share_ppm, "of_ppm": of_ppm}, *part,
-        )  # fmt: skip
+            name,
+            f"floor((charge - {' - '.join(names)}) x share_ppm / of_ppm)",
+            {"share_ppm": share_ppm, "of_ppm": of_ppm},
+            *part,
+        )
         left = (left[0] - part[0], left[1] - part[1])
         names.append(name)
         own = part if bucket == residual else own

@@ -46,23 +46,31 @@ _ALL = (
     CloseReason(COMPLETED, "completed", "the work is done", ("renter", "client", "job")),
     CloseReason(RENTER_CLOSED, "renter_closed", "the renter ended it", ("renter", "job")),
     CloseReason(
-        RECLAIMED, "reclaimed_after_notice", "the provider waited for the quoted window",
+        RECLAIMED,
+        "reclaimed_after_notice",
+        "the provider waited for the quoted window",
         ("provider",),
     ),
     CloseReason(TERM_REACHED, "term_reached", "the fixed term is over", ("job",)),
     CloseReason(
-        SCALED_DOWN, "scaled_down", "an elastic job needs fewer",
+        SCALED_DOWN,
+        "scaled_down",
+        "an elastic job needs fewer",
         ("renter", "client", "operator", "job"),
     ),
     CloseReason(NO_MATCH, "no_match", "no node fits any longer", ("job",)),
     CloseReason(EXPIRED, "expired", "no quote was accepted in time", ("job",)),
     CloseReason(FUNDS_ENDED, "funds_ended", "the escrow is used up to the second", ("job",)),
     CloseReason(
-        CANCELLED_BEFORE_START, "cancelled_before_start", "the renter ended it before it ran",
+        CANCELLED_BEFORE_START,
+        "cancelled_before_start",
+        "the renter ended it before it ran",
         ("renter", "job"),
     ),
     CloseReason(
-        PAYMENT_REVERSED, "payment_reversed", "the money behind it was taken back",
+        PAYMENT_REVERSED,
+        "payment_reversed",
+        "the money behind it was taken back",
         ("operator", "job"),
     ),
     CloseReason(POLICY_BREACH, "policy_breach", "the work broke the rules", ("operator",)),
@@ -71,28 +79,34 @@ _ALL = (
     CloseReason(UNSPECIFIED, "unspecified", "the provider gave no reason", ("provider",)),
     CloseReason(START_TIMEOUT, "start_timeout", "the node was not ready in time", ("job",)),
     CloseReason(UNREACHABLE, "unreachable", "the node was silent for too long", ("job",)),
+    CloseReason(RESHAPED, "reshaped", "the partition of the device is gone", ("provider", "job")),
     CloseReason(
-        RESHAPED, "reshaped", "the partition of the device is gone", ("provider", "job")
-    ),
-    CloseReason(
-        SPEC_MISMATCH, "spec_mismatch", "the node is not what was offered",
+        SPEC_MISMATCH,
+        "spec_mismatch",
+        "the node is not what was offered",
         ("provider", "operator", "job"),
     ),
     CloseReason(REGION_CLOSED, "region_closed", "its region closed", ("operator", "job")),
     CloseReason(EMERGENCY_STOP, "emergency_stop", "the network was stopped", ("operator",)),
     CloseReason(
-        GANG_TIMEOUT, "gang_timeout", "another member of its gang was not ready",
+        GANG_TIMEOUT,
+        "gang_timeout",
+        "another member of its gang was not ready",
         ("operator", "job"),
     ),
     CloseReason(
-        INGRESS_FAILURE, "ingress_failure", "the node worked, the path to it did not",
+        INGRESS_FAILURE,
+        "ingress_failure",
+        "the node worked, the path to it did not",
         ("operator", "job"),
     ),
     CloseReason(
-        CLIENT_WITHDREW, "client_withdrew", "the compute client withdrew the job",
+        CLIENT_WITHDREW,
+        "client_withdrew",
+        "the compute client withdrew the job",
         ("renter", "client"),
     ),
-)  # fmt: skip
+)
 
 CLOSE_REASONS = {one.code: one for one in _ALL}
 """Every code there is, in order."""

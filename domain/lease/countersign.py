@@ -178,9 +178,12 @@ def decide_add_key(command: AddSigningKey, world: World) -> list[Change]:
     if len(state.keys) >= KEYS_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, keys=len(state.keys), at_most=KEYS_MAX)
     added = SigningKeyAdded(
-        account_id=command.account_id, key_id=command.key_id, public_key=command.public_key,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        account_id=command.account_id,
+        key_id=command.key_id,
+        public_key=command.public_key,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(signer_stream(command.account_id), added)]
 
 
@@ -224,10 +227,14 @@ def decide_countersign(command: CountersignUsage, world: World) -> list[Change]:
         if command.until_us < last.until_us or command.gpu_us < last.gpu_us:
             raise Refused(Reason.COUNTERSIGN_FELL, until_us=last.until_us, gpu_us=last.gpu_us)
     signed = UsageCountersigned(
-        lease_id=command.lease_id, account_id=command.account_id, key_id=command.key_id,
-        gpu_us=command.gpu_us, until_us=command.until_us, signature=command.signature,
+        lease_id=command.lease_id,
+        account_id=command.account_id,
+        key_id=command.key_id,
+        gpu_us=command.gpu_us,
+        until_us=command.until_us,
+        signature=command.signature,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
     return [Change(stream, signed)]
 
 

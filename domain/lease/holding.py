@@ -69,9 +69,15 @@ def _federated_escrow(
     least = fee_for(asked.term_us or MIN_RUNWAY_US, fee)
     wanted = least if asked.term_us is not None else fee_for(FEDERATED_HOLD_US, fee)
     return collected(
-        world, federated.account_id, terms, least, wanted, lease=asked, taken=taken,
+        world,
+        federated.account_id,
+        terms,
+        least,
+        wanted,
+        lease=asked,
+        taken=taken,
         purpose=FEDERATED,
-    )  # fmt: skip
+    )
 
 
 def hold_for_longer_term(
@@ -102,10 +108,20 @@ def hold_for_longer_term(
     if fee <= put_in:
         return parts
     require_no_debt(world, reserved.federated.account_id)
-    return (*parts, *collected(
-        world, reserved.federated.account_id, terms, fee - put_in, fee - put_in, lease=asked,
-        deposits=lease.deposits, taken=parts, purpose=FEDERATED,
-    ))  # fmt: skip
+    return (
+        *parts,
+        *collected(
+            world,
+            reserved.federated.account_id,
+            terms,
+            fee - put_in,
+            fee - put_in,
+            lease=asked,
+            deposits=lease.deposits,
+            taken=parts,
+            purpose=FEDERATED,
+        ),
+    )
 
 
 def collected(

@@ -633,8 +633,11 @@ class Lease:
 
     def paused_us(self, until_us: int) -> int:
         """How long it was paused before a moment."""
-        over = sum(max(0, min(one.to_us, until_us) - one.from_us) for one in self.pauses
-                   if one.from_us < until_us)  # fmt: skip
+        over = sum(
+            max(0, min(one.to_us, until_us) - one.from_us)
+            for one in self.pauses
+            if one.from_us < until_us
+        )
         now = 0 if self.paused_at_us is None else max(0, until_us - self.paused_at_us)
         return over + now
 

@@ -151,9 +151,10 @@ class Escrow:
     @property
     def running(self) -> dict[str, Member]:
         return {
-            lease_id: one for lease_id, one in self.members.items()
+            lease_id: one
+            for lease_id, one in self.members.items()
             if one.opened_at_us is not None and one.until_us is None
-        }  # fmt: skip
+        }
 
     @property
     def is_short(self) -> bool:
@@ -170,11 +171,14 @@ def evolve(escrow: Escrow, fact: Fact) -> Escrow:
     match fact:
         case EscrowFunded():
             return replace(
-                escrow, account_id=fact.account_id, held=(*escrow.held, *fact.parts),
+                escrow,
+                account_id=fact.account_id,
+                held=(*escrow.held, *fact.parts),
                 deposits=max(escrow.deposits, deposits_of(fact.parts)),
-                put_in=fact.put_in.units, ends_us=fact.ends_us or escrow.ends_us,
+                put_in=fact.put_in.units,
+                ends_us=fact.ends_us or escrow.ends_us,
                 counted=(*escrow.counted, *fact.counted),
-            )  # fmt: skip
+            )
         case EscrowMemberTold():
             return _with_member(escrow, fact)
         case EscrowDrawn():
@@ -194,9 +198,12 @@ def evolve(escrow: Escrow, fact: Fact) -> Escrow:
                 for lease_id, one in escrow.members.items()
             }
             return replace(
-                escrow, held=without(escrow.held, fact.parts), members=members,
-                short_of=fact.account_id, ends_us=fact.ends_us,
-            )  # fmt: skip
+                escrow,
+                held=without(escrow.held, fact.parts),
+                members=members,
+                short_of=fact.account_id,
+                ends_us=fact.ends_us,
+            )
         case _:
             assert_never(fact)
 
@@ -216,9 +223,8 @@ def _with_member(escrow: Escrow, fact: EscrowMemberTold) -> Escrow:
     if not members:
         first_us = None  # the next one to open is the first again
     return replace(
-        escrow, members=members, first_us=first_us,
-        ends_us=fact.ends_us if members else None,
-    )  # fmt: skip
+        escrow, members=members, first_us=first_us, ends_us=fact.ends_us if members else None
+    )
 
 
 def stream_of(escrow_id: str) -> Stream[Escrow]:

@@ -10,9 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 STATES = (
-    "requested", "quoted", "reserved", "gang_waiting", "active", "paused", "degraded",
-    "reclaiming", "closing", "settled", "disputed", "resolved", "archived",
-)  # fmt: skip
+    "requested",
+    "quoted",
+    "reserved",
+    "gang_waiting",
+    "active",
+    "paused",
+    "degraded",
+    "reclaiming",
+    "closing",
+    "settled",
+    "disputed",
+    "resolved",
+    "archived",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +47,18 @@ TRANSITIONS = (
     Transition((NEW,), "requested", "LeaseRequested", "renter"),
     Transition(("requested", "quoted"), "quoted", "LeaseQuoted", "matcher, or a provider's bid"),
     Transition(
-        ("requested", "quoted"), "reserved", "LeaseReserved", "renter, or the request's rule",
+        ("requested", "quoted"),
+        "reserved",
+        "LeaseReserved",
+        "renter, or the request's rule",
         "balance -> escrow",
     ),
     Transition(("reserved",), "gang_waiting", "LeaseReady", "node, in a gang"),
     Transition(
-        ("reserved", "gang_waiting"), "active", "LeaseOpened", "node; in a gang its last one",
+        ("reserved", "gang_waiting"),
+        "active",
+        "LeaseOpened",
+        "node; in a gang its last one",
         "billing starts",
     ),
     Transition(
@@ -55,26 +72,36 @@ TRANSITIONS = (
     Transition(("active", "degraded"), "reclaiming", "ReclaimStarted", "provider", "full rate"),
     Transition(("reclaiming",), "active", "ReclaimCancelled", "provider"),
     Transition(
-        (*_BEFORE, *_RUNNING), "closing", "LeaseClosed", "renter, provider, operator, timer",
+        (*_BEFORE, *_RUNNING),
+        "closing",
+        "LeaseClosed",
+        "renter, provider, operator, timer",
         "escrow above the largest charge still possible -> depositors",
     ),
     Transition(
-        ("closing",), "settled", "LeaseSettled", "timer; at once if it never ran",
+        ("closing",),
+        "settled",
+        "LeaseSettled",
+        "timer; at once if it never ran",
         "rest of the escrow -> depositors",
     ),
     Transition(
-        ("closing",), "disputed", "LeaseSettled", "timer, with a dispute open",
+        ("closing",),
+        "disputed",
+        "LeaseSettled",
+        "timer, with a dispute open",
         "rest of the escrow -> depositors",
     ),
+    Transition(_OVER, "disputed", "LeaseDisputed", "renter, or provider", "holdback -> dispute"),
     Transition(
-        _OVER, "disputed", "LeaseDisputed", "renter, or provider", "holdback -> dispute"
-    ),
-    Transition(
-        ("disputed",), "resolved", "LeaseResolved", "arbiter, or timeout",
+        ("disputed",),
+        "resolved",
+        "LeaseResolved",
+        "arbiter, or timeout",
         "dispute -> renter and provider",
     ),
     Transition(("settled", "resolved"), "archived", "LeaseArchived", "timer"),
-)  # fmt: skip
+)
 """Every change of state."""
 
 STAYING = {

@@ -1,8 +1,9 @@
 """What can happen to a lease between its request and its archive, apart from opening and accrual.
 
 Quoted, paused and resumed, degraded and recovered, reclaimed, extended, warned, disputed, archived:
-facts and commands only. They are facts of the lease's stream and remembered in `domain/lease/lease.py`;
-how they are decided is in `domain/leasing/life.py`. None of them charges anything.
+facts and commands only. They are facts of the lease's stream and remembered in
+`domain/lease/lease.py`; how they are decided is in `domain/leasing/life.py`. None of them charges
+anything.
 """
 
 from __future__ import annotations

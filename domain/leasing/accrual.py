@@ -119,9 +119,13 @@ def closing(
     )
     assert lease.reserved is not None
     budgets = uncount_budgets(
-        world, command.lease_id, lease.counted, (*taken, *closed.refund), command.at_us,
+        world,
+        command.lease_id,
+        lease.counted,
+        (*taken, *closed.refund),
+        command.at_us,
         is_final=False,
-    )  # fmt: skip
+    )
     parts = ended(asked, command.code, command.at_us, world)
     released = _released(lease, command.at_us, world)
     kept = [] if early is None else [Change(stream, early)]
@@ -232,9 +236,12 @@ def window_of(lease: Lease) -> Window:
     if lease.paused_at_us is not None:
         pauses = (*pauses, Pause(lease.paused_at_us, lease.window_end_us))
     return Window(
-        lease.opened.opened_at_us, lease.window_end_us, lease.reserved.device_ids,
-        lease.reserved.share_ppm, pauses,
-    )  # fmt: skip
+        lease.opened.opened_at_us,
+        lease.window_end_us,
+        lease.reserved.device_ids,
+        lease.reserved.share_ppm,
+        pauses,
+    )
 
 
 def _is_complete(lease: Lease, passed: Iterable[Passed], until_us: int) -> bool:
@@ -339,14 +346,19 @@ def late_accrual(
 ) -> UsageAccrued:
     """What reports that came after the settlement add to what was counted and charged by then.
 
-    Not a fact of the lease, which stays settled: `domain/corrections/late_usage.py` books it as an adjustment
-    and draws the credits; `drawn` names none that exist.
+    Not a fact of the lease, which stays settled: `domain/corrections/late_usage.py` books it as an
+    adjustment and draws the credits; `drawn` names none that exist.
     """
     assert lease.reserved is not None
     counted = replace(
-        lease, usage_position=usage_position, ppm_us=ppm_us, charge_units=charge_units,
-        parts=_parts(lease.reserved, charge_units), marks=marks, held=_nobodys(),
-    )  # fmt: skip
+        lease,
+        usage_position=usage_position,
+        ppm_us=ppm_us,
+        charge_units=charge_units,
+        parts=_parts(lease.reserved, charge_units),
+        marks=marks,
+        held=_nobodys(),
+    )
     return _accrued(counted, command, lease.window_end_us, rows_until_us=None)
 
 
@@ -430,8 +442,7 @@ def released_devices(lease: Lease, at_us: int, world: World) -> list[Change]:
         return []
     return [
         Change(
-            device_stream(device_id),
-            release(device_of(world, device_id), reserved.lease_id, at_us),
+            device_stream(device_id), release(device_of(world, device_id), reserved.lease_id, at_us)
         )
         for device_id in reserved.device_ids
     ]
@@ -467,7 +478,4 @@ def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
-DECIDERS: dict[type[Any], Any] = {
-    AccrueUsage: decide_accrue,
-    SettleLease: decide_settle,
-}
+DECIDERS: dict[type[Any], Any] = {AccrueUsage: decide_accrue, SettleLease: decide_settle}

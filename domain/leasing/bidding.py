@@ -47,12 +47,19 @@ DECIDE_US = 600_000_000
 
 UNAVAILABLE = frozenset(
     {
-        Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN, Reason.OFFER_WITHDRAWN, Reason.OFFER_MISMATCH,
-        Reason.NODE_STATE, Reason.NODE_IN_MAINTENANCE, Reason.GPU_CLASS_UNPRICED,
-        Reason.ACCOUNT_CLOSED, Reason.COUNTERPARTY_DENIED, Reason.SHARE_OUT_OF_RANGE,
+        Reason.DEVICE_TAKEN,
+        Reason.DEVICE_UNKNOWN,
+        Reason.OFFER_WITHDRAWN,
+        Reason.OFFER_MISMATCH,
+        Reason.NODE_STATE,
+        Reason.NODE_IN_MAINTENANCE,
+        Reason.GPU_CLASS_UNPRICED,
+        Reason.ACCOUNT_CLOSED,
+        Reason.COUNTERPARTY_DENIED,
+        Reason.SHARE_OUT_OF_RANGE,
         Reason.MODE_NOT_SUPPORTED,
     }
-)  # fmt: skip
+)
 """Why a winning bid cannot be reserved through no fault of the renter's."""
 
 
@@ -147,11 +154,18 @@ def _quoted(
         if free_share(device) < asked.share_ppm or free_mem(device) < asked.mem_ppm:
             raise Refused(Reason.DEVICE_TAKEN, device_id=device_id)
     command = QuoteLease(
-        lease_id=bid.lease_id, quote_id=bid.bid_id, rule=opened.pricing, node_id=bid.node_id,
-        offer_id=bid.offer_id, device_ids=bid.device_ids,
-        price_per_gpu_hour=bid.price_per_gpu_hour, expires_at_us=bid.expires_at_us,
-        at_us=bid.at_us, bid_id=bid.bid_id, looked=looked,
-    )  # fmt: skip
+        lease_id=bid.lease_id,
+        quote_id=bid.bid_id,
+        rule=opened.pricing,
+        node_id=bid.node_id,
+        offer_id=bid.offer_id,
+        device_ids=bid.device_ids,
+        price_per_gpu_hour=bid.price_per_gpu_hour,
+        expires_at_us=bid.expires_at_us,
+        at_us=bid.at_us,
+        bid_id=bid.bid_id,
+        looked=looked,
+    )
     if len(lease.quotes) >= QUOTES_MAX - 1:
         quoted_terms(lease, command, world)
         return []
@@ -214,9 +228,15 @@ def award(
     )
     quote_id = derive_id("quote", lease_id, f"{bid.bid_id}/{trade.price}")
     quote = quoting(
-        lease_id, quote_id, place, at_us, pricing=opened.pricing, price=credit(trade.price),
-        expires_at_us=at_us + DECIDE_US, bid_id=bid.bid_id,
-    )  # fmt: skip
+        lease_id,
+        quote_id,
+        place,
+        at_us,
+        pricing=opened.pricing,
+        price=credit(trade.price),
+        expires_at_us=at_us + DECIDE_US,
+        bid_id=bid.bid_id,
+    )
     return bid.bid_id, (quote, reserving(lease_id, place, at_us, quote_id=quote_id))
 
 
@@ -242,11 +262,7 @@ def _among(
 
 
 def _candidate(
-    world: World,
-    asked: LeaseRequested,
-    bid: BidPlaced,
-    offered: Mapping[str, Offered],
-    at_us: int,
+    world: World, asked: LeaseRequested, bid: BidPlaced, offered: Mapping[str, Offered], at_us: int
 ) -> Candidate:
     """A bid with the score of its node at the price that is bid, where the node was looked at."""
     price, seen = bid.price_per_gpu_hour.units, offered.get(bid.bid_id)

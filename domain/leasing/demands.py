@@ -92,9 +92,11 @@ def require_demands(
         dimension = BY_NAME[name]
         if not dimension.meets(need, seen):
             raise Refused(
-                Reason.OFFER_MISMATCH, dimension=name, offer_id=offer.offer_id,
+                Reason.OFFER_MISMATCH,
+                dimension=name,
+                offer_id=offer.offer_id,
                 offered=dimension.offered(need, seen),
-            )  # fmt: skip
+            )
 
 
 def _base_pool(asked: LeaseRequested, world: World) -> str | None:
@@ -121,17 +123,32 @@ def _seen(
     if asked.constraints is not None:
         region = region_of(world, node.joined.region_id)
     return OfferedNode(
-        node_id=offer.node_id, offer_id=offer.offer_id, account_id=account_id,
-        price=offer.price_per_gpu_hour.units, settlement=offer.settlement,
-        fractions=offer.fractions, served_gpu_us=0, devices=(),
-        model=device.registered.model, memory_mib=device.registered.memory_mib,
-        vendor=device.registered.vendor, kind=device.registered.kind,
-        specs_at_us=node.specs_at_us, region_id=node.joined.region_id, pool_id=pool_id,
+        node_id=offer.node_id,
+        offer_id=offer.offer_id,
+        account_id=account_id,
+        price=offer.price_per_gpu_hour.units,
+        settlement=offer.settlement,
+        fractions=offer.fractions,
+        served_gpu_us=0,
+        devices=(),
+        model=device.registered.model,
+        memory_mib=device.registered.memory_mib,
+        vendor=device.registered.vendor,
+        kind=device.registered.kind,
+        specs_at_us=node.specs_at_us,
+        region_id=node.joined.region_id,
+        pool_id=pool_id,
         keeps_queue=pool_id is not None and pool_of(world, pool_id).queues_requests,
         setting="datacenter" if region.opened is None else region.opened.setting,
-        refused_workloads=region.refused_workloads, security_tier=region.security_tier,
-        arch=host.arch, os=host.os, cpu_cores=host.cpu_cores, ram_mib=host.ram_mib,
-        terms=offer.terms, reputation_ppm=looked.node_ppm,
-        attributes=looked.attributes, kernel=kernel_number(host.kernel),
+        refused_workloads=region.refused_workloads,
+        security_tier=region.security_tier,
+        arch=host.arch,
+        os=host.os,
+        cpu_cores=host.cpu_cores,
+        ram_mib=host.ram_mib,
+        terms=offer.terms,
+        reputation_ppm=looked.node_ppm,
+        attributes=looked.attributes,
+        kernel=kernel_number(host.kernel),
         substrate=host.substrate or (),
-    )  # fmt: skip
+    )

@@ -40,10 +40,7 @@ def decide_drain(command: DrainNode, world: World) -> list[Change]:
     if state.phase == "draining":
         return []
     started = NodeDrainStarted(
-        node_id=command.node_id,
-        keep_leases=command.keep_leases,
-        by=command.by,
-        at_us=command.at_us,
+        node_id=command.node_id, keep_leases=command.keep_leases, by=command.by, at_us=command.at_us
     )
     drained = Change(node_stream(command.node_id), started)
     return [drained] if command.keep_leases else [drained, *_reclaims(command, state, world)]

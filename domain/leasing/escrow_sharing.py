@@ -3,8 +3,8 @@
     sum over members of what may still be charged by the shared end <= held       after every fact
     every lease that runs knows the shared end: it is told when it moves
 
-Facts, state and the end itself are in `domain/lease/shared_escrow.py`; what a reversed payment takes is
-in `domain/corrections/reversal.py`. Source: marketplace 2; decision 0031.
+Facts, state and the end itself are in `domain/lease/shared_escrow.py`; what a reversed payment
+takes is in `domain/corrections/reversal.py`. Source: marketplace 2; decision 0031.
 """
 
 from __future__ import annotations
@@ -106,11 +106,15 @@ def decide_fund(command: FundEscrow, world: World) -> list[Change]:
     party = LeaseParty(command.job_id, spec.account_id, spec.project_id, command.key_id)
     counted, budgets = count_budgets(world, party, command.account_id, parts, command.at_us)
     fact = EscrowFunded(
-        escrow_id=command.job_id, account_id=spec.account_id,
-        depositor_account_id=command.account_id, parts=parts,
-        put_in=credit(escrow.put_in + total(parts)), ends_us=None, at_us=command.at_us,
+        escrow_id=command.job_id,
+        account_id=spec.account_id,
+        depositor_account_id=command.account_id,
+        parts=parts,
+        put_in=credit(escrow.put_in + total(parts)),
+        ends_us=None,
+        at_us=command.at_us,
         counted=counted,
-    )  # fmt: skip
+    )
     ends_us = end_of(evolve(escrow, fact), command.at_us)
     funded = Change(stream_of(command.job_id), replace(fact, ends_us=ends_us))
     opened = JobEscrowOpened(job_id=command.job_id, at_us=command.at_us)
@@ -209,9 +213,13 @@ def closed(lease: Lease, closed_at_us: int, at_us: int, world: World) -> list[Ch
     if lease.escrow_id is None or lease.opened is None:
         return []
     told = _told(
-        lease, lease.escrow_id, "closed", at_us, opened_at_us=lease.opened.opened_at_us,
+        lease,
+        lease.escrow_id,
+        "closed",
+        at_us,
+        opened_at_us=lease.opened.opened_at_us,
         until_us=closed_at_us,
-    )  # fmt: skip
+    )
     return _redealt(lease, told, at_us, world)[1]
 
 
@@ -256,9 +264,12 @@ def drawn_of(lease: Lease, parts: Held, charged: int, at_us: int) -> list[Change
     if lease.escrow_id is None:
         return []
     fact = EscrowDrawn(
-        escrow_id=lease.escrow_id, lease_id=_id(lease), parts=parts, charged=credit(charged),
+        escrow_id=lease.escrow_id,
+        lease_id=_id(lease),
+        parts=parts,
+        charged=credit(charged),
         at_us=at_us,
-    )  # fmt: skip
+    )
     return [Change(stream_of(lease.escrow_id), fact)]
 
 
@@ -306,10 +317,16 @@ def _told(
 ) -> EscrowMemberTold:
     assert lease.reserved is not None
     return EscrowMemberTold(
-        escrow_id=escrow_id, lease_id=_id(lease), phase=phase, gpu_ppm=lease.gpu_ppm_total,
-        price_per_gpu_hour=lease.reserved.price_per_gpu_hour, opened_at_us=opened_at_us,
-        until_us=until_us, ends_us=None, at_us=at_us,
-    )  # fmt: skip
+        escrow_id=escrow_id,
+        lease_id=_id(lease),
+        phase=phase,
+        gpu_ppm=lease.gpu_ppm_total,
+        price_per_gpu_hour=lease.reserved.price_per_gpu_hour,
+        opened_at_us=opened_at_us,
+        until_us=until_us,
+        ends_us=None,
+        at_us=at_us,
+    )
 
 
 def _id(lease: Lease) -> str:

@@ -74,9 +74,12 @@ def _require_listed(reserved: LeaseReserved, more_us: int, world: World) -> None
     is_same = reserved.own or line.price_per_gpu_hour == reserved.price_per_gpu_hour
     if not is_same or line.refund_ppm != prepaid.refund_ppm:
         raise Refused(
-            Reason.TERM_NOT_OFFERED, months=months, rule="the list has changed: reserve anew",
-            price=line.price_per_gpu_hour.units, locked=reserved.price_per_gpu_hour.units,
-        )  # fmt: skip
+            Reason.TERM_NOT_OFFERED,
+            months=months,
+            rule="the list has changed: reserve anew",
+            price=line.price_per_gpu_hour.units,
+            locked=reserved.price_per_gpu_hour.units,
+        )
 
 
 def _require_offered(offer_id: str, until_us: int, world: World) -> None:

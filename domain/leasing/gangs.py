@@ -58,9 +58,11 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
     # As alone, but for its opening: that waits for the others.
     alone = decide_ready(command, world, opens=False)
     member = GangMemberReady(
-        gang_id=asked.gang_id, lease_id=command.lease_id, ready=len(gang.ready) + 1,
+        gang_id=asked.gang_id,
+        lease_id=command.lease_id,
+        ready=len(gang.ready) + 1,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
     stream = gang_stream(asked.gang_id)
     changes = [*alone, Change(stream, member)]
     if gang.missing != (command.lease_id,):

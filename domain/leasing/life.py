@@ -147,11 +147,16 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
     profile = None if reserved.mig is None else reserved.mig.profile
     held = [
         reserve(
-            device_of(world, device_id), command.lease_id, reserved.share_ppm, reserved.mem_ppm,
-            command.at_us, mode=reserved.mode, profile=profile,
+            device_of(world, device_id),
+            command.lease_id,
+            reserved.share_ppm,
+            reserved.mem_ppm,
+            command.at_us,
+            mode=reserved.mode,
+            profile=profile,
         )
         for device_id in reserved.device_ids
-    ]  # fmt: skip
+    ]
     starts = tuple(one.mig.start for one in held if one.mig is not None)
     fact = LeaseResumed(
         lease_id=command.lease_id,

@@ -156,9 +156,15 @@ PATIENCE_US = 60_000_000
 then, so it does not matter which of the two was sent first.
 """
 RULES = (
-    "account_closed", "lease_never_ran", "not_permitted", "source_taken", "too_many_sources",
-    "outside_window", "out_of_range", "unfunded",
-)  # fmt: skip
+    "account_closed",
+    "lease_never_ran",
+    "not_permitted",
+    "source_taken",
+    "too_many_sources",
+    "outside_window",
+    "out_of_range",
+    "unfunded",
+)
 
 # What is remembered.
 
@@ -423,10 +429,7 @@ def decide_release(command: ReleaseStorage, world: World) -> list[Change]:
     if usage_of(world, command.lease_id, STORAGE).released_us is not None:
         return []
     released = StorageReleased(
-        lease_id=command.lease_id,
-        account_id=command.account_id,
-        by=command.by,
-        at_us=command.at_us,
+        lease_id=command.lease_id, account_id=command.account_id, by=command.by, at_us=command.at_us
     )
     return [Change(stream_of(command.lease_id, STORAGE), released)]
 

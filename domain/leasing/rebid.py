@@ -53,9 +53,8 @@ def rebidding(
     if lease.opened.price_per_gpu_hour == bid:
         return Rebid(asked.lease_id, ())
     close = CloseLease(
-        lease_id=asked.lease_id, closed_at_us=at_us, party="renter", code=RENTER_CLOSED,
-        at_us=at_us,
-    )  # fmt: skip
+        lease_id=asked.lease_id, closed_at_us=at_us, party="renter", code=RENTER_CLOSED, at_us=at_us
+    )
     again = asked_again(asked, next_id, at_us)
     first = SetStandingBid(lease_id=next_id, price_per_gpu_hour=bid, at_us=at_us)
     return Rebid(next_id, (close, again, first, *_keeping(lease, bid, next_id, at_us, looked)))
@@ -75,7 +74,12 @@ def _keeping(
     place = Place(match=kept, rule=asked.pricing, looked=looked)
     quote_id = derive_id("quote", next_id, asked.lease_id)
     quote = quoting(
-        next_id, quote_id, place, at_us, pricing=asked.pricing, price=bid,
+        next_id,
+        quote_id,
+        place,
+        at_us,
+        pricing=asked.pricing,
+        price=bid,
         expires_at_us=at_us + KEPT_US,
-    )  # fmt: skip
+    )
     return quote, reserving(next_id, place, at_us, quote_id=quote_id)

@@ -210,9 +210,12 @@ def _restarted(command: RequestLease, world: World) -> list[Change]:
     goes_on = (FUNDS_ENDED, RENTER_CLOSED) if is_rebid else (FUNDS_ENDED,)
     if closed is None or closed.code not in goes_on or before.restarted_as is not None:
         raise Refused(
-            Reason.LEASE_STATE, lease_id=command.restart_of, status=before.status,
-            close_code=None if closed is None else closed.code, restarted_as=before.restarted_as,
-        )  # fmt: skip
+            Reason.LEASE_STATE,
+            lease_id=command.restart_of,
+            status=before.status,
+            close_code=None if closed is None else closed.code,
+            restarted_as=before.restarted_as,
+        )
     fact = LeaseRestarted(
         lease_id=command.restart_of, as_lease_id=command.lease_id, at_us=command.at_us
     )

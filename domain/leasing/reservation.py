@@ -156,9 +156,12 @@ def _within_quotas(
 def holder_of(asked: LeaseRequested, pool_id: str | None) -> Holder:
     """Whose quotas a lease counts in, on a node of this pool or of none."""
     return Holder(
-        account_id=asked.account_id, client_id=asked.client_id, project_id=asked.project_id,
-        key_id=asked.key_id, pool_id=pool_id,
-    )  # fmt: skip
+        account_id=asked.account_id,
+        client_id=asked.client_id,
+        project_id=asked.project_id,
+        key_id=asked.key_id,
+        pool_id=pool_id,
+    )
 
 
 def _fee_carried(asked: LeaseRequested, reserved: LeaseReserved) -> list[Change]:

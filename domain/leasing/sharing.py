@@ -38,17 +38,22 @@ def hold_devices(
 ) -> list[DeviceReserved]:
     """What each device's stream gets, in order; the device decides where a MIG instance begins.
 
-    Raises Refused: as `domain.fleet.device.reserve`, and OFFER_MISMATCH when the profile is of another
-    size on one of them.
+    Raises Refused: as `domain.fleet.device.reserve`, and OFFER_MISMATCH when the profile is of
+    another size on one of them.
     """
     profile = None if asked.constraints is None else asked.constraints.mig_profile
     held = [
         reserve(
-            device, lease_id, asked.share_ppm, asked.mem_ppm, at_us,
-            mode=mode_asked(asked), profile=profile,
+            device,
+            lease_id,
+            asked.share_ppm,
+            asked.mem_ppm,
+            at_us,
+            mode=mode_asked(asked),
+            profile=profile,
         )
         for device in devices
-    ]  # fmt: skip
+    ]
     if len({(one.share_ppm, one.mem_ppm) for one in held}) != 1:
         raise Refused(Reason.OFFER_MISMATCH, mig_profile=profile, rule="one_size_of_instance")
     return held

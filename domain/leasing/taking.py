@@ -92,6 +92,11 @@ def quoted_instead(
     match = Match(reserve.node_id, reserve.offer_id, reserve.device_ids, (), 1)
     place = Place(match=match, rule=reserve.rule, looked=reserve.looked)
     return quoting(
-        reserve.lease_id, quote_id, place, reserve.at_us, pricing=pricing, price=None,
+        reserve.lease_id,
+        quote_id,
+        place,
+        reserve.at_us,
+        pricing=pricing,
+        price=None,
         expires_at_us=expires_at_us,
-    )  # fmt: skip
+    )

@@ -2,9 +2,9 @@
 
     usage fee <= price per GPU-hour <= the renter's cap            of every match there is
 
-The match is made elsewhere, from views that may be late (`domain/market/matching.py`); what is promised is
-decided here, when a quote is made and again when it is taken. Price, tariff and shares are locked
-with it, whatever is published later.
+The match is made elsewhere, from views that may be late (`domain/market/matching.py`); what is
+promised is decided here, when a quote is made and again when it is taken. Price, tariff and shares
+are locked with it, whatever is published later.
 """
 
 from __future__ import annotations
@@ -94,9 +94,11 @@ def require_no_maintenance(node_id: str, from_us: int, until_us: int, world: Wor
     window = window_within(world, node_id, from_us, until_us)
     if window is not None:
         raise Refused(
-            Reason.NODE_IN_MAINTENANCE, node_id=node_id,
-            maintenance_id=window.told.maintenance_id, from_us=window.told.from_us,
-        )  # fmt: skip
+            Reason.NODE_IN_MAINTENANCE,
+            node_id=node_id,
+            maintenance_id=window.told.maintenance_id,
+            from_us=window.told.from_us,
+        )
 
 
 def _check_parties(

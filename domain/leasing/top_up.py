@@ -43,9 +43,12 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     asked, reserved = _require_takes_money(lease, command)
     if lease.escrow_id is not None:
         fund = FundEscrow(
-            job_id=lease.escrow_id, account_id=command.account_id, amount=command.amount,
-            at_us=command.at_us, key_id=asked.key_id,
-        )  # fmt: skip
+            job_id=lease.escrow_id,
+            account_id=command.account_id,
+            amount=command.amount,
+            at_us=command.at_us,
+            key_id=asked.key_id,
+        )
         return decide_fund(fund, world)
     open_account(world, command.account_id)
     require_no_debt(world, command.account_id)
@@ -53,10 +56,15 @@ def decide_top_up(command: TopUpLease, world: World) -> list[Change]:
     if command.at_most and command.account_id == asked.account_id:
         wanted = left_of(world, lease.party, wanted, command.at_us)
     parts = collected(
-        world, command.account_id, replace(reserved, at_us=command.at_us),
-        1 if command.at_most else wanted, wanted,
-        lease=asked, deposits=lease.deposits, purpose=FEDERATED if command.federated else None,
-    )  # fmt: skip
+        world,
+        command.account_id,
+        replace(reserved, at_us=command.at_us),
+        1 if command.at_most else wanted,
+        wanted,
+        lease=asked,
+        deposits=lease.deposits,
+        purpose=FEDERATED if command.federated else None,
+    )
     held = (*lease.held, *parts)
     opened = lease.opened
     ends_us = None if opened is None else funded_to_us(lease, held, opened.opened_at_us)
@@ -116,9 +124,12 @@ def refill_due(lease: Lease, lease_id: str, now_us: int) -> TopUpLease | None:
         return None
     hour = charge_for(lease.gpu_ppm_total * MIN_RUNWAY_US // PPM, price)
     return TopUpLease(
-        lease_id=lease_id, account_id=asked.account_id, amount=credit(max(1, hour)),
-        at_us=now_us, at_most=True,
-    )  # fmt: skip
+        lease_id=lease_id,
+        account_id=asked.account_id,
+        amount=credit(max(1, hour)),
+        at_us=now_us,
+        at_most=True,
+    )
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

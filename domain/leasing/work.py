@@ -3,9 +3,10 @@
     acknowledged workload_sha256 == the job's        for every acknowledgement that is recorded
     one executor acknowledges the start of a lease   so its work runs once
 
-Facts and state are those of `domain/lease/work_commands.py`. A node that was told something else than the
-job's hash refuses by itself, and is refused here when it does not: `workload_mismatch`. It then
-gives the lease back with close code 10006, spec_mismatch; what it lost is closed with 10000.
+Facts and state are those of `domain/lease/work_commands.py`. A node that was told something else
+than the job's hash refuses by itself, and is refused here when it does not: `workload_mismatch`.
+It then gives the lease back with close code 10006, spec_mismatch; what it lost is closed with
+10000.
 """
 
 from __future__ import annotations
@@ -78,17 +79,23 @@ def decide_acknowledge(command: AcknowledgeCommand, world: World) -> list[Change
     job = existing_job(world, lease.reserved.job_id)
     if command.workload_sha256 != job.workload_sha256:
         raise Refused(
-            Reason.WORKLOAD_MISMATCH, rule="the work is the job's: image, command, environment",
-            asked=job.workload_sha256, acknowledged=command.workload_sha256,
-        )  # fmt: skip
+            Reason.WORKLOAD_MISMATCH,
+            rule="the work is the job's: image, command, environment",
+            asked=job.workload_sha256,
+            acknowledged=command.workload_sha256,
+        )
     is_known = _known_start(lease, command) if command.command == START else _known_stop(lease)
     if is_known:
         return []
     fact = LeaseCommandAcknowledged(
-        lease_id=command.lease_id, node_id=command.node_id, command=command.command,
-        workload_sha256=command.workload_sha256, executor=command.executor, runner=command.runner,
+        lease_id=command.lease_id,
+        node_id=command.node_id,
+        command=command.command,
+        workload_sha256=command.workload_sha256,
+        executor=command.executor,
+        runner=command.runner,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
     return [Change(lease_stream(command.lease_id), fact)]
 
 
@@ -129,9 +136,13 @@ def decide_end(command: EndWork, world: World) -> list[Change]:
     if lease.work.ended is not None or lease.work.stopped is not None:
         return []
     fact = LeaseWorkEnded(
-        lease_id=command.lease_id, node_id=command.node_id, executor=command.executor,
-        outcome=command.outcome, exit_code=command.exit_code, at_us=command.at_us,
-    )  # fmt: skip
+        lease_id=command.lease_id,
+        node_id=command.node_id,
+        executor=command.executor,
+        outcome=command.outcome,
+        exit_code=command.exit_code,
+        at_us=command.at_us,
+    )
     return [Change(lease_stream(command.lease_id), fact)]
 
 

@@ -13,8 +13,8 @@ income. Losers have theirs back in the transaction that reserves the lease, the 
 lease opens. A winner that does not start (its provider's close code) forfeits it to the network: a
 renter must not earn by asking for work that cannot run. Where its node took the work up and was not
 ready in time, or found that it does not fit, the work may be at fault: the deposit goes back. Bids
-are made and awarded in `domain/leasing/bidding.py`, and an award is checked in `domain/market/price_gate.py`.
-Source: design marketplace 4.
+are made and awarded in `domain/leasing/bidding.py`, and an award is checked in
+`domain/market/price_gate.py`. Source: design marketplace 4.
 """
 
 from __future__ import annotations
@@ -436,10 +436,7 @@ def deposits_at_cancelling(world: World, lease: Lease, code: int, at_us: int) ->
     if fault_of(code) != "provider" or _may_be_the_work(lease, code):
         return deposits_at_opening(world, asked.lease_id, at_us)
     forfeited = WinnerDepositForfeited(
-        lease_id=asked.lease_id,
-        forfeited=back([auction.winner])[0],
-        code=code,
-        at_us=at_us,
+        lease_id=asked.lease_id, forfeited=back([auction.winner])[0], code=code, at_us=at_us
     )
     return [Change(stream, forfeited)]
 

@@ -76,10 +76,13 @@ def explain(need: Need, nodes: Sequence[OfferedNode]) -> Explanation:
         best = best_of(dimension, [dimension.offered(need, node) for node in before])
         told.append(
             Narrowed(
-                dimension.name, required_told(dimension, need), best, count(left),
+                dimension.name,
+                required_told(dimension, need),
+                best,
+                count(left),
                 count(before) - count(left),
             )
-        )  # fmt: skip
+        )
     if left:
         return Explanation(count(nodes), tuple(told))
     return Explanation(
@@ -231,9 +234,12 @@ def _eased(dimension: Dimension, need: Need, rest: list[OfferedNode]) -> Iterabl
         if dimension.name != "memory" or best > 0:
             holding = count(node for value, node in known if value == best)
             yield Relaxation(
-                field, required_told(dimension, need), value_told(dimension, best), holding,
+                field,
+                required_told(dimension, need),
+                value_told(dimension, best),
+                holding,
                 distance(wanted, best),
-            )  # fmt: skip
+            )
         return
     if isinstance(known[0][0], bool):
         yield Relaxation(field, required_told(dimension, need), ANYTHING, count(rest), PPM)
@@ -286,11 +292,12 @@ def room_of(need: Need, node: OfferedNode, mode: str) -> int:
         (
             min(one.free_share_ppm, one.free_mem_ppm) if together else one.free_share_ppm
             for one in node.devices
-            if one.is_divisible and one.mode in (None, mode)
+            if one.is_divisible
+            and one.mode in (None, mode)
             and (together or one.free_mem_ppm >= need.mem_ppm)
         ),
         reverse=True,
-    )  # fmt: skip
+    )
     if len(rooms) < need.gpu_count:
         return 0
     room = min(rooms[need.gpu_count - 1], need.share_ppm - 1)

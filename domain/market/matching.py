@@ -115,9 +115,12 @@ def _less(device: FreeDevice, taken: Taken) -> FreeDevice:
         return device
     share, mem, mode = taken[device.device_id]
     return replace(
-        device, free_share_ppm=device.free_share_ppm - share,
-        free_mem_ppm=device.free_mem_ppm - mem, mode=mode, profiles=(),
-    )  # fmt: skip
+        device,
+        free_share_ppm=device.free_share_ppm - share,
+        free_mem_ppm=device.free_mem_ppm - mem,
+        mode=mode,
+        profiles=(),
+    )
 
 
 def fit(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]] | None:
@@ -163,9 +166,14 @@ def order_of(rule: str, candidate: Candidate) -> tuple[object, ...]:
     price = candidate.price_per_gpu_hour
     money = (score, price) if rule == RULES["best_score"] else (price, score)
     return (
-        not candidate.is_own, bool(candidate.is_down_ranked), *money, candidate.stranded_ppm,
-        candidate.served_gpu_us, candidate.node_id, candidate.offer_id,
-    )  # fmt: skip
+        not candidate.is_own,
+        bool(candidate.is_down_ranked),
+        *money,
+        candidate.stranded_ppm,
+        candidate.served_gpu_us,
+        candidate.node_id,
+        candidate.offer_id,
+    )
 
 
 def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
@@ -231,15 +239,18 @@ def recompute(fact: MatchDecided) -> Recomputed:
     weights = fact.weights or NO_WEIGHTS
     differences = _wrong_scores(fact, weights)
     # Before there were scores, own nodes were only told by their place at the head.
-    keys = [(one.is_own is None and place, order_of(rule, one)) for place, one in
-            enumerate(fact.candidates)]  # fmt: skip
+    keys = [
+        (one.is_own is None and place, order_of(rule, one))
+        for place, one in enumerate(fact.candidates)
+    ]
     ranked = sorted(range(len(keys)), key=lambda place: keys[place])
     if ranked != list(range(len(keys))):
         differences.append("the candidates are not in the order of the rule")
     order = tuple(fact.candidates[place].node_id for place in ranked)
     if not order or (order[0], fact.candidates[ranked[0]].offer_id) != (
-        fact.node_id, fact.offer_id,
-    ):  # fmt: skip
+        fact.node_id,
+        fact.offer_id,
+    ):
         differences.append("the chosen node is not the first candidate")
     if not len(fact.candidates) <= fact.considered:
         differences.append("more candidates than were considered")
@@ -264,8 +275,11 @@ def _recomputed_bids(fact: MatchDecided) -> Recomputed:
     prices = [one.price_per_gpu_hour for one in bids]
     if prices != sorted(prices):
         differences.append("the bids are not in the order of their prices")
-    places = [place for place, one in enumerate(bids)
-              if (one.node_id, one.offer_id) == (fact.node_id, fact.offer_id)]  # fmt: skip
+    places = [
+        place
+        for place, one in enumerate(bids)
+        if (one.node_id, one.offer_id) == (fact.node_id, fact.offer_id)
+    ]
     if not places or (fact.rule != PICKED and places[0] != 0):
         differences.append("the chosen node is not the lowest bid")
     if len(bids) > fact.considered:

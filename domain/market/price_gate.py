@@ -83,11 +83,7 @@ def interruptible_if_bid(
 
 
 def priced(
-    world: World,
-    asked: LeaseRequested,
-    terms: LeaseReserved,
-    quote: LeaseQuoted | None,
-    at_us: int,
+    world: World, asked: LeaseRequested, terms: LeaseReserved, quote: LeaseQuoted | None, at_us: int
 ) -> Priced:
     """What its module says of a reservation on these terms. Raises Refused: AUCTION_STATE,
     BID_UNKNOWN, BID_STATE, OFFER_MISMATCH, TERM_NOT_OFFERED.
@@ -112,11 +108,13 @@ def trade_of(auction: Auction, opened: AuctionOpened, pick: str | None, at_us: i
     )
     offers = [
         PriceOffer(
-            offer_id=bid.bid_id, ask=bid.price_per_gpu_hour.units, arrived=bid.number,
+            offer_id=bid.bid_id,
+            ask=bid.price_per_gpu_hour.units,
+            arrived=bid.number,
             expires_at_us=bid.expires_at_us,
         )
         for bid in auction.bids.values()
-    ]  # fmt: skip
+    ]
     policy = PricingPolicy(pick=pick)
     trades = module.choose(module.quote(request, offers, policy), policy)
     for trade in trades:

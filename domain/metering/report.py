@@ -452,10 +452,7 @@ def _rows(top: dict[str, Any], devices: int, leases: int) -> tuple[Row, ...]:
         return ()
     if "cols" not in top:
         raise ReportInvalid("missing_key", "key 'cols' is needed", "#")
-    index_checks = {
-        "device": _integer(0, devices - 1),
-        "lease": _nullable(_integer(0, leases - 1)),
-    }
+    index_checks = {"device": _integer(0, devices - 1), "lease": _nullable(_integer(0, leases - 1))}
     checks = index_checks | _COLUMN
     cols = _object(
         top["cols"], {name: _column(check, n) for name, check in checks.items()}, "#/cols"

@@ -202,9 +202,11 @@ def instance_of(world: World, account_id: str, key_id: str | None) -> str | None
     client = client_of(world, account_id)
     instance = client.keys.get(key_id or "")
     if not client.registered or client.suspended or instance is None:
-        rule = "not registered" if not client.registered else (
-            "suspended" if client.suspended else "the key is bound to no instance"
-        )  # fmt: skip
+        rule = (
+            "not registered"
+            if not client.registered
+            else ("suspended" if client.suspended else "the key is bound to no instance")
+        )
         raise Refused(Reason.CLIENT_NOT_AUTHORISED, client_id=account_id, rule=rule)
     return instance
 
@@ -219,15 +221,20 @@ def require_running(world: World, client_id: str, instance_id: str | None) -> No
     client = client_of(world, client_id)
     if client.suspended or instance_id not in client.keys.values():
         raise Refused(
-            Reason.CLIENT_NOT_AUTHORISED, client_id=client_id, instance_id=instance_id,
+            Reason.CLIENT_NOT_AUTHORISED,
+            client_id=client_id,
+            instance_id=instance_id,
             rule="suspended, or every key of the instance is revoked",
-        )  # fmt: skip
+        )
 
 
 def floor_of(world: World, client_id: str, asked_ppm: int | None) -> int | None:
     """The least reputation a node needs for a job: the client's floor or the job's, the higher."""
-    floors = [one for one in (client_of(world, client_id).min_reputation_ppm, asked_ppm)
-              if one is not None]  # fmt: skip
+    floors = [
+        one
+        for one in (client_of(world, client_id).min_reputation_ppm, asked_ppm)
+        if one is not None
+    ]
     return max(floors, default=None)
 
 
@@ -242,9 +249,11 @@ def decide_register(command: RegisterComputeClient, world: World) -> list[Change
     if client_of(world, command.client_id).registered:
         return []
     fact = ComputeClientRegistered(
-        client_id=command.client_id, min_reputation_ppm=command.min_reputation_ppm,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        client_id=command.client_id,
+        min_reputation_ppm=command.min_reputation_ppm,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [_on(command.client_id, fact)]
 
 
@@ -255,9 +264,11 @@ def decide_floor(command: SetClientFloor, world: World) -> list[Change]:
     if client.min_reputation_ppm == command.min_reputation_ppm:
         return []
     fact = ClientFloorSet(
-        client_id=command.client_id, min_reputation_ppm=command.min_reputation_ppm,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        client_id=command.client_id,
+        min_reputation_ppm=command.min_reputation_ppm,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [_on(command.client_id, fact)]
 
 
@@ -281,9 +292,12 @@ def decide_add_key(command: AddClientKey, world: World) -> list[Change]:
     if len(client.keys) >= KEYS_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, keys=len(client.keys), at_most=KEYS_MAX)
     fact = ClientKeyAdded(
-        client_id=command.client_id, instance_id=command.instance_id, key_id=command.key_id,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        client_id=command.client_id,
+        instance_id=command.instance_id,
+        key_id=command.key_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [_on(command.client_id, fact)]
 
 
@@ -293,9 +307,12 @@ def decide_revoke_key(command: RevokeClientKey, world: World) -> list[Change]:
     if instance is None:
         return []
     fact = ClientKeyRevoked(
-        client_id=command.client_id, instance_id=instance, key_id=command.key_id,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        client_id=command.client_id,
+        instance_id=instance,
+        key_id=command.key_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [_on(command.client_id, fact)]
 
 

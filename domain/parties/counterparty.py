@@ -120,9 +120,11 @@ def refusal_between(
         for who, whom in ((renter, provider_account_id), (provider_account_id, renter)):
             if not counterparties_of(world, who).admits(whom):
                 return Refused(
-                    Reason.COUNTERPARTY_DENIED, rule="counterparty list", account_id=who,
+                    Reason.COUNTERPARTY_DENIED,
+                    rule="counterparty list",
+                    account_id=who,
                     counterparty_id=whom,
-                )  # fmt: skip
+                )
     return None
 
 
@@ -145,12 +147,16 @@ def decide_set(command: SetCounterparty, world: World) -> list[Change]:
     if lists.verdict(command.counterparty_id) == NONE and listed >= LISTED_MAX:
         raise Refused(Reason.COUNT_OUT_OF_RANGE, listed=listed, at_most=LISTED_MAX)
     facts: dict[str, type[Fact]] = {
-        ALLOW: CounterpartyAllowed, DENY: CounterpartyDenied, NONE: CounterpartyRemoved,
-    }  # fmt: skip
+        ALLOW: CounterpartyAllowed,
+        DENY: CounterpartyDenied,
+        NONE: CounterpartyRemoved,
+    }
     fact = facts[command.verdict](
-        account_id=command.account_id, counterparty_id=command.counterparty_id, by=command.by,
+        account_id=command.account_id,
+        counterparty_id=command.counterparty_id,
+        by=command.by,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
     return [Change(counterparty_stream(command.account_id), fact)]
 
 

@@ -170,9 +170,13 @@ def decide_add(command: AddWebhook, world: World) -> list[Change]:
     if world.state(stream).added is not None:
         return []
     added = WebhookAdded(
-        endpoint_id=command.endpoint_id, account_id=command.account_id, url=command.url,
-        types=command.types, by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        endpoint_id=command.endpoint_id,
+        account_id=command.account_id,
+        url=command.url,
+        types=command.types,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(stream, added)]
 
 
@@ -180,9 +184,12 @@ def decide_rotate(command: RotateWebhookSecret, world: World) -> list[Change]:
     """Raises Refused: WEBHOOK_UNKNOWN."""
     state = webhook_of(world, command.endpoint_id, command.account_id)
     rotated = WebhookSecretRotated(
-        endpoint_id=command.endpoint_id, generation=state.generation + 1,
-        overlap_until_us=command.at_us + OVERLAP_US, by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        endpoint_id=command.endpoint_id,
+        generation=state.generation + 1,
+        overlap_until_us=command.at_us + OVERLAP_US,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(webhook_stream(command.endpoint_id), rotated)]
 
 
@@ -192,9 +199,12 @@ def decide_disable(command: DisableWebhook, world: World) -> list[Change]:
     if not state.is_enabled:
         return []
     disabled = WebhookDisabled(
-        endpoint_id=command.endpoint_id, reason=command.reason, position=command.position,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        endpoint_id=command.endpoint_id,
+        reason=command.reason,
+        position=command.position,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(webhook_stream(command.endpoint_id), disabled)]
 
 

@@ -281,13 +281,19 @@ def decide_create(command: CreateGroup, world: World) -> list[Change]:
         if depth > DEPTH_MAX:
             raise Refused(Reason.COUNT_OUT_OF_RANGE, depth=depth, at_most=DEPTH_MAX)
     created = GroupCreated(
-        group_id=command.group_id, account_id=command.account_id, pool_id=command.pool_id,
-        parent_id=command.parent_id, by=command.by, at_us=command.at_us,
-    )  # fmt: skip
-    quota = SetQuota(
-        quota_id=command.group_id, gpu_ppm_max=command.gpu_ppm_max, by=command.by,
+        group_id=command.group_id,
+        account_id=command.account_id,
+        pool_id=command.pool_id,
+        parent_id=command.parent_id,
+        by=command.by,
         at_us=command.at_us,
-    )  # fmt: skip
+    )
+    quota = SetQuota(
+        quota_id=command.group_id,
+        gpu_ppm_max=command.gpu_ppm_max,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(stream, created), *decide_set(quota, world)]
 
 
@@ -307,9 +313,13 @@ def decide_add(command: AddGroupMember, world: World) -> list[Change]:
     if present is not None:
         raise Refused(Reason.GROUP_EXISTS, group_id=present, target=command.target)
     fact = GroupMemberAdded(
-        group_id=command.group_id, scope=scope, kind=command.kind, target=command.target,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        group_id=command.group_id,
+        scope=scope,
+        kind=command.kind,
+        target=command.target,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(_member_stream(scope, command.kind, command.target), fact)]
 
 
@@ -320,9 +330,13 @@ def decide_remove(command: RemoveGroupMember, world: World) -> list[Change]:
     if _membership(world, scope, command.kind, command.target).group_id != command.group_id:
         return []
     fact = GroupMemberRemoved(
-        group_id=command.group_id, scope=scope, kind=command.kind, target=command.target,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        group_id=command.group_id,
+        scope=scope,
+        kind=command.kind,
+        target=command.target,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(_member_stream(scope, command.kind, command.target), fact)]
 
 
@@ -334,9 +348,12 @@ def decide_overflow(command: SetProjectOverflow, world: World) -> list[Change]:
     if overflow_of(world, command.account_id, command.project_id) == command.overflow:
         return []
     fact = ProjectOverflowSet(
-        account_id=command.account_id, project_id=command.project_id, overflow=command.overflow,
-        by=command.by, at_us=command.at_us,
-    )  # fmt: skip
+        account_id=command.account_id,
+        project_id=command.project_id,
+        overflow=command.overflow,
+        by=command.by,
+        at_us=command.at_us,
+    )
     return [Change(project_stream(command.account_id, command.project_id), fact)]
 
 

@@ -124,9 +124,7 @@ def decide_set(command: SetQuota, world: World) -> list[Change]:
     present = quota_of(world, command.quota_id)
     if present.is_set and present.gpu_ppm_max == most:
         return []
-    fact = QuotaSet(
-        quota_id=command.quota_id, gpu_ppm_max=most, by=command.by, at_us=command.at_us
-    )  # fmt: skip
+    fact = QuotaSet(quota_id=command.quota_id, gpu_ppm_max=most, by=command.by, at_us=command.at_us)
     return [Change(stream_of(command.quota_id), fact)]
 
 
@@ -136,9 +134,12 @@ def exceeded(world: World, quota_ids: Sequence[str], gpu_ppm: int) -> Refused | 
         quota = quota_of(world, quota_id)
         if quota.left_ppm is not None and gpu_ppm > quota.left_ppm:
             return Refused(
-                Reason.QUOTA_EXHAUSTED, quota_id=quota_id, gpu_ppm_max=quota.gpu_ppm_max,
-                used_ppm=quota.used_ppm, asked_ppm=gpu_ppm,
-            )  # fmt: skip
+                Reason.QUOTA_EXHAUSTED,
+                quota_id=quota_id,
+                gpu_ppm_max=quota.gpu_ppm_max,
+                used_ppm=quota.used_ppm,
+                asked_ppm=gpu_ppm,
+            )
     return None
 
 

@@ -7,9 +7,10 @@
 A module is pure, has a name and a version, and both are in the facts it leads to (`LeaseQuoted`,
 `MatchDecided`), so that anyone can compute the price again. Which one prices a request is the
 pool's policy; without a pool it is `posted`, unless the renter asks for another of the market's.
-A plug-in registers its module with `register` (`api/process/pricing_plugins.py` does so for the entry
-points of the group `tallystick.pricing`). Prices are micro-credits per GPU-hour. Nothing is decided
-here about who may bid (`domain/market/auction.py`). Source: design marketplace 4; rows J-7, V-9.
+A plug-in registers its module with `register` (`api/process/pricing_plugins.py` does so for the
+entry points of the group `tallystick.pricing`). Prices are micro-credits per GPU-hour. Nothing is
+decided here about who may bid (`domain/market/auction.py`). Source: design marketplace 4; rows
+J-7, V-9.
 """
 
 from __future__ import annotations
@@ -219,9 +220,12 @@ class ContinuousBid:
         ranked = sorted(
             quotes,
             key=lambda one: (
-                one.displaces is not None, one.displaces or 0, -one.arrived, one.offer_id,
+                one.displaces is not None,
+                one.displaces or 0,
+                -one.arrived,
+                one.offer_id,
             ),
-        )  # fmt: skip
+        )
         if len(ranked) < policy.slots:
             return ()
         return tuple(agreed(one, one.price) for one in ranked[: policy.slots])
@@ -259,9 +263,10 @@ def _free(
 ) -> tuple[Quote, ...]:
     """Offers that nobody holds, each at its own price for so many months; None: for any time."""
     free = (
-        offer for offer in _standing(request, offers)
+        offer
+        for offer in _standing(request, offers)
         if offer.months == months and not offer.is_held and offer.held_at is None
-    )  # fmt: skip
+    )
     return _at_their_asks(request, free)
 
 

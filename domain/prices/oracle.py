@@ -36,10 +36,7 @@ class Limits:
 
 
 LIMITS = Limits(
-    window_us=1_800 * SECOND_US,
-    max_age_us=600 * SECOND_US,
-    max_deviation_bps=150,
-    min_sources=3,
+    window_us=1_800 * SECOND_US, max_age_us=600 * SECOND_US, max_deviation_bps=150, min_sources=3
 )
 """Those of the network."""
 

@@ -4,8 +4,8 @@
     shares of a split + its residual == 1,000,000                        every unit has an owner
 
 A lease keeps the version it was reserved under, whatever is published later. How a charge is split
-is in `domain/prices/charge_split.py`; here are only the numbers. Rows absent from a version cost nothing.
-Source: design economics 3; rows C-20 to C-22, C-30, R-15, J-6, V-6.
+is in `domain/prices/charge_split.py`; here are only the numbers. Rows absent from a version cost
+nothing. Source: design economics 3; rows C-20 to C-22, C-30, R-15, J-6, V-6.
 """
 
 from __future__ import annotations

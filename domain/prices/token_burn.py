@@ -4,8 +4,8 @@
     tokens = ceil(burn x 10^8 / price);      burn <= value(tokens) < burn + one unit's value
 
 The fee's fraction goes to the burn, and the token's fraction is burned on top: rounding never
-gives credits away. Not the record of a burn: that is `domain/chain/burn.py`. Rule: conformance suite
-`burn`.
+gives credits away. Not the record of a burn: that is `domain/chain/burn.py`. Rule: conformance
+suite `burn`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     sum of the weights of a kind == 1,000,000
 
 A network scores by `REPUTATION_TERMS`: no policy version carries others yet. What counts as
-evidence at all is not here but in the rules that count it (`projections/trust/reputation.py`). Source:
-design economics 16, whose numbers these are. What a score is worth in rewards is in
+evidence at all is not here but in the rules that count it (`projections/trust/reputation.py`).
+Source: design economics 16, whose numbers these are. What a score is worth in rewards is in
 `domain/epochs/reward_terms.py`.
 """
 
@@ -18,8 +18,11 @@ from domain.money import PPM
 from domain.refusal import Reason, Refused
 
 COMPLETION, UPTIME, PERFORMANCE, RESPONSIVENESS = (
-    "completion", "uptime", "performance", "responsiveness",
-)  # fmt: skip
+    "completion",
+    "uptime",
+    "performance",
+    "responsiveness",
+)
 PAYMENT, CONDUCT, DISPUTES = "payment", "conduct", "disputes"
 
 NODE, PROVIDER, RENTER = "node", "provider", "renter"
@@ -86,11 +89,15 @@ class ReputationTerms:
 
 REPUTATION_TERMS = ReputationTerms(
     node_weights=(
-        Weight(COMPLETION, 400_000), Weight(UPTIME, 300_000), Weight(PERFORMANCE, 200_000),
+        Weight(COMPLETION, 400_000),
+        Weight(UPTIME, 300_000),
+        Weight(PERFORMANCE, 200_000),
         Weight(RESPONSIVENESS, 100_000),
     ),
     renter_weights=(
-        Weight(PAYMENT, 500_000), Weight(CONDUCT, 250_000), Weight(DISPUTES, 150_000),
+        Weight(PAYMENT, 500_000),
+        Weight(CONDUCT, 250_000),
+        Weight(DISPUTES, 150_000),
         Weight(RESPONSIVENESS, 100_000),
     ),
     prior_mean_ppm=800_000,
@@ -102,26 +109,40 @@ REPUTATION_TERMS = ReputationTerms(
     provisional_leases=10,
     tiers=(
         TierCriteria(
-            tier=1, leases=10, age_days=30, completion_ppm=950_000, uptime_ppm=950_000,
+            tier=1,
+            leases=10,
+            age_days=30,
+            completion_ppm=950_000,
+            uptime_ppm=950_000,
             score_ppm=600_000,
         ),
         TierCriteria(
-            tier=2, leases=50, age_days=90, completion_ppm=980_000, uptime_ppm=990_000,
+            tier=2,
+            leases=50,
+            age_days=90,
+            completion_ppm=980_000,
+            uptime_ppm=990_000,
             score_ppm=850_000,
         ),
         TierCriteria(
-            tier=3, leases=200, age_days=180, completion_ppm=980_000, uptime_ppm=995_000,
+            tier=3,
+            leases=200,
+            age_days=180,
+            completion_ppm=980_000,
+            uptime_ppm=995_000,
             score_ppm=920_000,
         ),
     ),
     bonds=tuple(
         BondRates(
-            gpu=50_000_000 * times, vcpu=500_000 * times, memory_gb=250_000 * times,
+            gpu=50_000_000 * times,
+            vcpu=500_000 * times,
+            memory_gb=250_000 * times,
             storage_tb=2_000_000 * times,
         )
         for times in (1, 2, 4)
     ),
-)  # fmt: skip
+)
 """The numbers of design economics 16: in force until a policy version carries others."""
 
 HALF_LIFE_DAYS_MAX, HORIZON_DAYS_MAX = 400, 4_000
@@ -137,25 +158,40 @@ def check_terms(terms: ReputationTerms) -> None:
 
 def _rules(terms: ReputationTerms) -> tuple[tuple[str, bool], ...]:
     known = REPUTATION_TERMS
-    ppm = (terms.prior_mean_ppm, *(
-        share for one in terms.tiers
-        for share in (one.completion_ppm, one.uptime_ppm, one.score_ppm)))  # fmt: skip
+    ppm = (
+        terms.prior_mean_ppm,
+        *(
+            share
+            for one in terms.tiers
+            for share in (one.completion_ppm, one.uptime_ppm, one.score_ppm)
+        ),
+    )
     return (
-        ("reputation weights name the inputs and sum to exactly 1000000 ppm",
-         _are_whole(terms.node_weights, known.node_weights)
-         and _are_whole(terms.renter_weights, known.renter_weights)),
+        (
+            "reputation weights name the inputs and sum to exactly 1000000 ppm",
+            _are_whole(terms.node_weights, known.node_weights)
+            and _are_whole(terms.renter_weights, known.renter_weights),
+        ),
         ("reputation means and scores are ppm", all(0 <= one <= PPM for one in ppm)),
-        ("reputation priors weigh something", all(
-            1 <= one <= STRENGTH_MAX
-            for one in (terms.prior_strength, terms.client_strength, terms.z_micro // 1_000))),
-        ("reputation decays in whole days",
-         1 <= terms.half_life_days <= HALF_LIFE_DAYS_MAX
-         and terms.half_life_days <= terms.horizon_days <= HORIZON_DAYS_MAX),
-        ("a score is provisional below a number of leases",
-         1 <= terms.provisional_leases <= STRENGTH_MAX),
+        (
+            "reputation priors weigh something",
+            all(
+                1 <= one <= STRENGTH_MAX
+                for one in (terms.prior_strength, terms.client_strength, terms.z_micro // 1_000)
+            ),
+        ),
+        (
+            "reputation decays in whole days",
+            1 <= terms.half_life_days <= HALF_LIFE_DAYS_MAX
+            and terms.half_life_days <= terms.horizon_days <= HORIZON_DAYS_MAX,
+        ),
+        (
+            "a score is provisional below a number of leases",
+            1 <= terms.provisional_leases <= STRENGTH_MAX,
+        ),
         ("tiers count from 1 and each demands at least as much", _are_rising(terms.tiers)),
         ("each tier has a bond", len(terms.bonds) == len(terms.tiers)),
-    )  # fmt: skip
+    )
 
 
 def _are_whole(weights: tuple[Weight, ...], known: tuple[Weight, ...]) -> bool:

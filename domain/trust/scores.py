@@ -130,11 +130,15 @@ def _rated(
 ) -> Rating:
     inputs = tuple(
         _input(
-            weight.name, weight.ppm, seen.get(weight.name, NO_EVIDENCE),
-            means.get(weight.name, terms.prior_mean_ppm), strength, terms,
+            weight.name,
+            weight.ppm,
+            seen.get(weight.name, NO_EVIDENCE),
+            means.get(weight.name, terms.prior_mean_ppm),
+            strength,
+            terms,
         )
         for weight in terms.weights_of(kind)
-    )  # fmt: skip
+    )
     leases = seen.get(LEASES_OF[kind], NO_EVIDENCE).total // OBSERVATION
     score = sum(one.weight_ppm * one.bound_ppm for one in inputs) // PPM
     assert 0 <= score <= PPM, inputs

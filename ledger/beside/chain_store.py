@@ -131,15 +131,33 @@ def keep_intent(connection: Connection, row: IntentRow) -> None:
     with connection.transaction():
         connection.execute(
             _KEEP_INTENT,
-            (row.id, row.sender, row.chain_id, row.recipient, row.data, row.state, row.nonce,
-             row.gas, mined, row.note),
-        )  # fmt: skip
+            (
+                row.id,
+                row.sender,
+                row.chain_id,
+                row.recipient,
+                row.data,
+                row.state,
+                row.nonce,
+                row.gas,
+                mined,
+                row.note,
+            ),
+        )
         for ordinal, one in enumerate(row.attempts):
             connection.execute(
                 _KEEP_ATTEMPT,
-                (one.hash, row.id, ordinal, one.raw, one.max_fee, one.tip, one.block,
-                 one.is_cancel),
-            )  # fmt: skip
+                (
+                    one.hash,
+                    row.id,
+                    ordinal,
+                    one.raw,
+                    one.max_fee,
+                    one.tip,
+                    one.block,
+                    one.is_cancel,
+                ),
+            )
 
 
 def mark_told(connection: Connection, intent_id: str) -> None:

@@ -68,8 +68,17 @@ def hear(
     kernel: str | None = None,
 ) -> None:
     """Keep what a half says of itself, in place of what it said before."""
-    told = {"lease": lease_id, "half": half, "machine": machine, "arch": arch, "os": os,
-            "kernel": kernel, "is_well": is_well, "detail": detail, "now": now_us}  # fmt: skip
+    told = {
+        "lease": lease_id,
+        "half": half,
+        "machine": machine,
+        "arch": arch,
+        "os": os,
+        "kernel": kernel,
+        "is_well": is_well,
+        "detail": detail,
+        "now": now_us,
+    }
     connection.execute(_HEAR, told)
 
 

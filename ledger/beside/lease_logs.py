@@ -87,9 +87,12 @@ def append(
             for number, (stream, body) in enumerate(taken, start=next_seq):
                 connection.execute(_KEEP, (lease_id, number, stream, now_us, body))
             moved = {
-                "id": lease_id, "now": now_us, "next": next_seq + len(new),
-                "bytes": sum(len(body) for _, body in taken), "left_out": lost + left_out,
-            }  # fmt: skip
+                "id": lease_id,
+                "now": now_us,
+                "next": next_seq + len(new),
+                "bytes": sum(len(body) for _, body in taken),
+                "left_out": lost + left_out,
+            }
             connection.execute(_MOVE, moved)
         return head(connection, lease_id)
 

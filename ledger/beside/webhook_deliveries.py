@@ -74,10 +74,16 @@ def record(
     connection.execute(
         _RECORD,
         {
-            "id": endpoint_id, "position": position, "attempts": attempts, "outcome": outcome,
-            "answer": answer, "error": error, "now": now_us, "next": next_at_us,
+            "id": endpoint_id,
+            "position": position,
+            "attempts": attempts,
+            "outcome": outcome,
+            "answer": answer,
+            "error": error,
+            "now": now_us,
+            "next": next_at_us,
         },
-    )  # fmt: skip
+    )
 
 
 def read(connection: Connection, endpoint_id: str, after: int, limit: int) -> list[Delivery]:

@@ -333,9 +333,7 @@ def _bid_back(fact: BidWithdrawn | BidLapsed) -> Iterable[Entry]:
     return entry(Asset.CREDIT, *_bid_lines(fact.account_id, fact.returned, fact.account_id, -1))
 
 
-def _deposits_back(
-    fact: AuctionAwarded | AuctionEnded | WinnerDepositReturned,
-) -> Iterable[Entry]:
+def _deposits_back(fact: AuctionAwarded | AuctionEnded | WinnerDepositReturned) -> Iterable[Entry]:
     returned = (fact.returned,) if isinstance(fact.returned, DepositBack) else fact.returned
     lines = [
         line

@@ -296,8 +296,11 @@ def _transactions(connection: Connection, last: int) -> Iterator[list[Transactio
             names |= {each: account_name(name, side) for each, name, side in found}
             yield [
                 Transaction(
-                    position, day_of(recorded_us), topic, Asset(asset),
+                    position,
+                    day_of(recorded_us),
+                    topic,
+                    Asset(asset),
                     tuple(zip([names[each] for each in accounts], units, strict=True)),
                 )
                 for position, asset, accounts, units, topic, recorded_us in rows
-            ]  # fmt: skip
+            ]

@@ -39,18 +39,10 @@ from domain.fleet import (
     revenue_share,
     storage_node,
 )
-from domain.fleet import (
-    keys as node_key,
-)
-from domain.fleet import (
-    kinds as resource_kind,
-)
-from domain.fleet import (
-    roles as node_role,
-)
-from domain.fleet import (
-    verdicts as node_hardware,
-)
+from domain.fleet import keys as node_key
+from domain.fleet import kinds as resource_kind
+from domain.fleet import roles as node_role
+from domain.fleet import verdicts as node_hardware
 from domain.funds import (
     budget,
     card_money,
@@ -64,30 +56,12 @@ from domain.funds import (
 )
 from domain.governance import breakers, grant
 from domain.governance import proposal as policy_proposal
-from domain.income import (
-    adjustment,
-    cash_out,
-    invoice,
-    maturity,
-    region_pool,
-    region_terms,
-)
-from domain.income import (
-    cash_out_matching as payout_matching,
-)
+from domain.income import adjustment, cash_out, invoice, maturity, region_pool, region_terms
+from domain.income import cash_out_matching as payout_matching
 from domain.jobs import gang, job, task_queue
-from domain.lease import (
-    countersign,
-    lease,
-    reserved_term,
-    shared_escrow,
-)
-from domain.lease import (
-    turns as lease_turns,
-)
-from domain.lease import (
-    work_commands as lease_command,
-)
+from domain.lease import countersign, lease, reserved_term, shared_escrow
+from domain.lease import turns as lease_turns
+from domain.lease import work_commands as lease_command
 from domain.leasing import other_resources as resource_usage
 from domain.market import auction, offer, offer_prices, standing_bid
 from domain.metering import pin

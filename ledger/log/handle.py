@@ -484,10 +484,19 @@ class Ledger:
             self._decide_whole(order, world) for order in orders
         ]
         rows = [
-            (CommandRow(order.key.account, order.key.key, order.key.fingerprint,
-                        made[0].status, made[0].body), made[1])
-            for order, made in zip(orders, outcomes, strict=True) if made is not None
-        ]  # fmt: skip
+            (
+                CommandRow(
+                    order.key.account,
+                    order.key.key,
+                    order.key.fingerprint,
+                    made[0].status,
+                    made[0].body,
+                ),
+                made[1],
+            )
+            for order, made in zip(orders, outcomes, strict=True)
+            if made is not None
+        ]
         if not rows:
             return [None] * len(orders)
         try:

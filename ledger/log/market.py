@@ -139,7 +139,9 @@ def fingerprint_of(folder: Path) -> str:
 
 
 class MarketMapper(Mapper[UUID]):
-    """Facts to stored names and bytes and back, by `ledger/log/codec.py`; nothing of the library's."""
+    """Facts to stored names and bytes and back, by `ledger/log/codec.py`; nothing of the
+    library's.
+    """
 
     def __init__(self, blinding_key: bytes, rules: Rules, fingerprint: str) -> None:
         super().__init__(JSONTranscoder())
@@ -323,8 +325,7 @@ class Market(Application[UUID]):
     def read_facts(self, start: int, limit: int) -> list[Recorded]:
         """The facts after position `start`, at most `limit`, in the order of the log."""
         rows = self.datastore.rows(
-            _SELECT + "WHERE notification_id > %s ORDER BY notification_id LIMIT %s",
-            (start, limit),
+            _SELECT + "WHERE notification_id > %s ORDER BY notification_id LIMIT %s", (start, limit)
         )
         return [_recorded(row) for row in rows]
 

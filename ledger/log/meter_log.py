@@ -5,8 +5,8 @@
 
 The body is the event in one form: JSON, keys sorted, no spaces; so the same event is the same bytes
 whoever wrote them. Not the door (form is judged before) and not the bill (worth is judged after,
-`domain/leasing/other_resources.py`). All decisions about an event (stored, duplicate, another payload,
-overlap) are taken by the SQL function `meter_append` under the log's lock.
+`domain/leasing/other_resources.py`). All decisions about an event (stored, duplicate, another
+payload, overlap) are taken by the SQL function `meter_append` under the log's lock.
 """
 
 from __future__ import annotations
@@ -101,10 +101,18 @@ def append(
     columns: list[list[Any]] = [
         [getattr(item, name) for item in items]
         for name in (
-            "source", "event_id", "lease_id", "meter", "quantity", "from_us", "to_us", "route",
-            "dataset", "body",
+            "source",
+            "event_id",
+            "lease_id",
+            "meter",
+            "quantity",
+            "from_us",
+            "to_us",
+            "route",
+            "dataset",
+            "body",
         )
-    ]  # fmt: skip
+    ]
     leaves = [leaf_of(account_id, item.source, item.event_id, item.body) for item in items]
     timely = [item.is_timely for item in items]
     with connection.transaction(), connection.cursor(row_factory=tuple_row) as cursor:

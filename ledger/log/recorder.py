@@ -5,7 +5,8 @@ one transaction, no pipeline. Positions are gapless and the commit order is the 
 
     one append == facts + chain + books + guards + idempotency row + tracking row + notification
 
-Not here: what may be appended (`domain`), and what to do when it could not be (`ledger/log/handle.py`).
+Not here: what may be appended (`domain`), and what to do when it could not be
+(`ledger/log/handle.py`).
 """
 
 from __future__ import annotations

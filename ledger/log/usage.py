@@ -143,7 +143,9 @@ def item(
     genesis: bytes,
     flags: int = 0,
 ) -> Item:
-    """Prepare a report whose signature was verified. `genesis`: `domain.metering.report.genesis`."""
+    """Prepare a report whose signature was verified. `genesis`:
+    `domain.metering.report.genesis`.
+    """
     lane = lane_of(node_id)
     body = stored_body(signed, key_id, signature)
     return Item(

@@ -1,4 +1,5 @@
-"""Writes the receipts that `ledger/tree/proof.py` checks: one fact, or one usage report under its pin.
+"""Writes the receipts that `ledger/tree/proof.py` checks: one fact, or one usage report under its
+pin.
 
 Reads the logs and the trees; decides nothing.
 """

@@ -542,13 +542,7 @@ class Reporter:
         self._event("device.fault", outcome.poll.at, metered.device, data)
 
     def _event(
-        self,
-        name: str,
-        at: Moment,
-        device: Device | None,
-        data: Data,
-        *,
-        of: str = "",
+        self, name: str, at: Moment, device: Device | None, data: Data, *, of: str = ""
     ) -> None:
         """Tell it with the next report; a device that flickers is told once a minute with a count.
 

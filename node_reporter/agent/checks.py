@@ -64,20 +64,22 @@ def _files(folder: StateFolder) -> Check:
         todo = (
             f"the service's node is another: {elsewhere}" if os.path.lexists(SYSTEM_STATE) else ""
         )
-        return Check(
-            name="folder", state=ABSENT, said=f"{folder.path} is not there yet", todo=todo
-        )  # fmt: skip
+        return Check(name="folder", state=ABSENT, said=f"{folder.path} is not there yet", todo=todo)
     if not os.access(folder.path, os.R_OK | os.W_OK | os.X_OK):
         return Check(
-            name="folder", state=DENIED, said=f"{folder.path} cannot be written",
+            name="folder",
+            state=DENIED,
+            said=f"{folder.path} cannot be written",
             todo="run this as the account that runs the node (a service of the system: sudo)",
-        )  # fmt: skip
+        )
     mode = folder.path.stat().st_mode & 0o777
     if os.name == "posix" and mode & 0o077:
         return Check(
-            name="folder", state=FAILED, said=f"{folder.path} can be read by others",
+            name="folder",
+            state=FAILED,
+            said=f"{folder.path} can be read by others",
             todo=f"chmod 700 {folder.path}",
-        )  # fmt: skip
+        )
     return Check(name="folder", state=OK, said=str(folder.path))
 
 
@@ -94,8 +96,9 @@ def _disk(folder: StateFolder) -> Check:
 def _agent(folder: StateFolder) -> Check:
     """Whether an agent works in this folder now: it holds the lock."""
     if not folder.lock.exists() or sys.platform == "win32":
-        return Check(name="agent", state=ABSENT, said="never started here",
-                     todo="tallystick-node install")  # fmt: skip
+        return Check(
+            name="agent", state=ABSENT, said="never started here", todo="tallystick-node install"
+        )
     import fcntl
 
     with suppress(OSError), folder.lock.open("r+") as lock:
@@ -103,8 +106,12 @@ def _agent(folder: StateFolder) -> Check:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return Check(name="agent", state=OK, said="metering now")
-    return Check(name="agent", state=ABSENT, said="not running",
-                 todo="systemctl start tallystick-node, or tallystick-node run")  # fmt: skip
+    return Check(
+        name="agent",
+        state=ABSENT,
+        said="not running",
+        todo="systemctl start tallystick-node, or tallystick-node run",
+    )
 
 
 def _container() -> Check:

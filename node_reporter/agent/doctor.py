@@ -93,7 +93,9 @@ def examine(
         "backend": vendor,
         "checks": [asdict(check) for check in found],
         "devices": devices,
-        "verdict": None if view is None or view.joinable is None else {
+        "verdict": None
+        if view is None or view.joinable is None
+        else {
             "joinable": view.joinable,
             "sellable": view.sellable,
             "failing": list(view.failing),
@@ -101,7 +103,7 @@ def examine(
         },
         "flagged": flagged,
         "refused": [asdict(one) for one in (() if view is None else view.refused)],
-    }  # fmt: skip
+    }
 
 
 def lines(result: dict[str, Any]) -> Iterator[str]:
@@ -203,9 +205,11 @@ def _server(view: ServerView | None) -> Iterator[Check]:
         return
     if view.why:
         yield Check(
-            name="server", state=FAILED, said=view.why,
+            name="server",
+            state=FAILED,
+            said=view.why,
             todo=_of(view, CODE_REMEDIES.get(view.code, "")),
-        )  # fmt: skip
+        )
     else:
         took = "" if view.rtt_us is None else f", {view.rtt_us // 1_000} ms"
         yield Check(name="server", state=OK, said=f"answers{took}")
@@ -217,10 +221,18 @@ def _server(view: ServerView | None) -> Iterator[Check]:
 def _phase(view: ServerView) -> Check:
     phase = view.phase or "unknown"
     if view.quarantined:
-        return Check(name="joined", state=FAILED, said=f"{phase}, in quarantine",
-                     todo=_of(view, QUARANTINE_REMEDY))  # fmt: skip
-    return Check(name="joined", state=OK if phase == "active" else ABSENT, said=phase,
-                 todo=_of(view, PHASE_REMEDIES.get(phase, "")))  # fmt: skip
+        return Check(
+            name="joined",
+            state=FAILED,
+            said=f"{phase}, in quarantine",
+            todo=_of(view, QUARANTINE_REMEDY),
+        )
+    return Check(
+        name="joined",
+        state=OK if phase == "active" else ABSENT,
+        said=phase,
+        todo=_of(view, PHASE_REMEDIES.get(phase, "")),
+    )
 
 
 def _of(view: ServerView, remedy: str) -> str:

@@ -27,18 +27,48 @@ def arguments(docker: str, grant: Grant) -> list[str]:
     """`docker run` for a grant."""
     limits = grant.limits
     argv = [
-        docker, "run", "--rm", "--init", "--name", name_of(grant.lease_id),
-        "--label", f"{LABEL}={grant.lease_id}", "--pull", "missing",
-        "--network", "bridge" if grant.network else "none",
-        "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges",
-        "--user", f"{os.getuid() or 65_534}:{os.getgid() or 65_534}",
-        "--memory", str(limits.memory_bytes), "--memory-swap", str(limits.memory_bytes),
-        "--pids-limit", str(limits.processes), "--ulimit", f"nofile={limits.open_files}",
-        "--ulimit", f"fsize={limits.folder_bytes}", "--ulimit", "core=0",
-        "--tmpfs", f"/tmp:size={limits.memory_bytes // 4}",  # noqa: S108
-        "--volume", f"{grant.folder / 'work'}:/work", "--workdir", "/work",
-        "--stop-timeout", str(limits.grace_s), "--log-driver", "none",
-    ]  # fmt: skip
+        docker,
+        "run",
+        "--rm",
+        "--init",
+        "--name",
+        name_of(grant.lease_id),
+        "--label",
+        f"{LABEL}={grant.lease_id}",
+        "--pull",
+        "missing",
+        "--network",
+        "bridge" if grant.network else "none",
+        "--read-only",
+        "--cap-drop",
+        "ALL",
+        "--security-opt",
+        "no-new-privileges",
+        "--user",
+        f"{os.getuid() or 65_534}:{os.getgid() or 65_534}",
+        "--memory",
+        str(limits.memory_bytes),
+        "--memory-swap",
+        str(limits.memory_bytes),
+        "--pids-limit",
+        str(limits.processes),
+        "--ulimit",
+        f"nofile={limits.open_files}",
+        "--ulimit",
+        f"fsize={limits.folder_bytes}",
+        "--ulimit",
+        "core=0",
+        "--tmpfs",
+        f"/tmp:size={limits.memory_bytes // 4}",  # noqa: S108
+        "--volume",
+        f"{grant.folder / 'work'}:/work",
+        "--workdir",
+        "/work",
+        "--stop-timeout",
+        str(limits.grace_s),
+        "--log-driver",
+        "none",
+    ]
     if grant.network and grant.port is not None:
         argv += ["--publish", f"{grant.port}:{grant.port}"]
     if limits.cpu_seconds is not None:
@@ -92,9 +122,13 @@ class DockerRun:
 
     def _tell(self, *words: str) -> None:
         subprocess.run(  # noqa: S603
-            [self.docker, *words], check=False, timeout=END_SECONDS_MAX,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [self.docker, *words],
+            check=False,
+            timeout=END_SECONDS_MAX,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
 
 class DockerRunner:
@@ -115,9 +149,12 @@ class DockerRunner:
             raise RunnerUnusable("docker is not installed")
         try:
             asked = subprocess.run(  # noqa: S603
-                [docker, "version", "--format", "{{.Server.Version}}"], check=False,
-                capture_output=True, timeout=CHECK_SECONDS_MAX, env=self._environment,
-            )  # fmt: skip
+                [docker, "version", "--format", "{{.Server.Version}}"],
+                check=False,
+                capture_output=True,
+                timeout=CHECK_SECONDS_MAX,
+                env=self._environment,
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise RunnerUnusable(f"docker does not answer: {error}") from error
         if asked.returncode != 0:
@@ -132,9 +169,13 @@ class DockerRunner:
         environment = {**grant.environment, **self._environment}
         try:
             process = subprocess.Popen(  # noqa: S603
-                arguments(docker, grant), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE, env=environment, start_new_session=True,
-            )  # fmt: skip
+                arguments(docker, grant),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            )
         except OSError as error:
             raise NotStarted(str(error)) from error
         return DockerRun(docker, name_of(grant.lease_id), process)

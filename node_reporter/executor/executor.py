@@ -210,12 +210,18 @@ class Executor:
             job.port, job.token = self._free_port(), secrets.token_urlsafe(24)
         granted, missing = self._settings.granted(start.account_id, start.env_refs)
         grant = Grant(
-            lease_id=start.lease_id, command=start.command, image=start.image,
-            environment={**granted, **self._variables(job)}, folder=job.folder,
-            device_ids=start.device_ids, device_files=self._devices.of(start.device_ids),
-            read_only=self._allowed.read_only, network=self._allowed.network,
-            limits=self._allowed.limits, port=job.port,
-        )  # fmt: skip
+            lease_id=start.lease_id,
+            command=start.command,
+            image=start.image,
+            environment={**granted, **self._variables(job)},
+            folder=job.folder,
+            device_ids=start.device_ids,
+            device_files=self._devices.of(start.device_ids),
+            read_only=self._allowed.read_only,
+            network=self._allowed.network,
+            limits=self._allowed.limits,
+            port=job.port,
+        )
         job.run = job.runner.start(grant)
         job.log = JobLog(*job.run.outputs)
         for name in missing:
@@ -329,9 +335,10 @@ class Executor:
     def _say_ended(self, job: Job) -> None:
         outcome = "lost" if job.is_lost else "limited" if job.is_limited else "exited"
         said = self._client.tell(
-            job.start.lease_id, "ended",
+            job.start.lease_id,
+            "ended",
             {"executor": self._settings.executor, "outcome": outcome, "exit_code": job.exit_code},
-        )  # fmt: skip
+        )
         job.is_told = said.is_final
 
     def _check_limits(self, job: Job) -> None:
@@ -399,9 +406,11 @@ class Executor:
     def _answer(self, lease_id: str, command: str, sha256: str, runner: str) -> Said | None:
         """Acknowledge a command; None: the server cannot be reached."""
         body: Mapping[str, str] = {
-            "command": command, "workload_sha256": sha256, "runner": runner,
+            "command": command,
+            "workload_sha256": sha256,
+            "runner": runner,
             "executor": self._settings.executor,
-        }  # fmt: skip
+        }
         try:
             return self._client.tell(lease_id, "acknowledge", body)
         except Unreachable:

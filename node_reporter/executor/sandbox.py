@@ -30,8 +30,14 @@ from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Usi
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
-NETWORK_FILES = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl/certs",
-                 "/etc/ca-certificates", "/usr/share/ca-certificates")  # fmt: skip
+NETWORK_FILES = (
+    "/etc/resolv.conf",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/ssl/certs",
+    "/etc/ca-certificates",
+    "/usr/share/ca-certificates",
+)
 SHARED_MEMORY_PARTS = 4
 """Shared memory files hold a fourth of the memory at most."""
 INFO_SECONDS_MAX = 10
@@ -161,9 +167,13 @@ class SandboxRunner:
         self._write_accounts()
         folder = make_folder(self._jobs, "check", self._user)
         grant = Grant(
-            lease_id="check", command=("true",), image=None, environment={"PATH": PATH},
-            folder=folder, device_ids=(),
-        )  # fmt: skip
+            lease_id="check",
+            command=("true",),
+            image=None,
+            environment={"PATH": PATH},
+            folder=folder,
+            device_ids=(),
+        )
         run = self.start(grant)
         assert isinstance(run, ProcessRun)
         _, errors = run._process.communicate(timeout=INFO_SECONDS_MAX)
@@ -192,10 +202,23 @@ class SandboxRunner:
         if bwrap is None:
             raise NotStarted("bubblewrap is not installed")
         argv = [
-            bwrap, "--unshare-all", "--unshare-user", "--disable-userns", "--uid", "1000", "--gid",
-            "1000", "--hostname", "lease", "--cap-drop", "ALL", "--new-session",
-            "--die-with-parent", "--info-fd", str(info_fd),
-        ]  # fmt: skip
+            bwrap,
+            "--unshare-all",
+            "--unshare-user",
+            "--disable-userns",
+            "--uid",
+            "1000",
+            "--gid",
+            "1000",
+            "--hostname",
+            "lease",
+            "--cap-drop",
+            "ALL",
+            "--new-session",
+            "--die-with-parent",
+            "--info-fd",
+            str(info_fd),
+        ]
         argv += ["--share-net"] if grant.network else []
         argv += [] if filter_fd is None else ["--seccomp", str(filter_fd)]
         argv += self._files(grant)
@@ -297,17 +320,25 @@ def _started(
 ) -> subprocess.Popen[bytes]:
     """The launcher, which becomes `argv`. Raises NotStarted."""
     told = {
-        "argv": argv, "limits": asdict(grant.limits), "keep": keep, "supervise": supervise,
+        "argv": argv,
+        "limits": asdict(grant.limits),
+        "keep": keep,
+        "supervise": supervise,
         "variables": sorted(grant.environment),
         "user": None if user is None else [user.uid, user.gid],
-    }  # fmt: skip
+    }
     launcher = [sys.executable, "-I", "-S", launch.__file__, json.dumps(told)]
     try:
         return subprocess.Popen(  # noqa: S603
-            launcher, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(grant.environment), cwd=grant.folder / "work", pass_fds=keep,
+            launcher,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(grant.environment),
+            cwd=grant.folder / "work",
+            pass_fds=keep,
             start_new_session=True,
-        )  # fmt: skip
+        )
     except (OSError, ValueError) as error:
         raise NotStarted(str(error)) from error
 

@@ -27,27 +27,68 @@ AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE3 = 435
 _NEW = {
-    "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
-    "fspick": 433, "mount_setattr": 442,
-}  # fmt: skip
+    "open_tree": 428,
+    "move_mount": 429,
+    "fsopen": 430,
+    "fsconfig": 431,
+    "fsmount": 432,
+    "fspick": 433,
+    "mount_setattr": 442,
+}
 DENIED = {
     "x86_64": {
-        "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "perf_event_open": 298,
-        "mount": 165, "umount2": 166, "pivot_root": 155, "open_by_handle_at": 304,
-        "add_key": 248, "request_key": 249, "keyctl": 250, "bpf": 321, "userfaultfd": 323,
-        "kexec_load": 246, "kexec_file_load": 320, "init_module": 175, "finit_module": 313,
-        "delete_module": 176, "unshare": 272, "setns": 308, "reboot": 169, "swapon": 167,
-        "acct": 163, **_NEW,
+        "ptrace": 101,
+        "process_vm_readv": 310,
+        "process_vm_writev": 311,
+        "perf_event_open": 298,
+        "mount": 165,
+        "umount2": 166,
+        "pivot_root": 155,
+        "open_by_handle_at": 304,
+        "add_key": 248,
+        "request_key": 249,
+        "keyctl": 250,
+        "bpf": 321,
+        "userfaultfd": 323,
+        "kexec_load": 246,
+        "kexec_file_load": 320,
+        "init_module": 175,
+        "finit_module": 313,
+        "delete_module": 176,
+        "unshare": 272,
+        "setns": 308,
+        "reboot": 169,
+        "swapon": 167,
+        "acct": 163,
+        **_NEW,
     },
     "aarch64": {
-        "ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271, "perf_event_open": 241,
-        "mount": 40, "umount2": 39, "pivot_root": 41, "open_by_handle_at": 265,
-        "add_key": 217, "request_key": 218, "keyctl": 219, "bpf": 280, "userfaultfd": 282,
-        "kexec_load": 104, "kexec_file_load": 294, "init_module": 105, "finit_module": 273,
-        "delete_module": 106, "unshare": 97, "setns": 268, "reboot": 142, "swapon": 224,
-        "acct": 89, **_NEW,
+        "ptrace": 117,
+        "process_vm_readv": 270,
+        "process_vm_writev": 271,
+        "perf_event_open": 241,
+        "mount": 40,
+        "umount2": 39,
+        "pivot_root": 41,
+        "open_by_handle_at": 265,
+        "add_key": 217,
+        "request_key": 218,
+        "keyctl": 219,
+        "bpf": 280,
+        "userfaultfd": 282,
+        "kexec_load": 104,
+        "kexec_file_load": 294,
+        "init_module": 105,
+        "finit_module": 273,
+        "delete_module": 106,
+        "unshare": 97,
+        "setns": 268,
+        "reboot": 142,
+        "swapon": 224,
+        "acct": 89,
+        **_NEW,
     },
-}  # fmt: skip
+}
 
 
 def program(machine: str) -> bytes | None:
@@ -55,19 +96,23 @@ def program(machine: str) -> bytes | None:
     if machine not in AUDIT:
         return None
     calls = [
-        _step(_LOAD, _ARCHITECTURE), _step(_EQUAL, AUDIT[machine], 1, 0), _step(_RETURN, _KILL),
+        _step(_LOAD, _ARCHITECTURE),
+        _step(_EQUAL, AUDIT[machine], 1, 0),
+        _step(_RETURN, _KILL),
         _step(_LOAD, _NUMBER),
-    ]  # fmt: skip
+    ]
     if machine == "x86_64":
         calls += [_step(_AT_LEAST, _X32, 0, 1), _step(_RETURN, _KILL)]
     for number in DENIED[machine].values():
         calls += [_step(_EQUAL, number, 0, 1), _step(_RETURN, _FAIL | errno.EPERM)]
     calls += [_step(_EQUAL, CLONE3, 0, 1), _step(_RETURN, _FAIL | errno.ENOSYS)]
     calls += [
-        _step(_EQUAL, CLONE[machine], 0, 3), _step(_LOAD, _FIRST_ARGUMENT),
-        _step(_ANY_BIT, NAMESPACES, 0, 1), _step(_RETURN, _FAIL | errno.EPERM),
+        _step(_EQUAL, CLONE[machine], 0, 3),
+        _step(_LOAD, _FIRST_ARGUMENT),
+        _step(_ANY_BIT, NAMESPACES, 0, 1),
+        _step(_RETURN, _FAIL | errno.EPERM),
         _step(_RETURN, _ALLOW),
-    ]  # fmt: skip
+    ]
     return b"".join(calls)
 
 

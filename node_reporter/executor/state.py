@@ -62,8 +62,10 @@ class ExecutorFolder:
         executor = load(self).executor if known else secrets.token_hex(8)
         self.key.unlink(missing_ok=True)
         write_secret(self.key, executor_key.encode())
-        lines = [f"{name} = {json.dumps(value)}\n" for name, value in
-                 (("url", url), ("node_id", node_id), ("executor", executor))]  # fmt: skip
+        lines = [
+            f"{name} = {json.dumps(value)}\n"
+            for name, value in (("url", url), ("node_id", node_id), ("executor", executor))
+        ]
         self.settings.write_text("".join(lines), encoding="utf-8")
 
 
@@ -104,9 +106,12 @@ def load(folder: ExecutorFolder) -> ExecutorSettings:
         raise ConfigUnreadable(f"{folder.settings}: {error} is missing") from error
     key = _secret(folder.key) if folder.key.exists() else ""
     return ExecutorSettings(
-        url=url, node_id=node_id, executor=executor, executor_key=key.strip(),
+        url=url,
+        node_id=node_id,
+        executor=executor,
+        executor_key=key.strip(),
         variables=_variables(folder.variables),
-    )  # fmt: skip
+    )
 
 
 def _variables(path: Path) -> dict[str, dict[str, str]]:

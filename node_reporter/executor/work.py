@@ -108,17 +108,23 @@ def _start(item: dict[str, Any]) -> Start:
     references = _references(work.get("references"))
     key = item.get("encryption_key")
     return Start(
-        lease_id=_lease(item["lease_id"]), account_id=_text(item["account_id"]),
-        kind=_text(work["kind"]), image=image, command=command, env_refs=env_refs,
+        lease_id=_lease(item["lease_id"]),
+        account_id=_text(item["account_id"]),
+        kind=_text(work["kind"]),
+        image=image,
+        command=command,
+        env_refs=env_refs,
         told_sha256=_hash(work["workload_sha256"]),
         references=references,
         workload_sha256=workload_hash(image, command, env_refs, references),
-        device_ids=_texts(item["device_ids"]), share_ppm=_whole(item["share_ppm"]),
-        mem_ppm=_whole(item["mem_ppm"]), mode=_text(item.get("mode", "whole")),
+        device_ids=_texts(item["device_ids"]),
+        share_ppm=_whole(item["share_ppm"]),
+        mem_ppm=_whole(item["mem_ppm"]),
+        mode=_text(item.get("mode", "whole")),
         memory_mib=None if item.get("memory_mib") is None else _whole(item["memory_mib"]),
         encryption_key=None if key is None else bytes.fromhex(_hash(key)),
         executor=None if item.get("executor") is None else _text(item["executor"]),
-    )  # fmt: skip
+    )
 
 
 def _references(value: Any) -> tuple[Reference, ...]:
@@ -136,20 +142,25 @@ def _running(item: dict[str, Any]) -> Running:
     until = item.get("until_us")
     executor = item.get("executor")
     return Running(
-        _lease(item["lease_id"]), None if until is None else _whole(until),
-        None if executor is None else _text(executor), item.get("work_ended") is True,
-    )  # fmt: skip
+        _lease(item["lease_id"]),
+        None if until is None else _whole(until),
+        None if executor is None else _text(executor),
+        item.get("work_ended") is True,
+    )
 
 
 def share_variables(start: Start) -> dict[str, str]:
     """The share of a lease, told as every program of the field reads it."""
     devices = ",".join(start.device_ids)
     told = {
-        "CUDA_VISIBLE_DEVICES": devices, "NVIDIA_VISIBLE_DEVICES": devices,
-        "TALLYSTICK_LEASE_ID": start.lease_id, "TALLYSTICK_DEVICES": devices,
-        "TALLYSTICK_SHARE_PPM": str(start.share_ppm), "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
+        "CUDA_VISIBLE_DEVICES": devices,
+        "NVIDIA_VISIBLE_DEVICES": devices,
+        "TALLYSTICK_LEASE_ID": start.lease_id,
+        "TALLYSTICK_DEVICES": devices,
+        "TALLYSTICK_SHARE_PPM": str(start.share_ppm),
+        "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
         "TALLYSTICK_MODE": start.mode,
-    }  # fmt: skip
+    }
     if start.memory_mib is not None:
         told["TALLYSTICK_GPU_MEMORY_MIB"] = str(start.memory_mib)
     if start.mode == "mps":

@@ -195,7 +195,7 @@ class _Card:
             busy_source="none" if activity is None else "util",
             energy_scope=self._scope(energy),
             connection="sxm" if slot.get("slot_type") == "OAM" else None,
-        )  # fmt: skip
+        )
 
     def _scope(self, energy: Any) -> str:
         if energy is None or not self._counts_energy:

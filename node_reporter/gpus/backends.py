@@ -25,26 +25,46 @@ HARDWARE = ("nvml", "amd", "intel")
 def add_options(command: Any, *, may_search: bool = False) -> None:
     """The options that `build` reads."""
     if may_search:
-        command.add_argument("--backend", choices=(AUTO, *BACKENDS), default=AUTO,
-                             help="auto: the first that is here of nvml, amd, intel")  # fmt: skip
+        command.add_argument(
+            "--backend",
+            choices=(AUTO, *BACKENDS),
+            default=AUTO,
+            help="auto: the first that is here of nvml, amd, intel",
+        )
     else:
-        command.add_argument("--backend", choices=BACKENDS, default="nvml",
-                             help="maker of the devices, default nvml (NVIDIA)")  # fmt: skip
-    command.add_argument("--seats", type=between(1, 256), default=1, metavar="N",
-                         help="seats of the backend seats, default 1")  # fmt: skip
+        command.add_argument(
+            "--backend",
+            choices=BACKENDS,
+            default="nvml",
+            help="maker of the devices, default nvml (NVIDIA)",
+        )
+    command.add_argument(
+        "--seats",
+        type=between(1, 256),
+        default=1,
+        metavar="N",
+        help="seats of the backend seats, default 1",
+    )
     command.add_argument("--seats-licence", metavar="LICENCE", help="the licence they are of")
     command.add_argument("--seats-model", metavar="NAME", help="the product, as licensed")
     command.add_argument("--seats-vendor", metavar="NAME", help="maker of the product")
-    command.add_argument("--seats-check", metavar="COMMAND",
-                         help="ends with 0 while the product answers; no shell")  # fmt: skip
-    command.add_argument("--sim-gpus", type=between(1, 64), default=1, metavar="N",
-                         help="devices of the backend sim, default 1")  # fmt: skip
+    command.add_argument(
+        "--seats-check", metavar="COMMAND", help="ends with 0 while the product answers; no shell"
+    )
+    command.add_argument(
+        "--sim-gpus",
+        type=between(1, 64),
+        default=1,
+        metavar="N",
+        help="devices of the backend sim, default 1",
+    )
     command.add_argument("--sim-seed", default="0", help="makes the UUIDs of the backend sim")
     command.add_argument("--sim-model", default="NVIDIA H200", help="model of the backend sim")
     command.add_argument("--sim-vendor", metavar="NAME", help="maker of the simulated devices")
     command.add_argument("--sim-kind", metavar="KIND", help="gpu, ipu or any other kind")
-    command.add_argument("--sim-licence", metavar="LICENCE",
-                         help="the devices of sim are seats of this licence")  # fmt: skip
+    command.add_argument(
+        "--sim-licence", metavar="LICENCE", help="the devices of sim are seats of this licence"
+    )
 
 
 def build(options: argparse.Namespace, clock: Clock) -> Backend:

@@ -293,9 +293,9 @@ class _Card:
             name=_text(properties.modelName) or _text(core.name),
             mem_bytes=self._mem_bytes(),
             memory="unified" if self._unified else None,
-            pci=None if at is None else (
-                f"{at.domain:08X}:{at.bus:02X}:{at.device:02X}.{at.function}"
-            ),
+            pci=None
+            if at is None
+            else (f"{at.domain:08X}:{at.bus:02X}:{at.device:02X}.{at.function}"),
             pci_id=f"0x{core.deviceId:04x}{core.vendorId:04x}" if core.deviceId else None,
             driver=_text(properties.driverVersion),
             serial=_text(properties.serialNumber),
@@ -306,7 +306,7 @@ class _Card:
             ),
             busy_source="none" if self._parts.engine is None else "counter",
             energy_scope="none" if self._parts.power is None else "device",
-        )  # fmt: skip
+        )
 
 
 def _pyzes() -> Any:

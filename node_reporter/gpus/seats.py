@@ -51,11 +51,7 @@ class LicenceSeats:
             device.id: device
             for device in (
                 Device(
-                    id=seat_id(licence, number),
-                    name=model,
-                    mem_bytes=0,
-                    vendor=maker,
-                    kind="seat",
+                    id=seat_id(licence, number), name=model, mem_bytes=0, vendor=maker, kind="seat"
                 )
                 for number in range(1, count + 1)
             )

@@ -66,9 +66,12 @@ def _leases(path: Path) -> Iterator[LocalLease]:
         share = None if said is None else _share(said[2], said[3], said[4])
         if said is not None and share is not None:
             yield LocalLease(
-                device_id=path.name, lease_id=said[1], share_ppm=share[0], mode=share[1],
+                device_id=path.name,
+                lease_id=said[1],
+                share_ppm=share[0],
+                mode=share[1],
                 since_us=since_us,
-            )  # fmt: skip
+            )
 
 
 def _without_waiting(path: str, flags: int) -> int:

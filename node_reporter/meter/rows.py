@@ -242,11 +242,7 @@ def _stretch(
     clock: ClockOffset | None,
 ) -> Stretch:
     return Stretch(
-        device=device,
-        lease=lease,
-        row=row,
-        boot_minus_mono_us=part[0].boot_from_us,
-        clock=clock,
+        device=device, lease=lease, row=row, boot_minus_mono_us=part[0].boot_from_us, clock=clock
     )
 
 

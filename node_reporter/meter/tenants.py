@@ -66,10 +66,7 @@ class Tenants:
             w for w in on_board if self._instance_of.get((w.device_id, w.lease_id)) == device.id
         )
         # The instance is all of what it is: its own share of the board says how much that is.
-        return (
-            *own,
-            *(replace(w, device_id=device.id, share_ppm=PPM, mem_ppm=PPM) for w in held),
-        )
+        return (*own, *(replace(w, device_id=device.id, share_ppm=PPM, mem_ppm=PPM) for w in held))
 
     def _pair(self, windows: Sequence[Window], instances: Sequence[Device]) -> None:
         """Give every lease an instance of its profile that no other has at that time."""
@@ -110,6 +107,10 @@ def _overlap(a: Window, b: Window) -> bool:
 
 def _window(one: LocalLease, clock_offset_us: int) -> Window:
     return Window(
-        lease_id=one.lease_id, device_id=one.device_id, from_us=one.since_us + clock_offset_us,
-        share_ppm=one.share_ppm, mem_ppm=one.share_ppm, mode=one.mode,
-    )  # fmt: skip
+        lease_id=one.lease_id,
+        device_id=one.device_id,
+        from_us=one.since_us + clock_offset_us,
+        share_ppm=one.share_ppm,
+        mem_ppm=one.share_ppm,
+        mode=one.mode,
+    )

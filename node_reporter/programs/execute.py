@@ -55,9 +55,11 @@ def enroll(options: argparse.Namespace) -> int:
 def ask_key(transport: Transport, node_id: str, node_key: str) -> str:
     """A new key of the node's executor; the one before it ends. Raises EnrollRefused."""
     headers = {
-        "Accept": "application/json", "Content-Type": "application/json",
-        "Authorization": f"Bearer {node_key}", "Idempotency-Key": secrets.token_hex(16),
-    }  # fmt: skip
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+        "Authorization": f"Bearer {node_key}",
+        "Idempotency-Key": secrets.token_hex(16),
+    }
     answer = transport.request("POST", f"/v1/nodes/{node_id}/executor-key", headers, b"{}")
     try:
         key = parsed(answer.body).get("executor_key")
@@ -83,11 +85,19 @@ def run(options: argparse.Namespace) -> int:
     transport = HttpTransport(settings.url, allow_http=options.allow_http)
     client = ExecutorClient(settings.node_id, settings.executor_key, transport)
     executor = Executor(
-        settings, client, runners, folder.jobs, SystemClock(),
-        allowed=allowed(options), user=user, tell=_tell,
-    )  # fmt: skip
-    _tell(f"executor {settings.executor} of {settings.node_id}: "
-          + ", ".join(runner.name for runner in runners))  # fmt: skip
+        settings,
+        client,
+        runners,
+        folder.jobs,
+        SystemClock(),
+        allowed=allowed(options),
+        user=user,
+        tell=_tell,
+    )
+    _tell(
+        f"executor {settings.executor} of {settings.node_id}: "
+        + ", ".join(runner.name for runner in runners)
+    )
     with only_one(folder):
         try:
             until_stopped(executor, options.every / 1_000, options.seconds)
@@ -156,13 +166,19 @@ def allowed(options: argparse.Namespace) -> Allowed:
     if options.ports and options.host is None:
         raise ConfigUnreadable("--ports needs --host: where renters reach this machine")
     limits = Limits(
-        memory_bytes=options.memory * MIB, processes=options.processes,
-        folder_bytes=options.disk * MIB, cpu_seconds=options.cpu_seconds, grace_s=options.grace,
-    )  # fmt: skip
+        memory_bytes=options.memory * MIB,
+        processes=options.processes,
+        folder_bytes=options.disk * MIB,
+        cpu_seconds=options.cpu_seconds,
+        grace_s=options.grace,
+    )
     return Allowed(
-        limits=limits, network=options.network, read_only=tuple(options.read),
-        host=options.host, ports=options.ports or range(0),
-    )  # fmt: skip
+        limits=limits,
+        network=options.network,
+        read_only=tuple(options.read),
+        host=options.host,
+        ports=options.ports or range(0),
+    )
 
 
 def add_parsers(commands: Any, between: Callable[[int, int], Callable[[str], int]]) -> None:
@@ -175,13 +191,20 @@ def add_parsers(commands: Any, between: Callable[[int, int], Callable[[str], int
     )
     _state(command)
     command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
-    command.add_argument("--trusted", action="store_true",
-                         help="no walls around jobs: every renter is trusted")  # fmt: skip
-    command.add_argument("--job-user", metavar="NAME",
-                         help="whom jobs run as when started as root, default nobody")  # fmt: skip
+    command.add_argument(
+        "--trusted", action="store_true", help="no walls around jobs: every renter is trusted"
+    )
+    command.add_argument(
+        "--job-user", metavar="NAME", help="whom jobs run as when started as root, default nobody"
+    )
     command.add_argument("--network", action="store_true", help="let jobs use the network")
-    command.add_argument("--read", action="append", default=[], metavar="DIR",
-                         help="let jobs read this folder too; may be repeated")  # fmt: skip
+    command.add_argument(
+        "--read",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="let jobs read this folder too; may be repeated",
+    )
     command.add_argument("--host", help="where renters reach endpoints on this machine")
     command.add_argument("--ports", type=_ports, metavar="A-B", help="ports of endpoints")
     for name, low, high, default, what in (
@@ -190,12 +213,26 @@ def add_parsers(commands: Any, between: Callable[[int, int], Callable[[str], int
         ("--processes", 1, 65_536, 512, "processes of one job"),
         ("--grace", 0, 600, 10, "seconds between asking a job to stop and ending it"),
     ):
-        command.add_argument(name, type=between(low, high), default=default, metavar="N",
-                             help=f"{what}, default {default}")  # fmt: skip
-    command.add_argument("--cpu-seconds", type=between(1, 10**9), metavar="S",
-                         help="processor time of each process of a job")  # fmt: skip
-    command.add_argument("--every", type=between(50, 60_000), default=1_000, metavar="MS",
-                         help="milliseconds between looks, default 1000")  # fmt: skip
+        command.add_argument(
+            name,
+            type=between(low, high),
+            default=default,
+            metavar="N",
+            help=f"{what}, default {default}",
+        )
+    command.add_argument(
+        "--cpu-seconds",
+        type=between(1, 10**9),
+        metavar="S",
+        help="processor time of each process of a job",
+    )
+    command.add_argument(
+        "--every",
+        type=between(50, 60_000),
+        default=1_000,
+        metavar="MS",
+        help="milliseconds between looks, default 1000",
+    )
     command.add_argument("--seconds", type=between(1, 10**9), help="stop after this long")
     command.set_defaults(command=run)
 

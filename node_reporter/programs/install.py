@@ -55,8 +55,13 @@ def add_parsers(commands: Any, common: Callable[[argparse.ArgumentParser], None]
     usual = argparse.ArgumentParser(add_help=False)
     common(usual)
     command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
-    command.add_argument("--page", type=int, default=PAGE_PORT, metavar="PORT",
-                         help=f"port of the local page, default {PAGE_PORT}; 0: none")  # fmt: skip
+    command.add_argument(
+        "--page",
+        type=int,
+        default=PAGE_PORT,
+        metavar="PORT",
+        help=f"port of the local page, default {PAGE_PORT}; 0: none",
+    )
     _shared(command)
     command.set_defaults(command=partial(install, usual=vars(usual.parse_args([]))))
     command = commands.add_parser(

@@ -123,11 +123,26 @@ def add_parser(
     common(command)
     command.add_argument("--url", help="server, when not the one joined")
     command.add_argument("--allow-http", action="store_true", help="allow http to other machines")
-    command.add_argument("--tick", type=between(50, 60_000), default=1_000, metavar="MS",
-                         help="milliseconds between polls, default 1000")  # fmt: skip
-    command.add_argument("--interval", type=between(1, 3_600), default=60, metavar="S",
-                         help="seconds between reports, default 60")  # fmt: skip
+    command.add_argument(
+        "--tick",
+        type=between(50, 60_000),
+        default=1_000,
+        metavar="MS",
+        help="milliseconds between polls, default 1000",
+    )
+    command.add_argument(
+        "--interval",
+        type=between(1, 3_600),
+        default=60,
+        metavar="S",
+        help="seconds between reports, default 60",
+    )
     command.add_argument("--seconds", type=between(1, 10**9), help="stop after this long")
-    command.add_argument("--page", type=between(0, 65_535), default=0, metavar="PORT",
-                         help="show this node's state at http://127.0.0.1:PORT")  # fmt: skip
+    command.add_argument(
+        "--page",
+        type=between(0, 65_535),
+        default=0,
+        metavar="PORT",
+        help="show this node's state at http://127.0.0.1:PORT",
+    )
     command.set_defaults(command=partial(run, make_backend=make_backend))

@@ -68,8 +68,7 @@ def join(
     told = document if isinstance(document, dict) else {}
     # Both are kept in files and sent in headers from now on: a bad one could not be taken back.
     return Joined(
-        node_id=_told(told.get("node_id"), _NODE_ID),
-        node_key=_told(told.get("node_key"), NODE_KEY),
+        node_id=_told(told.get("node_id"), _NODE_ID), node_key=_told(told.get("node_key"), NODE_KEY)
     )
 
 

@@ -227,12 +227,7 @@ class SpoolFile:
                 lease=None if lease is None else self.text(lease),
                 boot_minus_mono_us=boot_minus_mono_us,
                 clock=_clock(offset_us, rtt_us),
-                row=report.Row(
-                    device=0,
-                    lease=None,
-                    reason=report.REASONS[reason],
-                    **told,
-                ),
+                row=report.Row(device=0, lease=None, reason=report.REASONS[reason], **told),
             )
         except (TypeError, IndexError) as error:
             raise ValueError(str(error)) from error

@@ -24,13 +24,21 @@ _INDEXES = """
 """
 
 NAMED = (
-    "account_id", "provider_account_id", "client_id", "provider_id", "node_id", "lease_id",
-    "job_id", "offer_id", "region_id", "device_id", "member_id", "deposit_id",
-)  # fmt: skip
+    "account_id",
+    "provider_account_id",
+    "client_id",
+    "provider_id",
+    "node_id",
+    "lease_id",
+    "job_id",
+    "offer_id",
+    "region_id",
+    "device_id",
+    "member_id",
+    "deposit_id",
+)
 """Fields of a body whose value is the id of somebody or something; the first three may be equal."""
-LISTED = (
-    "epoch.rewards_credited.v1", "epoch.rewards_matured.v1", "epoch.rewards_forfeited.v1",
-)  # fmt: skip
+LISTED = ("epoch.rewards_credited.v1", "epoch.rewards_matured.v1", "epoch.rewards_forfeited.v1")
 """Facts that name accounts in a list, `rewards`."""
 
 _RULES = (
@@ -127,9 +135,16 @@ def read_events(
             ORDER BY {position} LIMIT %(limit)s))
         ORDER BY e.notification_id"""
     return read.many(
-        connection, Event, sql, party=party, topic=topic, first=first, to=to_us,
-        until=until_position, limit=limit,
-    )  # fmt: skip
+        connection,
+        Event,
+        sql,
+        party=party,
+        topic=topic,
+        first=first,
+        to=to_us,
+        until=until_position,
+        limit=limit,
+    )
 
 
 def read_event(connection: Connection, position: int) -> Event | None:

@@ -62,7 +62,9 @@ _AGREED = """WITH chosen AS (
 
 
 def read_agreed(connection: Connection, until_position: int, **filters: Any) -> Agreed:
-    """Of the accruals that pass `filters` (those of `projections/metering/usage.py`), as of a position."""
+    """Of the accruals that pass `filters` (those of `projections/metering/usage.py`), as of a
+    position.
+    """
     chosen = {**filters, "until_position": until_position}
     sql = _AGREED.format(where=_where(chosen), lease_id="NULL::text", group_by="")
     found = read.one(connection, Agreed, sql, **chosen)

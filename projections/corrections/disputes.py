@@ -245,9 +245,15 @@ def read_disputes(
         AND (%(open)s::boolean IS NULL OR (outcome IS NULL) = %(open)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, DisputeRow, sql, account=account_id, lease=lease_id, open=is_open, after=after,
+        connection,
+        DisputeRow,
+        sql,
+        account=account_id,
+        lease=lease_id,
+        open=is_open,
+        after=after,
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 def read_expired(connection: Connection, now_us: int, limit: int = 100) -> list[str]:
@@ -301,9 +307,15 @@ def read_adjustments(
         AND (%(corrects)s::bigint IS NULL OR corrects_position = %(corrects)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, AdjustmentRow, sql, account=account_id, lease=lease_id,
-        corrects=corrects_position, after=after, limit=limit,
-    )  # fmt: skip
+        connection,
+        AdjustmentRow,
+        sql,
+        account=account_id,
+        lease=lease_id,
+        corrects=corrects_position,
+        after=after,
+        limit=limit,
+    )
 
 
 _BURN_PROMISED = """

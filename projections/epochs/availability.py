@@ -7,10 +7,10 @@
 A cut names a size of every lane, and each lane is read only as far as a pin in the market log has
 named it: so the cut that holds a report is known when the report is read, however far the log goes
 on. Reports after an epoch's cut are filed under the next one: what is late is paid later, and never
-twice. A row is filed under the UTC hour of its end, as evidence is (`projections/trust/evidence.py`), and an
-hour belongs to the epoch in which it begins. A board whose parts report each for itself was there
-while any of them was. Nothing is judged here: `projections/epochs/cut_nodes.py` asks, as of a cut.
-Source: design economics 8 and 10.
+twice. A row is filed under the UTC hour of its end, as evidence is
+(`projections/trust/evidence.py`), and an hour belongs to the epoch in which it begins. A board
+whose parts report each for itself was there while any of them was. Nothing is judged here:
+`projections/epochs/cut_nodes.py` asks, as of a cut. Source: design economics 8 and 10.
 """
 
 from __future__ import annotations
@@ -184,10 +184,16 @@ def _apply(connection: Connection, schema: str, reports: Sequence[Report]) -> No
             for key, hour in folded.hours.items()
         ]
         told = [
-            (*key, cut, msgspec.json.encode(one.told).decode(), one.lane, one.position,
-             one.recorded_us)
+            (
+                *key,
+                cut,
+                msgspec.json.encode(one.told).decode(),
+                one.lane,
+                one.position,
+                one.recorded_us,
+            )
             for key, one in folded.identities.items()
-        ]  # fmt: skip
+        ]
         there = [(*key, cut, min(us, SUM_MAX)) for key, us in fold_there(held).items()]
         for sql, rows in ((_ADD_HOURS, hours), (_ADD_IDENTITIES, told), (_ADD_THERE, there)):
             if rows:
@@ -226,9 +232,15 @@ def fold_there(reports: Iterable[Report]) -> dict[tuple[str, str, str, int], int
             continue
         steps = cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n
         told = map(
-            trust.each, (cols.device, cols.len_us, cols.wall_minus_mono_us, cols.wall_slew_us,
-                         cols.available_us),
-        )  # fmt: skip
+            trust.each,
+            (
+                cols.device,
+                cols.len_us,
+                cols.wall_minus_mono_us,
+                cols.wall_slew_us,
+                cols.available_us,
+            ),
+        )
         latest_us = report.recorded_us + CLOCK_TOLERANCE_US - (body.clock_offset_us or 0)
         reached: dict[str, int] = {}
         for start, device, length, wall, slew, available_us in zip(

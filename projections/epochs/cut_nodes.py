@@ -156,10 +156,16 @@ def read_attested(
     for _, board_id, _, _, us in there:
         everywhere[board_id] += us
     told = [
-        (node_id, board_id, name, us, max(0, asked["end_us"] - max(asked["start_us"], joined_us)),
-         everywhere[board_id])
+        (
+            node_id,
+            board_id,
+            name,
+            us,
+            max(0, asked["end_us"] - max(asked["start_us"], joined_us)),
+            everywhere[board_id],
+        )
         for node_id, board_id, name, joined_us, us in there
-    ]  # fmt: skip
+    ]
     told += connection.execute(_LATE.encode(), asked).fetchall()
     found: dict[str, list[Attested]] = defaultdict(list)
     for node_id, board_id, name, us, promised_us, of_all_us in told:
@@ -179,9 +185,12 @@ def _asked(connection: Connection, epoch: int, cut_position: int) -> dict[str, i
     assert row is not None, epoch
     start_us, end_us, first_us = map(int, row)
     return {
-        "epoch": epoch, "cut": cut_position, "start_us": start_us, "end_us": end_us,
+        "epoch": epoch,
+        "cut": cut_position,
+        "start_us": start_us,
+        "end_us": end_us,
         "first_us": first_us,
-    }  # fmt: skip
+    }
 
 
 # --- tiers -----------------------------------------------------------------------------------
@@ -201,7 +210,8 @@ _IDENTITIES = """
     SELECT DISTINCT ON (node_id, device_id) node_id, device_id, told::text, lane, position
     FROM proj_availability.identity WHERE cut <= %(epoch)s ORDER BY node_id, device_id, cut DESC
 """
-# As `projections/trust/evidence.py` has it: nobody is accused of what happened at the device's home.
+# As `projections/trust/evidence.py` has it: nobody is accused of what happened at the device's
+# home.
 _ELSEWHERE = """
     SELECT m.node_id, m.device_id, array_agg(DISTINCT o.node_id ORDER BY o.node_id)
     FROM proj_availability.metered m
@@ -261,8 +271,9 @@ def read_tiers(
     for node_id, device_id, told, lane, position in rows(_IDENTITIES):
         if (node_id, device_id) in found:
             found[node_id, device_id] |= {
-                "identity": _identity(told), "told_at": Place(lane, position)
-            }  # fmt: skip
+                "identity": _identity(told),
+                "told_at": Place(lane, position),
+            }
     asked["twice"] = [device_id for device_id, nodes in nodes_of.items() if nodes > 1]
     if asked["twice"]:
         for node_id, device_id, nodes in rows(_ELSEWHERE):

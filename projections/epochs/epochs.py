@@ -528,7 +528,9 @@ EPOCHS = Projection("epochs", _TABLES, _RULES, _INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class EpochRow:
-    """Token units. `state`: open, closing, sealed, credited or settled, as in `domain.epochs.epoch`."""
+    """Token units. `state`: open, closing, sealed, credited or settled, as in
+    `domain.epochs.epoch`.
+    """
 
     epoch: int
     state: str
@@ -775,8 +777,10 @@ def _spent_tokens(connection: Connection, epoch: int) -> dict[str, tuple[int, in
     used: dict[str, dict[int, int]] = defaultdict(dict)
     for payer_id, at, credits in connection.execute(_USED_SO_FAR, asked):
         used[payer_id][at] = credits
-    return {payer: (_at_average(bought[payer], used[payer], epoch), used[payer][epoch])
-            for payer in used}  # fmt: skip
+    return {
+        payer: (_at_average(bought[payer], used[payer], epoch), used[payer][epoch])
+        for payer in used
+    }
 
 
 def _at_average(bought: dict[int, tuple[int, int]], used: dict[int, int], epoch: int) -> int:
@@ -817,9 +821,15 @@ def read_rewards(
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         ORDER BY epoch, account_id LIMIT %(limit)s"""
     return read.many(
-        connection, RewardRow, sql, epoch=epoch, account=account_id, e=after[0], a=after[1],
+        connection,
+        RewardRow,
+        sql,
+        epoch=epoch,
+        account=account_id,
+        e=after[0],
+        a=after[1],
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 def read_lifetimes(

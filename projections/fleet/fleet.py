@@ -3,8 +3,8 @@
     share_free == 1_000_000 - sum(share_ppm of holders) >= 0   for every device, likewise memory
     mode == the one mode of its holders, none while it is free
 
-The matcher keeps a copy of it in memory (`projections/market/feed.py`). A stale answer does no harm:
-the device streams decide.
+The matcher keeps a copy of it in memory (`projections/market/feed.py`). A stale answer does no
+harm: the device streams decide.
 """
 
 from __future__ import annotations
@@ -275,9 +275,7 @@ _RULES = (
         FROM facts, json_array_elements(usage_fees) fee""",
     ),
     Rule(
-        ("epoch.opened.v1",),
-        "epoch int",
-        "INSERT INTO own.epoch SELECT epoch, position FROM facts",
+        ("epoch.opened.v1",), "epoch int", "INSERT INTO own.epoch SELECT epoch, position FROM facts"
     ),
     Rule(
         ("lease.usage_accrued.v1",),
@@ -454,9 +452,15 @@ def read_regions(
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         ORDER BY r.position LIMIT %(limit)s"""
     return read.many(
-        connection, Region, sql, region=region_id, provider=provider_id, account=account_id,
-        after=after, limit=limit,
-    )  # fmt: skip
+        connection,
+        Region,
+        sql,
+        region=region_id,
+        provider=provider_id,
+        account=account_id,
+        after=after,
+        limit=limit,
+    )
 
 
 def read_node(connection: Connection, node_id: str) -> Node | None:
@@ -497,9 +501,16 @@ def read_nodes(
         ORDER BY n.position LIMIT %(limit)s"""
     )
     return read.many(
-        connection, Node, sql, provider=provider_id, region=region_id, account=account_id,
-        phase=phase, after=after, limit=limit,
-    )  # fmt: skip
+        connection,
+        Node,
+        sql,
+        provider=provider_id,
+        region=region_id,
+        account=account_id,
+        phase=phase,
+        after=after,
+        limit=limit,
+    )
 
 
 def read_devices(
@@ -519,9 +530,15 @@ def read_devices(
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         ORDER BY d.position LIMIT %(limit)s"""
     return read.many(
-        connection, Device, sql, device=device_id, node=node_id, account=account_id, after=after,
+        connection,
+        Device,
+        sql,
+        device=device_id,
+        node=node_id,
+        account=account_id,
+        after=after,
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 def read_holdings(
@@ -573,9 +590,17 @@ def read_offers(
         ORDER BY o.price_units, o.position LIMIT %(limit)s"""
     )
     values = {
-        "price": after[0], "position": after[1], "withdrawn": withdrawn, "model": model,
-        "class": gpu_class, "price_max": price_max, "account": account_id, "node": node_id,
-        "setting": setting, "kind": kind, "among": among,
+        "price": after[0],
+        "position": after[1],
+        "withdrawn": withdrawn,
+        "model": model,
+        "class": gpu_class,
+        "price_max": price_max,
+        "account": account_id,
+        "node": node_id,
+        "setting": setting,
+        "kind": kind,
+        "among": among,
         "limit": limit,
-    }  # fmt: skip
+    }
     return read.many(connection, Offer, sql, **values)

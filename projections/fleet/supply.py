@@ -138,9 +138,8 @@ def read_licences(
         AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
         ORDER BY l.position LIMIT %(limit)s"""
     return read.many(
-        connection, Licence, sql, provider=provider_id, account=account_id, after=after,
-        limit=limit,
-    )  # fmt: skip
+        connection, Licence, sql, provider=provider_id, account=account_id, after=after, limit=limit
+    )
 
 
 def read_maintenance(
@@ -168,9 +167,15 @@ def read_attributes(
         AND (%(signer)s::text IS NULL OR signer_account_id = %(signer)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, Attribute, sql, subjects=subject_ids, name=name, signer=signer_account_id,
-        after=after, limit=limit,
-    )  # fmt: skip
+        connection,
+        Attribute,
+        sql,
+        subjects=subject_ids,
+        name=name,
+        signer=signer_account_id,
+        after=after,
+        limit=limit,
+    )
 
 
 def read_kinds_of_nodes(connection: Connection, node_ids: list[str]) -> dict[str, list[str]]:

@@ -152,9 +152,15 @@ def read_utilisation(
         LIMIT %(limit)s"""
     values = {f"a{place}": value for place, value in enumerate(after)}
     return read.many(
-        connection, Utilisation, sql, **{"from": from_us, "to": to_us}, pool=pool_id,
-        account=account_id, limit=limit, **values,
-    )  # fmt: skip
+        connection,
+        Utilisation,
+        sql,
+        **{"from": from_us, "to": to_us},
+        pool=pool_id,
+        account=account_id,
+        limit=limit,
+        **values,
+    )
 
 
 # --- what is free now, and how it is cut up ---------------------------------------------------

@@ -236,11 +236,7 @@ def read_funded(
 
 
 def read_budgets(
-    connection: Connection,
-    account_id: str,
-    *,
-    after: tuple[str, str] = ("", ""),
-    limit: int = 50,
+    connection: Connection, account_id: str, *, after: tuple[str, str] = ("", ""), limit: int = 50
 ) -> list[Budget]:
     """The caps an account has set, by scope and target."""
     sql = """SELECT * FROM proj_funding.budget WHERE account_id = %(id)s

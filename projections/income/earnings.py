@@ -180,9 +180,12 @@ class Earned:
     def key(self) -> list[str | int]:
         """What groups are sorted by, and a page goes on after."""
         return [
-            self.account_id, self.node_id or "", self.lease_id or "", self.hour_us or 0,
+            self.account_id,
+            self.node_id or "",
+            self.lease_id or "",
+            self.hour_us or 0,
             self.epoch or 0,
-        ]  # fmt: skip
+        ]
 
 
 _KEYS = {"node_id": "text", "lease_id": "text", "hour_us": "bigint", "epoch": "int"}
@@ -231,6 +234,12 @@ def read_earnings(
         ORDER BY account_id, coalesce(node_id, '') COLLATE "C", coalesce(lease_id, '') COLLATE "C",
             coalesce(hour_us, 0), coalesce(epoch, 0) LIMIT %(limit)s"""
     return read.many(
-        connection, Earned, sql, **given, from_us=from_us, to_us=to_us, limit=limit,
+        connection,
+        Earned,
+        sql,
+        **given,
+        from_us=from_us,
+        to_us=to_us,
+        limit=limit,
         **{f"a{n}": value for n, value in enumerate(after)},
-    )  # fmt: skip
+    )

@@ -19,8 +19,8 @@ KINDS_OF = {
     "charges": ("usage", "federated_fee", "resources", "device_fee", "early_end"),
     "earnings": ("earning",),
 }
-"""Which lines of a bill each kind of invoice is made of (`projections/income/movements.py`). What late
-usage cost is on it too, as an adjustment; what adjustments gave back is a credit note.
+"""Which lines of a bill each kind of invoice is made of (`projections/income/movements.py`). What
+late usage cost is on it too, as an adjustment; what adjustments gave back is a credit note.
 """
 SIGN = {"charges": -1, "earnings": 1}
 """A charge takes from what a party has or adds to what it owes, an earning adds to what it has."""
@@ -174,17 +174,27 @@ def read_invoice_lines(
         WHERE o.kind <> 'adjustment' OR f.reason = 'late_usage'
         GROUP BY 1, 2, 3, o.kind ORDER BY array_position(%(kinds)s::text[], o.kind), 2, 3"""
     sums = read.many(
-        connection, _Sum, sql, party=account_id, kinds=[*KINDS_OF[kind], "adjustment"],
-        first=first, last=last, gpu=QUANTITY_UNIT, earned=kind == "earnings",
-    )  # fmt: skip
+        connection,
+        _Sum,
+        sql,
+        party=account_id,
+        kinds=[*KINDS_OF[kind], "adjustment"],
+        first=first,
+        last=last,
+        gpu=QUANTITY_UNIT,
+        earned=kind == "earnings",
+    )
     return tuple(
         InvoiceLine(
-            each.kind, each.detail, None if each.quantity is None else int(each.quantity),
-            None if each.quantity is None else each.unit, credit(SIGN[kind] * each.change),
+            each.kind,
+            each.detail,
+            None if each.quantity is None else int(each.quantity),
+            None if each.quantity is None else each.unit,
+            credit(SIGN[kind] * each.change),
         )
         for each in sums
         if each.change
-    )  # fmt: skip
+    )
 
 
 def read_not_invoiced(
@@ -208,9 +218,15 @@ def read_not_invoiced(
         ORDER BY a.account_id LIMIT %(limit)s"""
     rows = connection.execute(
         sql.encode(),
-        {"kinds": [*KINDS_OF[kind], "adjustment"], "kind": kind, "period": period, "first": first,
-         "last": last, "limit": limit},
-    ).fetchall()  # fmt: skip
+        {
+            "kinds": [*KINDS_OF[kind], "adjustment"],
+            "kind": kind,
+            "period": period,
+            "first": first,
+            "last": last,
+            "limit": limit,
+        },
+    ).fetchall()
     return [str(row[0]) for row in rows]
 
 

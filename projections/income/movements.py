@@ -112,10 +112,13 @@ def _kind(topic: str, part: str) -> str:
     earned = f"{part} IN ({', '.join(repr(each) for each in EARNED_PARTS)})"
     whens = [
         f"WHEN '{name}' THEN "
-        + (f"'{kind}'" if isinstance(kind, str)
-           else f"CASE WHEN {earned} THEN '{kind[1]}' ELSE '{kind[0]}' END")
+        + (
+            f"'{kind}'"
+            if isinstance(kind, str)
+            else f"CASE WHEN {earned} THEN '{kind[1]}' ELSE '{kind[0]}' END"
+        )
         for name, kind in KINDS.items()
-    ]  # fmt: skip
+    ]
     for_fees = f"{topic} = 'lease.usage_accrued.v1' AND starts_with({part}, 'escrow.federated.')"
     return (
         f"CASE WHEN {for_fees} THEN 'federated_fee' ELSE"
@@ -321,7 +324,17 @@ def read_movements(
             AS f(at_us bigint, lease_id text, client_id text, project_id text, end_user_ref text)
         ORDER BY l.position, l.part"""
     return read.many(
-        connection, Movement, sql, party=party, kind=kind, client=client_id, project=project_id,
-        user=end_user_ref, first=max(first + 1, after[0]), last=last, position=after[0],
-        part=after[1], limit=limit,
-    )  # fmt: skip
+        connection,
+        Movement,
+        sql,
+        party=party,
+        kind=kind,
+        client=client_id,
+        project=project_id,
+        user=end_user_ref,
+        first=max(first + 1, after[0]),
+        last=last,
+        position=after[0],
+        part=after[1],
+        limit=limit,
+    )

@@ -228,9 +228,7 @@ def read_owed(
     sql = """SELECT account_id, region_id, node_id, day, sum(units)::bigint AS units
         FROM proj_regions.owed WHERE account_id = ANY(%(accounts)s) AND position <= %(through)s
         GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4"""
-    return read.many(
-        connection, Owed, sql, accounts=list(account_ids), through=through_position
-    )  # fmt: skip
+    return read.many(connection, Owed, sql, accounts=list(account_ids), through=through_position)
 
 
 def read_owed_at(connection: Connection, account_id: str, positions: Sequence[int]) -> list[OwedAt]:
@@ -396,6 +394,12 @@ def read_shares(
                 SELECT FROM json_array_elements(parts) p WHERE p->>'account_id' = %(account)s))
         ORDER BY node_id LIMIT %(limit)s"""
     return read.many(
-        connection, Share, sql, region=region_id, day=day, account=account_id, after=after,
+        connection,
+        Share,
+        sql,
+        region=region_id,
+        day=day,
+        account=account_id,
+        after=after,
         limit=limit,
-    )  # fmt: skip
+    )

@@ -185,9 +185,17 @@ def read_lines(
             AS f(at_us bigint, lease_id text)
         ORDER BY l.position, l.account_name"""
     return read.many(
-        connection, Line, sql, names=list(names), prefixes=list(prefixes), first=first, last=last,
-        position=after[0], name=after[1], limit=limit,
-    )  # fmt: skip
+        connection,
+        Line,
+        sql,
+        names=list(names),
+        prefixes=list(prefixes),
+        first=first,
+        last=last,
+        position=after[0],
+        name=after[1],
+        limit=limit,
+    )
 
 
 def read_deposits(

@@ -1,6 +1,7 @@
 """What has the renter of each lease signed for, beside what was metered?
 
-matched + unconfirmed + contested == metered                  (domain/lease/countersign.py `compare`)
+matched + unconfirmed + contested == metered                  (domain/lease/countersign.py
+`compare`)
 """
 
 from __future__ import annotations

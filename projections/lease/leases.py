@@ -493,9 +493,15 @@ def read_jobs(
         AND (%(client)s::text IS NULL OR client_id = %(client)s)
         AND (%(state)s::text IS NULL OR state = %(state)s) ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, Job, sql, account=account_id, client=client_id, state=state, after=after,
+        connection,
+        Job,
+        sql,
+        account=account_id,
+        client=client_id,
+        state=state,
+        after=after,
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 def read_live_leases(connection: Connection, account_id: str) -> list[str]:
@@ -547,9 +553,18 @@ def read_leases(
         AND (%(node)s::text IS NULL OR node_id = %(node)s)
         AND (%(state)s::text IS NULL OR state = %(state)s) ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, LeaseRow, sql, lease=lease_id, account=account_id, job=job_id, node=node_id,
-        state=state, at=as_of_position, after=after, limit=limit,
-    )  # fmt: skip
+        connection,
+        LeaseRow,
+        sql,
+        lease=lease_id,
+        account=account_id,
+        job=job_id,
+        node=node_id,
+        state=state,
+        at=as_of_position,
+        after=after,
+        limit=limit,
+    )
 
 
 def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> list[str]:
@@ -580,9 +595,15 @@ def read_funds_ended(
             AND (%(account)s::text IS NULL OR l.account_id = %(account)s)
         ORDER BY l.position LIMIT %(limit)s"""
     return read.many(
-        connection, LeaseRow, sql, auto=auto_only, after=after, job=job_id, account=account_id,
+        connection,
+        LeaseRow,
+        sql,
+        auto=auto_only,
+        after=after,
+        job=job_id,
+        account=account_id,
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 def _known(column: str, since: str) -> str:
@@ -592,11 +613,29 @@ def _known(column: str, since: str) -> str:
 _SINCE = {
     "match_position": ("match_position",),
     "reserved_position": (
-        "reserved_position", "node_id", "provider_id", "provider_account_id", "offer_id",
-        "device_ids", "gpu_class", "price_units", "settlement", "own", "tariff_version",
-        "fee_units", "reserved_at_us", "sla_class", "client_account_id",
-        "federated_account_id", "federated_fee_units", "mode", "mig_profile", "mig_starts",
-        "reclaim_window_us", "interruptible", "gang_id",
+        "reserved_position",
+        "node_id",
+        "provider_id",
+        "provider_account_id",
+        "offer_id",
+        "device_ids",
+        "gpu_class",
+        "price_units",
+        "settlement",
+        "own",
+        "tariff_version",
+        "fee_units",
+        "reserved_at_us",
+        "sla_class",
+        "client_account_id",
+        "federated_account_id",
+        "federated_fee_units",
+        "mode",
+        "mig_profile",
+        "mig_starts",
+        "reclaim_window_us",
+        "interruptible",
+        "gang_id",
     ),
     "ready_position": ("ready_position", "ready_at_us", "endpoint"),
     "opened_position": ("opened_position", "opened_at_us"),
@@ -605,7 +644,7 @@ _SINCE = {
     "archived_position": ("archived_position", "archived_at_us"),
     "revised_position": ("revised_position", "revised_code"),
     "restarted_position": ("restarted_as", "restarted_position"),
-}  # fmt: skip
+}
 
 _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
@@ -702,9 +741,15 @@ def read_lease_events(
         AND (%(lease)s::text IS NULL OR h.lease_id = %(lease)s)
         ORDER BY h.position LIMIT %(limit)s"""
     return read.many(
-        connection, LeaseFact, sql, account=account_id, lease=lease_id, after=after, until=until,
+        connection,
+        LeaseFact,
+        sql,
+        account=account_id,
+        lease=lease_id,
+        after=after,
+        until=until,
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,43 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 NUMBERS = (
-    "price", "served", "memory_mib", "cpu_cores", "ram_mib", "storage_gib", "network_mbps",
-    "isolation", "security_tier", "reputation", "min_renter", "reclaim_us", "available_until",
-    "specs_at", "device_count", "modes", "place", "kernel", "network_class",
-)  # fmt: skip
+    "price",
+    "served",
+    "memory_mib",
+    "cpu_cores",
+    "ram_mib",
+    "storage_gib",
+    "network_mbps",
+    "isolation",
+    "security_tier",
+    "reputation",
+    "min_renter",
+    "reclaim_us",
+    "available_until",
+    "specs_at",
+    "device_count",
+    "modes",
+    "place",
+    "kernel",
+    "network_class",
+)
 WORDS = (
-    "node", "account", "provider", "region", "pool", "phase", "kind", "vendor", "model", "arch",
-    "os", "setting", "gpu_class", "settlement", "sla",
-)  # fmt: skip
+    "node",
+    "account",
+    "provider",
+    "region",
+    "pool",
+    "phase",
+    "kind",
+    "vendor",
+    "model",
+    "arch",
+    "os",
+    "setting",
+    "gpu_class",
+    "settlement",
+    "sla",
+)
 FLAGS = (
     "is_there",
     "is_offered",
@@ -185,9 +214,11 @@ class Columns:
         self._nodes.pop(row, None)
         terms, stated, refused, ranked, substrate = self.rest[row]
         sets = (
-            ("capability", terms.capabilities or ()), ("refused", refused), ("ranked", ranked),
+            ("capability", terms.capabilities or ()),
+            ("refused", refused),
+            ("ranked", ranked),
             ("substrate", substrate),
-        )  # fmt: skip
+        )
         for name, found in sets:
             for word in found:
                 self.sets[name, word][row] = False
@@ -205,10 +236,14 @@ class Columns:
         for name, word in _words(node).items():
             self.words[name][row] = self.dictionaries[name].code(word)
         flags = {
-            "is_there": True, "is_offered": node.is_offered, "is_public": node.is_public,
-            "is_sellable": node.is_sellable, "fractions": node.fractions,
-            "interruptible": bool(node.terms.interruptible), "keeps_queue": node.keeps_queue,
-        }  # fmt: skip
+            "is_there": True,
+            "is_offered": node.is_offered,
+            "is_public": node.is_public,
+            "is_sellable": node.is_sellable,
+            "fractions": node.fractions,
+            "interruptible": bool(node.terms.interruptible),
+            "keeps_queue": node.keeps_queue,
+        }
         for name, flag in flags.items():
             self.flags[name][row] = flag
         self._write_sets(row, node)
@@ -220,35 +255,45 @@ class Columns:
         terms = node.terms
         isolation = terms.isolation
         values = {
-            "price": node.price, "served": node.served_gpu_us, "memory_mib": node.memory_mib,
-            "cpu_cores": _or_unknown(node.cpu_cores), "ram_mib": _or_unknown(node.ram_mib),
+            "price": node.price,
+            "served": node.served_gpu_us,
+            "memory_mib": node.memory_mib,
+            "cpu_cores": _or_unknown(node.cpu_cores),
+            "ram_mib": _or_unknown(node.ram_mib),
             "storage_gib": _or_unknown(terms.storage_gib),
             "network_mbps": _or_unknown(terms.network_mbps),
             "isolation": 0 if isolation is None else ISOLATIONS.index(isolation),
             "security_tier": max(node.security_tier, terms.security_tier or 0),
             "reputation": _or_unknown(node.reputation_ppm),
-            "min_renter": terms.min_renter_ppm or 0, "reclaim_us": terms.reclaim_window_us or 0,
+            "min_renter": terms.min_renter_ppm or 0,
+            "reclaim_us": terms.reclaim_window_us or 0,
             "available_until": (
                 NEVER_US if node.available_until_us is None else node.available_until_us
             ),
-            "specs_at": _or_unknown(node.specs_at_us), "device_count": len(node.devices),
+            "specs_at": _or_unknown(node.specs_at_us),
+            "device_count": len(node.devices),
             "kernel": _or_unknown(node.kernel),
             "network_class": NETWORK_CLASSES.index(terms.network_class or NETWORK_CLASSES[0]),
             "modes": sum(1 << MODE_CODES[mode] for mode in modes_of(node)),
-        }  # fmt: skip
+        }
         for name, value in values.items():
             self.numbers[name][row] = value
 
     def _write_sets(self, row: int, node: OfferedNode) -> None:
         terms = self._terms.setdefault(node.terms, node.terms)
         self.rest[row] = (
-            terms, node.attributes, node.refused_workloads, node.down_ranked_workloads,
+            terms,
+            node.attributes,
+            node.refused_workloads,
+            node.down_ranked_workloads,
             node.substrate,
-        )  # fmt: skip
+        )
         sets = (
-            ("capability", terms.capabilities or ()), ("refused", node.refused_workloads),
-            ("ranked", node.down_ranked_workloads), ("substrate", node.substrate),
-        )  # fmt: skip
+            ("capability", terms.capabilities or ()),
+            ("refused", node.refused_workloads),
+            ("ranked", node.down_ranked_workloads),
+            ("substrate", node.substrate),
+        )
         for name, found in sets:
             for word in found:
                 if (name, word) not in self.sets:
@@ -354,35 +399,62 @@ class Columns:
         until = number["available_until"]
         allowed, denied = self.lists.get(word["account"], (frozenset(), frozenset()))
         return OfferedNode(
-            node_id=word["node"], offer_id=self.offer_ids[row], account_id=word["account"],
-            price=number["price"], settlement=word["settlement"], fractions=flag["fractions"],
-            is_offered=flag["is_offered"], is_public=flag["is_public"],
-            is_sellable=flag["is_sellable"], served_gpu_us=number["served"], devices=devices,
+            node_id=word["node"],
+            offer_id=self.offer_ids[row],
+            account_id=word["account"],
+            price=number["price"],
+            settlement=word["settlement"],
+            fractions=flag["fractions"],
+            is_offered=flag["is_offered"],
+            is_public=flag["is_public"],
+            is_sellable=flag["is_sellable"],
+            served_gpu_us=number["served"],
+            devices=devices,
             model=word["model"],
-            memory_mib=number["memory_mib"], gpu_class=word["gpu_class"] or None,
-            kind=word["kind"], vendor=word["vendor"], phase=word["phase"],
-            specs_at_us=_or_none(number["specs_at"]), provider_id=word["provider"],
-            region_id=word["region"], setting=word["setting"], refused_workloads=refused,
-            down_ranked_workloads=ranked, security_tier=number["security_tier"],
-            pool_id=word["pool"] or None, keeps_queue=flag["keeps_queue"],
-            arch=word["arch"], os=word["os"],
-            cpu_cores=_or_none(number["cpu_cores"]), ram_mib=_or_none(number["ram_mib"]),
-            terms=terms, reputation_ppm=_or_none(number["reputation"]), attributes=stated,
+            memory_mib=number["memory_mib"],
+            gpu_class=word["gpu_class"] or None,
+            kind=word["kind"],
+            vendor=word["vendor"],
+            phase=word["phase"],
+            specs_at_us=_or_none(number["specs_at"]),
+            provider_id=word["provider"],
+            region_id=word["region"],
+            setting=word["setting"],
+            refused_workloads=refused,
+            down_ranked_workloads=ranked,
+            security_tier=number["security_tier"],
+            pool_id=word["pool"] or None,
+            keeps_queue=flag["keeps_queue"],
+            arch=word["arch"],
+            os=word["os"],
+            cpu_cores=_or_none(number["cpu_cores"]),
+            ram_mib=_or_none(number["ram_mib"]),
+            terms=terms,
+            reputation_ppm=_or_none(number["reputation"]),
+            attributes=stated,
             maintenance=self.windows.get(row, ()),
             available_until_us=None if until == NEVER_US else until,
-            allowed=allowed, denied=denied, kernel=_or_none(number["kernel"]),
+            allowed=allowed,
+            denied=denied,
+            kernel=_or_none(number["kernel"]),
             substrate=substrate,
-        )  # fmt: skip
+        )
 
     def _devices(self, row: int, model: str, *lanes: list[Any]) -> tuple[FreeDevice, ...]:
         share, mem, mode, slices, profiles, divisible = lanes
         return tuple(
             FreeDevice(
-                device_id, model, share[at], mem[at], _MODES[mode[at]], slices[at] or None,
-                self._profiles(profiles[at]) if profiles[at] else (), divisible[at],
+                device_id,
+                model,
+                share[at],
+                mem[at],
+                _MODES[mode[at]],
+                slices[at] or None,
+                self._profiles(profiles[at]) if profiles[at] else (),
+                divisible[at],
             )
             for at, device_id in enumerate(self.device_ids[row])
-        )  # fmt: skip
+        )
 
     def _profiles(self, bits: int) -> tuple[str, ...]:
         """A word keeps its bit, so what bits mean never changes."""
@@ -402,12 +474,22 @@ def key_of(node: OfferedNode) -> tuple[str, str, str, int, str]:
 
 def _words(node: OfferedNode) -> dict[str, str | None]:
     return {
-        "node": node.node_id, "account": node.account_id, "provider": node.provider_id,
-        "region": node.region_id, "pool": node.pool_id, "phase": node.phase, "kind": node.kind,
-        "vendor": node.vendor, "model": node.device_model, "arch": node.arch, "os": node.os,
-        "setting": node.setting, "gpu_class": node.gpu_class, "settlement": node.settlement,
+        "node": node.node_id,
+        "account": node.account_id,
+        "provider": node.provider_id,
+        "region": node.region_id,
+        "pool": node.pool_id,
+        "phase": node.phase,
+        "kind": node.kind,
+        "vendor": node.vendor,
+        "model": node.device_model,
+        "arch": node.arch,
+        "os": node.os,
+        "setting": node.setting,
+        "gpu_class": node.gpu_class,
+        "settlement": node.settlement,
         "sla": node.terms.sla_class,
-    }  # fmt: skip
+    }
 
 
 def _or_unknown(value: int | None) -> int:

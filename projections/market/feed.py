@@ -37,18 +37,34 @@ SCORES_MAX = 200
 """Nodes whose scores one `follow` brings to another day: tens of milliseconds."""
 
 _NODE_TOPICS = (
-    "node.join_requested.v1", "node.spec_reported.v1", "node.spec_confirmed.v1",
-    "node.key_confirmed.v1", "node.admitted.v1", "node.activated.v1",
-    "node.maintenance_started.v1", "node.drain_started.v1", "node.retired.v1",
-    "node.equivocated.v1", "node.boots_alternated.v1", "node.key_revoked.v1",
+    "node.join_requested.v1",
+    "node.spec_reported.v1",
+    "node.spec_confirmed.v1",
+    "node.key_confirmed.v1",
+    "node.admitted.v1",
+    "node.activated.v1",
+    "node.maintenance_started.v1",
+    "node.drain_started.v1",
+    "node.retired.v1",
+    "node.equivocated.v1",
+    "node.boots_alternated.v1",
+    "node.key_revoked.v1",
     "node.hardware_judged.v1",
     "node.maintenance_scheduled.v1",
     "node.maintenance_cancelled.v1",
-    "device.registered.v1", "device.retired.v1", "device.reserved.v1", "device.released.v1",
-    "offer.published.v1", "offer.withdrawn.v1", "pool.node_added.v1", "pool.node_removed.v1",
-    "attribute.stated.v1", "attribute.revoked.v1", "region.policy_set.v1",
+    "device.registered.v1",
+    "device.retired.v1",
+    "device.reserved.v1",
+    "device.released.v1",
+    "offer.published.v1",
+    "offer.withdrawn.v1",
+    "pool.node_added.v1",
+    "pool.node_removed.v1",
+    "attribute.stated.v1",
+    "attribute.revoked.v1",
+    "region.policy_set.v1",
     "pool.policy_set.v1",
-)  # fmt: skip
+)
 _SERVED_TOPIC = "lease.usage_accrued.v1"
 _LIST_TOPICS = ("counterparty.allowed.v1", "counterparty.denied.v1", "counterparty.removed.v1")
 _EPOCH_TOPIC = "epoch.opened.v1"
@@ -279,21 +295,53 @@ def _node(
     stated: Iterable[tuple[Any, ...]],
     windows: Iterable[tuple[Any, ...]],
 ) -> dict[str, Any]:
-    (account_id, provider_id, region_id, phase, specs_at_us, arch, os, cores, ram, kernel,
-     substrate, setting, is_public, refused, ranked, tier, pool_id, keeps_queue, sellable,
-     served) = told  # fmt: skip
+    (
+        account_id,
+        provider_id,
+        region_id,
+        phase,
+        specs_at_us,
+        arch,
+        os,
+        cores,
+        ram,
+        kernel,
+        substrate,
+        setting,
+        is_public,
+        refused,
+        ranked,
+        tier,
+        pool_id,
+        keeps_queue,
+        sellable,
+        served,
+    ) = told
     return {
-        "node_id": node_id, "account_id": account_id, "provider_id": provider_id,
-        "region_id": region_id, "phase": phase, "specs_at_us": specs_at_us, "arch": arch or "",
-        "os": os or "", "cpu_cores": cores, "ram_mib": ram, "setting": setting,
-        "kernel": kernel_number(kernel), "substrate": tuple(substrate or ()),
-        "is_public": is_public, "refused_workloads": tuple(refused),
-        "down_ranked_workloads": tuple(ranked), "security_tier": tier, "pool_id": pool_id,
-        "keeps_queue": keeps_queue, "is_sellable": sellable,
+        "node_id": node_id,
+        "account_id": account_id,
+        "provider_id": provider_id,
+        "region_id": region_id,
+        "phase": phase,
+        "specs_at_us": specs_at_us,
+        "arch": arch or "",
+        "os": os or "",
+        "cpu_cores": cores,
+        "ram_mib": ram,
+        "setting": setting,
+        "kernel": kernel_number(kernel),
+        "substrate": tuple(substrate or ()),
+        "is_public": is_public,
+        "refused_workloads": tuple(refused),
+        "down_ranked_workloads": tuple(ranked),
+        "security_tier": tier,
+        "pool_id": pool_id,
+        "keeps_queue": keeps_queue,
+        "is_sellable": sellable,
         "served_gpu_us": int(served),
         "attributes": tuple(dict.fromkeys(Stated(*one) for one in stated)),
         "maintenance": tuple((from_us, until_us) for from_us, until_us in windows),
-    }  # fmt: skip
+    }
 
 
 def _device(told: tuple[Any, ...], holdings: Sequence[tuple[Any, ...]]) -> FreeDevice:
@@ -303,11 +351,15 @@ def _device(told: tuple[Any, ...], holdings: Sequence[tuple[Any, ...]]) -> FreeD
     )
     is_cut = mode in (None, "mig")
     return FreeDevice(
-        device_id, model, share, mem, mode,
+        device_id,
+        model,
+        share,
+        mem,
+        mode,
         slice_ppm=holdings[0][0] if mode == "time_slice" and holdings else None,
         profiles=placeable(model, memory_mib, instances) if is_cut else (),
         is_divisible=is_divisible,
-    )  # fmt: skip
+    )
 
 
 def _row(
@@ -319,9 +371,18 @@ def _row(
     model, memory_mib, gpu_class, vendor, kind = sort
     offer_id, price, settlement, fractions, until_us, terms = offer
     return OfferedNode(
-        **base, devices=devices, model=model, memory_mib=memory_mib,
-        gpu_class=gpu_class or None, vendor=vendor, kind=kind, offer_id=offer_id,
-        is_offered=offer_id != "", price=price, settlement=settlement, fractions=fractions,
+        **base,
+        devices=devices,
+        model=model,
+        memory_mib=memory_mib,
+        gpu_class=gpu_class or None,
+        vendor=vendor,
+        kind=kind,
+        offer_id=offer_id,
+        is_offered=offer_id != "",
+        price=price,
+        settlement=settlement,
+        fractions=fractions,
         available_until_us=until_us,
         terms=_terms_of(terms),
-    )  # fmt: skip
+    )

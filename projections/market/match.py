@@ -1,6 +1,7 @@
 """A match against the whole fleet at once, with its explanation: vectors over `fleet_columns`.
 
-    answer(columns, need) == what `domain.market.matching` and `domain.market.explanation` say of the same nodes
+    answer(columns, need) == what `domain.market.matching` and `domain.market.explanation` say of
+    the same nodes
 
 Each dimension is one mask over all rows. ANDs from the front give how many nodes each leaves over;
 leaving one mask out gives the nodes that only this demand refuses. The best 20 rows are found by
@@ -57,16 +58,31 @@ from projections.market.columns import MODE_CODES, Bools, Columns, Ints
 Values = NDArray[Any]
 
 _NUMBER_OF = {
-    "cpu": "cpu_cores", "ram": "ram_mib", "storage": "storage_gib", "network": "network_mbps",
-    "isolation": "isolation", "security_tier": "security_tier", "reclaim": "reclaim_us",
-    "gpus": "device_count", "renter": "min_renter", "kernel": "kernel",
+    "cpu": "cpu_cores",
+    "ram": "ram_mib",
+    "storage": "storage_gib",
+    "network": "network_mbps",
+    "isolation": "isolation",
+    "security_tier": "security_tier",
+    "reclaim": "reclaim_us",
+    "gpus": "device_count",
+    "renter": "min_renter",
+    "kernel": "kernel",
     "network_class": "network_class",
-}  # fmt: skip
+}
 _WORD_OF = {
-    "place": "region", "pool": "pool", "node": "phase", "kind": "kind", "vendor": "vendor",
-    "model": "model", "arch": "arch", "os": "os", "setting": "setting", "sla": "sla",
+    "place": "region",
+    "pool": "pool",
+    "node": "phase",
+    "kind": "kind",
+    "vendor": "vendor",
+    "model": "model",
+    "arch": "arch",
+    "os": "os",
+    "setting": "setting",
+    "sla": "sla",
     "settlement": "settlement",
-}  # fmt: skip
+}
 FEW_WORDS = 4
 """Up to so many words are compared one by one; more are looked up."""
 FEW_ROWS = 8
@@ -76,8 +92,8 @@ _MAY_BE_UNKNOWN = frozenset({"cpu", "ram", "storage", "network", "kernel"})
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`nodes`: the best of the `considered` rows, for `domain.market.matching.choose` to rank; each has
-    the price that this renter would pay.
+    """`nodes`: the best of the `considered` rows, for `domain.market.matching.choose` to rank;
+    each has the price that this renter would pay.
     """
 
     nodes: tuple[OfferedNode, ...]
@@ -541,9 +557,12 @@ class _Question:
         if rule_of(self.need) == RULES["best_score"]:
             money.reverse()
         keys: tuple[Callable[[Ints], Values], ...] = (
-            lambda r: (~self.own[r]).astype(np.int64) * 2 + ranked[r], *money, self.stranded,
-            lambda r: self.number("served")[r], lambda r: self.number("place")[r],
-        )  # fmt: skip
+            lambda r: (~self.own[r]).astype(np.int64) * 2 + ranked[r],
+            *money,
+            self.stranded,
+            lambda r: self.number("served")[r],
+            lambda r: self.number("place")[r],
+        )
         for key in keys:
             if len(rows) <= limit:
                 break
@@ -556,7 +575,9 @@ class _Question:
         return np.concatenate([*sure, rows[:limit]])
 
     def minus_score(self, rows: Ints) -> Ints:
-        """As `domain.market.matching.score_of`, negative: more is better. 64 bits hold every product."""
+        """As `domain.market.matching.score_of`, negative: more is better. 64 bits hold every
+        product.
+        """
         score = np.zeros(len(rows), np.int64)
         for name, weight in weights_of(self.need.constraints.weights or NO_WEIGHTS).items():
             if weight:
@@ -640,9 +661,12 @@ class _Question:
                 if len(rest):
                     yield from self._eased(dimension, rest)
         eases: dict[str, Callable[[Ints], Iterable[Relaxation]]] = {
-            "gpu_count": self._fewer, "share_ppm": self._smaller, "mode": self._otherwise,
-            "mig_profile": self._profile, "term_seconds": self._shorter,
-        }  # fmt: skip
+            "gpu_count": self._fewer,
+            "share_ppm": self._smaller,
+            "mode": self._otherwise,
+            "mig_profile": self._profile,
+            "term_seconds": self._shorter,
+        }
         for field, ease in eases.items():
             rest = self.refused_only_by(TOGETHER[field])
             if len(rest):
@@ -763,9 +787,12 @@ class _Question:
         if seconds > 0:
             able = rest[ends[rest] == ends[rest].max()]
             yield Relaxation(
-                "term_seconds", str(asked), str(seconds), self.count_rows(able),
+                "term_seconds",
+                str(asked),
+                str(seconds),
+                self.count_rows(able),
                 distance(asked, seconds),
-            )  # fmt: skip
+            )
 
 
 assert len(DIMENSIONS) < 255, "refusals of a row are counted in one byte"

@@ -2,8 +2,8 @@
 
     sum(charge of the accruals of a meter) == its charge;   quantity counted + refused == sent
 
-Bills are added up elsewhere (`projections/income/movements.py`); here is what each line is made of. Events
-themselves are read from the meter log; which of them counted is read from the facts.
+Bills are added up elsewhere (`projections/income/movements.py`); here is what each line is made
+of. Events themselves are read from the meter log; which of them counted is read from the facts.
 """
 
 from __future__ import annotations
@@ -439,9 +439,17 @@ def read_events(
         AND (%(dataset)s::text IS NULL OR dataset = %(dataset)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, Event, _EVENT.format(events=events), account=account_id, lease=lease_id,
-        meter=meter, route=route, dataset=dataset, after=after, limit=limit,
-    )  # fmt: skip
+        connection,
+        Event,
+        _EVENT.format(events=events),
+        account=account_id,
+        lease=lease_id,
+        meter=meter,
+        route=route,
+        dataset=dataset,
+        after=after,
+        limit=limit,
+    )
 
 
 def read_unmatched(
@@ -464,9 +472,13 @@ def read_unmatched(
             ORDER BY e.position LIMIT %(limit)s
         ) ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, Event, _EVENT.format(events=events), account=account_id, after=after,
+        connection,
+        Event,
+        _EVENT.format(events=events),
+        account=account_id,
+        after=after,
         limit=limit,
-    )  # fmt: skip
+    )
 
 
 def read_transfers(connection: Connection, lease_id: str) -> list[Transfer]:

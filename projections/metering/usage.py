@@ -196,9 +196,10 @@ def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> int:
         leased = 0
     elif type(cols.lease) is list and None in cols.lease:
         leased -= sum(
-            us for us, lease in zip(_each(cols.available_us), cols.lease, strict=False)
+            us
+            for us, lease in zip(_each(cols.available_us), cols.lease, strict=False)
             if lease is None
-        )  # fmt: skip
+        )
     hour = _hour(hours, report.node_id, hour_us)
     hour.rows += n
     hour.leased_ppm_us += leased * share_ppm
@@ -239,12 +240,21 @@ def _add_rows(
     steps = cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n
     devices = msgspec.json.decode(cols.device)
     rows = zip(
-        accumulate(steps), _each(devices), _each(cols.lease), _each(cols.len_us),
-        _each(cols.wall_minus_mono_us), _each(cols.wall_slew_us), _each(cols.available_us),
-        _each(cols.unavailable_us), _each(cols.unknown_us), _each(cols.busy_us),
-        _each(cols.energy_mj), _each(cols.throttle_power_ns), _each(cols.throttle_thermal_ns),
+        accumulate(steps),
+        _each(devices),
+        _each(cols.lease),
+        _each(cols.len_us),
+        _each(cols.wall_minus_mono_us),
+        _each(cols.wall_slew_us),
+        _each(cols.available_us),
+        _each(cols.unavailable_us),
+        _each(cols.unknown_us),
+        _each(cols.busy_us),
+        _each(cols.energy_mj),
+        _each(cols.throttle_power_ns),
+        _each(cols.throttle_thermal_ns),
         strict=False,
-    )  # fmt: skip
+    )
     hour, low_us, high_us = Hour(), 0, 0  # rows of one hour mostly follow one another
     for (
         start,
@@ -337,25 +347,39 @@ def _apply(connection: Connection, schema: str, folded: Folded) -> None:
     hours = folded.hours
     if hours:
         columns = zip(
-            *((*key, h.rows, *(min(getattr(h, name), SUM_MAX) for name in _SUMS))
-              for key, h in hours.items()),
+            *(
+                (*key, h.rows, *(min(getattr(h, name), SUM_MAX) for name in _SUMS))
+                for key, h in hours.items()
+            ),
             strict=True,
-        )  # fmt: skip
+        )
         run(connection, schema, _ADD_HOURS, *map(list, columns))
     nodes = folded.nodes
     columns = zip(
-        *((node_id, n.lane, n.reports, n.flagged, n.last_seq, n.last_position, n.last_recorded_us,
-           n.last_end_us)
-          for node_id, n in nodes.items()),
+        *(
+            (
+                node_id,
+                n.lane,
+                n.reports,
+                n.flagged,
+                n.last_seq,
+                n.last_position,
+                n.last_recorded_us,
+                n.last_end_us,
+            )
+            for node_id, n in nodes.items()
+        ),
         strict=True,
-    )  # fmt: skip
+    )
     run(connection, schema, _ADD_NODES, *map(list, columns))
     if folded.flagged:
         columns = zip(
-            *((r.node_id, r.node_seq, r.lane, r.position, r.flags, r.recorded_us)
-              for r in folded.flagged),
+            *(
+                (r.node_id, r.node_seq, r.lane, r.position, r.flags, r.recorded_us)
+                for r in folded.flagged
+            ),
             strict=True,
-        )  # fmt: skip
+        )
         run(connection, schema, _ADD_FLAGGED, *map(list, columns))
 
 
@@ -489,9 +513,14 @@ class UsageTotal:
 
 
 _GROUPS = (
-    "lease_id", "node_id", "account_id", "provider_account_id", "project_id", "client_id",
+    "lease_id",
+    "node_id",
+    "account_id",
+    "provider_account_id",
+    "project_id",
+    "client_id",
     "end_user_ref",
-)  # fmt: skip
+)
 _FILTERS = {
     "lease_id": "lease_id = %(lease_id)s",
     "node_id": "node_id = %(node_id)s",
@@ -530,9 +559,15 @@ def read_node_hours(
         AND hour_us >= %(from)s AND hour_us < %(to)s AND hour_us > %(after)s
         ORDER BY hour_us LIMIT %(limit)s"""
     return read.many(
-        connection, NodeHour, sql, node=node_id, to=to_us, after=after, limit=limit,
+        connection,
+        NodeHour,
+        sql,
+        node=node_id,
+        to=to_us,
+        after=after,
+        limit=limit,
         **{"from": from_us},
-    )  # fmt: skip
+    )
 
 
 def read_throttling(

@@ -154,6 +154,13 @@ def read_usage_hours(
             {", ".join(f'''coalesce({name}, '') COLLATE "C"''' for name in NAMES)}
         LIMIT %(limit)s"""
     return read.many(
-        connection, Used, sql, account=account_id, from_us=from_us, to_us=to_us, limit=limit,
-        **filters, **{f"a{n}": value for n, value in enumerate(after)},
-    )  # fmt: skip
+        connection,
+        Used,
+        sql,
+        account=account_id,
+        from_us=from_us,
+        to_us=to_us,
+        limit=limit,
+        **filters,
+        **{f"a{n}": value for n, value in enumerate(after)},
+    )

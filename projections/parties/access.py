@@ -267,9 +267,11 @@ _NODE_KEY = """
 
 def read_account(connection: Connection, account_id: str) -> Account | None:
     return read.one(
-        connection, Account, "SELECT * FROM proj_access.account WHERE account_id = %(id)s",
+        connection,
+        Account,
+        "SELECT * FROM proj_access.account WHERE account_id = %(id)s",
         id=account_id,
-    )  # fmt: skip
+    )
 
 
 def read_accounts(

@@ -337,8 +337,15 @@ def read_projects(connection: Connection, account_id: str) -> list[Project]:
 # --- usage -----------------------------------------------------------------------------------
 
 NAMES = (
-    "kind", "work", "node_id", "pool_id", "client_id", "project_id", "end_user_ref", "group_id",
-)  # fmt: skip
+    "kind",
+    "work",
+    "node_id",
+    "pool_id",
+    "client_id",
+    "project_id",
+    "end_user_ref",
+    "group_id",
+)
 _BUCKETS = {"hour": GPU_HOUR_US, "day": 24 * GPU_HOUR_US}
 
 
@@ -414,6 +421,13 @@ def read_used(
             > (%(a0)s, {", ".join(f'%(a{n + 1})s COLLATE "C"' for n in range(len(NAMES)))})
         ORDER BY coalesce(bucket_us, 0), {", ".join(sorted_by)} LIMIT %(limit)s"""
     return read.many(
-        connection, Used, sql, account=account_id, from_us=from_us, to_us=to_us, limit=limit,
-        **filters, **{f"a{n}": value for n, value in enumerate(after)},
-    )  # fmt: skip
+        connection,
+        Used,
+        sql,
+        account=account_id,
+        from_us=from_us,
+        to_us=to_us,
+        limit=limit,
+        **filters,
+        **{f"a{n}": value for n, value in enumerate(after)},
+    )

@@ -82,9 +82,15 @@ def read_endpoints(
             AND (%(id)s::text IS NULL OR endpoint_id = %(id)s) AND (enabled OR NOT %(enabled)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
-        connection, Endpoint, sql, account=account_id, id=endpoint_id, enabled=enabled,
-        after=after, limit=limit,
-    )  # fmt: skip
+        connection,
+        Endpoint,
+        sql,
+        account=account_id,
+        id=endpoint_id,
+        enabled=enabled,
+        after=after,
+        limit=limit,
+    )
 
 
 _DUE = """

@@ -2,9 +2,9 @@
 
     rows == a sum, a minimum or a maximum over the node's reports     in whatever order they came
 
-Nothing is judged here: `domain/trust/tiers.py` does, for an epoch, from these rows. A row of a report is
-filed under the UTC hour of its end, and an hour belongs to the epoch in which it begins. Reports
-with flags say nothing.
+Nothing is judged here: `domain/trust/tiers.py` does, for an epoch, from these rows. A row of a
+report is filed under the UTC hour of its end, and an hour belongs to the epoch in which it begins.
+Reports with flags say nothing.
 """
 
 from __future__ import annotations
@@ -284,10 +284,17 @@ class Folded:
 
 
 IDENTITY_FIELDS: dict[str, type] = {
-    "name": str, "pci_id": str, "mem_bytes": int, "compute_capability": str, "driver": str,
-    "library_sha256": str, "proc_nvidia": str, "power_limit_mw": int, "counter_mj": int,
+    "name": str,
+    "pci_id": str,
+    "mem_bytes": int,
+    "compute_capability": str,
+    "driver": str,
+    "library_sha256": str,
+    "proc_nvidia": str,
+    "power_limit_mw": int,
+    "counter_mj": int,
     "integrated_mj": int,
-}  # fmt: skip
+}
 
 
 def fold(reports: Sequence[Report]) -> Folded:
@@ -319,12 +326,22 @@ def _add_rows(
 ) -> None:
     starts = accumulate(cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n)
     rows = zip(
-        starts, *map(each, (
-            cols.device, cols.len_us, cols.wall_minus_mono_us, cols.wall_slew_us,
-            cols.available_us, cols.busy_us, cols.energy_mj, cols.energy_gaps,
-        )),
+        starts,
+        *map(
+            each,
+            (
+                cols.device,
+                cols.len_us,
+                cols.wall_minus_mono_us,
+                cols.wall_slew_us,
+                cols.available_us,
+                cols.busy_us,
+                cols.energy_mj,
+                cols.energy_gaps,
+            ),
+        ),
         strict=False,
-    )  # fmt: skip
+    )
     offset_us = body.clock_offset_us or 0
     for start, device, length, wall, slew, available_us, busy_us, energy_mj, gaps in rows:
         from_us = start + wall + offset_us
@@ -389,10 +406,15 @@ SUM_MAX = 2**63 - 1
 SUMS = ("rows", "available_us", "energy_us", "energy_mj", "power_rows", "busy_rows")
 HOUR_COLUMNS = tuple(field.name for field in fields(Hour))
 BOUNDS = {
-    "power_mw_min": "least", "power_mw_max": "greatest", "busy_ppm_min": "least",
-    "busy_ppm_max": "greatest", "last_position": "greatest", "recorded_us": "greatest",
-    "from_us": "least", "to_us": "greatest",
-}  # fmt: skip
+    "power_mw_min": "least",
+    "power_mw_max": "greatest",
+    "busy_ppm_min": "least",
+    "busy_ppm_max": "greatest",
+    "last_position": "greatest",
+    "recorded_us": "greatest",
+    "from_us": "least",
+    "to_us": "greatest",
+}
 HOUR_SUMMED = [f"{n} = least(t.{n}::numeric + excluded.{n}, {SUM_MAX})::bigint" for n in SUMS]
 HOUR_SUMMED += [f"{name} = {bound}(t.{name}, excluded.{name})" for name, bound in BOUNDS.items()]
 _INT8S = ", ".join(["%s::int8[]"] * len(HOUR_COLUMNS))
@@ -586,9 +608,7 @@ def read_evidence(connection: Connection, node_id: str, span: Span) -> list[Evid
         found[device_id] = {"identity": Identity(**told), "told_at": Place(lane, position)}
     for device_id, lane, position, *sums in connection.execute(_METERED, within):
         metered = Metered(**dict(zip(METERED_FIELDS, sums, strict=True)))
-        found.setdefault(device_id, {}).update(
-            metered=metered, metered_at=Place(lane, position)
-        )  # fmt: skip
+        found.setdefault(device_id, {}).update(metered=metered, metered_at=Place(lane, position))
     for device_id, nodes in connection.execute(_ELSEWHERE, within):
         found[device_id]["elsewhere"] = tuple(nodes)
     for device_id, kind, verdict, position in connection.execute(_PROOFS, within):
@@ -601,8 +621,9 @@ def read_evidence(connection: Connection, node_id: str, span: Span) -> list[Evid
         "SELECT cloned FROM proj_trust.quarantined WHERE node_id = %s", (node_id,)
     ).fetchone()
     standing: dict[str, Any] = {
-        "quarantined": quarantined == (False,), "cloned": quarantined == (True,)
-    }  # fmt: skip
+        "quarantined": quarantined == (False,),
+        "cloned": quarantined == (True,),
+    }
     return [Evidence(device_id=one, **standing, **told) for one, told in sorted(found.items())]
 
 

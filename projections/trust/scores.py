@@ -80,10 +80,15 @@ def read_evidence(
     """
     assert kind in KINDS, kind
     values: dict[str, Any] = {
-        "kind": kind, "day": day, "all": subject_ids is None, "ids": list(subject_ids or ()),
-        "as_of": as_of, "client": client_id, "mine": not others,
+        "kind": kind,
+        "day": day,
+        "all": subject_ids is None,
+        "ids": list(subject_ids or ()),
+        "as_of": as_of,
+        "client": client_id,
+        "mine": not others,
         "weights": list(weights(terms.half_life_days, terms.horizon_days)),
-    }  # fmt: skip
+    }
     if as_of is not None:
         _require_reached(connection, as_of)
     sql = _FOLDED.format(rows=_NOW if as_of is None else _THEN)
@@ -116,9 +121,15 @@ def read_rating(
 
     def seen(client: str | None, others: bool = False) -> Mapping[str, Evidence]:
         found = read_evidence(
-            connection, kind, [subject_id], day=day, as_of=as_of, terms=terms,
-            client_id=client, others=others,
-        )  # fmt: skip
+            connection,
+            kind,
+            [subject_id],
+            day=day,
+            as_of=as_of,
+            terms=terms,
+            client_id=client,
+            others=others,
+        )
         return found.get(subject_id, {})
 
     if client_id is None:

@@ -316,9 +316,7 @@ def test_a_node_whose_reports_cannot_be_read_stops_alone(running: Running) -> No
     assert booked == set(running.market.nodes["one"].device_ids)
 
 
-def test_a_lease_whose_node_never_says_ready_is_closed_and_costs_nothing(
-    running: Running,
-) -> None:
+def test_a_lease_whose_node_never_says_ready_is_closed_and_costs_nothing(running: Running) -> None:
     market = running.market
     before = market.balance("party:acct_renter:cash")
     silent = market.lease("b", "two", at_us=NOW_US, is_ready=False)

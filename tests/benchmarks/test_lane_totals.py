@@ -34,8 +34,10 @@ def test_the_golden_root_comes_of_every_executor_and_of_every_order(
     shuffled = synthetic.write_lanes(tmp_path, SIZE, shuffle=5)
     with Processes(2) as two:
         found: list[tuple[Executor, list[Path], bool]] = [
-            (Serial(), files, False), (Serial(), shuffled, True), (two, shuffled, False),
-        ]  # fmt: skip
+            (Serial(), files, False),
+            (Serial(), shuffled, True),
+            (two, shuffled, False),
+        ]
         roots = {
             synthetic.root_of(SIZE, totals(executor, lanes), is_backwards=is_backwards)
             for executor, lanes, is_backwards in found

@@ -143,9 +143,13 @@ def test_prove_checks_a_file_offline_and_that_it_is_of_this_event(
     content = file.read_bytes()
     file.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
     assert tallystick(*words, "--key", key, "--json").document["verified"] is False
-    for unusable in (words, (*words, "--key", key, "--out", file), (*words, "--key", "x"),
-                     ("audit", "prove", 1, "--check", tmp_path / "none", "--key", key),
-                     ("audit", "prove", 1, "--key", key)):  # fmt: skip
+    for unusable in (
+        words,
+        (*words, "--key", key, "--out", file),
+        (*words, "--key", "x"),
+        ("audit", "prove", 1, "--check", tmp_path / "none", "--key", key),
+        ("audit", "prove", 1, "--key", key),
+    ):
         assert tallystick(*unusable).code == 2, unusable
 
 

@@ -63,9 +63,7 @@ def test_every_command_that_prints_a_result_has_json() -> None:
 
 
 def test_the_reference_page_is_current() -> None:
-    assert cli_reference.PAGE.read_text() == cli_reference.page(), (
-        "run: python -m cli.reference"
-    )
+    assert cli_reference.PAGE.read_text() == cli_reference.page(), "run: python -m cli.reference"
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -76,9 +74,12 @@ def test_help_imports_nothing_heavy() -> None:
         "sys.exit(code or (f'imported {found}' if found else 0))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -100,9 +101,12 @@ def test_help_imports_the_module_that_is_asked_for_and_no_other(
         f"sys.exit(code or (0 if found == { ({module} if module else set())!r} else str(found)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -117,9 +121,12 @@ def test_no_module_adds_commands_to_the_group_of_another() -> None:
 def test_a_reader_that_has_enough_is_no_failure_with_a_traceback() -> None:
     command = f"{shlex.quote(sys.executable)} -m cli.main config | true"
     done = subprocess.run(
-        ["bash", "-c", command], capture_output=True, text=True, check=False,
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        check=False,
         cwd=Path(__file__).parents[2],
-    )  # fmt: skip
+    )
     assert done.stderr == ""
 
 
@@ -210,9 +217,15 @@ def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path)
     file = tmp_path / "tallystick.toml"
     file.write_text('port = 1111\nhost = "file.example"\nworkers = 3\n')
     shown = tallystick(
-        "config", "--config", file, "--data-dir", tmp_path, "--json",
-        PORT=2222, DATA_DIR="/elsewhere",
-    ).document  # fmt: skip
+        "config",
+        "--config",
+        file,
+        "--data-dir",
+        tmp_path,
+        "--json",
+        PORT=2222,
+        DATA_DIR="/elsewhere",
+    ).document
     assert shown["data_dir"] == {"value": str(tmp_path), "source": "flag"}
     assert shown["port"] == {"value": "2222", "source": "environment TALLYSTICK_PORT"}
     assert shown["workers"] == {"value": "3", "source": f"file {file}"}

@@ -234,17 +234,33 @@ def test_invoices_are_listed_shown_written_and_credited(server: Server, tmp_path
     ends_us = period_bounds_us("2026-01")[1]
     line = InvoiceLine("usage", "datacenter", 3_600_000_000, "GPU-microsecond", credit(2_780_000))
     asked = IssueInvoice(
-        account_id=account_id, kind="charges", period="2026-01", first_position=0,
-        last_position=1, lines=(line,), taxes=(), by="test", at_us=ends_us + GRACE_US,
-    )  # fmt: skip
+        account_id=account_id,
+        kind="charges",
+        period="2026-01",
+        first_position=0,
+        last_position=1,
+        lines=(line,),
+        taxes=(),
+        by="test",
+        at_us=ends_us + GRACE_US,
+    )
     server.service.ledger.handle(asked, key=None, now_us=server.service.clock.now_us())
     listed = server.run("invoice", "list", account_id, key=key)
     assert "INV-000001" in listed.out
     assert "2.780000 CREDIT" in listed.out
     credited = server.run(
-        "invoice", "credit", account_id, "INV-000001", "--line", "1=0.78", "--cause", "x",
-        "--reason", "Outage", "--json",
-    )  # fmt: skip
+        "invoice",
+        "credit",
+        account_id,
+        "INV-000001",
+        "--line",
+        "1=0.78",
+        "--cause",
+        "x",
+        "--reason",
+        "Outage",
+        "--json",
+    )
     assert credited.document["written_number"] == "CN-000001", credited.err
     for ending in ("pdf", "html", "json"):
         out = tmp_path / f"invoice.{ending}"
@@ -260,8 +276,21 @@ def test_invoices_are_listed_shown_written_and_credited(server: Server, tmp_path
     refused = server.run("invoice", "issue", account_id, "2026-02")
     assert (refused.code, "nothing_to_invoice" in refused.err) == (1, True)
     assert server.run("invoice", "issue", account_id, "2026-02", key=key).code == 1
-    assert server.run("invoice", "credit", account_id, "INV-000001", "--line", "1", "--cause", "y",
-                      "--reason", "z").code == 2  # fmt: skip
+    assert (
+        server.run(
+            "invoice",
+            "credit",
+            account_id,
+            "INV-000001",
+            "--line",
+            "1",
+            "--cause",
+            "y",
+            "--reason",
+            "z",
+        ).code
+        == 2
+    )
 
 
 def test_money_out_is_read_asked_for_and_held_by_command(server: Server) -> None:
@@ -316,9 +345,11 @@ def test_webhooks_and_tariffs_from_the_shell(server: Server, tmp_path: Path) -> 
     assert (bad.code, "webhook_url" in bad.err) == (1, True)
     (first,) = server.run("tariff", "list", "--json").document["data"]
     following = {
-        "version": 2, "usage_fees": first["usage_fees"], "provider_share_ppm": 600_000,
+        "version": 2,
+        "usage_fees": first["usage_fees"],
+        "provider_share_ppm": 600_000,
         "effective_from": "2099-01-01T00:00:00Z",
-    }  # fmt: skip
+    }
     file = tmp_path / "tariff.json"
     file.write_text(json.dumps(following))
     assert server.run("tariff", "publish", file, "--json").document["version"] == 2
@@ -334,8 +365,11 @@ def test_a_renters_half_of_the_stick_from_the_shell(server: Server, tmp_path: Pa
     assert (file.stat().st_mode & 0o777, len(made["key_id"])) == (0o600, 16)
     assert server.run(*words, key=key).document["key_id"] == made["key_id"]
     nothing = "lease_" + "0" * 32
-    for command in (("stick", nothing), ("sign", nothing, "--key-file", file),
-                    ("top-up", nothing, "--amount", "2.5")):  # fmt: skip
+    for command in (
+        ("stick", nothing),
+        ("sign", nothing, "--key-file", file),
+        ("top-up", nothing, "--amount", "2.5"),
+    ):
         refused = server.run("lease", *command, key=key)
         assert (refused.code, "lease_unknown" in refused.err) == (1, True), refused
     file.chmod(0o644)
@@ -347,9 +381,14 @@ def test_a_renters_half_of_the_stick_from_the_shell(server: Server, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("command", "form", "begins"),
-    [("focus", "csv", b"BilledCost,"), ("focus", "parquet", b"PAR1"),
-     ("lines", "csv", b"position,"), ("lines", "json", b""), ("lines", "journal", b"; tallystick")],
-)  # fmt: skip
+    [
+        ("focus", "csv", b"BilledCost,"),
+        ("focus", "parquet", b"PAR1"),
+        ("lines", "csv", b"position,"),
+        ("lines", "json", b""),
+        ("lines", "journal", b"; tallystick"),
+    ],
+)
 def test_a_month_of_an_account_is_written_to_a_new_file(
     server: Server, tmp_path: Path, command: str, form: str, begins: bytes
 ) -> None:

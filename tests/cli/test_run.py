@@ -92,16 +92,28 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
     with call(owner_key) as owner, call(server.operator_key) as operator:
         provider: Any = owner.register_provider({"kind": "physical"})
         region: Any = owner.open_region(
-            {"provider_id": provider["provider_id"], "name": "r", "storage_mode": "local",
-             "setting": "datacenter", "admission": "operator", "allow_public_jobs": True}
-        )  # fmt: skip
+            {
+                "provider_id": provider["provider_id"],
+                "name": "r",
+                "storage_mode": "local",
+                "setting": "datacenter",
+                "admission": "operator",
+                "allow_public_jobs": True,
+            }
+        )
         code = owner.create_join_code({"region_id": region["region_id"]})["code"]
         key = SigningKey(b"machine for the command".ljust(32))
         specs = {
-            "devices": [{"device_id": DEVICE, "vendor": "nvidia", "memory_mib": 81_559,
-                         "model": "NVIDIA A100-PCIE-80GB"}],
+            "devices": [
+                {
+                    "device_id": DEVICE,
+                    "vendor": "nvidia",
+                    "memory_mib": 81_559,
+                    "model": "NVIDIA A100-PCIE-80GB",
+                }
+            ],
             "host": {"arch": "x86_64", "os": "linux"},
-        }  # fmt: skip
+        }
         with closing(HttpTransport(server.url)) as transport:
             joined = joining.join(transport, code, key, specs, "test")
         key_id = sha256(bytes(key.verify_key)).hexdigest()[:16]
@@ -110,17 +122,19 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
         operator.admit_node(node, {})
         owner.activate_node(node, {})
         owner.publish_offer(
-            {"provider_id": provider["provider_id"], "node_id": node, "fractions": True,
-             "price_per_gpu_hour": {"asset": "CREDIT", "units": "2000000"}}
-        )  # fmt: skip
+            {
+                "provider_id": provider["provider_id"],
+                "node_id": node,
+                "fractions": True,
+                "price_per_gpu_hour": {"asset": "CREDIT", "units": "2000000"},
+            }
+        )
         return node, joined.node_key
 
 
 @pytest.fixture
 def pool(
-    server: Server,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Generator[Pool, None, None]:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     renter_id, renter_key = server.account()
@@ -134,10 +148,14 @@ def pool(
     )
     settings = load(folder)
     executor = Executor(
-        settings, ExecutorClient(node_id, settings.executor_key, transport), [on.runner], on.jobs,
-        SystemClock(), user=job_user(None),
+        settings,
+        ExecutorClient(node_id, settings.executor_key, transport),
+        [on.runner],
+        on.jobs,
+        SystemClock(),
+        user=job_user(None),
         allowed=Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
-    )  # fmt: skip
+    )
     made = Pool(server, renter_id, renter_key, owner_key, node_id, executor, folder)
     folder.key.rename(folder.path / "kept.key")  # as on another machine: nothing runs right here
     yield made
@@ -240,8 +258,10 @@ def _started(
     takes the signals as a terminal gives them, or as `nohup` and a background job do.
     """
     environment = {
-        **os.environ, "TALLYSTICK_URL": pool.server.url, "TALLYSTICK_API_KEY": pool.renter_key
-    }  # fmt: skip
+        **os.environ,
+        "TALLYSTICK_URL": pool.server.url,
+        "TALLYSTICK_API_KEY": pool.renter_key,
+    }
     hangup = "signal.SIG_DFL" if signals == IN_A_TERMINAL else signals
     program = (
         f"import signal, sys; signal.signal(signal.SIGINT, {signals});"

@@ -61,8 +61,11 @@ def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None
     with said.open("w") as stderr:
         process = subprocess.Popen(
             [sys.executable, "-m", "cli.main", "serve", "--port", str(port), *flags],
-            cwd=ROOT, env={**ours, **environment}, stderr=stderr, start_new_session=True,
-        )  # fmt: skip
+            cwd=ROOT,
+            env={**ours, **environment},
+            stderr=stderr,
+            start_new_session=True,
+        )
     try:
         ends = time.monotonic() + SECONDS_MAX
         while not _listens(port):

@@ -44,9 +44,14 @@ close = CloseAccount(account_id=WHO, lease_ids=(), node_ids=(), by="mem_a", at_u
 closed = AccountClosed(account_id=WHO, by="mem_a", at_us=AT_US)
 empty = market.scene({})
 issued = ApiKeyIssued(
-    account_id=WHO, key_id="key_1", key_sha256="11" * 32, member_id="mem_a", scopes=("renter",),
-    expires_at_us=None, at_us=market.NOON_US,
-)  # fmt: skip
+    account_id=WHO,
+    key_id="key_1",
+    key_sha256="11" * 32,
+    member_id="mem_a",
+    scopes=("renter",),
+    expires_at_us=None,
+    at_us=market.NOON_US,
+)
 with_member = empty.given(
     (STREAM, MemberAdded(account_id=WHO, member_id="mem_a", role="owner", by="op", at_us=1)),
     (STREAM, issued),
@@ -93,9 +98,14 @@ def test_an_account_is_not_closed_while_a_node_of_it_is_there() -> None:
 
 def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_its_end() -> None:
     added = EdgeDeviceAdded(
-        device_id="edge_1", account_id=WHO, region_id="region_a", model="jetson-orin-nano",
-        first_day="2026-11-20", by="mem_a", at_us=AT_US,
-    )  # fmt: skip
+        device_id="edge_1",
+        account_id=WHO,
+        region_id="region_a",
+        model="jetson-orin-nano",
+        first_day="2026-11-20",
+        by="mem_a",
+        at_us=AT_US,
+    )
     scene = empty.given((edge_devices(WHO), added))
     scene.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=1)
     removed = scene.after(
@@ -138,9 +148,11 @@ def test_a_closed_accounts_keys_are_dead_and_those_dead_before_died_before() -> 
     )
     fading = replace(dead, key_id="key_2", effective_at_us=AT_US + 9)
     scene = with_member.given(
-        (STREAM, replace(issued, key_id="key_0")), (STREAM, dead),
-        (STREAM, replace(issued, key_id="key_2")), (STREAM, fading),
-    )  # fmt: skip
+        (STREAM, replace(issued, key_id="key_0")),
+        (STREAM, dead),
+        (STREAM, replace(issued, key_id="key_2")),
+        (STREAM, fading),
+    )
     keys = account_of(scene.after(close), WHO).keys
     ends = {key_id: key.revoked_at_us for key_id, key in keys.items()}
     assert ends == {"key_0": AT_US - 9, "key_1": AT_US, "key_2": AT_US}
@@ -148,9 +160,14 @@ def test_a_closed_accounts_keys_are_dead_and_those_dead_before_died_before() -> 
 
 
 DEPOSIT = ConfirmDeposit(
-    deposit_id="dep_1", account_id=WHO, source="cash", amount=credit(5), reference="r",
-    confirmed_by="op", at_us=AT_US,
-)  # fmt: skip
+    deposit_id="dep_1",
+    account_id=WHO,
+    source="cash",
+    amount=credit(5),
+    reference="r",
+    confirmed_by="op",
+    at_us=AT_US,
+)
 NEW: list[Any] = [
     DEPOSIT,
     market.job(),
@@ -158,17 +175,27 @@ NEW: list[Any] = [
     AddMember(account_id=WHO, member_id="mem_b", role="viewer", by="mem_a", at_us=AT_US),
     RemoveMember(account_id=WHO, member_id="mem_a", by="mem_a", at_us=AT_US),
     IssueApiKey(
-        account_id=WHO, key_id="key_9", key_sha256="99" * 32, member_id="mem_a",
-        scopes=SCOPES[:1], expires_at_us=None, at_us=AT_US,
+        account_id=WHO,
+        key_id="key_9",
+        key_sha256="99" * 32,
+        member_id="mem_a",
+        scopes=SCOPES[:1],
+        expires_at_us=None,
+        at_us=AT_US,
     ),
     RotateApiKey(
-        account_id=WHO, key_id="key_1", new_key_id="key_9", new_key_sha256="99" * 32,
-        expires_at_us=None, by="mem_a", at_us=AT_US,
+        account_id=WHO,
+        key_id="key_1",
+        new_key_id="key_9",
+        new_key_sha256="99" * 32,
+        expires_at_us=None,
+        by="mem_a",
+        at_us=AT_US,
     ),
     LinkWallet(
         account_id=WHO, address="0x" + "ab" * 20, message="m", signature="0x01", at_us=AT_US
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("command", NEW, ids=lambda command: type(command).__name__)
@@ -194,8 +221,17 @@ def test_what_was_done_before_the_closing_may_be_repeated_and_gives_nothing() ->
 
 def test_credits_bought_for_a_closed_account_wait_in_suspense() -> None:
     bought = ConfirmCreditsPurchase(
-        burner="0xb", purchase_id=1, account_id=WHO, payer="0x1", tokens_burned=token(7),
-        credits=credit(7), price_round=1, tx_hash="0x2", log_index=0, block_number=1, at_us=AT_US,
-    )  # fmt: skip
+        burner="0xb",
+        purchase_id=1,
+        account_id=WHO,
+        payer="0x1",
+        tokens_burned=token(7),
+        credits=credit(7),
+        price_round=1,
+        tx_hash="0x2",
+        log_index=0,
+        block_number=1,
+        at_us=AT_US,
+    )
     (change,) = empty.after(close).when(bought).changes()
     assert change.fact.account_id is None

@@ -46,10 +46,15 @@ def test_brackets_in_strings_do_not_nest() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ['"' + '\\"' * 500_000 + "[" * 201, '"' * 1_000_000 + "[" * 201, "[]" * 500_000,
-     "[" * 201 + "\\" * 1_000_000, '"\\' * 500_000 + "[" * 201],
+    [
+        '"' + '\\"' * 500_000 + "[" * 201,
+        '"' * 1_000_000 + "[" * 201,
+        "[]" * 500_000,
+        "[" * 201 + "\\" * 1_000_000,
+        '"\\' * 500_000 + "[" * 201,
+    ],
     ids=["escaped quotes", "quotes", "brackets", "backslashes", "open strings"],
-)  # fmt: skip
+)
 def test_no_megabyte_takes_long_to_look_through(text: str) -> None:
     """Strangers choose the text, and everybody waits for the scan."""
     began = time.monotonic()

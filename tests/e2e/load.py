@@ -172,11 +172,17 @@ class NodeLoad:
             length = min(to_us, lease.from_us + lease.term_us) - self._at_us
             if length > 0:
                 yield report.Row(
-                    device=index, lease=index, driver_epoch=1,
-                    mono_start_us=self._at_us - self._node.origin_us, len_us=length,
-                    wall_minus_mono_us=self._node.origin_us, available_us=length,
-                    unavailable_us=0, unknown_us=0, samples=1,
-                )  # fmt: skip
+                    device=index,
+                    lease=index,
+                    driver_epoch=1,
+                    mono_start_us=self._at_us - self._node.origin_us,
+                    len_us=length,
+                    wall_minus_mono_us=self._node.origin_us,
+                    available_us=length,
+                    unavailable_us=0,
+                    unknown_us=0,
+                    samples=1,
+                )
 
 
 def _command(stand: Stand, account: str, key: str, path: str, body: dict[str, Any]) -> Request:
@@ -190,7 +196,7 @@ def _command(stand: Stand, account: str, key: str, path: str, body: dict[str, An
             "Idempotency-Key": key,
         },
         kept=lambda told: told,
-    )  # fmt: skip
+    )
 
 
 JOB = {

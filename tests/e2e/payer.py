@@ -26,10 +26,17 @@ ACCOUNT = "treasury"
 def command(number: int, at_us: int) -> ConfirmPayout:
     """The claim that brings the account's lifetime total to `number` units."""
     return ConfirmPayout(
-        distributor="0x" + "d0" * 20, account_id=ACCOUNT, address="0x" + "ab" * 20, seq=1,
-        amount=token(1), cumulative=token(number), tx_hash=f"0x{number:064x}", log_index=0,
-        block_number=number, at_us=at_us,
-    )  # fmt: skip
+        distributor="0x" + "d0" * 20,
+        account_id=ACCOUNT,
+        address="0x" + "ab" * 20,
+        seq=1,
+        amount=token(1),
+        cumulative=token(number),
+        tx_hash=f"0x{number:064x}",
+        log_index=0,
+        block_number=number,
+        at_us=at_us,
+    )
 
 
 def main() -> None:

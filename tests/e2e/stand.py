@@ -105,9 +105,13 @@ class Stand:
         }
         with (self.folder / f"{name}.log").open("a") as log:
             process = self._running[name] = subprocess.Popen(
-                command, cwd=ROOT, env=environment, stderr=log, text=True,
+                command,
+                cwd=ROOT,
+                env=environment,
+                stderr=log,
+                text=True,
                 stdout=subprocess.PIPE if name == "payer" else log,
-            )  # fmt: skip
+            )
         if name == "payer":
             assert process.stdout is not None
             reader = threading.Thread(target=self._read_payouts, args=(process.stdout,))
@@ -243,10 +247,15 @@ def _issue_key(market: Market, account: str, at_us: int) -> str:
     market.do(
         at_us,
         IssueApiKey(
-            account_id=account, key_id=key_id, key_sha256=keys.digest(key), member_id=member,
-            scopes=scopes, expires_at_us=None, at_us=at_us,
+            account_id=account,
+            key_id=key_id,
+            key_sha256=keys.digest(key),
+            member_id=member,
+            scopes=scopes,
+            expires_at_us=None,
+            at_us=at_us,
         ),
-    )  # fmt: skip
+    )
     return key
 
 
@@ -256,13 +265,21 @@ def _earn(market: Market, folder: Path, start_us: int) -> None:
     market.do(
         start_us,
         PublishPolicy(
-            version=1, epoch_length_us=DAY_US, segments=(EmissionSegment(1, 100, 100 * EMISSION),),
-            hard_cap=token(1_000 * EMISSION), compute_ppm=700_000, availability_ppm=200_000,
-            treasury_ppm=100_000, compute_base="burned_value", holdback_epochs=0,
-            effective_from_epoch=1, by="operator", at_us=start_us,
+            version=1,
+            epoch_length_us=DAY_US,
+            segments=(EmissionSegment(1, 100, 100 * EMISSION),),
+            hard_cap=token(1_000 * EMISSION),
+            compute_ppm=700_000,
+            availability_ppm=200_000,
+            treasury_ppm=100_000,
+            compute_base="burned_value",
+            holdback_epochs=0,
+            effective_from_epoch=1,
+            by="operator",
+            at_us=start_us,
         ),
         OpenEpoch(epoch=1, start_us=start_us, at_us=start_us),
-    )  # fmt: skip
+    )
     waits = settlement.settle_due(
         market.ledger, market.connection, end_us + 1, "job", data_dir=folder
     )
@@ -272,10 +289,14 @@ def _earn(market: Market, folder: Path, start_us: int) -> None:
     market.do(
         end_us + 2,
         ConfirmEpochMint(
-            epoch=1, amount=token(sealed.minted), settlement_id=sealed.file_sha256, tx_hash="0x1",
-            block_number=1, at_us=end_us + 2,
+            epoch=1,
+            amount=token(sealed.minted),
+            settlement_id=sealed.file_sha256,
+            tx_hash="0x1",
+            block_number=1,
+            at_us=end_us + 2,
         ),
-    )  # fmt: skip
+    )
 
 
 def _open_leases(market: Market, group: str, at_us: int) -> list[Metered]:
@@ -284,8 +305,12 @@ def _open_leases(market: Market, group: str, at_us: int) -> list[Metered]:
     for name, node in market.nodes.items():
         for slot, term_us in enumerate(TERMS_US):
             lease_id = market.lease(
-                f"{group}{name}{slot}", name, first=slot, share_ppm=LEASE_SHARE_PPM,
-                term_us=term_us, at_us=at_us,
-            )  # fmt: skip
+                f"{group}{name}{slot}",
+                name,
+                first=slot,
+                share_ppm=LEASE_SHARE_PPM,
+                term_us=term_us,
+                at_us=at_us,
+            )
             found.append(Metered(lease_id, name, node.device_ids[slot], at_us, term_us))
     return found

@@ -21,9 +21,15 @@ from tests.scenes.work import hours_of_work, seal_an_epoch_of_work
 
 CHROMIUM = os.environ.get("TALLYSTICK_TEST_CHROMIUM") or shutil.which("chromium")
 QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 SCREENSHOTS = os.environ.get("TALLYSTICK_SCREENSHOTS")
 """A folder: the pictures in the documents are made by this test."""
 
@@ -35,9 +41,11 @@ def browsing(folder: Path) -> Generator[Page, None, None]:
     with sync_playwright() as playwright:
         assert CHROMIUM is not None
         context = playwright.chromium.launch_persistent_context(
-            folder / "profile", executable_path=CHROMIUM, args=list(QUIET),
+            folder / "profile",
+            executable_path=CHROMIUM,
+            args=list(QUIET),
             viewport={"width": 1200, "height": 1400},
-        )  # fmt: skip
+        )
         page = context.new_page()
         page.set_default_timeout(30_000)
         yield page
@@ -75,9 +83,13 @@ def market(database: str, tmp_path: Path) -> dict[str, Any]:
         month = {"from": "2026-11-01T00:00:00Z", "to": "2026-12-01T00:00:00Z", "kind": "usage"}
         (line,) = scene.renter.read(path, **month)["lines"]
         return {
-            "folder": folder, "lease_id": lease["lease_id"], "renter": scene.renter.key,
-            "owner": scene.owner.key, "position": line["position"], "node": scene.provider.node_id,
-        }  # fmt: skip
+            "folder": folder,
+            "lease_id": lease["lease_id"],
+            "renter": scene.renter.key,
+            "owner": scene.owner.key,
+            "position": line["position"],
+            "node": scene.provider.node_id,
+        }
 
 
 def test_a_renter_sees_the_bill_and_takes_a_line_down_to_its_report(

@@ -14,10 +14,24 @@ from api.replay import demo
 from domain.gpu_time import charge_for
 
 AT_LEAST = {
-    "nodes", "leases", "usage_reports", "gpu_microseconds_metered", "charged", "providers_earned",
-    "platform_earned", "tokens_burned", "tokens_minted", "epoch", "payout_root", "claims",
-    "tokens_claimed", "books_balanced", "chain_reconciled", "audit_verified", "seconds",
-}  # fmt: skip
+    "nodes",
+    "leases",
+    "usage_reports",
+    "gpu_microseconds_metered",
+    "charged",
+    "providers_earned",
+    "platform_earned",
+    "tokens_burned",
+    "tokens_minted",
+    "epoch",
+    "payout_root",
+    "claims",
+    "tokens_claimed",
+    "books_balanced",
+    "chain_reconciled",
+    "audit_verified",
+    "seconds",
+}
 
 
 @pytest.fixture(scope="module")

@@ -174,11 +174,7 @@ _FACTS_OF_COMMANDS = """
     FROM market_events WHERE topic = ANY(%s) GROUP BY 1, 2
 """
 _DEPOSIT = "deposit.confirmed.v1"
-_FACT_OF = {
-    "open": "lease.reserved.v1",
-    "ready": "lease.opened.v1",
-    "close": "lease.closed.v1",
-}
+_FACT_OF = {"open": "lease.reserved.v1", "ready": "lease.opened.v1", "close": "lease.closed.v1"}
 
 
 def _check_commands(load: Load, ledger: Ledger, connection: Connection) -> None:

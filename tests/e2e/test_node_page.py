@@ -38,8 +38,13 @@ def price(units: int) -> dict[str, str]:
 
 def leased(server: Server, owner: Owner, node_id: str, state: Path) -> tuple[str, str]:
     """Somebody rents the node's only GPU, dearly: a lease that is running, and its renter's key."""
-    body = {"provider_id": owner.provider_id, "node_id": node_id, "settlement": "cash",
-            "price_per_gpu_hour": price(900_000_000), "fractions": False}  # fmt: skip
+    body = {
+        "provider_id": owner.provider_id,
+        "node_id": node_id,
+        "settlement": "cash",
+        "price_per_gpu_hour": price(900_000_000),
+        "fractions": False,
+    }
     post(server, owner.key, "/v1/offers", body)
     renter, key = server.account()
     server.run("account", "deposit", renter, "5000", "--reference", "card")

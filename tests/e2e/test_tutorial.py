@@ -48,9 +48,13 @@ def run(script: str, folder: Path) -> str:
     leave = "trap 'kill $(jobs -p) 2> /dev/null || :; wait' EXIT\n"
     done = subprocess.run(
         ["bash", "-eu", "-o", "pipefail", "-c", leave + script],
-        cwd=folder, env={**ours, "PATH": path}, capture_output=True, text=True, check=False,
+        cwd=folder,
+        env={**ours, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=SECONDS_MAX,
-    )  # fmt: skip
+    )
     logs = "".join(f"--- {log.name}\n{log.read_text()}" for log in folder.glob("*/*.log"))
     assert done.returncode == 0, done.stdout + done.stderr + logs
     return done.stdout

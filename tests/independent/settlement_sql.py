@@ -27,18 +27,35 @@ MILLION = 1_000_000
 HOUR_US = 3_600_000_000
 TREASURY = "treasury"
 RESULTS = (
-    "emission", "release", "pools", "weights", "unallocated", "carries", "returned", "rewards",
+    "emission",
+    "release",
+    "pools",
+    "weights",
+    "unallocated",
+    "carries",
+    "returned",
+    "rewards",
     "adjustments_open",
-)  # fmt: skip
+)
 """The fields of an epoch file that are computed; all others went in."""
 
 _WITHOUT_TERMS: dict[str, Any] = {
-    "source_weights": [["burned", MILLION], ["cash", MILLION]], "class_ratings": [],
-    "cap_multiple_ppm": None, "cap_goes_to": "next_epoch", "zero_weight_goes_to": "next_epoch",
-    "bonus_from_ppm": 0, "bonus_range_ppm": 1, "bonus_max_ppm": 0, "availability_min_tier": 5,
-    "availability_min_uptime_ppm": 0, "availability_cap_per_gpu_hour": None,
-    "availability_cap_per_node": None, "owner_cap": None, "release_tau": None, "release_cap": "0",
-}  # fmt: skip
+    "source_weights": [["burned", MILLION], ["cash", MILLION]],
+    "class_ratings": [],
+    "cap_multiple_ppm": None,
+    "cap_goes_to": "next_epoch",
+    "zero_weight_goes_to": "next_epoch",
+    "bonus_from_ppm": 0,
+    "bonus_range_ppm": 1,
+    "bonus_max_ppm": 0,
+    "availability_min_tier": 5,
+    "availability_min_uptime_ppm": 0,
+    "availability_cap_per_gpu_hour": None,
+    "availability_cap_per_node": None,
+    "owner_cap": None,
+    "release_tau": None,
+    "release_cap": "0",
+}
 """A policy without terms: by use alone, nobody for being there."""
 
 _WEIGHED = """
@@ -272,18 +289,34 @@ def _database() -> duckdb.DuckDBPyConnection:
 def _load(sql: duckdb.DuckDBPyConnection, nodes: Sequence[Any], terms: Mapping[str, Any]) -> None:
     texts = [pa.string()] * 4
     _table(
-        sql, "node", {"node": pa.string(), "account": pa.string(), "burned_tokens": pa.string(),
-        "score_ppm": pa.int64()}, [(row[0], row[1], row[3], row[4]) for row in nodes],
-    )  # fmt: skip
+        sql,
+        "node",
+        {
+            "node": pa.string(),
+            "account": pa.string(),
+            "burned_tokens": pa.string(),
+            "score_ppm": pa.int64(),
+        },
+        [(row[0], row[1], row[3], row[4]) for row in nodes],
+    )
     _table(
-        sql, "use", dict(zip(("node", "source", "burned", "gpu_us"), texts, strict=True)),
+        sql,
+        "use",
+        dict(zip(("node", "source", "burned", "gpu_us"), texts, strict=True)),
         [(row[0], *use) for row in nodes for use in row[2]],
-    )  # fmt: skip
+    )
     _table(
-        sql, "device", {"node": pa.string(), "class": pa.string(), "tier": pa.int64(),
-        "gpu_us": pa.string(), "promised_us": pa.string()},
+        sql,
+        "device",
+        {
+            "node": pa.string(),
+            "class": pa.string(),
+            "tier": pa.int64(),
+            "gpu_us": pa.string(),
+            "promised_us": pa.string(),
+        },
         [(row[0], *device) for row in nodes for device in row[5]],
-    )  # fmt: skip
+    )
     _table(sql, "source", {"source": pa.string(), "ppm": pa.int64()}, terms["source_weights"])
     _table(sql, "klass", {"class": pa.string(), "ppm": pa.int64()}, terms["class_ratings"])
 

@@ -50,9 +50,8 @@ def exported(
             scene.facts(facts[first : first + 40])
         scene.sign(folder)
         export_bundle(
-            conninfo, folder / "bundle", KEY, "0.1.0", epochs=year.epoch_files,
-            payouts=year.payouts,
-        )  # fmt: skip
+            conninfo, folder / "bundle", KEY, "0.1.0", epochs=year.epoch_files, payouts=year.payouts
+        )
     with psycopg.connect(postgres.uri, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     return folder / "bundle"
@@ -264,10 +263,13 @@ def test_the_page_for_strangers_does_what_it_says_without_network_and_driver(
     shutil.copy(original / "checkpoint", tmp_path / "head.txt")
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-eu", "-c", NO_DRIVER_IS_THERE + script], cwd=tmp_path, capture_output=True,
-        text=True, check=False,
+        ["bash", "-eu", "-c", NO_DRIVER_IS_THERE + script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "PATH": path, "PYTHONPATH": f"{tmp_path}:{here}", "LOG_KEY": str(KEY)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"^verified$", done.stdout, re.MULTILINE)
     told = dict(re.findall(r"^(\w+) +(\S+)$", done.stdout, re.MULTILINE))

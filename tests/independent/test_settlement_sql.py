@@ -26,13 +26,23 @@ def told(settlement: Any) -> dict[str, Any]:
 
 @examples(25)
 @given(
-    fleets, st.none() | terms, st.integers(0, 10**14), st.integers(0, 10**14),
-    st.integers(0, 10**14), deltas, st.sampled_from(["burned_value", "gpu_time"]),
-)  # fmt: skip
+    fleets,
+    st.none() | terms,
+    st.integers(0, 10**14),
+    st.integers(0, 10**14),
+    st.integers(0, 10**14),
+    deltas,
+    st.sampled_from(["burned_value", "gpu_time"]),
+)
 def test_the_second_implementation_gives_the_same_file(
-    fleet: tuple[NodeCut, ...], rewards: Any, carry: int, idle: int, burned: int, delta: Any,
+    fleet: tuple[NodeCut, ...],
+    rewards: Any,
+    carry: int,
+    idle: int,
+    burned: int,
+    delta: Any,
     base: str,
-) -> None:  # fmt: skip
+) -> None:
     policy = replace(POLICY, rewards=rewards, compute_base=base)
     opening = {"compute_carry": carry, "availability_carry": idle, "recyclable": burned}
     settled = settle(cut(*fleet, policy=policy, adjustments=delta, **opening))
@@ -44,16 +54,23 @@ def test_products_beyond_127_bits_are_exact() -> None:
     most = 2**63 - 1
     fleet = [
         NodeCut(
-            f"n{n}", f"a{n}", (Use("cash", most - n, 0), Use("burned", most - n, 0)), most, PPM,
+            f"n{n}",
+            f"a{n}",
+            (Use("cash", most - n, 0), Use("burned", most - n, 0)),
+            most,
+            PPM,
             (Attested("datacenter", 4, most - n, 0),),
         )
         for n in range(40)
-    ]  # fmt: skip
+    ]
     rewards = replace(REWARD_TERMS, cap_goes_to=UNISSUED)
     whole = cut(
-        *fleet, policy=replace(POLICY, rewards=rewards), unissued=most, compute_carry=2**62,
+        *fleet,
+        policy=replace(POLICY, rewards=rewards),
+        unissued=most,
+        compute_carry=2**62,
         availability_carry=2**61,
-    )  # fmt: skip
+    )
     settled = settle(whole)
     assert (settled.compute_pool + 2**62) * settled.nodes[0].compute_weight > 2**126
     assert differences(told(settled)) == []
@@ -64,10 +81,14 @@ def test_each_changed_result_is_named() -> None:
     honest = told(settle(cut(node, recyclable=10**9, adjustments=(("z", -1),))))
     assert differences(honest) == []
     for name, other in {
-        "emission": "1", "release": "7", "rewards": [["a", "1"]], "unallocated": [],
-        "carries": {"compute": "0", "availability": "1"}, "adjustments_open": [],
+        "emission": "1",
+        "release": "7",
+        "rewards": [["a", "1"]],
+        "unallocated": [],
+        "carries": {"compute": "0", "availability": "1"},
+        "adjustments_open": [],
         "returned": {"emission": "0", "release": "0"},
-    }.items():  # fmt: skip
+    }.items():
         (difference,) = differences({**honest, name: other})
         assert f"{name} is" in difference
 

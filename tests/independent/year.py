@@ -75,9 +75,16 @@ PRICE = 1_870_000
 """Micro-USD per whole TOKEN: what a burn of one credit takes."""
 CLASSES = ("datacenter", "professional", "development")
 FAULTS = {
-    "late data": 5, "no price": 7, "gate overridden": 6, "dispute": 4, "split": 8, "merged": 9,
-    "wallet changed": 3, "slashed": 4, "adjusted": 2,
-}  # fmt: skip
+    "late data": 5,
+    "no price": 7,
+    "gate overridden": 6,
+    "dispute": 4,
+    "split": 8,
+    "merged": 9,
+    "wallet changed": 3,
+    "slashed": 4,
+    "adjusted": 2,
+}
 """A fault happens in every so-manieth epoch, from the second on."""
 
 
@@ -203,9 +210,14 @@ def policies(epochs: int) -> tuple[PublishPolicy, PublishPolicy]:
         source_weights=(Rated("burned", 1_000_000), Rated("cash", 900_000)),
     )
     second = replace(
-        first, version=2, effective_from_epoch=max(epochs // 2 + 1, 5), compute_base="gpu_time",
-        compute_ppm=650_000, availability_ppm=250_000, rewards=tighter,
-    )  # fmt: skip
+        first,
+        version=2,
+        effective_from_epoch=max(epochs // 2 + 1, 5),
+        compute_base="gpu_time",
+        compute_ppm=650_000,
+        availability_ppm=250_000,
+        rewards=tighter,
+    )
     return first, second
 
 
@@ -313,9 +325,13 @@ def _open(world: World, number: int) -> None:
 def _link(world: World, account_id: str, at_us: int, salt: str) -> None:
     address = "0x" + sha256(f"{account_id}{salt}".encode()).hexdigest()[:40]
     fact = WalletLinked(
-        account_id=account_id, address=address, message="", signature="",
-        effective_at_us=at_us, at_us=at_us,
-    )  # fmt: skip
+        account_id=account_id,
+        address=address,
+        message="",
+        signature="",
+        effective_at_us=at_us,
+        at_us=at_us,
+    )
     world.record(Stream("account", account_id), fact)
 
 
@@ -338,9 +354,16 @@ def _correct(year: Year, epoch: int, at_us: int, faults: set[str]) -> None:
 def _put_right(year: Year, epoch: int, kind: str, account_id: str, delta: int, at_us: int) -> None:
     name = f"fix_{epoch}_{kind}_{account_id}"
     proposed = ProposeRewardCorrection(
-        correction_id=name, kind=kind, epoch=epoch - 1, account_id=account_id, delta=delta,
-        reason="measured again", evidence_position=1, by="key_one", at_us=at_us,
-    )  # fmt: skip
+        correction_id=name,
+        kind=kind,
+        epoch=epoch - 1,
+        account_id=account_id,
+        delta=delta,
+        reason="measured again",
+        evidence_position=1,
+        by="key_one",
+        at_us=at_us,
+    )
     year.world.handle(proposed)
     chunks = chunks_of(rewards_of(year.settlements[epoch - 1]))
     number, chunk = next(
@@ -349,9 +372,8 @@ def _put_right(year: Year, epoch: int, kind: str, account_id: str, delta: int, a
         if account_id in {reward.account_id for reward in chunk}
     )
     accept = AcceptRewardCorrection(
-        correction_id=name, open_epoch=epoch, chunk=number, rewards=chunk, by="key_two",
-        at_us=at_us,
-    )  # fmt: skip
+        correction_id=name, open_epoch=epoch, chunk=number, rewards=chunk, by="key_two", at_us=at_us
+    )
     year.world.handle(accept)
     for _, fact in year.world.facts[-2:]:
         if isinstance(fact, RewardAdjusted) and fact.correction_id == name:
@@ -389,10 +411,18 @@ def _matured(world: World, epoch: int) -> Iterator[tuple[Reward, ...]]:
 def _purchase(world: World, epoch: int, tokens: int, end_us: int) -> None:
     if tokens:
         command = ConfirmCreditsPurchase(
-            burner=BURNER, purchase_id=epoch, account_id=None, payer=PAYER,
-            tokens_burned=token(tokens), credits=credit(tokens * PRICE // 10**8), price_round=epoch,
-            tx_hash=f"0x{epoch:064x}", log_index=0, block_number=epoch, at_us=end_us - 3,
-        )  # fmt: skip
+            burner=BURNER,
+            purchase_id=epoch,
+            account_id=None,
+            payer=PAYER,
+            tokens_burned=token(tokens),
+            credits=credit(tokens * PRICE // 10**8),
+            price_round=epoch,
+            tx_hash=f"0x{epoch:064x}",
+            log_index=0,
+            block_number=epoch,
+            at_us=end_us - 3,
+        )
         world.handle(command)
 
 
@@ -405,10 +435,13 @@ def _pin(at_us: int) -> UsagePinned:
 def _close(world: World, epoch: int, end_us: int, faults: set[str]) -> None:
     overridden = "gate overridden" in faults
     command = CloseEpoch(
-        epoch=epoch, pin=_pin(end_us), by="key_op", at_us=end_us,
+        epoch=epoch,
+        pin=_pin(end_us),
+        by="key_op",
+        at_us=end_us,
         missing=("node node_00001: last report before the end",) if overridden else (),
         override="it burned down" if overridden else None,
-    )  # fmt: skip
+    )
     world.handle(command)
 
 
@@ -426,9 +459,13 @@ def _seal(
     year.settlements[epoch] = settlement
     year.epoch_files[epoch] = epoch_file(settlement)
     command = SealEpoch(
-        epoch=epoch, cut_position=position, nodes=tuple(cut), recyclable=recyclable,
-        file_sha256=file_sha256(settlement), at_us=at_us,
-    )  # fmt: skip
+        epoch=epoch,
+        cut_position=position,
+        nodes=tuple(cut),
+        recyclable=recyclable,
+        file_sha256=file_sha256(settlement),
+        at_us=at_us,
+    )
     year.world.handle(command)
 
 
@@ -444,9 +481,13 @@ def _credit_and_mature(year: Year, epoch: int, at_us: int) -> None:
 def _pay_out(year: Year, epoch: int, at_us: int) -> None:
     world, settlement, book = year.world, year.settlements[epoch], year.world.book
     mint = ConfirmEpochMint(
-        epoch=epoch, amount=token(settlement.minted), settlement_id=file_sha256(settlement),
-        tx_hash=f"0x{epoch:064x}", block_number=epoch, at_us=at_us,
-    )  # fmt: skip
+        epoch=epoch,
+        amount=token(settlement.minted),
+        settlement_id=file_sha256(settlement),
+        tx_hash=f"0x{epoch:064x}",
+        block_number=epoch,
+        at_us=at_us,
+    )
     world.handle(mint)
     before = dict(book.totals)
     book.take(at_us)
@@ -456,9 +497,13 @@ def _pay_out(year: Year, epoch: int, at_us: int) -> None:
     year.payouts[epoch] = manifest.encode(payout)
     told: dict[str, Any] = {"epoch": epoch, "seq": payout.seq, "root": payout.root}
     build = BuildPayoutRoot(
-        **told, manifest_sha256=payout.manifest, previous_root=payout.previous_root,
-        committed=token(payout.committed), leaves=len(payout.tree.rows), at_us=at_us,
-    )  # fmt: skip
+        **told,
+        manifest_sha256=payout.manifest,
+        previous_root=payout.previous_root,
+        committed=token(payout.committed),
+        leaves=len(payout.tree.rows),
+        at_us=at_us,
+    )
     world.handle(build)
     tx = f"0x{epoch:064x}"
     world.handle(RecordRootProposed(**told, valid_at_us=at_us + 1, tx_hash=tx, at_us=at_us))

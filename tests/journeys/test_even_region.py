@@ -45,27 +45,40 @@ def _joining(scene: Scene, node_id: str) -> list[Any]:
     device = DeviceSpec(device_id=f"GPU-{node_id}", vendor="nvidia", model=MODEL, memory_mib=24_576)
     return [
         IssueJoinCode(
-            code_sha256=node_id, provider_id=provider.provider_id, region_id=provider.region_id,
+            code_sha256=node_id,
+            provider_id=provider.provider_id,
+            region_id=provider.region_id,
             **said,
         ),
         JoinNode(
-            code_sha256=node_id, node_id=node_id, key_id="0" * 16, public_key="ab" * 32,
-            token_sha256="cd" * 32, agent="0.1.0", client_id=None, devices=(device,),
-            host=HostSpec(arch="x86_64", os="linux"), at_us=now_us,
+            code_sha256=node_id,
+            node_id=node_id,
+            key_id="0" * 16,
+            public_key="ab" * 32,
+            token_sha256="cd" * 32,
+            agent="0.1.0",
+            client_id=None,
+            devices=(device,),
+            host=HostSpec(arch="x86_64", os="linux"),
+            at_us=now_us,
         ),
         ConfirmNodeKey(node_id=node_id, key_id="0" * 16, **said),
         AdmitNode(node_id=node_id, **said),
         ActivateNode(node_id=node_id, **said),
-    ]  # fmt: skip
+    ]
 
 
 def _offered(scene: Scene, node_id: str) -> PublishOffer:
     return PublishOffer(
-        offer_id=node_id.replace("node", "offer"), node_id=node_id,
+        offer_id=node_id.replace("node", "offer"),
+        node_id=node_id,
         provider_id=scene.provider.provider_id,
-        price_per_gpu_hour=credit(PRICE), settlement="cash", fractions=False,
-        available_until_us=None, at_us=scene.clock.now_us(),
-    )  # fmt: skip
+        price_per_gpu_hour=credit(PRICE),
+        settlement="cash",
+        fractions=False,
+        available_until_us=None,
+        at_us=scene.clock.now_us(),
+    )
 
 
 def _do(scene: Scene, *commands: Any) -> None:
@@ -113,17 +126,27 @@ def _ready(lease: dict[str, Any], at_us: int) -> ReadyLease:
 def _ended(lease: dict[str, Any], start_us: int) -> tuple[CloseLease, SettleLease]:
     end_us = start_us + MINUTE_US
     row = UsageRow(
-        position=end_us, device_id=lease["device_ids"][0], boot="b", mono_start_us=start_us,
-        mono_end_us=end_us, wall_start_us=start_us, wall_end_us=end_us, available_us=MINUTE_US,
-        share_ppm=1_000_000, received_us=end_us,
-    )  # fmt: skip
+        position=end_us,
+        device_id=lease["device_ids"][0],
+        boot="b",
+        mono_start_us=start_us,
+        mono_end_us=end_us,
+        wall_start_us=start_us,
+        wall_end_us=end_us,
+        available_us=MINUTE_US,
+        share_ppm=1_000_000,
+        received_us=end_us,
+    )
     close = CloseLease(
         lease_id=lease["lease_id"], closed_at_us=end_us, party="renter", code=1, at_us=end_us
     )
     settle = SettleLease(
-        lease_id=lease["lease_id"], lane=lane_of(lease["node_id"]), usage_position=end_us,
-        rows=(row,), at_us=end_us + 2 * MINUTE_US,
-    )  # fmt: skip
+        lease_id=lease["lease_id"],
+        lane=lane_of(lease["node_id"]),
+        usage_position=end_us,
+        rows=(row,),
+        at_us=end_us + 2 * MINUTE_US,
+    )
     return close, settle
 
 

@@ -57,10 +57,16 @@ class Shop:
     def offer_of(self, provider: Provider, terms: dict[str, Any], price: int) -> None:
         if provider is self.node or provider.offer_id != self.scene.other.offer_id:
             provider.owner.made(f"/v1/offers/{provider.offer_id}/withdraw")
-        told = provider.owner.made("/v1/offers", {
-            "provider_id": provider.provider_id, "node_id": provider.node_id,
-            "price_per_gpu_hour": credits_of(price), "fractions": True, "terms": terms,
-        })  # fmt: skip
+        told = provider.owner.made(
+            "/v1/offers",
+            {
+                "provider_id": provider.provider_id,
+                "node_id": provider.node_id,
+                "price_per_gpu_hour": credits_of(price),
+                "fractions": True,
+                "terms": terms,
+            },
+        )
         provider.offer_id = told["offer_id"]
         month = {"months": 1, "price_per_gpu_hour": credits_of(1_500_000), "refund_ppm": 500_000}
         prices = {"reserved": [month], "interruptible_floor": credits_of(500_000)}
@@ -534,9 +540,10 @@ def test_the_choice_of_a_renter_among_bids_can_be_recomputed(shop: Shop) -> None
     scene, renter = shop.scene, shop.renter()
     shop.offer_of(scene.other, TERMS, 3_000_000)
     scene.deposit(scene.rival, 1_000_000)
-    asked = renter.made("/v1/leases", {
-        "job": scene.job(), "pricing": {"module": "reverse_auction", "pick": "renter"},
-    })  # fmt: skip
+    asked = renter.made(
+        "/v1/leases",
+        {"job": scene.job(), "pricing": {"module": "reverse_auction", "pick": "renter"}},
+    )
     path = f"/v1/auctions/{asked['lease_id']}/bids"
     bid = {"offer_id": scene.other.offer_id, "price_per_gpu_hour": credits_of(2_600_000)}
     dear = scene.rival.made(path, bid)
@@ -545,8 +552,9 @@ def test_the_choice_of_a_renter_among_bids_can_be_recomputed(shop: Shop) -> None
     match = match_of(renter, asked["lease_id"])
     assert (match["recomputed"], match["differences"]) == (True, [])
     assert (match["rule"], match["deciding"], match["rank"]) == ("renter_pick/1", "renter", 2)
-    told = [(one["node_id"], "score_ppm" in one, "factors_ppm" in one)
-            for one in match["candidates"]]  # fmt: skip
+    told = [
+        (one["node_id"], "score_ppm" in one, "factors_ppm" in one) for one in match["candidates"]
+    ]
     assert told == [(shop.node.node_id, True, True), (scene.other.node_id, True, True)]
 
 
@@ -565,9 +573,7 @@ def test_bids_at_one_price_are_recorded_in_the_order_in_which_they_came(shop: Sh
     assert (match["recomputed"], match["deciding"], match["rank"]) == (True, "arrival", 1)
 
 
-def test_a_lease_that_displaces_a_standing_bid_records_what_it_was_chosen_from(
-    shop: Shop,
-) -> None:
+def test_a_lease_that_displaces_a_standing_bid_records_what_it_was_chosen_from(shop: Shop) -> None:
     """R-5: the node as it is once the paused lease is gone, with its score."""
     renter = shop.renter()
     shop.held_by_a_low_bid()

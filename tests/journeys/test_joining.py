@@ -38,8 +38,13 @@ def node(*arguments: object) -> subprocess.CompletedProcess[str]:
     """Run `tallystick-node` to its end."""
     return subprocess.run(
         [sys.executable, "-m", "node_reporter", *map(str, arguments)],
-        cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def until(happened: Callable[[], bool], timeout_s: float = 60) -> None:
@@ -127,8 +132,12 @@ def test_a_machine_joins_is_compared_confirmed_admitted_and_reports(
     early = run(tmp_path)
     lines = early.stderr
     assert lines is not None
-    until(lambda: f"not confirmed yet: compare the fingerprint, then `tallystick node confirm"
-          f" {node_id}" in lines.readline())  # fmt: skip
+    until(
+        lambda: (
+            f"not confirmed yet: compare the fingerprint, then `tallystick node confirm"
+            f" {node_id}" in lines.readline()
+        )
+    )
     stop(early)
     right = ("node", "confirm", node_id, "--fingerprint", told["fingerprint"])
     assert server.run(*right, key=owner.key).code == 0
@@ -277,8 +286,14 @@ def test_k_6_who_lets_a_machine_in_is_the_regions_to_say_and_so_is_how_safe_it_i
     """Two regions of one owner; the one that is open to everybody promises more."""
 
     def region(name: str, admission: str, tier: int) -> str:
-        body = {"provider_id": scene.provider.provider_id, "name": name, "storage_mode": "local",
-                "setting": "edge", "admission": admission, "allow_public_jobs": True}  # fmt: skip
+        body = {
+            "provider_id": scene.provider.provider_id,
+            "name": name,
+            "storage_mode": "local",
+            "setting": "edge",
+            "admission": admission,
+            "allow_public_jobs": True,
+        }
         region_id = str(scene.owner.made("/v1/regions", body)["region_id"])
         policy = {"allow_public_jobs": True, "security_tier": tier}
         scene.owner.made(f"/v1/regions/{region_id}/policy", policy)
@@ -300,8 +315,11 @@ def test_k_6_who_lets_a_machine_in_is_the_regions_to_say_and_so_is_how_safe_it_i
     scene.operator.made(f"/v1/nodes/{closed}/admit")
     for node_id in (closed, free):
         scene.owner.made(f"/v1/nodes/{node_id}/activate")
-        body = {"provider_id": scene.provider.provider_id, "node_id": node_id,
-                "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"}}  # fmt: skip
+        body = {
+            "provider_id": scene.provider.provider_id,
+            "node_id": node_id,
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"},
+        }
         scene.owner.made("/v1/offers", body)
     lease = scene.lease(job=scene.job(constraints={"security_tier": 2}))
     assert lease["node_id"] == free
@@ -337,9 +355,12 @@ def _price_small_machines(scene: Scene) -> None:
     now_us = scene.clock.now_us()
     fees = (*CLOUDBENDER.usage_fees, UsageFee("unified", credit(20_000)))
     command = publish(
-        replace(CLOUDBENDER, usage_fees=fees), version=2, effective_from_us=now_us, by="operator",
+        replace(CLOUDBENDER, usage_fees=fees),
+        version=2,
+        effective_from_us=now_us,
+        by="operator",
         at_us=now_us,
-    )  # fmt: skip
+    )
     scene.service.ledger.handle([command], key=None, now_us=now_us)
     soon = moment(now_us + 1_000_000)
     for model, gpu_class in (("GB10", "unified"), ("Radeon RX 7900 XTX", "development")):
@@ -354,14 +375,24 @@ def _small(scene: Scene, name: str, vendor: str, model: str, memory: str, arch: 
     code = scene.owner.made("/v1/nodes/join-codes", region)["code"]
     told = scene.provider.joining(code, model, sha256(name.encode()).hexdigest())
     shared = {"memory": memory} if memory == "unified" else {}
-    told["devices"] = [{**told["devices"][0], "device_id": f"GPU-{name}", "vendor": vendor,
-                        "memory_mib": 24_576, **shared}]  # fmt: skip
+    told["devices"] = [
+        {
+            **told["devices"][0],
+            "device_id": f"GPU-{name}",
+            "vendor": vendor,
+            "memory_mib": 24_576,
+            **shared,
+        }
+    ]
     told["host"] = {**told["host"], "arch": arch}
     node_id = str(scene.anybody.made("/v1/nodes/join", told)["node_id"])
     scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": told["key_id"]})
     scene.operator.made(f"/v1/nodes/{node_id}/admit")
     scene.owner.made(f"/v1/nodes/{node_id}/activate")
-    body = {"provider_id": scene.provider.provider_id, "node_id": node_id,
-            "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"}}  # fmt: skip
+    body = {
+        "provider_id": scene.provider.provider_id,
+        "node_id": node_id,
+        "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"},
+    }
     scene.owner.made("/v1/offers", body)
     return node_id

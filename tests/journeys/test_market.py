@@ -76,8 +76,10 @@ def test_why_a_job_runs_where_it_does_can_be_asked(scene: Scene) -> None:
     lease = scene.lease()
     told = scene.renter.read(f"/v1/jobs/{lease['job_id']}/explain")["matches"][0]
     assert (told["node_id"], told["rule"], told["considered"]) == (
-        scene.provider.node_id, "lowest_cost/2", 2,
-    )  # fmt: skip
+        scene.provider.node_id,
+        "lowest_cost/2",
+        2,
+    )
     prices = [int(one["price_per_gpu_hour"]["units"]) for one in told["candidates"]]
     assert prices == [2_000_000, 3_000_000]
 

@@ -64,9 +64,7 @@ def test_a_bidder_that_may_not_win_any_more_is_dropped_and_the_next_bid_wins(
     assert market.balances(scene.owner)["bid.cash"] == 0
 
 
-def test_a_bidder_whose_node_is_worked_on_is_dropped_and_the_next_bid_wins(
-    market: Market,
-) -> None:
+def test_a_bidder_whose_node_is_worked_on_is_dropped_and_the_next_bid_wins(market: Market) -> None:
     scene = market.scene
     lease_id = scene.lease(pricing={"module": "reverse_auction"})["lease_id"]
     assert market.bid(lease_id, scene.provider, 2_000_000).status_code == 201

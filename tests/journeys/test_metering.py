@@ -136,9 +136,10 @@ def test_a_forged_report_is_refused_with_a_problem(scene: Scene) -> None:
     body = reported(scene.provider, lease)
     envelope = {**scene.provider.signing.envelope(body), "signature": "AA" * 43 + "=="}
     response = scene.http.post(
-        f"/v1/nodes/{scene.provider.node_id}/usage", json=[envelope],
+        f"/v1/nodes/{scene.provider.node_id}/usage",
+        json=[envelope],
         headers={"Content-Type": MEDIA_TYPE},
-    )  # fmt: skip
+    )
     assert (response.status_code, response.json()["code"]) == (401, "bad_signature")
     assert response.headers["Request-Id"]
 

@@ -35,8 +35,13 @@ def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_f
     mine = f"/v1/clients/{account.account_id}"
     account.delete(f"{mine}/keys/{keys.key_id(revoked or '')}")
     head, lease = scene.head(), {"job": scene.job()}
-    for key, status in ((None, 401), (revoked, 401), (keys.new(live=False), 401), (reader, 403),
-                        (unbound, 403)):  # fmt: skip
+    for key, status in (
+        (None, 401),
+        (revoked, 401),
+        (keys.new(live=False), 401),
+        (reader, 403),
+        (unbound, 403),
+    ):
         caller = type(client)(scene.http, key)
         assert caller.post("/v1/jobs", scene.job()).status_code == status
         assert caller.post("/v1/leases", lease).status_code == status
@@ -78,8 +83,9 @@ def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene)
     for client, lease in zip((first, second), leases, strict=True):
         client.made(f"/v1/leases/{lease['lease_id']}/close")
         accrue_now(scene, lease["lease_id"])
-    usage = scene.owner.read("/v1/usage/breakdown", by="client_id", as_provider="true",
-                             to="2026-11-21T00:00:00Z")  # fmt: skip
+    usage = scene.owner.read(
+        "/v1/usage/breakdown", by="client_id", as_provider="true", to="2026-11-21T00:00:00Z"
+    )
     assert {one["client_id"] for one in usage["data"]} == {first.account_id, second.account_id}
     clock.advance(100 * HOUR_US)
     with scene.service.connect() as connection:
@@ -91,9 +97,7 @@ def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene)
     assert sum(told.values()) == matured.gross.units > 0
 
 
-def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(
-    scene: Scene,
-) -> None:
+def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(scene: Scene) -> None:
     """C-5. The renter's lease goes elsewhere while the cheapest region is closed."""
     region = f"/v1/regions/{scene.provider.region_id}/policy"
     scene.owner.made(region, {"allow_public_jobs": False})

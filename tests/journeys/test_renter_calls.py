@@ -122,13 +122,18 @@ def test_j_5_what_work_prints_and_how_it_ended_is_read_by_its_renter_alone(scene
     at = f"/v1/nodes/{scene.provider.node_id}/assignments/{lease['lease_id']}"
     (pending,) = executor.read(f"/v1/nodes/{scene.provider.node_id}/assignments")["pending"]
     sha256 = pending["work"]["workload_sha256"]
-    start = {"command": "start", "executor": EXECUTOR, "runner": "docker",
-             "workload_sha256": sha256}  # fmt: skip
+    start = {
+        "command": "start",
+        "executor": EXECUTOR,
+        "runner": "docker",
+        "workload_sha256": sha256,
+    }
     executor.made(f"{at}/acknowledge", start)
     executor.made(f"{at}/ready", {"endpoint": "http://10.0.0.7:9000"})
     said = base64.b64encode(b"epoch 1\n").decode()
-    executor.made(f"{at}/log", {"seq": 0, "left_out": 0,
-                                "data": [{"stream": "stdout", "body": said}]})  # fmt: skip
+    executor.made(
+        f"{at}/log", {"seq": 0, "left_out": 0, "data": [{"stream": "stdout", "body": said}]}
+    )
     (piece,) = scene.renter.read(f"{path}/log")["data"]
     assert base64.b64decode(piece["body"]) == b"epoch 1\n"
     assert scene.renter.read(f"{path}/work")["endpoint"] == "http://10.0.0.7:9000"

@@ -64,10 +64,17 @@ class Node:
     def start(self) -> None:
         provider = self.provider
         self.reporter = Reporter(
-            provider.node_id, provider.signing.key, MeasuredGpus(provider.device_ids), self.clock,
-            self.spool, self.wire, node_key=provider.node.key or "", tick_us=TICK_US,
-            tell=self.said.append, draw=lambda low, _high: low,
-        )  # fmt: skip
+            provider.node_id,
+            provider.signing.key,
+            MeasuredGpus(provider.device_ids),
+            self.clock,
+            self.spool,
+            self.wire,
+            node_key=provider.node.key or "",
+            tick_us=TICK_US,
+            tell=self.said.append,
+            draw=lambda low, _high: low,
+        )
         self.reporter.poll()
 
     def run(self, minutes: int) -> None:
@@ -174,10 +181,15 @@ def served(database: str, folder: Path, clock: Any) -> Generator[TestClient, Non
     from api.settings import Settings
 
     settings = Settings(
-        data_dir=folder, database_url=database, environment="development", spec_ttl_s=0,
-        requests_per_second=1_000_000, requests_burst=1_000_000, reports_per_second=1_000_000,
+        data_dir=folder,
+        database_url=database,
+        environment="development",
+        spec_ttl_s=0,
+        requests_per_second=1_000_000,
+        requests_burst=1_000_000,
+        reports_per_second=1_000_000,
         reports_burst=1_000_000,
-    )  # fmt: skip
+    )
     with (
         Service.open(settings, clock=clock) as service,
         TestClient(cast(Any, create_app(service)), raise_server_exceptions=False) as http,
@@ -244,11 +256,21 @@ def test_a_million_rows_are_caught_up_in_one_go(database: str, tmp_path: Path) -
                 boot,
                 [
                     Stretch(
-                        device=device, lease=None, row=report.Row(
-                            device=0, lease=None, driver_epoch=1, mono_start_us=minute * MINUTE_US,
-                            len_us=MINUTE_US, wall_minus_mono_us=NOW_US - at_us,
-                            available_us=MINUTE_US, unavailable_us=0, unknown_us=0, samples=60,
-                            energy_mj=minute, reason="hour" if minute % 60 == 59 else "tick",
+                        device=device,
+                        lease=None,
+                        row=report.Row(
+                            device=0,
+                            lease=None,
+                            driver_epoch=1,
+                            mono_start_us=minute * MINUTE_US,
+                            len_us=MINUTE_US,
+                            wall_minus_mono_us=NOW_US - at_us,
+                            available_us=MINUTE_US,
+                            unavailable_us=0,
+                            unknown_us=0,
+                            samples=60,
+                            energy_mj=minute,
+                            reason="hour" if minute % 60 == 59 else "tick",
                         ),
                     )
                     for minute in range(first, min(first + 1_000, rows // devices))
@@ -256,7 +278,7 @@ def test_a_million_rows_are_caught_up_in_one_go(database: str, tmp_path: Path) -
                 ],
                 [],
                 [],
-            )  # fmt: skip
+            )
         spool.close()
         node = node_of(scene, tmp_path)
         node.reporter.flush()

@@ -61,22 +61,35 @@ def supply(market: Market, *parts: int) -> None:
     at: dict[str, Any] = {"at_us": START_US}
     *programs, cash = parts
     fund = ConfirmDeposit(
-        deposit_id="fund", account_id=OPERATOR, source="cash", amount=credit(sum(programs)),
-        reference="fund", confirmed_by="op", **at,
-    )  # fmt: skip
+        deposit_id="fund",
+        account_id=OPERATOR,
+        source="cash",
+        amount=credit(sum(programs)),
+        reference="fund",
+        confirmed_by="op",
+        **at,
+    )
     market.do(START_US, fund)
     for number, units in enumerate(programs):
         market.do(
             START_US,
             OpenPromotion(
-                program=f"p{number}", sponsor_account_id=OPERATOR, amount=credit(units), by="op",
+                program=f"p{number}",
+                sponsor_account_id=OPERATOR,
+                amount=credit(units),
+                by="op",
                 **at,
             ),
             GrantPromotion(
-                program=f"p{number}", account_id=RENTER, amount=credit(units), priority=number,
-                expires_at_us=None, by="op", **at,
+                program=f"p{number}",
+                account_id=RENTER,
+                amount=credit(units),
+                priority=number,
+                expires_at_us=None,
+                by="op",
+                **at,
             ),
-        )  # fmt: skip
+        )
     # What the market was founded with beyond that goes into a program of the renter's own.
     beyond = market.balance(f"party:{RENTER}:cash") - cash
     market.do(
@@ -93,21 +106,42 @@ def opening(market: Market, thread: int, number: int) -> tuple[str, list[Any]]:
     on, user = market.nodes[f"node{thread}"], USERS[(thread + number) % len(USERS)]
     commands = [
         SubmitJob(
-            job_id=f"job_{name}", account_id=user, client_id="direct", project_id="p",
-            end_user_ref="u", kind="batch", image=None, command=("true",), env_refs=(),
-            gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(),
-            max_price_per_gpu_hour=credit(PRICE), **at,
+            job_id=f"job_{name}",
+            account_id=user,
+            client_id="direct",
+            project_id="p",
+            end_user_ref="u",
+            kind="batch",
+            image=None,
+            command=("true",),
+            env_refs=(),
+            gpu_count=1,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
+            max_price_per_gpu_hour=credit(PRICE),
+            **at,
         ),
         RequestLease(
-            lease_id=f"lease_{name}", job_id=f"job_{name}", account_id=user, term_us=None,
-            funds=credit(SIZE), at_us=START_US,
+            lease_id=f"lease_{name}",
+            job_id=f"job_{name}",
+            account_id=user,
+            term_us=None,
+            funds=credit(SIZE),
+            at_us=START_US,
         ),
         ReserveLease(
-            lease_id=f"lease_{name}", rule="lowest_cost/1", fleet_position=1, candidates=(),
-            considered=1, node_id=on.id, offer_id=on.offer_id,
-            device_ids=(on.device_ids[number],), **at,
+            lease_id=f"lease_{name}",
+            rule="lowest_cost/1",
+            fleet_position=1,
+            candidates=(),
+            considered=1,
+            node_id=on.id,
+            offer_id=on.offer_id,
+            device_ids=(on.device_ids[number],),
+            **at,
         ),
-    ]  # fmt: skip
+    ]
     return f"lease_{name}", commands
 
 
@@ -146,8 +180,9 @@ def close(market: Market, lease_id: str) -> None:
         CloseLease(
             lease_id=lease_id, closed_at_us=START_US, party="renter", code=101, at_us=START_US
         ),
-        key=None, now_us=START_US,
-    )  # fmt: skip
+        key=None,
+        now_us=START_US,
+    )
 
 
 def held(market: Market) -> int:

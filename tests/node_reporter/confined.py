@@ -55,10 +55,15 @@ class Ground:
     ) -> Run:
         folder = make_folder(self.jobs, "lease_test", job_user(None))
         grant = Grant(
-            lease_id="lease_test", command=command, image=None, folder=folder, device_ids=(),
+            lease_id="lease_test",
+            command=command,
+            image=None,
+            folder=folder,
+            device_ids=(),
             environment={"PATH": PATH, **(environment or {})},
-            limits=limits or Limits(memory_bytes=256 * MIB, processes=64), **changes,
-        )  # fmt: skip
+            limits=limits or Limits(memory_bytes=256 * MIB, processes=64),
+            **changes,
+        )
         return self.runner.start(grant)
 
     def run(self, *command: str, **changes: Any) -> Done:

@@ -83,9 +83,17 @@ class _Program:
         self._server = ModelServer(public_key=public_key(KEY), clock=self._clock)
         self.gpus = NvmlGpus(lambda: self._clock.now().mono_us / SECOND_US)
         self._reporter = Reporter(
-            NODE, KEY, self.gpus, self._clock, folder / "spool.db", Wire(self._server),
-            node_key=NODE_KEY, tick_us=SECOND_US, draw=min, lease_files=folder / "leases.d",
-        )  # fmt: skip
+            NODE,
+            KEY,
+            self.gpus,
+            self._clock,
+            folder / "spool.db",
+            Wire(self._server),
+            node_key=NODE_KEY,
+            tick_us=SECOND_US,
+            draw=min,
+            lease_files=folder / "leases.d",
+        )
         self._look()
 
     def run(self, seconds: int) -> bool:
@@ -190,9 +198,17 @@ class _Program:
 
 
 SUMMED = (
-    "available_us", "unavailable_us", "unknown_us", "len_us", "busy_us", "mem_byte_s",
-    "energy_mj", "energy_gaps", "throttle_power_ns", "throttle_thermal_ns",
-)  # fmt: skip
+    "available_us",
+    "unavailable_us",
+    "unknown_us",
+    "len_us",
+    "busy_us",
+    "mem_byte_s",
+    "energy_mj",
+    "energy_gaps",
+    "throttle_power_ns",
+    "throttle_thermal_ns",
+)
 
 
 def _nothing() -> dict[str, Any]:

@@ -51,9 +51,17 @@ def main(spool: str, url: str, run: int, kill_at: int) -> None:
     seen = trace(kill_at)
     clock = SteppedClock(wall_us=WALL_US + run * RUN_US, mono_us=BEGIN_US + run * RUN_US)
     reporter = Reporter(
-        NODE, KEY, SimulatedGpus(clock), clock, spool, HttpTransport(url), node_key=NODE_KEY,
-        tick_us=TICK_US, interval_us=20_000_000, draw=least,
-    )  # fmt: skip
+        NODE,
+        KEY,
+        SimulatedGpus(clock),
+        clock,
+        spool,
+        HttpTransport(url),
+        node_key=NODE_KEY,
+        tick_us=TICK_US,
+        interval_us=20_000_000,
+        draw=least,
+    )
     reporter.spool.cap_bytes = 1_200  # so small that rows are merged
     reporter.poll()
     for _ in range(TICKS):

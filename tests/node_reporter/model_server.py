@@ -70,20 +70,21 @@ class ModelServer:
         """Every report as accrual reads it."""
         return [
             StoredReport(
-                lane=0, position=seq, node_id=self.node_id, node_seq=seq, flags=0,
-                body=len(body).to_bytes(4, "big") + body, recorded_us=self.received_us[seq],
+                lane=0,
+                position=seq,
+                node_id=self.node_id,
+                node_seq=seq,
+                flags=0,
+                body=len(body).to_bytes(4, "big") + body,
+                recorded_us=self.received_us[seq],
             )
             for seq, body in enumerate(self.bodies, 1)
-        ]  # fmt: skip
+        ]
 
     def rows(self) -> list[tuple[str, str | None, report.Row]]:
         """(device, lease, row) of every stored report, in order of arrival."""
         return [
-            (
-                one.devices[row.device].id,
-                None if row.lease is None else one.leases[row.lease],
-                row,
-            )
+            (one.devices[row.device].id, None if row.lease is None else one.leases[row.lease], row)
             for one in self.reports()
             for row in one.rows
         ]

@@ -93,11 +93,19 @@ def amd_machine(library: Path, script: Path, count: int) -> Scripted:
     variables = {"ROCM_HOME": str(library.parents[1]), "FAKE_AMD_SCENARIO": str(script)}
     machine = Scripted(script, variables)
     told = {
-        "name": "AMD Instinct MI300X", "serial": "0x1234", "vbios": "113-M3000100-103",
-        "driver": "fake-amdsmi 1.0", "mem_total": 205_822_885_888, "mem_used": 1_073_741_824,
-        "energy": 1_000_000_000, "activity": 50, "power_uw": 750_000_000, "slot": 1, "pcie_gen": 5,
+        "name": "AMD Instinct MI300X",
+        "serial": "0x1234",
+        "vbios": "113-M3000100-103",
+        "driver": "fake-amdsmi 1.0",
+        "mem_total": 205_822_885_888,
+        "mem_used": 1_073_741_824,
+        "energy": 1_000_000_000,
+        "activity": 50,
+        "power_uw": 750_000_000,
+        "slot": 1,
+        "pcie_gen": 5,
         "pcie_width": 16,
-    }  # fmt: skip
+    }
     own = {
         f"gpu__{n}__{key}": value
         for n in range(count)
@@ -116,14 +124,27 @@ def intel_machine(library: Path, script: Path, count: int) -> Scripted:
     variables = {"FAKE_ZE_LIBRARY": str(library), "FAKE_ZE_SCENARIO": str(script)}
     machine = Scripted(script, variables)
     told = {
-        "name": "Intel Arc Pro B60", "serial": "S0", "driver": "fake-level-zero 1.0",
-        "pcie_gen": 5, "pcie_width": 8,
-        "powers": 2, "power__0__domain": 2, "power__0__sub": 1, "power__0__energy_uj": 1,
-        "power__1__domain": 1, "power__1__limit_mw": 200_000, "power__1__energy_uj": 5_000_000,
-        "engines": 2, "engine__0__type": 4, "engine__1__type": 0,
-        "engine__1__active_us": 1_000, "engine__1__at_us": 1_000_000,
-        "memories": 1, "memory__0__size": 25_669_140_480, "memory__0__free": 20_000_000_000,
-    }  # fmt: skip
+        "name": "Intel Arc Pro B60",
+        "serial": "S0",
+        "driver": "fake-level-zero 1.0",
+        "pcie_gen": 5,
+        "pcie_width": 8,
+        "powers": 2,
+        "power__0__domain": 2,
+        "power__0__sub": 1,
+        "power__0__energy_uj": 1,
+        "power__1__domain": 1,
+        "power__1__limit_mw": 200_000,
+        "power__1__energy_uj": 5_000_000,
+        "engines": 2,
+        "engine__0__type": 4,
+        "engine__1__type": 0,
+        "engine__1__active_us": 1_000,
+        "engine__1__at_us": 1_000_000,
+        "memories": 1,
+        "memory__0__size": 25_669_140_480,
+        "memory__0__free": 20_000_000_000,
+    }
     own = {
         f"gpu__{n}__{key}": value
         for n in range(count)
@@ -139,8 +160,12 @@ class Probe:
     def __init__(self, kind: str, environment: dict[str, str]) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.node_reporter.backend_probe", kind],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env=environment,
+            text=True,
+        )
 
     def __call__(self, name: str, *arguments: Any) -> Any:
         assert self._process.stdin is not None

@@ -1,4 +1,5 @@
-"""A load on the scripted GPU, and what `nvidia-smi` would say of it, for `benchmarks/node/gpu_node.py`.
+"""A load on the scripted GPU, and what `nvidia-smi` would say of it, for
+`benchmarks/node/gpu_node.py`.
 
     python -m tests.node_reporter.simulated_load load SCRIPT
     python -m tests.node_reporter.simulated_load sample SCRIPT

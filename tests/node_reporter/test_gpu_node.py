@@ -19,8 +19,16 @@ from tests.node_reporter import simulated_load
 from tests.node_reporter.conftest import FakeMachine
 
 SECOND_US = 1_000_000
-GOOD = Metered(start_us=0, end_us=10 * SECOND_US, available_us=10 * SECOND_US, unavailable_us=0,
-               unknown_us=0, busy_us=6 * SECOND_US, energy_mj=3_000_000, energy_gaps=0)  # fmt: skip
+GOOD = Metered(
+    start_us=0,
+    end_us=10 * SECOND_US,
+    available_us=10 * SECOND_US,
+    unavailable_us=0,
+    unknown_us=0,
+    busy_us=6 * SECOND_US,
+    energy_mj=3_000_000,
+    energy_gaps=0,
+)
 KERNELS = [Kernel(n * SECOND_US, n * SECOND_US + 600_000, 600_000) for n in range(10)]
 SAMPLES = [Sample(n * 100_000, "GPU-0", 300_000, 60) for n in range(101)]
 
@@ -34,8 +42,10 @@ def test_the_whole_run_agrees_with_a_load_that_is_known(
     tools = Tools(
         load=[*program, "load", str(found.script)],
         sampler=[*program, "sample", str(found.script)],
-        environment=found.environment(), tick_ms=100, settle_s=0.5,
-    )  # fmt: skip
+        environment=found.environment(),
+        tick_ms=100,
+        settle_s=0.5,
+    )
     result = gpu_node.run(tools)
     assert result["gpu"] == simulated_load.UUID
     assert result["time"]["booked_us"] == result["time"]["ran_us"]
@@ -93,8 +103,11 @@ def test_a_machine_without_a_gpu_is_told_what_it_takes() -> None:
         pytest.skip("this machine has a GPU")
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.node.gpu_node"],
-        cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 2
     assert "this needs a machine with an NVIDIA GPU" in done.stderr
 

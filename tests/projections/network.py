@@ -58,40 +58,70 @@ class Network:
     def _opened(self, number: int) -> Told:
         start_us = START_US + (number - 1) * EPOCH_HOURS * GPU_HOUR_US
         return Stream("epoch", str(number)), epoch.EpochOpened(
-            epoch=number, start_us=start_us, end_us=start_us + EPOCH_HOURS * GPU_HOUR_US,
-            policy_version=1, at_us=start_us,
-        )  # fmt: skip
+            epoch=number,
+            start_us=start_us,
+            end_us=start_us + EPOCH_HOURS * GPU_HOUR_US,
+            policy_version=1,
+            at_us=start_us,
+        )
 
     def join(self, name: str, *device_ids: str, account_id: str = "acct_a", hour: int = 0) -> None:
         """A node of this account with these devices, at the beginning of an hour."""
         at_us, provider_id = START_US + hour * GPU_HOUR_US, f"prov_{account_id}"
         self.tell(
-            (Stream("provider", provider_id), provider.ProviderRegistered(
-                provider_id=provider_id, account_id=account_id, kind="physical", at_us=at_us)),
-            (Stream("node", name), node.NodeJoinRequested(
-                node_id=name, provider_id=provider_id, region_id="region_a", client_id=None,
-                key_id="nk", public_key="33" * 32, token_sha256="44" * 32, agent="test",
-                at_us=at_us)),
-        )  # fmt: skip
+            (
+                Stream("provider", provider_id),
+                provider.ProviderRegistered(
+                    provider_id=provider_id, account_id=account_id, kind="physical", at_us=at_us
+                ),
+            ),
+            (
+                Stream("node", name),
+                node.NodeJoinRequested(
+                    node_id=name,
+                    provider_id=provider_id,
+                    region_id="region_a",
+                    client_id=None,
+                    key_id="nk",
+                    public_key="33" * 32,
+                    token_sha256="44" * 32,
+                    agent="test",
+                    at_us=at_us,
+                ),
+            ),
+        )
         self.register(name, *device_ids, hour=hour)
 
     def register(self, name: str, *device_ids: str, hour: int = 0) -> None:
         for device_id in device_ids:
             fact = device.DeviceRegistered(
-                device_id=device_id, node_id=name, provider_id="prov_a", vendor="nvidia",
-                model="H200", gpu_class="datacenter", memory_mib=141_000,
+                device_id=device_id,
+                node_id=name,
+                provider_id="prov_a",
+                vendor="nvidia",
+                model="H200",
+                gpu_class="datacenter",
+                memory_mib=141_000,
                 at_us=START_US + hour * GPU_HOUR_US,
-                kind="gpu", memory="dedicated", is_divisible=True, capacity_asset=Asset.GPU_MS,
-            )  # fmt: skip
+                kind="gpu",
+                memory="dedicated",
+                is_divisible=True,
+                capacity_asset=Asset.GPU_MS,
+            )
             self.tell((Stream("device", device_id), fact))
 
     def passed(self, name: str, device_id: str, hour: int, program: str = "test") -> None:
         """A challenge that the device passed."""
         number = f"chal_{self.writer.position:032x}"
         fact = challenge.ChallengeJudged(
-            challenge_id=number, node_id=name, device_id=device_id, program=program, rule=None,
-            took_us=1, at_us=START_US + hour * GPU_HOUR_US,
-        )  # fmt: skip
+            challenge_id=number,
+            node_id=name,
+            device_id=device_id,
+            program=program,
+            rule=None,
+            took_us=1,
+            at_us=START_US + hour * GPU_HOUR_US,
+        )
         self.tell((Stream("challenge", number), fact))
 
     def report(self, name: str, /, *rows: tuple[Device, int, int], **told: Any) -> int:
@@ -106,18 +136,33 @@ class Network:
             report.Event(type="device.inventory", mono_us=0, wall_us=START_US, device=0, data=told)
         ]
         body = Report(
-            node=name, seq=seq, prev="00" * 32, boot="00000000-0000-4000-8000-000000000000",
-            agent="test", mono_us=10**16, wall_us=START_US, clock_offset_us=0, devices=devices,
+            node=name,
+            seq=seq,
+            prev="00" * 32,
+            boot="00000000-0000-4000-8000-000000000000",
+            agent="test",
+            mono_us=10**16,
+            wall_us=START_US,
+            clock_offset_us=0,
+            devices=devices,
             rows=tuple(
                 Row(
-                    device=devices.index(one), lease=None, driver_epoch=1,
-                    mono_start_us=end_us - us, len_us=us, wall_minus_mono_us=0, available_us=us,
-                    unavailable_us=0, unknown_us=0, samples=1, energy_mj=us // 10_000,
+                    device=devices.index(one),
+                    lease=None,
+                    driver_epoch=1,
+                    mono_start_us=end_us - us,
+                    len_us=us,
+                    wall_minus_mono_us=0,
+                    available_us=us,
+                    unavailable_us=0,
+                    unknown_us=0,
+                    samples=1,
+                    energy_mj=us // 10_000,
                 )
                 for (one, _, us), end_us in zip(rows, ends, strict=True)
             ),
             events=tuple(events if told else ()),
-        )  # fmt: skip
+        )
         return append(self.connection, name, seq, report.encode(body), recorded_us=LATER_US + seq)
 
     def close(self) -> int:

@@ -28,18 +28,30 @@ def make_report(
 ) -> bytes:
     """The bytes of a report whose rows follow one another on each device in turn."""
     body = Report(
-        node=node, seq=seq, prev="00" * 32, boot="00000000-0000-4000-8000-000000000000",
-        agent="test", mono_us=10**12, wall_us=start_us, clock_offset_us=offset_us,
-        devices=devices, leases=() if lease is None else (lease,),
+        node=node,
+        seq=seq,
+        prev="00" * 32,
+        boot="00000000-0000-4000-8000-000000000000",
+        agent="test",
+        mono_us=10**12,
+        wall_us=start_us,
+        clock_offset_us=offset_us,
+        devices=devices,
+        leases=() if lease is None else (lease,),
         rows=tuple(
             Row(
                 device=number % len(devices),
                 lease=0 if lease is not None and number % len(devices) == 0 else None,
-                driver_epoch=1, mono_start_us=number // len(devices) * length_us,
-                len_us=length_us, wall_minus_mono_us=start_us,
-                available_us=length_us - 3_000 - number, unavailable_us=2_000,
-                unknown_us=1_000 + number, samples=60,
-                busy_us=None if number % 3 == 0 else 500 + number, energy_mj=10,
+                driver_epoch=1,
+                mono_start_us=number // len(devices) * length_us,
+                len_us=length_us,
+                wall_minus_mono_us=start_us,
+                available_us=length_us - 3_000 - number,
+                unavailable_us=2_000,
+                unknown_us=1_000 + number,
+                samples=60,
+                busy_us=None if number % 3 == 0 else 500 + number,
+                energy_mj=10,
                 throttle_power_ns=None if number % 4 == 0 else number * 10**6,
                 throttle_thermal_ns=None if number % 4 < 2 else 10**13,
             )
@@ -47,11 +59,14 @@ def make_report(
         ),
         events=(
             report.Event(
-                type="device.inventory", mono_us=0, wall_us=start_us, device=seq % len(devices),
+                type="device.inventory",
+                mono_us=0,
+                wall_us=start_us,
+                device=seq % len(devices),
                 data={"name": "A100", "pci_id": None, "mem_bytes": seq, "vbios": "unread"},
             ),
         ),
-    )  # fmt: skip
+    )
     return report.encode(body)
 
 

@@ -18,49 +18,21 @@ from domain.chain import payout_root as payout
 from domain.corrections import dispute, sla
 from domain.duration import DAY_US
 from domain.epochs import epoch, reward_changes, reward_correction
-from domain.fleet import (
-    device,
-    edge_device,
-    executor_key,
-    node,
-    provider,
-    storage_node,
-)
-from domain.fleet import (
-    keys as node_key,
-)
-from domain.fleet import (
-    verdicts as node_hardware,
-)
+from domain.fleet import device, edge_device, executor_key, node, provider, storage_node
+from domain.fleet import keys as node_key
+from domain.fleet import verdicts as node_hardware
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.funds import card_money, deposit, draw, payment, top_up
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.hardware.constraints import Constraints
 from domain.hardware.facts import HardwareFacts
-from domain.income import (
-    adjustment,
-    cash_out,
-    invoice,
-    maturity,
-    region_pool,
-    region_terms,
-)
-from domain.income import (
-    cash_out_matching as payout_matching,
-)
+from domain.income import adjustment, cash_out, invoice, maturity, region_pool, region_terms
+from domain.income import cash_out_matching as payout_matching
 from domain.income.tax import TaxLine
 from domain.jobs import job
-from domain.lease import (
-    countersign,
-    lease,
-    shared_escrow,
-)
-from domain.lease import (
-    turns as lease_turns,
-)
-from domain.lease import (
-    work_commands as lease_command,
-)
+from domain.lease import countersign, lease, shared_escrow
+from domain.lease import turns as lease_turns
+from domain.lease import work_commands as lease_command
 from domain.leasing import other_resources as resource_usage
 from domain.market import offer
 from domain.metering import counting as accrual
@@ -167,11 +139,19 @@ def _shared_escrow() -> Iterator[Told]:
     )
     stream = Stream("escrow", job_id)
     yield Stream("job", job_id), job.JobEscrowOpened(job_id=job_id, at_us=at)
-    yield stream, shared_escrow.EscrowFunded(
-        escrow_id=job_id, account_id=who, depositor_account_id=who, parts=parts,
-        put_in=credit(8), ends_us=None, at_us=at,
-        counted=(),
-    )  # fmt: skip
+    yield (
+        stream,
+        shared_escrow.EscrowFunded(
+            escrow_id=job_id,
+            account_id=who,
+            depositor_account_id=who,
+            parts=parts,
+            put_in=credit(8),
+            ends_us=None,
+            at_us=at,
+            counted=(),
+        ),
+    )
     yield (
         stream,
         shared_escrow.EscrowReturned(escrow_id=job_id, account_id=who, parts=parts, at_us=at),
@@ -204,11 +184,18 @@ def _founding() -> Iterator[Told]:
         )
         for number in (1, 2):
             key = f"{account_id}/{number}"
-            yield stream, acct.ApiKeyIssued(
-                account_id=account_id, key_id=f"key{number}",
-                key_sha256=sha256(key.encode()).hexdigest(), member_id="mem_a",
-                scopes=("account", "renter"), expires_at_us=None, at_us=at,
-            )  # fmt: skip
+            yield (
+                stream,
+                acct.ApiKeyIssued(
+                    account_id=account_id,
+                    key_id=f"key{number}",
+                    key_sha256=sha256(key.encode()).hexdigest(),
+                    member_id="mem_a",
+                    scopes=("account", "renter"),
+                    expires_at_us=None,
+                    at_us=at,
+                ),
+            )
         yield (
             stream,
             acct.ApiKeyRevoked(
@@ -226,18 +213,38 @@ def _founding() -> Iterator[Told]:
             account_id=RENTERS[0], member_id="mem_b", role="admin", by="mem_a", at_us=at + 3
         ),
     )
-    yield Stream("account", "acct_provider"), acct.WalletLinked(
-        account_id="acct_provider", address="0x" + "ab" * 20, message="link", signature="0x00",
-        effective_at_us=at, at_us=at,
-    )  # fmt: skip
+    yield (
+        Stream("account", "acct_provider"),
+        acct.WalletLinked(
+            account_id="acct_provider",
+            address="0x" + "ab" * 20,
+            message="link",
+            signature="0x00",
+            effective_at_us=at,
+            at_us=at,
+        ),
+    )
     yield from _closed_account()
     fees = (UsageFee("datacenter", credit(FEE)),)
-    yield Stream("tariff", "network"), TariffPublished(
-        version=1, usage_fees=fees, provider_share_ppm=500_000, burn_share_ppm=200_000,
-        effective_from_us=0, by="acct_operator", at_us=at,
-        split=None, federated=None, device_fee_per_month=None, storage_node_per_hour=None,
-        meters=(), sla=(), notice_us=0,
-    )  # fmt: skip
+    yield (
+        Stream("tariff", "network"),
+        TariffPublished(
+            version=1,
+            usage_fees=fees,
+            provider_share_ppm=500_000,
+            burn_share_ppm=200_000,
+            effective_from_us=0,
+            by="acct_operator",
+            at_us=at,
+            split=None,
+            federated=None,
+            device_fee_per_month=None,
+            storage_node_per_hour=None,
+            meters=(),
+            sla=(),
+            notice_us=0,
+        ),
+    )
 
 
 def _closed_account() -> Iterator[Told]:
@@ -250,11 +257,18 @@ def _closed_account() -> Iterator[Told]:
         acct.MemberAdded(account_id=who, member_id="mem_a", role="owner", by="b", at_us=at),
     )
     for number in (1, 2, 3):
-        yield stream, acct.ApiKeyIssued(
-            account_id=who, key_id=f"key{number}",
-            key_sha256=sha256(f"{who}/{number}".encode()).hexdigest(), member_id="mem_a",
-            scopes=("account",), expires_at_us=None, at_us=at,
-        )  # fmt: skip
+        yield (
+            stream,
+            acct.ApiKeyIssued(
+                account_id=who,
+                key_id=f"key{number}",
+                key_sha256=sha256(f"{who}/{number}".encode()).hexdigest(),
+                member_id="mem_a",
+                scopes=("account",),
+                expires_at_us=None,
+                at_us=at,
+            ),
+        )
     for key_id, ends_us in (("key1", at + 1), ("key2", at + 9)):
         yield (
             stream,
@@ -274,11 +288,20 @@ def _supply(size: Size) -> Iterator[Told]:
         ),
     )
     region = Stream("region", "region_1")
-    yield region, provider.RegionOpened(
-        region_id="region_1", provider_id="prov_1", name="north", storage_mode="local",
-        setting="datacenter", admission="operator", allow_public_jobs=False, at_us=at,
-        hardware_rules=(),
-    )  # fmt: skip
+    yield (
+        region,
+        provider.RegionOpened(
+            region_id="region_1",
+            provider_id="prov_1",
+            name="north",
+            storage_mode="local",
+            setting="datacenter",
+            admission="operator",
+            allow_public_jobs=False,
+            at_us=at,
+            hardware_rules=(),
+        ),
+    )
     yield (
         region,
         provider.RegionPolicySet(
@@ -304,11 +327,20 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
         )
         for slot in range(size.devices)
     )
-    yield stream, node.NodeJoinRequested(
-        node_id=node_id, provider_id="prov_1", region_id="region_1", client_id=None,
-        key_id=f"key_{index}", public_key=f"{index:064x}",
-        token_sha256=sha256(node_id.encode()).hexdigest(), agent="0.1.0", at_us=at,
-    )  # fmt: skip
+    yield (
+        stream,
+        node.NodeJoinRequested(
+            node_id=node_id,
+            provider_id="prov_1",
+            region_id="region_1",
+            client_id=None,
+            key_id=f"key_{index}",
+            public_key=f"{index:064x}",
+            token_sha256=sha256(node_id.encode()).hexdigest(),
+            agent="0.1.0",
+            at_us=at,
+        ),
+    )
     yield (
         stream,
         node.NodeSpecReported(
@@ -328,25 +360,50 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
     )
     yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at, waived=())
     for spec in specs:
-        yield Stream("device", spec.device_id), device.DeviceRegistered(
-            device_id=spec.device_id, node_id=node_id, provider_id="prov_1", vendor="nvidia",
-            model=f"M{index % 7}", gpu_class="datacenter", memory_mib=40_960, at_us=at,
-            kind="gpu", memory="dedicated", is_divisible=True, capacity_asset=Asset.GPU_MS,
-        )  # fmt: skip
+        yield (
+            Stream("device", spec.device_id),
+            device.DeviceRegistered(
+                device_id=spec.device_id,
+                node_id=node_id,
+                provider_id="prov_1",
+                vendor="nvidia",
+                model=f"M{index % 7}",
+                gpu_class="datacenter",
+                memory_mib=40_960,
+                at_us=at,
+                kind="gpu",
+                memory="dedicated",
+                is_divisible=True,
+                capacity_asset=Asset.GPU_MS,
+            ),
+        )
     yield stream, node.NodeActivated(node_id=node_id, by="acct_operator", at_us=at)
-    yield Stream("executor", node_id), executor_key.ExecutorKeyIssued(
-        node_id=node_id, key_sha256=sha256(b"executor" + node_id.encode()).hexdigest(),
-        by=node_id, at_us=at,
-    )  # fmt: skip
+    yield (
+        Stream("executor", node_id),
+        executor_key.ExecutorKeyIssued(
+            node_id=node_id,
+            key_sha256=sha256(b"executor" + node_id.encode()).hexdigest(),
+            by=node_id,
+            at_us=at,
+        ),
+    )
     yield stream, node.NodeAdmitted(node_id=node_id, by="acct_operator", at_us=at, waived=())
-    yield Stream("offer", f"offer_{index}"), offer.OfferPublished(
-        offer_id=f"offer_{index}", provider_id="prov_1", node_id=node_id,
-        price_per_gpu_hour=credit(PRICE + index % 3), settlement="burn" if index % 2 else "cash",
-        fractions=True, available_until_us=None, at_us=at,
-        terms=offer.OfferTerms(isolation="vm", capabilities=("cuda",))
-        if index % 2
-        else offer.OfferTerms(),
-    )  # fmt: skip
+    yield (
+        Stream("offer", f"offer_{index}"),
+        offer.OfferPublished(
+            offer_id=f"offer_{index}",
+            provider_id="prov_1",
+            node_id=node_id,
+            price_per_gpu_hour=credit(PRICE + index % 3),
+            settlement="burn" if index % 2 else "cash",
+            fractions=True,
+            available_until_us=None,
+            at_us=at,
+            terms=offer.OfferTerms(isolation="vm", capabilities=("cuda",))
+            if index % 2
+            else offer.OfferTerms(),
+        ),
+    )
 
 
 def _dealings(size: Size) -> Iterator[Told]:
@@ -368,14 +425,34 @@ def _dealings(size: Size) -> Iterator[Told]:
 
 def _money_in(size: Size) -> Iterator[Told]:
     at, units = _at(2), PRICE * size.leases * (size.hours + 2) * 2
-    yield Stream("deposit", "dep_1"), deposit.DepositConfirmed(
-        deposit_id="dep_1", account_id="acct_cash", source="cash", amount=credit(units),
-        reference="wire 1", confirmed_by="acct_operator", at_us=at,
-    )  # fmt: skip
-    yield Stream("purchase", "0xb/1"), deposit.CreditsPurchaseConfirmed(
-        burner="0xb", purchase_id=1, account_id="acct_burn", payer="0x1", tokens_burned=token(7),
-        credits=credit(units), price_round=1, tx_hash="0x2", log_index=0, block_number=9, at_us=at,
-    )  # fmt: skip
+    yield (
+        Stream("deposit", "dep_1"),
+        deposit.DepositConfirmed(
+            deposit_id="dep_1",
+            account_id="acct_cash",
+            source="cash",
+            amount=credit(units),
+            reference="wire 1",
+            confirmed_by="acct_operator",
+            at_us=at,
+        ),
+    )
+    yield (
+        Stream("purchase", "0xb/1"),
+        deposit.CreditsPurchaseConfirmed(
+            burner="0xb",
+            purchase_id=1,
+            account_id="acct_burn",
+            payer="0x1",
+            tokens_burned=token(7),
+            credits=credit(units),
+            price_round=1,
+            tx_hash="0x2",
+            log_index=0,
+            block_number=9,
+            at_us=at,
+        ),
+    )
 
 
 def _payments() -> Iterator[Told]:
@@ -384,25 +461,52 @@ def _payments() -> Iterator[Told]:
     """
     at, who = _at(3), "acct_card"
     for number, cause in ((1, "order"), (2, "top_up")):
-        yield Stream("payment", f"pay_{number}"), payment.PaymentStarted(
-            payment_id=f"pay_{number}", account_id=who, method="card", processor="stripe",
-            amount=credit(30_000_000), cause=cause, saved_method="cus/pm" if number == 2 else None,
-            chargeback_window_us=5, expires_at_us=at + 9, by="mem_a", at_us=at,
-        )  # fmt: skip
+        yield (
+            Stream("payment", f"pay_{number}"),
+            payment.PaymentStarted(
+                payment_id=f"pay_{number}",
+                account_id=who,
+                method="card",
+                processor="stripe",
+                amount=credit(30_000_000),
+                cause=cause,
+                saved_method="cus/pm" if number == 2 else None,
+                chargeback_window_us=5,
+                expires_at_us=at + 9,
+                by="mem_a",
+                at_us=at,
+            ),
+        )
     one = Stream("payment", "pay_1")
     told: dict[str, Any] = {"payment_id": "pay_1", "at_us": at + 1}
     card = Stream("card", who)
     yield one, payment.PaymentOffered(reference="cs_1", **told)
-    yield one, payment.PaymentReceived(
-        account_id=who, method="card", amount=credit(30_000_000), reference="pi_1",
-        saved_method="cus/pm", confirm_at_us=at + 6, by="stripe", **told,
-    )  # fmt: skip
+    yield (
+        one,
+        payment.PaymentReceived(
+            account_id=who,
+            method="card",
+            amount=credit(30_000_000),
+            reference="pi_1",
+            saved_method="cus/pm",
+            confirm_at_us=at + 6,
+            by="stripe",
+            **told,
+        ),
+    )
     yield card, _card_money(30_000_000, 0, 0, at)
     taken: dict[str, Any] = {"account_id": who, "amount": credit(10_000_000), "is_final": False}
-    yield one, payment.PaymentReversed(
-        reference="dp_1", unspent=credit(10_000_000), spent=credit(0), reason="fraudulent",
-        **taken, **told,
-    )  # fmt: skip
+    yield (
+        one,
+        payment.PaymentReversed(
+            reference="dp_1",
+            unspent=credit(10_000_000),
+            spent=credit(0),
+            reason="fraudulent",
+            **taken,
+            **told,
+        ),
+    )
     yield (
         one,
         payment.PaymentFundsTaken(
@@ -425,16 +529,23 @@ def _payments() -> Iterator[Told]:
         funds,
         top_up.BalanceWarningsSet(account_id=who, thresholds=levels, by="mem_a", at_us=at),
     )
-    yield funds, top_up.BalanceWarned(
-        account_id=who, threshold=levels[0], balance=credit(20_000_000), below=levels, at_us=at
-    )  # fmt: skip
+    yield (
+        funds,
+        top_up.BalanceWarned(
+            account_id=who, threshold=levels[0], balance=credit(20_000_000), below=levels, at_us=at
+        ),
+    )
 
 
 def _card_money(exposed: int, settled: int, to_cash: int, at: int) -> card_money.CardMoneyMoved:
     return card_money.CardMoneyMoved(
-        account_id="acct_card", cause="pay_1", exposed=credit(exposed), settled=credit(settled),
-        to_cash=credit(to_cash), at_us=at,
-    )  # fmt: skip
+        account_id="acct_card",
+        cause="pay_1",
+        exposed=credit(exposed),
+        settled=credit(settled),
+        to_cash=credit(to_cash),
+        at_us=at,
+    )
 
 
 def _lease(size: Size, index: int) -> Iterator[Told]:
@@ -447,45 +558,104 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     at = _at(10 + index)
     stream = Stream("lease", lease_id)
     common: dict[str, Any] = {
-        "account_id": who, "client_id": "client_1", "project_id": "prj", "end_user_ref": "u1",
-    }  # fmt: skip
+        "account_id": who,
+        "client_id": "client_1",
+        "project_id": "prj",
+        "end_user_ref": "u1",
+    }
     demands = Constraints(arch="x86_64", capabilities=("cuda",)) if index % 2 else None
     mode = "whole" if share == PPM else "memory"
     demands = None
     if index % 2:
         demands = Constraints(arch="x86_64", capabilities=("cuda",), cpu_cores=8, pool_id=POOLS[0])
-    yield Stream("job", job_id), job.JobSubmitted(
-        job_id=job_id, kind="batch", image="img", command=("run", "it"), env_refs=(),
-        workload_sha256="00" * 32, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
-        max_price_per_gpu_hour=credit(2 * PRICE), at_us=at, constraints=demands, **common,
-    )  # fmt: skip
-    yield stream, lease.LeaseRequested(
-        lease_id=lease_id, job_id=job_id, gpu_count=1, share_ppm=share, mem_ppm=share, models=(),
-        max_price_per_gpu_hour=credit(2 * PRICE), settlement=None, term_us=None,
-        funds=None, at_us=at, constraints=demands, **common,
-    )  # fmt: skip
+    yield (
+        Stream("job", job_id),
+        job.JobSubmitted(
+            job_id=job_id,
+            kind="batch",
+            image="img",
+            command=("run", "it"),
+            env_refs=(),
+            workload_sha256="00" * 32,
+            gpu_count=1,
+            share_ppm=share,
+            mem_ppm=share,
+            models=(),
+            max_price_per_gpu_hour=credit(2 * PRICE),
+            at_us=at,
+            constraints=demands,
+            **common,
+        ),
+    )
+    yield (
+        stream,
+        lease.LeaseRequested(
+            lease_id=lease_id,
+            job_id=job_id,
+            gpu_count=1,
+            share_ppm=share,
+            mem_ppm=share,
+            models=(),
+            max_price_per_gpu_hour=credit(2 * PRICE),
+            settlement=None,
+            term_us=None,
+            funds=None,
+            at_us=at,
+            constraints=demands,
+            **common,
+        ),
+    )
     if index == 4:
         yield stream, _quoted(lease_id, node_id, device_id, at)
     candidate = lease.Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
-    yield stream, lease.MatchDecided(
-        lease_id=lease_id, rule="lowest_cost/1", fleet_position=index, candidates=(candidate,),
-        considered=1, node_id=node_id, offer_id=candidate.offer_id, device_ids=(device_id,),
-        at_us=at,
-        pricing=None, weights=None, narrowed=(),
-    )  # fmt: skip
+    yield (
+        stream,
+        lease.MatchDecided(
+            lease_id=lease_id,
+            rule="lowest_cost/1",
+            fleet_position=index,
+            candidates=(candidate,),
+            considered=1,
+            node_id=node_id,
+            offer_id=candidate.offer_id,
+            device_ids=(device_id,),
+            at_us=at,
+            pricing=None,
+            weights=None,
+            narrowed=(),
+        ),
+    )
     escrow = charge_for(GPU_HOUR_US * share // PPM * (size.hours + 1), PRICE)
-    yield stream, lease.LeaseReserved(
-        lease_id=lease_id, job_id=job_id, node_id=node_id, provider_id="prov_1",
-        provider_account_id="acct_provider", offer_id=candidate.offer_id, device_ids=(device_id,),
-        share_ppm=share, mem_ppm=share, gpu_class="datacenter", price_per_gpu_hour=credit(PRICE),
-        settlement=settlement, own=False, tariff_version=1, fee_per_gpu_hour=credit(FEE),
-        provider_share_ppm=500_000, burn_share_ppm=200_000,
-        escrow=(lease.EscrowPart(source, credit(escrow)),), at_us=at,
-        sla_class=None if index % 2 else "standard",
-        client_account_id="client_story" if index == 5 else None, mode=mode,
-        quotas=(INNER, GROUP, "acct_client|") if index % 2 else (),
-        pool_id=POOLS[0] if index % 2 else None, **common,
-    )  # fmt: skip
+    yield (
+        stream,
+        lease.LeaseReserved(
+            lease_id=lease_id,
+            job_id=job_id,
+            node_id=node_id,
+            provider_id="prov_1",
+            provider_account_id="acct_provider",
+            offer_id=candidate.offer_id,
+            device_ids=(device_id,),
+            share_ppm=share,
+            mem_ppm=share,
+            gpu_class="datacenter",
+            price_per_gpu_hour=credit(PRICE),
+            settlement=settlement,
+            own=False,
+            tariff_version=1,
+            fee_per_gpu_hour=credit(FEE),
+            provider_share_ppm=500_000,
+            burn_share_ppm=200_000,
+            escrow=(lease.EscrowPart(source, credit(escrow)),),
+            at_us=at,
+            sla_class=None if index % 2 else "standard",
+            client_account_id="client_story" if index == 5 else None,
+            mode=mode,
+            quotas=(INNER, GROUP, "acct_client|") if index % 2 else (),
+            pool_id=POOLS[0] if index % 2 else None,
+            **common,
+        ),
+    )
     here = Stream("device", device_id)
     yield (
         here,
@@ -506,18 +676,33 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             lease_id=lease_id, node_id=node_id, endpoint=None, at_us=at, credentials=None
         ),
     )
-    yield stream, lease.LeaseOpened(
-        lease_id=lease_id, price_per_gpu_hour=credit(PRICE), opened_at_us=at,
-        funds_end_us=at + GPU_HOUR_US * (size.hours + 1), term_end_us=None, at_us=at,
-    )  # fmt: skip
+    yield (
+        stream,
+        lease.LeaseOpened(
+            lease_id=lease_id,
+            price_per_gpu_hour=credit(PRICE),
+            opened_at_us=at,
+            funds_end_us=at + GPU_HOUR_US * (size.hours + 1),
+            term_end_us=None,
+            at_us=at,
+        ),
+    )
     more: tuple[lease.EscrowPart, ...] = ()
     if index == 5:
         more = (lease.EscrowPart("burned", credit(5), 2),)
-        yield stream, lease.LeaseToppedUp(
-            lease_id=lease_id, account_id=who, depositor_account_id=who, parts=more,
-            put_in=credit(escrow + 5), funds_end_us=at + GPU_HOUR_US * (size.hours + 2), at_us=at,
-            counted=(),
-        )  # fmt: skip
+        yield (
+            stream,
+            lease.LeaseToppedUp(
+                lease_id=lease_id,
+                account_id=who,
+                depositor_account_id=who,
+                parts=more,
+                put_in=credit(escrow + 5),
+                funds_end_us=at + GPU_HOUR_US * (size.hours + 2),
+                at_us=at,
+                counted=(),
+            ),
+        )
     if index == 4:
         more = (lease.EscrowPart(source, credit(7), 2),)
         yield from _turns(stream, who, more, escrow + 7, at)
@@ -527,29 +712,47 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     charged, closing = 0, size.hours - 1
     for hour in range(size.hours):
         if hour == closing:
-            yield stream, lease.LeaseClosed(
-                lease_id=lease_id, account_id=who, closed_at_us=at + size.hours * GPU_HOUR_US,
-                party="renter", code=1, refund=(), at_us=at + size.hours * GPU_HOUR_US,
-                by=None, evidence=None,
-            )  # fmt: skip
+            yield (
+                stream,
+                lease.LeaseClosed(
+                    lease_id=lease_id,
+                    account_id=who,
+                    closed_at_us=at + size.hours * GPU_HOUR_US,
+                    party="renter",
+                    code=1,
+                    refund=(),
+                    at_us=at + size.hours * GPU_HOUR_US,
+                    by=None,
+                    evidence=None,
+                ),
+            )
             yield from _work_ended(stream, lease_id, node_id, at + size.hours * GPU_HOUR_US)
-            yield here, device.DeviceReleased(
-                device_id=device_id, lease_id=lease_id, share_ppm=share, mem_ppm=share,
-                at_us=at + size.hours * GPU_HOUR_US,
-            )  # fmt: skip
+            yield (
+                here,
+                device.DeviceReleased(
+                    device_id=device_id,
+                    lease_id=lease_id,
+                    share_ppm=share,
+                    mem_ppm=share,
+                    at_us=at + size.hours * GPU_HOUR_US,
+                ),
+            )
         accrued = _accrual(index, hour, size, who, source, share, at)
         charged = accrued.charge.units
         yield stream, accrued
         yield here, _capacity(node_id, device_id, index, hour, size.hours, share)
-    yield stream, lease.LeaseSettled(
-        lease_id=lease_id, account_id=who, charge=credit(charged), gpu_us=accrued.gpu_us,
-        refund=(
-            lease.EscrowPart(source, credit(escrow - charged)),
-            *more,
+    yield (
+        stream,
+        lease.LeaseSettled(
+            lease_id=lease_id,
+            account_id=who,
+            charge=credit(charged),
+            gpu_us=accrued.gpu_us,
+            refund=(lease.EscrowPart(source, credit(escrow - charged)), *more),
+            at_us=at + size.hours * GPU_HOUR_US,
+            disputed=False,
         ),
-        at_us=at + size.hours * GPU_HOUR_US,
-        disputed=False,
-    )  # fmt: skip
+    )
     if index == 4:
         yield from _afterwards(stream, who, at)
     ended = job.JobCompleted if index % 4 else job.JobCancelled
@@ -565,12 +768,20 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
 
 def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns.LeaseQuoted:
     return lease_turns.LeaseQuoted(
-        lease_id=lease_id, quote_id="quote_4", rule="posted/1", provider_id="prov_1",
-        node_id=node_id, offer_id="offer_1", device_ids=(device_id,),
-        price_per_gpu_hour=credit(PRICE), reclaim_window_us=GPU_HOUR_US,
-        expires_at_us=at + 60, open_until_us=at + 60, at_us=at,
+        lease_id=lease_id,
+        quote_id="quote_4",
+        rule="posted/1",
+        provider_id="prov_1",
+        node_id=node_id,
+        offer_id="offer_1",
+        device_ids=(device_id,),
+        price_per_gpu_hour=credit(PRICE),
+        reclaim_window_us=GPU_HOUR_US,
+        expires_at_us=at + 60,
+        open_until_us=at + 60,
+        at_us=at,
         bid_id=None,
-    )  # fmt: skip
+    )
 
 
 def _turns(
@@ -583,12 +794,19 @@ def _turns(
             lease_id=lease_id, reason="outbid", by="job", paused_at_us=at + 1, at_us=at + 1
         ),
         lease_turns.LeaseResumed(
-            lease_id=lease_id, by="job", resumed_at_us=at + 2,
-            funds_end_us=at + 6 * GPU_HOUR_US, at_us=at + 2,
+            lease_id=lease_id,
+            by="job",
+            resumed_at_us=at + 2,
+            funds_end_us=at + 6 * GPU_HOUR_US,
+            at_us=at + 2,
             mig_starts=(),
         ),
         lease_turns.LeaseDegraded(
-            lease_id=lease_id, since_us=at + 3, lane=0, usage_position=0, at_us=at + 4,
+            lease_id=lease_id,
+            since_us=at + 3,
+            lane=0,
+            usage_position=0,
+            at_us=at + 4,
             kept_until_us=None,
         ),
         lease_turns.LeaseRecovered(lease_id=lease_id, healthy_us=at + 4, gap_us=1, at_us=at + 4),
@@ -597,23 +815,35 @@ def _turns(
         ),
         lease_turns.ReclaimCancelled(lease_id=lease_id, by="prov_1", at_us=at + 6),
         lease_turns.LeaseExtended(
-            lease_id=lease_id, account_id=who, term_us=2 * GPU_HOUR_US, parts=more,
-            put_in=credit(put_in), term_end_us=at + 2 * GPU_HOUR_US,
-            funds_end_us=at + 7 * GPU_HOUR_US, at_us=at + 7,
+            lease_id=lease_id,
+            account_id=who,
+            term_us=2 * GPU_HOUR_US,
+            parts=more,
+            put_in=credit(put_in),
+            term_end_us=at + 2 * GPU_HOUR_US,
+            funds_end_us=at + 7 * GPU_HOUR_US,
+            at_us=at + 7,
             counted=(),
         ),
         lease_turns.LeaseFundsMoved(
             lease_id=lease_id, escrow_id="job_none", funds_end_us=at + 5 * GPU_HOUR_US, at_us=at + 7
         ),
         lease_turns.LeaseFundsTaken(
-            lease_id=lease_id, account_id=who, payment_id="pay_1", parts=(),
-            funds_end_us=at + 6 * GPU_HOUR_US, at_us=at + 7,
+            lease_id=lease_id,
+            account_id=who,
+            payment_id="pay_1",
+            parts=(),
+            funds_end_us=at + 6 * GPU_HOUR_US,
+            at_us=at + 7,
         ),
         lease_turns.FundsEndWarned(
-            lease_id=lease_id, account_id=who, funds_end_us=at + 2 * GPU_HOUR_US,
-            ahead_us=GPU_HOUR_US, at_us=at + 8,
+            lease_id=lease_id,
+            account_id=who,
+            funds_end_us=at + 2 * GPU_HOUR_US,
+            ahead_us=GPU_HOUR_US,
+            at_us=at + 8,
         ),
-    )  # fmt: skip
+    )
     yield from ((stream, fact) for fact in told)
 
 
@@ -622,36 +852,64 @@ def _afterwards(stream: Stream[Any], who: str, at: int) -> Iterator[Told]:
     lease_id = stream.id
     told: tuple[Any, ...] = (
         lease_turns.FaultRevised(
-            lease_id=lease_id, provider_account_id="acct_provider", from_code=10_004, code=20_004,
-            since_us=at, closed_at_us=at + 1, lane=0, usage_position=1, at_us=at + 2,
+            lease_id=lease_id,
+            provider_account_id="acct_provider",
+            from_code=10_004,
+            code=20_004,
+            since_us=at,
+            closed_at_us=at + 1,
+            lane=0,
+            usage_position=1,
+            at_us=at + 2,
         ),
         lease_turns.LeaseDisputed(
             lease_id=lease_id, dispute_id="disp_4", status="disputed", at_us=at + 3
         ),
         lease_turns.LeaseResolved(
-            lease_id=lease_id, dispute_id="disp_4", outcome="rejected", status="resolved",
+            lease_id=lease_id,
+            dispute_id="disp_4",
+            outcome="rejected",
+            status="resolved",
             at_us=at + 4,
         ),
         lease_turns.LeaseArchived(lease_id=lease_id, account_id=who, epoch=1, at_us=at + 5),
-    )  # fmt: skip
+    )
     yield from ((stream, fact) for fact in told)
 
 
 def _sla(lease_id: str, credit_units: int) -> Iterator[Told]:
     """A lease's promise, judged after its settlement; the credit is paid in two parts."""
     stream, at = Stream("sla", lease_id), _at(9)
-    yield stream, sla.SlaAssessed(
-        lease_id=lease_id, account_id=RENTERS[0], provider_account_id="acct_provider",
-        sla_class="standard", tariff_version=1, metered_gpu_us=9, promised_gpu_us=10,
-        availability_ppm=900_000, below_ppm=990_000, credit_ppm=100_000, charge=credit(1_000),
-        credit=credit(credit_units), at_us=at,
-        excused_gpu_us=0,
-    )  # fmt: skip
+    yield (
+        stream,
+        sla.SlaAssessed(
+            lease_id=lease_id,
+            account_id=RENTERS[0],
+            provider_account_id="acct_provider",
+            sla_class="standard",
+            tariff_version=1,
+            metered_gpu_us=9,
+            promised_gpu_us=10,
+            availability_ppm=900_000,
+            below_ppm=990_000,
+            credit_ppm=100_000,
+            charge=credit(1_000),
+            credit=credit(credit_units),
+            at_us=at,
+            excused_gpu_us=0,
+        ),
+    )
     for paid in range(0, credit_units, 50):
-        yield stream, sla.SlaCredited(
-            lease_id=lease_id, credited_new=credit(50), credited=credit(paid + 50),
-            is_last=paid + 50 == credit_units, at_us=at,
-        )  # fmt: skip
+        yield (
+            stream,
+            sla.SlaCredited(
+                lease_id=lease_id,
+                credited_new=credit(50),
+                credited=credit(paid + 50),
+                is_last=paid + 50 == credit_units,
+                at_us=at,
+            ),
+        )
 
 
 def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
@@ -662,45 +920,93 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
         kind="statement", lane=None, position=None, sha256="cc" * 32, signed=False
     )
     disputed = dispute.DisputedLine(
-        position=line, charge=credit(2_000), claimed=credit(1_000), gpu_us=500,
+        position=line,
+        charge=credit(2_000),
+        claimed=credit(1_000),
+        gpu_us=500,
         held=(dispute.Held("acct_provider", 1_000),),
-    )  # fmt: skip
-    yield stream, dispute.DisputeOpened(
-        dispute_id=name, lease_id=f"lease_{0:032x}", side="renter", lines=(disputed,),
-        claimed=credit(1_000), reserved=credit(1_000), claim_code="other", claim_sha256="cc" * 32,
-        evidence=(words,), expires_at_us=at + 10**12, by="mem_a", at_us=at, **parties,
-    )  # fmt: skip
+    )
+    yield (
+        stream,
+        dispute.DisputeOpened(
+            dispute_id=name,
+            lease_id=f"lease_{0:032x}",
+            side="renter",
+            lines=(disputed,),
+            claimed=credit(1_000),
+            reserved=credit(1_000),
+            claim_code="other",
+            claim_sha256="cc" * 32,
+            evidence=(words,),
+            expires_at_us=at + 10**12,
+            by="mem_a",
+            at_us=at,
+            **parties,
+        ),
+    )
     corrected = Stream("adjustment", str(line))
     yield (
         corrected,
         adjustment.LineDisputed(position=line, dispute_id=name, claimed=1_000, at_us=at),
     )
     for side in ("provider", "renter"):
-        yield stream, dispute.DisputeAnswered(
-            dispute_id=name, side=side, statement_sha256=None, evidence=(words,), by="mem_a",
-            at_us=at,
-        )  # fmt: skip
-    yield corrected, adjustment.AdjustmentBooked(
-        adjustment_id=f"adj_{line}", corrects_position=line, lease_id=f"lease_{0:032x}",
-        reason="dispute", cause=f"dispute:{name}", returned=upheld, recovered=upheld, late=None,
-        lines=(
-            adjustment.BookLine(f"dispute:{name}", 1_000),
-            adjustment.BookLine("party:acct_provider:payable", upheld - 1_000),
-            adjustment.BookLine(f"party:{RENTERS[0]}:cash", -upheld),
-        ),
-        by="mem_a", at_us=at, **parties,
-    )  # fmt: skip
-    yield stream, dispute.DisputeResolved(
-        dispute_id=name, lease_id=f"lease_{0:032x}", outcome="split", upheld_ppm=upheld * 1_000,
-        lines=(
-            dispute.ResolvedLine(
-                position=line, claimed=credit(1_000), upheld=credit(upheld),
-                adjustment_id=f"adj_{line}",
+        yield (
+            stream,
+            dispute.DisputeAnswered(
+                dispute_id=name,
+                side=side,
+                statement_sha256=None,
+                evidence=(words,),
+                by="mem_a",
+                at_us=at,
             ),
+        )
+    yield (
+        corrected,
+        adjustment.AdjustmentBooked(
+            adjustment_id=f"adj_{line}",
+            corrects_position=line,
+            lease_id=f"lease_{0:032x}",
+            reason="dispute",
+            cause=f"dispute:{name}",
+            returned=upheld,
+            recovered=upheld,
+            late=None,
+            lines=(
+                adjustment.BookLine(f"dispute:{name}", 1_000),
+                adjustment.BookLine("party:acct_provider:payable", upheld - 1_000),
+                adjustment.BookLine(f"party:{RENTERS[0]}:cash", -upheld),
+            ),
+            by="mem_a",
+            at_us=at,
+            **parties,
         ),
-        claimed=credit(1_000), upheld=credit(upheld), opened_by="renter", unfounded=not upheld,
-        arbiter_account_id="acct_operator", reason_sha256=None, by="mem_a", at_us=at,
-    )  # fmt: skip
+    )
+    yield (
+        stream,
+        dispute.DisputeResolved(
+            dispute_id=name,
+            lease_id=f"lease_{0:032x}",
+            outcome="split",
+            upheld_ppm=upheld * 1_000,
+            lines=(
+                dispute.ResolvedLine(
+                    position=line,
+                    claimed=credit(1_000),
+                    upheld=credit(upheld),
+                    adjustment_id=f"adj_{line}",
+                ),
+            ),
+            claimed=credit(1_000),
+            upheld=credit(upheld),
+            opened_by="renter",
+            unfounded=not upheld,
+            arbiter_account_id="acct_operator",
+            reason_sha256=None,
+            by="mem_a",
+            at_us=at,
+        ),
+    )
 
 
 def _stick(lease_id: str, who: str, at: int) -> Iterator[Told]:
@@ -714,36 +1020,63 @@ def _stick(lease_id: str, who: str, at: int) -> Iterator[Told]:
             ),
         )
     yield signer, countersign.SigningKeyRevoked(account_id=who, key_id="bb", by="m", at_us=at)
-    yield Stream("countersign", lease_id), countersign.UsageCountersigned(
-        lease_id=lease_id, account_id=who, key_id="aa", gpu_us=7, until_us=at + 1,
-        signature="00", at_us=at,
-    )  # fmt: skip
+    yield (
+        Stream("countersign", lease_id),
+        countersign.UsageCountersigned(
+            lease_id=lease_id,
+            account_id=who,
+            key_id="aa",
+            gpu_us=7,
+            until_us=at + 1,
+            signature="00",
+            at_us=at,
+        ),
+    )
 
 
 def _acknowledged(
     lease_id: str, node_id: str, at: int, command: str = "start"
 ) -> lease_command.LeaseCommandAcknowledged:
     return lease_command.LeaseCommandAcknowledged(
-        lease_id=lease_id, node_id=node_id, command=command, workload_sha256="5a" * 32,
-        executor="e0" * 8, runner="process", at_us=at,
-    )  # fmt: skip
+        lease_id=lease_id,
+        node_id=node_id,
+        command=command,
+        workload_sha256="5a" * 32,
+        executor="e0" * 8,
+        runner="process",
+        at_us=at,
+    )
 
 
 def _work_ended(stream: Stream[Any], lease_id: str, node_id: str, at: int) -> Iterator[Told]:
-    yield stream, lease_command.LeaseWorkEnded(
-        lease_id=lease_id, node_id=node_id, executor="e0" * 8, outcome="exited", exit_code=3,
-        at_us=at,
-    )  # fmt: skip
+    yield (
+        stream,
+        lease_command.LeaseWorkEnded(
+            lease_id=lease_id,
+            node_id=node_id,
+            executor="e0" * 8,
+            outcome="exited",
+            exit_code=3,
+            at_us=at,
+        ),
+    )
     yield stream, _acknowledged(lease_id, node_id, at, "stop")
 
 
 def _hooks(who: str, at: int) -> Iterator[Told]:
     for name in ("hook_a", "hook_b"):
         stream = Stream("webhook", name)
-        yield stream, webhook.WebhookAdded(
-            endpoint_id=name, account_id=who, url="https://x.example", types=("lease.",), by="m",
-            at_us=at,
-        )  # fmt: skip
+        yield (
+            stream,
+            webhook.WebhookAdded(
+                endpoint_id=name,
+                account_id=who,
+                url="https://x.example",
+                types=("lease.",),
+                by="m",
+                at_us=at,
+            ),
+        )
         yield (
             stream,
             webhook.WebhookSecretRotated(
@@ -777,20 +1110,37 @@ def _accrual(
     device_id = size.device(index, index % size.devices)
     until_us = opened_us + (hour + 1) * GPU_HOUR_US
     return lease.UsageAccrued(
-        lease_id=f"lease_{index:032x}", hour_index=hour, until_us=until_us,
-        node_id=size.node(index), account_id=who, provider_account_id="acct_provider",
-        client_id="client_1", project_id="prj", end_user_ref="u1", lane=index % 64,
-        usage_position=100 * index + hour + 1, resume_position=100 * index + hour + 1,
-        ppm_us=now_us * PPM, gpu_us=now_us,
-        gpu_us_new=now_us - before_us, charge=credit(now), charge_new=credit(now - before),
-        parts=parts, parts_new=new, drawn=(lease.EscrowPart(source, credit(now - before)),),
+        lease_id=f"lease_{index:032x}",
+        hour_index=hour,
+        until_us=until_us,
+        node_id=size.node(index),
+        account_id=who,
+        provider_account_id="acct_provider",
+        client_id="client_1",
+        project_id="prj",
+        end_user_ref="u1",
+        lane=index % 64,
+        usage_position=100 * index + hour + 1,
+        resume_position=100 * index + hour + 1,
+        ppm_us=now_us * PPM,
+        gpu_us=now_us,
+        gpu_us_new=now_us - before_us,
+        charge=credit(now),
+        charge_new=credit(now - before),
+        parts=parts,
+        parts_new=new,
+        drawn=(lease.EscrowPart(source, credit(now - before)),),
         watermarks=(
             accrual.Watermark(device_id, "boot", hour * GPU_HOUR_US, until_us, now_us * PPM),
         ),
-        refused=_REFUSED if hour == 1 else (), at_us=until_us,
+        refused=_REFUSED if hour == 1 else (),
+        at_us=until_us,
         owed=lease.Unfunded(who, credit(0)) if index == 1 else None,
-        client_account_id=None, owners=(), federated=None, escrow_id=None,
-    )  # fmt: skip
+        client_account_id=None,
+        owners=(),
+        federated=None,
+        escrow_id=None,
+    )
 
 
 def _capacity(node_id: str, device_id: str, index: int, hour: int, hours: int, share: int) -> Any:
@@ -799,53 +1149,100 @@ def _capacity(node_id: str, device_id: str, index: int, hour: int, hours: int, s
     count = index * hours + hour + 1
     leased = whole * share // PPM
     return device.CapacityAccrued(
-        device_id=device_id, from_us=from_us, to_us=from_us + GPU_HOUR_US,
-        physical=Amount(Asset.GPU_MS, whole), leased=Amount(Asset.GPU_MS, leased),
-        stranded=Amount(Asset.GPU_MS, 0), unavailable=Amount(Asset.GPU_MS, 0),
-        physical_us=count * GPU_HOUR_US, leased_ppm_us=count * GPU_HOUR_US * share,
-        stranded_ppm_us=0, unavailable_ppm_us=0, at_us=from_us + GPU_HOUR_US,
-        node_id=node_id, lane=None, usage_position=None,
-    )  # fmt: skip
+        device_id=device_id,
+        from_us=from_us,
+        to_us=from_us + GPU_HOUR_US,
+        physical=Amount(Asset.GPU_MS, whole),
+        leased=Amount(Asset.GPU_MS, leased),
+        stranded=Amount(Asset.GPU_MS, 0),
+        unavailable=Amount(Asset.GPU_MS, 0),
+        physical_us=count * GPU_HOUR_US,
+        leased_ppm_us=count * GPU_HOUR_US * share,
+        stranded_ppm_us=0,
+        unavailable_ppm_us=0,
+        at_us=from_us + GPU_HOUR_US,
+        node_id=node_id,
+        lane=None,
+        usage_position=None,
+    )
 
 
 def _epoch_opened(number: int) -> Told:
     start = START_US + (number - 1) * 604_800_000_000
     return Stream("epoch", str(number)), epoch.EpochOpened(
-        epoch=number, start_us=start, end_us=start + 604_800_000_000, policy_version=1,
-        at_us=start,
-    )  # fmt: skip
+        epoch=number, start_us=start, end_us=start + 604_800_000_000, policy_version=1, at_us=start
+    )
 
 
 def _epoch_end() -> Iterator[Told]:
     """A burn confirmed inside the cut, the cut, and the way to a paid claim."""
     at = START_US + 604_800_000_000
-    yield price_feed.FEED, price_feed.PriceSnapshotTaken(
-        number=1, sources=(), window_us=1, max_age_us=1, max_deviation_bps=1, min_sources=1,
-        health="too_few_sources", by="job", at_us=at,
-        median_micro_usd=None, deviation_bps=None,
-    )  # fmt: skip
+    yield (
+        price_feed.FEED,
+        price_feed.PriceSnapshotTaken(
+            number=1,
+            sources=(),
+            window_us=1,
+            max_age_us=1,
+            max_deviation_bps=1,
+            min_sources=1,
+            health="too_few_sources",
+            by="job",
+            at_us=at,
+            median_micro_usd=None,
+            deviation_bps=None,
+        ),
+    )
     burned = Stream("burn", "1")
     amounts: dict[str, Any] = {"credits": credit(1_000), "tokens": token(55)}
-    yield burned, burn.BurnIntended(
-        burn_id=1, first_position=1, last_position=10**6, price_micro_usd=1_870_000,
-        price_round=1, at_us=at, **amounts,
-    )  # fmt: skip
+    yield (
+        burned,
+        burn.BurnIntended(
+            burn_id=1,
+            first_position=1,
+            last_position=10**6,
+            price_micro_usd=1_870_000,
+            price_round=1,
+            at_us=at,
+            **amounts,
+        ),
+    )
     yield burned, burn.BurnConfirmed(burn_id=1, tx_hash="0xbb", block_number=5, at_us=at, **amounts)
     one = Stream("epoch", "1")
     yield one, epoch.EpochClosing(epoch=1, by="acct_operator", at_us=at)
     lanes = tuple(pin.LanePin(lane, 2, "00" * 32, "00" * 32) for lane in range(64))
     yield Stream("pins", "usage"), pin.UsagePinned(lanes=lanes, lanes_root="11" * 32, at_us=at)
     yield _epoch_opened(2)
-    yield one, epoch.EpochSealed(
-        epoch=1, cut_position=1, policy_version=1, emission=token(109), compute_pool=token(79),
-        availability_pool=token(20), treasury_pool=token(10), compute_carry_before=token(0),
-        rewards=token(86), compute_carry=token(3), recipients=3, chunks=1, file_sha256="22" * 32,
-        at_us=at,
-        unissued=token(0), recyclable=token(0), release=token(0), returned=token(0),
-        returned_release=token(0), availability_carry_before=token(0),
-        availability_carry=token(20), compute_weight=0, availability_weight=0, adjustments_open=(),
-        price_snapshot=None,
-    )  # fmt: skip
+    yield (
+        one,
+        epoch.EpochSealed(
+            epoch=1,
+            cut_position=1,
+            policy_version=1,
+            emission=token(109),
+            compute_pool=token(79),
+            availability_pool=token(20),
+            treasury_pool=token(10),
+            compute_carry_before=token(0),
+            rewards=token(86),
+            compute_carry=token(3),
+            recipients=3,
+            chunks=1,
+            file_sha256="22" * 32,
+            at_us=at,
+            unissued=token(0),
+            recyclable=token(0),
+            release=token(0),
+            returned=token(0),
+            returned_release=token(0),
+            availability_carry_before=token(0),
+            availability_carry=token(20),
+            compute_weight=0,
+            availability_weight=0,
+            adjustments_open=(),
+            price_snapshot=None,
+        ),
+    )
     worker, treasury = epoch.Reward("acct_provider", token(67)), epoch.Reward("treasury", token(10))
     rewards = (worker, epoch.Reward(WALLETLESS, token(9)), treasury)
     yield one, epoch.RewardsCredited(epoch=1, chunk=1, rewards=rewards, at_us=at)
@@ -853,9 +1250,10 @@ def _epoch_end() -> Iterator[Told]:
     left = epoch.Reward(WALLETLESS, token(5))
     matured = (worker, left, treasury)
     yield one, epoch.RewardsMatured(epoch=1, chunk=1, rewards=matured, at_us=at)
-    yield Stream("epoch", "2"), reward_changes.RewardsForfeited(
-        epoch=2, through_epoch=1, rewards=(left,), at_us=at
-    )  # fmt: skip
+    yield (
+        Stream("epoch", "2"),
+        reward_changes.RewardsForfeited(epoch=2, through_epoch=1, rewards=(left,), at_us=at),
+    )
     out = Stream("payout", "1")
     yield (
         out,
@@ -870,10 +1268,17 @@ def _epoch_end() -> Iterator[Told]:
     )
     root: dict[str, Any] = {"epoch": 1, "seq": 1, "root": "0x" + "44" * 32}
     for built in (1, 2):
-        yield out, payout.PayoutRootBuilt(
-            manifest_sha256="22" * 32, previous_root=payout.NO_ROOT, committed=token(81),
-            leaves=2, at_us=at + built, **root,
-        )  # fmt: skip
+        yield (
+            out,
+            payout.PayoutRootBuilt(
+                manifest_sha256="22" * 32,
+                previous_root=payout.NO_ROOT,
+                committed=token(81),
+                leaves=2,
+                at_us=at + built,
+                **root,
+            ),
+        )
         yield (
             out,
             payout.RootProposed(
@@ -883,11 +1288,22 @@ def _epoch_end() -> Iterator[Told]:
         if built == 1:
             yield out, payout.RootVetoed(reason="typo", tx_hash="0x6", at_us=at + 1, **root)
     yield out, payout.RootAccepted(tx_hash="0x7", at_us=at + 3, **root)
-    yield Stream("claim", "0xd/0xab/67"), payout.PayoutConfirmed(
-        distributor="0xd", account_id="acct_provider", address="0xab", seq=1, amount=token(67),
-        cumulative=token(67), tx_hash="0x8", log_index=0, block_number=7, at_us=at + 4,
-        set_aside=0,
-    )  # fmt: skip
+    yield (
+        Stream("claim", "0xd/0xab/67"),
+        payout.PayoutConfirmed(
+            distributor="0xd",
+            account_id="acct_provider",
+            address="0xab",
+            seq=1,
+            amount=token(67),
+            cumulative=token(67),
+            tx_hash="0x8",
+            log_index=0,
+            block_number=7,
+            at_us=at + 4,
+            set_aside=0,
+        ),
+    )
 
 
 def _corrections(at: int) -> Iterator[Told]:
@@ -896,27 +1312,57 @@ def _corrections(at: int) -> Iterator[Told]:
     yes: dict[str, Any] = {"proposed_by": "mem_a", "by": "mem_b", "at_us": at}
     slash, late, waits = (Stream("reward_correction", f"correction_{n}") for n in (1, 2, 3))
     for stream, kind, who, delta in (
-        (slash, "slash", WALLETLESS, -4), (late, "adjustment", "acct_provider", 3),
+        (slash, "slash", WALLETLESS, -4),
+        (late, "adjustment", "acct_provider", 3),
         (waits, "adjustment", "acct_provider", -(2**62)),
-    ):  # fmt: skip
-        yield stream, reward_correction.RewardCorrectionProposed(
-            correction_id=stream.id, kind=kind, account_id=who, delta=delta,
-            evidence_position=1 if kind == "slash" else None, **common,
-        )  # fmt: skip
-    yield slash, reward_correction.RewardCorrectionAccepted(
-        correction_id=slash.id, slashed=4, adjusted=0, adjusted_epoch=None, **yes
-    )  # fmt: skip
-    yield Stream("epoch", "1"), reward_changes.RewardSlashed(
-        epoch=1, correction_id=slash.id, account_id=WALLETLESS, amount=token(4), reason="odd",
-        evidence_position=1, **yes,
-    )  # fmt: skip
-    yield late, reward_correction.RewardCorrectionAccepted(
-        correction_id=late.id, slashed=0, adjusted=3, adjusted_epoch=2, **yes
-    )  # fmt: skip
-    yield Stream("epoch", "2"), reward_changes.RewardAdjusted(
-        epoch=2, original_epoch=1, correction_id=late.id, account_id="acct_provider", delta=3,
-        reason="odd", **yes,
-    )  # fmt: skip
+    ):
+        yield (
+            stream,
+            reward_correction.RewardCorrectionProposed(
+                correction_id=stream.id,
+                kind=kind,
+                account_id=who,
+                delta=delta,
+                evidence_position=1 if kind == "slash" else None,
+                **common,
+            ),
+        )
+    yield (
+        slash,
+        reward_correction.RewardCorrectionAccepted(
+            correction_id=slash.id, slashed=4, adjusted=0, adjusted_epoch=None, **yes
+        ),
+    )
+    yield (
+        Stream("epoch", "1"),
+        reward_changes.RewardSlashed(
+            epoch=1,
+            correction_id=slash.id,
+            account_id=WALLETLESS,
+            amount=token(4),
+            reason="odd",
+            evidence_position=1,
+            **yes,
+        ),
+    )
+    yield (
+        late,
+        reward_correction.RewardCorrectionAccepted(
+            correction_id=late.id, slashed=0, adjusted=3, adjusted_epoch=2, **yes
+        ),
+    )
+    yield (
+        Stream("epoch", "2"),
+        reward_changes.RewardAdjusted(
+            epoch=2,
+            original_epoch=1,
+            correction_id=late.id,
+            account_id="acct_provider",
+            delta=3,
+            reason="odd",
+            **yes,
+        ),
+    )
 
 
 def _money_out() -> Iterator[Told]:
@@ -924,26 +1370,46 @@ def _money_out() -> Iterator[Told]:
     at = START_US + 604_800_000_000
     stream = Stream("earnings", "acct_provider")
     common: dict[str, Any] = {"account_id": "acct_provider"}
-    yield Stream("maturity", "network"), maturity.MaturityWindowSet(
-        version=1, window_us=0, effective_from_us=at, by="mem_a", at_us=at
-    )  # fmt: skip
-    yield stream, maturity.PaymentModeSet(
-        mode="credits", billing_account_id="acct_cash", destination=None, by="mem_a", at_us=at,
-        **common,
-    )  # fmt: skip
+    yield (
+        Stream("maturity", "network"),
+        maturity.MaturityWindowSet(
+            version=1, window_us=0, effective_from_us=at, by="mem_a", at_us=at
+        ),
+    )
+    yield (
+        stream,
+        maturity.PaymentModeSet(
+            mode="credits",
+            billing_account_id="acct_cash",
+            destination=None,
+            by="mem_a",
+            at_us=at,
+            **common,
+        ),
+    )
     yield (
         stream,
         maturity.EarningsReduced(position=80, units=5, cause="dispute:one", at_us=at, **common),
     )
     for after, through in ((0, 80), (80, 90)):
-        yield stream, maturity.EarningsMatured(
-            after_position=after, through_position=through, gross=credit(105), reduced=credit(5),
-            amount=credit(100), at_us=at, **common,
-        )  # fmt: skip
-    yield stream, maturity.EarningsSwept(
-        day=at // DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at,
-        **common,
-    )  # fmt: skip
+        yield (
+            stream,
+            maturity.EarningsMatured(
+                after_position=after,
+                through_position=through,
+                gross=credit(105),
+                reduced=credit(5),
+                amount=credit(100),
+                at_us=at,
+                **common,
+            ),
+        )
+    yield (
+        stream,
+        maturity.EarningsSwept(
+            day=at // DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at, **common
+        ),
+    )
     yield from _cash_outs(at)
 
 
@@ -951,10 +1417,18 @@ def _cash_outs(at: int) -> Iterator[Told]:
     """One paid and returned, one failed, one cancelled, one on its way; holds and differences."""
     holds = Stream("cash_out_holds", "acct_cash")
     for hold_id in ("operator", "dispute:1"):
-        yield holds, cash_out.CashOutsHeld(
-            account_id="acct_cash", hold_id=hold_id, reason="a look", by="mem_a", at_us=at,
-            amount=None, also_on=None,
-        )  # fmt: skip
+        yield (
+            holds,
+            cash_out.CashOutsHeld(
+                account_id="acct_cash",
+                hold_id=hold_id,
+                reason="a look",
+                by="mem_a",
+                at_us=at,
+                amount=None,
+                also_on=None,
+            ),
+        )
     yield (
         holds,
         cash_out.CashOutsReleased(account_id="acct_cash", hold_id="operator", by="m", at_us=at),
@@ -964,40 +1438,72 @@ def _cash_outs(at: int) -> Iterator[Told]:
         stream = cash_out.stream_of(cash_out_id)
         common: dict[str, Any] = {"cash_out_id": cash_out_id}
         amount = credit(10)
-        yield stream, cash_out.CashOutRequested(
-            account_id="acct_cash", amount=amount, destination="acct_x", by="mem_a", at_us=at,
-            **common,
-        )  # fmt: skip
+        yield (
+            stream,
+            cash_out.CashOutRequested(
+                account_id="acct_cash",
+                amount=amount,
+                destination="acct_x",
+                by="mem_a",
+                at_us=at,
+                **common,
+            ),
+        )
         if ends == "cancelled":
-            yield stream, cash_out.CashOutCancelled(
-                account_id="acct_cash", amount=amount, by="mem_a", at_us=at, **common
-            )  # fmt: skip
+            yield (
+                stream,
+                cash_out.CashOutCancelled(
+                    account_id="acct_cash", amount=amount, by="mem_a", at_us=at, **common
+                ),
+            )
             continue
         yield stream, cash_out.CashOutStarted(processor="bank", at_us=at, **common)
-        yield stream, cash_out.CashOutSent(
-            reference=f"po_{number}", instructions=None, at_us=at, **common
-        )  # fmt: skip
+        yield (
+            stream,
+            cash_out.CashOutSent(reference=f"po_{number}", instructions=None, at_us=at, **common),
+        )
         if ends == "paid":
             yield stream, cash_out.CashOutPaid(amount=amount, by="job", at_us=at, **common)
             for so_far in (3, 4):
-                yield stream, cash_out.CashOutReturned(
-                    account_id="acct_cash", amount=credit(3 if so_far == 3 else 1),
-                    returned=credit(so_far), reason="back", at_us=at, **common,
-                )  # fmt: skip
+                yield (
+                    stream,
+                    cash_out.CashOutReturned(
+                        account_id="acct_cash",
+                        amount=credit(3 if so_far == 3 else 1),
+                        returned=credit(so_far),
+                        reason="back",
+                        at_us=at,
+                        **common,
+                    ),
+                )
         if ends == "failed":
-            yield stream, cash_out.CashOutFailed(
-                account_id=None, amount=amount, reason="closed", by="job", at_us=at, **common
-            )  # fmt: skip
+            yield (
+                stream,
+                cash_out.CashOutFailed(
+                    account_id=None, amount=amount, reason="closed", by="job", at_us=at, **common
+                ),
+            )
     for number in (1, 2):
         found = payout_matching.stream_of(f"difference_{number}")
-        yield found, payout_matching.PayoutDifferenceFound(
-            difference_id=f"difference_{number}", kind="unknown", reference="po_9",
-            cash_out_id=None, expected=None, found=credit(3), at_us=at,
-        )  # fmt: skip
+        yield (
+            found,
+            payout_matching.PayoutDifferenceFound(
+                difference_id=f"difference_{number}",
+                kind="unknown",
+                reference="po_9",
+                cash_out_id=None,
+                expected=None,
+                found=credit(3),
+                at_us=at,
+            ),
+        )
         if number == 1:
-            yield found, payout_matching.PayoutDifferenceSettled(
-                difference_id="difference_1", note="by hand", by="mem_a", at_us=at
-            )  # fmt: skip
+            yield (
+                found,
+                payout_matching.PayoutDifferenceSettled(
+                    difference_id="difference_1", note="by hand", by="mem_a", at_us=at
+                ),
+            )
 
 
 def _metered(size: Size) -> Iterator[Told]:
@@ -1005,10 +1511,18 @@ def _metered(size: Size) -> Iterator[Told]:
     who, at = RENTERS[0], _at(10**5 - 60)
     stream = edge_device.stream_of(who)
     for name in ("edge_1", "edge_2"):
-        yield stream, edge_device.EdgeDeviceAdded(
-            device_id=name, account_id=who, region_id="region_1", model="jetson-orin-nano",
-            first_day="2027-01-01", by="mem_a", at_us=at,
-        )  # fmt: skip
+        yield (
+            stream,
+            edge_device.EdgeDeviceAdded(
+                device_id=name,
+                account_id=who,
+                region_id="region_1",
+                model="jetson-orin-nano",
+                first_day="2027-01-01",
+                by="mem_a",
+                at_us=at,
+            ),
+        )
     yield (
         stream,
         edge_device.EdgeDeviceRemoved(
@@ -1017,12 +1531,23 @@ def _metered(size: Size) -> Iterator[Told]:
     )
     for day, devices, due in (("2027-01-01", 2, 967_741), ("2027-01-02", 1, 1_451_612)):
         charge = due if devices == 2 else due - 967_741
-        yield stream, edge_device.DeviceFeeCharged(
-            account_id=who, day=day, unique=devices, fee_per_month=credit(15_000_000),
-            tariff_version=1, days_in_month=31, fee_days=due * 31, due=credit(due),
-            charge=credit(charge), drawn=(draw.Drawn(who, "cash", credit(charge - 10)),),
-            owed=credit(10), at_us=at,
-        )  # fmt: skip
+        yield (
+            stream,
+            edge_device.DeviceFeeCharged(
+                account_id=who,
+                day=day,
+                unique=devices,
+                fee_per_month=credit(15_000_000),
+                tariff_version=1,
+                days_in_month=31,
+                fee_days=due * 31,
+                due=credit(due),
+                charge=credit(charge),
+                drawn=(draw.Drawn(who, "cash", credit(charge - 10)),),
+                owed=credit(10),
+                at_us=at,
+            ),
+        )
     yield from _storage_node(at)
     for meter in ("network", "storage"):
         yield from _resources(size, size.leases - 2, meter, at)
@@ -1039,9 +1564,16 @@ def _region_terms() -> Told:
         base=credit(1), control=credit(1), ingress=credit(1), most=credit(5), arrears_max=credit(3)
     )
     return region_terms.stream_of("region_1"), region_terms.RegionTermsSet(
-        region_id="region_1", version=1, effective_from_day=START_US // DAY_US, is_shared=True,
-        participation_ppm=200_000, availability_min_tier=1, infra=infra, by="mem_a", at_us=START_US,
-    )  # fmt: skip
+        region_id="region_1",
+        version=1,
+        effective_from_day=START_US // DAY_US,
+        is_shared=True,
+        participation_ppm=200_000,
+        availability_min_tier=1,
+        infra=infra,
+        by="mem_a",
+        at_us=START_US,
+    )
 
 
 def _region_day(size: Size) -> Iterator[Told]:
@@ -1050,41 +1582,87 @@ def _region_day(size: Size) -> Iterator[Told]:
     here: dict[str, Any] = {"region_id": "region_1", "day": START_US // DAY_US, "at_us": at}
     stream = region_pool.stream_of("region_1", here["day"])
     first, second = size.node(0), size.node(1)
-    yield stream, region_pool.RegionEarningsGathered(
-        account_id="acct_provider", through_position=90, amount=credit(10),
-        nodes=(region_pool.NodeEarned(first, 7), region_pool.NodeEarned(second, 3)), **here,
-    )  # fmt: skip
-    yield stream, region_pool.RegionDayShared(
-        terms_version=1, gathered=credit(10), carry_before=credit(0), infra_due=credit(4),
-        arrears_before=credit(0), infra=credit(2), infra_account_id="acct_provider",
-        arrears=credit(1), forgone=credit(1), participation=credit(3), usage=credit(4),
-        carry=credit(1), control_nodes=1, ingress_nodes=0, nodes=2, chunks=2, **here,
-    )  # fmt: skip
+    yield (
+        stream,
+        region_pool.RegionEarningsGathered(
+            account_id="acct_provider",
+            through_position=90,
+            amount=credit(10),
+            nodes=(region_pool.NodeEarned(first, 7), region_pool.NodeEarned(second, 3)),
+            **here,
+        ),
+    )
+    yield (
+        stream,
+        region_pool.RegionDayShared(
+            terms_version=1,
+            gathered=credit(10),
+            carry_before=credit(0),
+            infra_due=credit(4),
+            arrears_before=credit(0),
+            infra=credit(2),
+            infra_account_id="acct_provider",
+            arrears=credit(1),
+            forgone=credit(1),
+            participation=credit(3),
+            usage=credit(4),
+            carry=credit(1),
+            control_nodes=1,
+            ingress_nodes=0,
+            nodes=2,
+            chunks=2,
+            **here,
+        ),
+    )
     for chunk, (node_id, got) in enumerate(((first, (2, 3)), (second, (1, 1)))):
         share = region_pool.NodeShare(
-            node_id, DAY_US, 5, sum(got), got[0], got[1],
+            node_id,
+            DAY_US,
+            5,
+            sum(got),
+            got[0],
+            got[1],
             (region_pool.SharePart("acct_provider", sum(got)),),
-        )  # fmt: skip
-        yield stream, region_pool.RegionSharesPaid(
-            chunk=chunk, shares=(share,), amount=credit(sum(got)), **here
-        )  # fmt: skip
+        )
+        yield (
+            stream,
+            region_pool.RegionSharesPaid(
+                chunk=chunk, shares=(share,), amount=credit(sum(got)), **here
+            ),
+        )
 
 
 def _storage_node(at: int) -> Iterator[Told]:
     here, stream = {"region_id": "region_1"}, storage_node.stream_of("region_1")
     for number in (1, 2):
         told: dict[str, Any] = {**here, "number": number, "at_us": at + number}
-        yield stream, storage_node.StorageNodeProvisioned(
-            provider_id="prov_1", account_id="acct_provider", storage_class="ssd",
-            per_hour=credit(100), tariff_version=1, by="mem_a", **told,
-        )  # fmt: skip
+        yield (
+            stream,
+            storage_node.StorageNodeProvisioned(
+                provider_id="prov_1",
+                account_id="acct_provider",
+                storage_class="ssd",
+                per_hour=credit(100),
+                tariff_version=1,
+                by="mem_a",
+                **told,
+            ),
+        )
         yield stream, storage_node.StorageNodeReady(by="mem_a", **told)
         for hour in (1, 2):
-            yield stream, storage_node.StorageNodeCharged(
-                account_id="acct_provider", until_us=at + hour * GPU_HOUR_US,
-                elapsed_us=hour * GPU_HOUR_US, charge=credit(100 * hour), charge_new=credit(100),
-                drawn=(), owed=credit(100), **told,
-            )  # fmt: skip
+            yield (
+                stream,
+                storage_node.StorageNodeCharged(
+                    account_id="acct_provider",
+                    until_us=at + hour * GPU_HOUR_US,
+                    elapsed_us=hour * GPU_HOUR_US,
+                    charge=credit(100 * hour),
+                    charge_new=credit(100),
+                    drawn=(),
+                    owed=credit(100),
+                    **told,
+                ),
+            )
         if number == 1:
             yield (
                 stream,
@@ -1099,20 +1677,39 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
     for turn, quantity in enumerate((0, 700, 1_900)):
         parts = peel(quantity, 1, 0, 500_000, 200_000)
         new = parts - before
-        yield resource_usage.stream_of(lease_id, meter), resource_usage.ResourceAccrued(
-            lease_id=lease_id, meter=meter, unit=METERS[meter], node_id=size.node(index),
-            account_id=who, provider_account_id="acct_provider", client_id="client_1",
-            project_id="prj", end_user_ref="u1", after_position=first + turn - 1,
-            through_position=first + turn, events=1, events_chain="11" * 32,
-            log_position=1_000, log_chain="22" * 32,
-            sources=() if turn else (resource_usage.MeterSource("meter/1", "acct_provider"),),
-            quantity=quantity, quantity_new=new.total, rate=MeterRate(meter, credit(1), 1),
-            tariff_version=1, charge=credit(parts.total), charge_new=credit(new.total),
-            parts=parts, parts_new=new, owed=credit(0),
-            drawn=(draw.Drawn(who, "cash", credit(new.total)),) if turn else (),
-            refused=() if turn else (resource_usage.RefusedEvent(first, "not_permitted", 5),),
-            at_us=at,
-        )  # fmt: skip
+        yield (
+            resource_usage.stream_of(lease_id, meter),
+            resource_usage.ResourceAccrued(
+                lease_id=lease_id,
+                meter=meter,
+                unit=METERS[meter],
+                node_id=size.node(index),
+                account_id=who,
+                provider_account_id="acct_provider",
+                client_id="client_1",
+                project_id="prj",
+                end_user_ref="u1",
+                after_position=first + turn - 1,
+                through_position=first + turn,
+                events=1,
+                events_chain="11" * 32,
+                log_position=1_000,
+                log_chain="22" * 32,
+                sources=() if turn else (resource_usage.MeterSource("meter/1", "acct_provider"),),
+                quantity=quantity,
+                quantity_new=new.total,
+                rate=MeterRate(meter, credit(1), 1),
+                tariff_version=1,
+                charge=credit(parts.total),
+                charge_new=credit(new.total),
+                parts=parts,
+                parts_new=new,
+                owed=credit(0),
+                drawn=(draw.Drawn(who, "cash", credit(new.total)),) if turn else (),
+                refused=() if turn else (resource_usage.RefusedEvent(first, "not_permitted", 5),),
+                at_us=at,
+            ),
+        )
         before = parts
 
 
@@ -1125,10 +1722,17 @@ def _leaving(size: Size) -> Iterator[Told]:
     )
     yield stream, node.NodeMaintenanceStarted(node_id=size.node(last), by="mem_a", at_us=at)
     for failing in (("tpm_2_0", "ram"), ("tpm_2_0",)):
-        yield stream, node_hardware.NodeHardwareJudged(
-            node_id=size.node(last), joinable=True, sellable="ram" not in failing, failing=failing,
-            waived=("tpm_2_0",), at_us=at,
-        )  # fmt: skip
+        yield (
+            stream,
+            node_hardware.NodeHardwareJudged(
+                node_id=size.node(last),
+                joinable=True,
+                sellable="ram" not in failing,
+                failing=failing,
+                waived=("tpm_2_0",),
+                at_us=at,
+            ),
+        )
     yield (
         stream,
         node.NodeAdmitted(node_id=size.node(last), by="mem_a", at_us=at, waived=("tpm_2_0",)),
@@ -1140,9 +1744,7 @@ def _leaving(size: Size) -> Iterator[Told]:
         ),
     )
     rotated = {"key_id": "key_next", "public_key": "cd" * 32, "previous_key_id": f"key_{last}"}
-    signed = {
-        "previous_signature": "ee" * 64, "signature": "ff" * 64, "token_sha256": "ab" * 32,
-    }  # fmt: skip
+    signed = {"previous_signature": "ee" * 64, "signature": "ff" * 64, "token_sha256": "ab" * 32}
     yield (
         stream,
         node_key.NodeKeyRotated(node_id=size.node(last), from_seq=3, at_us=at, **rotated, **signed),
@@ -1156,10 +1758,15 @@ def _leaving(size: Size) -> Iterator[Told]:
     yield (
         stream,
         node_key.NodeBootsAlternated(
-            node_id=size.node(last), lane=1, first_boot="boot-a", second_boot="boot-b",
-            first_seq=3, second_seq=4, at_us=at,
+            node_id=size.node(last),
+            lane=1,
+            first_boot="boot-a",
+            second_boot="boot-b",
+            first_seq=3,
+            second_seq=4,
+            at_us=at,
         ),
-    )  # fmt: skip
+    )
     yield (
         stream,
         node_key.NodeKeyRevoked(node_id=size.node(last), key_id="key_next", by="mem_a", at_us=at),
@@ -1172,11 +1779,23 @@ def _leaving(size: Size) -> Iterator[Told]:
     )
     if last:
         # It comes back in another machine.
-        yield Stream("device", gone), device.DeviceRegistered(
-            device_id=gone, node_id=size.node(0), provider_id="prov_1", vendor="nvidia",
-            model="M0", gpu_class="datacenter", memory_mib=40_960, at_us=at,
-            kind="gpu", memory="dedicated", is_divisible=True, capacity_asset=Asset.GPU_MS,
-        )  # fmt: skip
+        yield (
+            Stream("device", gone),
+            device.DeviceRegistered(
+                device_id=gone,
+                node_id=size.node(0),
+                provider_id="prov_1",
+                vendor="nvidia",
+                model="M0",
+                gpu_class="datacenter",
+                memory_mib=40_960,
+                at_us=at,
+                kind="gpu",
+                memory="dedicated",
+                is_divisible=True,
+                capacity_asset=Asset.GPU_MS,
+            ),
+        )
 
 
 def _invoices() -> Iterator[Told]:
@@ -1185,21 +1804,43 @@ def _invoices() -> Iterator[Told]:
     line = invoice.InvoiceLine("usage", "datacenter", 3_600_000_000, "GPU-microsecond", credit(11))
     series = Stream("invoice-series", "INV")
     invoice_id = invoice.invoice_id_of("charges", "acct_cash", "2026-11")
-    yield series, invoice.DocumentNumbered(
-        series="INV", number=1, invoice_id=invoice_id, at_us=at
-    )  # fmt: skip
+    yield series, invoice.DocumentNumbered(series="INV", number=1, invoice_id=invoice_id, at_us=at)
     common: dict[str, Any] = {
-        "invoice_id": invoice_id, "account_id": "acct_cash", "kind": "charges", "taxes": (tax,),
-        "net": credit(10), "total": credit(11), "document_sha256": "0a" * 32, "by": "job",
-    }  # fmt: skip
-    yield Stream("invoice", invoice_id), invoice.InvoiceIssued(
-        period="2026-11", series="INV", number=1, first_position=0, last_position=9, lines=(line,),
-        at_us=at, **common,
-    )  # fmt: skip
-    yield Stream("invoice", invoice_id), invoice.CreditNoteIssued(
-        series="CN", number=1, corrects="INV-000001", lines=(invoice.CreditLine(1, credit(11)),),
-        cause="adjustment:9", reason="dispute", at_us=at + 1, **common,
-    )  # fmt: skip
+        "invoice_id": invoice_id,
+        "account_id": "acct_cash",
+        "kind": "charges",
+        "taxes": (tax,),
+        "net": credit(10),
+        "total": credit(11),
+        "document_sha256": "0a" * 32,
+        "by": "job",
+    }
+    yield (
+        Stream("invoice", invoice_id),
+        invoice.InvoiceIssued(
+            period="2026-11",
+            series="INV",
+            number=1,
+            first_position=0,
+            last_position=9,
+            lines=(line,),
+            at_us=at,
+            **common,
+        ),
+    )
+    yield (
+        Stream("invoice", invoice_id),
+        invoice.CreditNoteIssued(
+            series="CN",
+            number=1,
+            corrects="INV-000001",
+            lines=(invoice.CreditLine(1, credit(11)),),
+            cause="adjustment:9",
+            reason="dispute",
+            at_us=at + 1,
+            **common,
+        ),
+    )
 
 
 _REFUSED = (accrual.RefusedTime("overlap", 16), accrual.RefusedTime("faster_than_time", 1))
@@ -1215,27 +1856,66 @@ def _trust(size: Size) -> Iterator[Told]:
             )
     one, other, device_id = size.node(0), size.node(1), size.device(0, 0)
     stream = Stream("device-trust", device_id)
-    yield stream, trust_record.DeviceTwice(
-        device_id=device_id, first_node_id=one, first_lane=1, first_position=1,
-        second_node_id=other, second_lane=2, second_position=1, seen_us=at, at_us=at,
-    )  # fmt: skip
-    yield stream, trust_record.NonceIssued(
-        device_id=device_id, node_id=one, server_nonce="0c" * 32, acked_seq=1, head="0d" * 32,
-        at_us=at,
-    )  # fmt: skip
-    yield stream, trust_record.DeviceAttested(
-        device_id=device_id, node_id=one, plugin="test", nonce="0e" * 32,
-        evidence_sha256="0f" * 32, passed=True, detail="", at_us=at,
-    )  # fmt: skip
+    yield (
+        stream,
+        trust_record.DeviceTwice(
+            device_id=device_id,
+            first_node_id=one,
+            first_lane=1,
+            first_position=1,
+            second_node_id=other,
+            second_lane=2,
+            second_position=1,
+            seen_us=at,
+            at_us=at,
+        ),
+    )
+    yield (
+        stream,
+        trust_record.NonceIssued(
+            device_id=device_id,
+            node_id=one,
+            server_nonce="0c" * 32,
+            acked_seq=1,
+            head="0d" * 32,
+            at_us=at,
+        ),
+    )
+    yield (
+        stream,
+        trust_record.DeviceAttested(
+            device_id=device_id,
+            node_id=one,
+            plugin="test",
+            nonce="0e" * 32,
+            evidence_sha256="0f" * 32,
+            passed=True,
+            detail="",
+            at_us=at,
+        ),
+    )
     for number, rule in enumerate((None, "too_late", "open")):
         name = f"chal_{number:032x}"
         named: dict[str, Any] = {
-            "challenge_id": name, "node_id": one, "device_id": device_id, "program": "reference",
-        }  # fmt: skip
-        yield Stream("challenge", name), challenge.ChallengeIssued(
-            job_id=f"job_{number:032x}", lease_id=f"lease_{number:032x}", seed="aa", size=2,
-            rounds=1, fill_kib=1, limit_us=1, at_us=at, **named,
-        )  # fmt: skip
+            "challenge_id": name,
+            "node_id": one,
+            "device_id": device_id,
+            "program": "reference",
+        }
+        yield (
+            Stream("challenge", name),
+            challenge.ChallengeIssued(
+                job_id=f"job_{number:032x}",
+                lease_id=f"lease_{number:032x}",
+                seed="aa",
+                size=2,
+                rounds=1,
+                fill_kib=1,
+                limit_us=1,
+                at_us=at,
+                **named,
+            ),
+        )
         if rule != "open":
             yield (
                 Stream("challenge", name),

@@ -110,9 +110,20 @@ def test_a_lease_as_of_a_position_knows_nothing_that_came_later(
 ) -> None:
     history = leases.read_lease_history(connection, LEASE)
     assert [fact.state for fact in history] == [
-        "requested", "requested", "reserved", "reserved", "reserved", "active", "active", "active",
-        "closing", "closing", "closing", "closing", "settled",
-    ]  # fmt: skip
+        "requested",
+        "requested",
+        "reserved",
+        "reserved",
+        "reserved",
+        "active",
+        "active",
+        "active",
+        "closing",
+        "closing",
+        "closing",
+        "closing",
+        "settled",
+    ]
     assert [fact.version for fact in history] == list(range(1, 14))
     before = leases.read_lease(connection, LEASE, as_of_position=history[0].position - 1)
     assert before is None
@@ -281,9 +292,7 @@ def test_owners_and_clients_find_what_they_got_and_all_of_it_is_found(database: 
         assert sum(row.earned for row in hourly) == sum(row.earned for row in rows.values())
 
 
-def test_earnings_add_up_to_the_same_by_every_grouping(
-    connection: psycopg.Connection[Any],
-) -> None:
+def test_earnings_add_up_to_the_same_by_every_grouping(connection: psycopg.Connection[Any]) -> None:
     names = ("node_id", "lease_id", "hour_us", "epoch")
     groupings = [by for n in range(5) for by in combinations(names, n)]
     sums = set()
@@ -294,9 +303,13 @@ def test_earnings_add_up_to_the_same_by_every_grouping(
             for row in rows
         )
         sums.add(
-            (sum(row.accruals for row in rows), sum(row.gpu_us for row in rows),
-             sum(row.charge for row in rows), sum(row.provider for row in rows))
-        )  # fmt: skip
+            (
+                sum(row.accruals for row in rows),
+                sum(row.gpu_us for row in rows),
+                sum(row.charge for row in rows),
+                sum(row.provider for row in rows),
+            )
+        )
         keys = [row.key for row in rows]
         assert keys == sorted(keys), by
     assert len(sums) == 1, sums

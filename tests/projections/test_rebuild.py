@@ -216,9 +216,12 @@ def test_a_runner_that_folded_reports_another_has_applied_drops_its_work(
         return fold(reports)
 
     late = Projection(
-        USAGE.name, USAGE.tables, USAGE.rules, USAGE.indexes,
+        USAGE.name,
+        USAGE.tables,
+        USAGE.rules,
+        USAGE.indexes,
         runner.Reports(slow_fold, USAGE.reports.apply),
-    )  # fmt: skip
+    )
     assert runner.step_lanes(connection, late) == 0
     assert raced == [0, 20]
     assert tables.rebuild(connection, USAGE).differing == ()

@@ -115,52 +115,86 @@ class Scene:
         by: dict[str, Any] = {"by": "operator", **at}
         self.handle(
             BootstrapOperator(
-                account_id=OPERATOR, member_id="operator", key_id="k0000000",
-                key_sha256="11" * 32, **at,
+                account_id=OPERATOR,
+                member_id="operator",
+                key_id="k0000000",
+                key_sha256="11" * 32,
+                **at,
             ),
             *(
                 OpenAccount(
-                    account_id=account, kind="party", opened_by="operator",
-                    owner_member_id="owner", **at,
+                    account_id=account,
+                    kind="party",
+                    opened_by="operator",
+                    owner_member_id="owner",
+                    **at,
                 )
                 for account in (RENTER, OWNER)
             ),
             PublishTariff(
-                version=1, usage_fees=CLOUDBENDER.usage_fees, provider_share_ppm=500_000,
-                burn_share_ppm=500_000, effective_from_us=0, **by,
+                version=1,
+                usage_fees=CLOUDBENDER.usage_fees,
+                provider_share_ppm=500_000,
+                burn_share_ppm=500_000,
+                effective_from_us=0,
+                **by,
             ),
             PublishPolicy(
-                version=1, epoch_length_us=DAY_S * SECOND_US,
-                segments=(EmissionSegment(1, 10, 10 * EMISSION),), hard_cap=token(100 * CAP),
-                compute_ppm=700_000, availability_ppm=200_000, treasury_ppm=100_000,
-                compute_base="burned_value", holdback_epochs=holdback_epochs,
-                effective_from_epoch=1, rewards=rewards, **by,
+                version=1,
+                epoch_length_us=DAY_S * SECOND_US,
+                segments=(EmissionSegment(1, 10, 10 * EMISSION),),
+                hard_cap=token(100 * CAP),
+                compute_ppm=700_000,
+                availability_ppm=200_000,
+                treasury_ppm=100_000,
+                compute_base="burned_value",
+                holdback_epochs=holdback_epochs,
+                effective_from_epoch=1,
+                rewards=rewards,
+                **by,
             ),
             OpenEpoch(epoch=1, start_us=START_US, **at),
             RegisterProvider(provider_id=PROVIDER, account_id=OWNER, kind="physical", **at),
             OpenRegion(
-                region_id=REGION, provider_id=PROVIDER, name="home", storage_mode="central",
-                setting="datacenter", admission="operator", allow_public_jobs=True, **at,
+                region_id=REGION,
+                provider_id=PROVIDER,
+                name="home",
+                storage_mode="central",
+                setting="datacenter",
+                admission="operator",
+                allow_public_jobs=True,
+                **at,
             ),
             IssueJoinCode(code_sha256="22" * 32, provider_id=PROVIDER, region_id=REGION, **by),
             JoinNode(
-                code_sha256="22" * 32, node_id=NODE, key_id="nk_1", public_key="33" * 32,
-                token_sha256="44" * 32, agent="test", client_id=None,
+                code_sha256="22" * 32,
+                node_id=NODE,
+                key_id="nk_1",
+                public_key="33" * 32,
+                token_sha256="44" * 32,
+                agent="test",
+                client_id=None,
                 devices=tuple(DeviceSpec(one, "nvidia", "A100", 81_920) for one in DEVICES),
-                host=HostSpec("x86_64", "linux"), **at,
+                host=HostSpec("x86_64", "linux"),
+                **at,
             ),
             ConfirmNodeKey(node_id=NODE, key_id="nk_1", **by),
             AdmitNode(node_id=NODE, **by),
             ActivateNode(node_id=NODE, **by),
             *(
                 PublishOffer(
-                    offer_id=offer, provider_id=PROVIDER, node_id=NODE,
-                    price_per_gpu_hour=credit(PRICE), settlement=settles, fractions=True,
-                    available_until_us=None, **at,
+                    offer_id=offer,
+                    provider_id=PROVIDER,
+                    node_id=NODE,
+                    price_per_gpu_hour=credit(PRICE),
+                    settlement=settles,
+                    fractions=True,
+                    available_until_us=None,
+                    **at,
                 )
                 for settles, offer in OFFERS.items()
             ),
-        )  # fmt: skip
+        )
 
     def link(self, address: str = OWNER_WALLET, account: str = OWNER) -> None:
         self.handle(
@@ -172,11 +206,15 @@ class Scene:
     def deposit(self, credits: int, source: str = "cash") -> None:
         self.handle(
             ConfirmDeposit(
-                deposit_id=f"deposit_{self.now_us}", account_id=RENTER, source=source,
-                amount=credit(credits * 10**6), reference=str(self.now_us),
-                confirmed_by="operator", at_us=self.now_us,
+                deposit_id=f"deposit_{self.now_us}",
+                account_id=RENTER,
+                source=source,
+                amount=credit(credits * 10**6),
+                reference=str(self.now_us),
+                confirmed_by="operator",
+                at_us=self.now_us,
             )
-        )  # fmt: skip
+        )
 
     def buy(self, tokens: int, ref: bytes | None = None) -> Receipt:
         """The renter's own wallet burns tokens for credits."""
@@ -191,10 +229,14 @@ class Scene:
         for source, price in prices:
             self.handle(
                 ObservePrice(
-                    source=source, price_micro_usd=price, published_at_us=self.now_us,
-                    observed_at_us=self.now_us, by="operator", at_us=self.now_us,
+                    source=source,
+                    price_micro_usd=price,
+                    published_at_us=self.now_us,
+                    observed_at_us=self.now_us,
+                    by="operator",
+                    at_us=self.now_us,
                 )
-            )  # fmt: skip
+            )
 
     def lease(self, name: str, settles: str, seconds: int, *, settled: bool = True) -> str:
         """A lease of one GPU, from now on for so many seconds; settled when it is over."""
@@ -202,21 +244,43 @@ class Scene:
         at: dict[str, Any] = {"at_us": start_us}
         self.handle(
             SubmitJob(
-                job_id=f"job_{name}", account_id=RENTER, client_id="direct", project_id="p",
-                end_user_ref="u", kind="batch", image=None, command=("true",), env_refs=(),
-                gpu_count=1, share_ppm=1_000_000, mem_ppm=1_000_000, models=(),
-                max_price_per_gpu_hour=credit(PRICE), **at,
+                job_id=f"job_{name}",
+                account_id=RENTER,
+                client_id="direct",
+                project_id="p",
+                end_user_ref="u",
+                kind="batch",
+                image=None,
+                command=("true",),
+                env_refs=(),
+                gpu_count=1,
+                share_ppm=1_000_000,
+                mem_ppm=1_000_000,
+                models=(),
+                max_price_per_gpu_hour=credit(PRICE),
+                **at,
             ),
             RequestLease(
-                lease_id=lease_id, job_id=f"job_{name}", account_id=RENTER,
-                term_us=seconds * SECOND_US, funds=None, at_us=start_us,
+                lease_id=lease_id,
+                job_id=f"job_{name}",
+                account_id=RENTER,
+                term_us=seconds * SECOND_US,
+                funds=None,
+                at_us=start_us,
             ),
             ReserveLease(
-                lease_id=lease_id, rule="lowest_cost/1", fleet_position=1, candidates=(),
-                considered=1, node_id=NODE, offer_id=OFFERS[settles], device_ids=DEVICES[:1], **at,
+                lease_id=lease_id,
+                rule="lowest_cost/1",
+                fleet_position=1,
+                candidates=(),
+                considered=1,
+                node_id=NODE,
+                offer_id=OFFERS[settles],
+                device_ids=DEVICES[:1],
+                **at,
             ),
             ReadyLease(lease_id=lease_id, node_id=NODE, endpoint=None, **at),
-        )  # fmt: skip
+        )
         if settled:
             self.travel(seconds)
             self.settle_lease(lease_id, start_us, seconds * SECOND_US)
@@ -292,10 +356,17 @@ class Scene:
 
 def _usage(from_us: int, to_us: int, received_us: int) -> UsageRow:
     return UsageRow(
-        position=1, device_id=DEVICES[0], boot="b", mono_start_us=from_us, mono_end_us=to_us,
-        wall_start_us=from_us, wall_end_us=to_us, available_us=to_us - from_us,
-        share_ppm=1_000_000, received_us=received_us,
-    )  # fmt: skip
+        position=1,
+        device_id=DEVICES[0],
+        boot="b",
+        mono_start_us=from_us,
+        mono_end_us=to_us,
+        wall_start_us=from_us,
+        wall_end_us=to_us,
+        available_us=to_us - from_us,
+        share_ppm=1_000_000,
+        received_us=received_us,
+    )
 
 
 @contextmanager

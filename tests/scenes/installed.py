@@ -88,5 +88,8 @@ def run_alone(target: Path, program: str, words: Iterable[str]) -> subprocess.Co
     script = f"import sys; sys.path.insert(0, {str(target)!r}); {program}"
     return subprocess.run(
         [sys.executable, "-S", "-I", "-c", script, *words],
-        cwd=target, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=target,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

@@ -45,9 +45,12 @@ class Paying:
 
     def run(self, *, jobs: str = "accrual maturity sweep") -> dict[str, int]:
         every = {
-            "accrual": run_accrual, "maturity": run_maturity, "sweep": run_sweep,
-            "cash_out": run_cash_outs, "payout_match": run_payout_match,
-        }  # fmt: skip
+            "accrual": run_accrual,
+            "maturity": run_maturity,
+            "sweep": run_sweep,
+            "cash_out": run_cash_outs,
+            "payout_match": run_payout_match,
+        }
         chosen = [Job(name, 60, 60, every[name]) for name in jobs.split()]
         return Jobs(self.service, chosen).run_once()
 

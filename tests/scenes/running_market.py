@@ -89,14 +89,20 @@ class SignedNode:
         ids = tuple(devices or self.device_ids)
         rows = tuple(
             report.Row(
-                device=index, lease=None if lease_id is None else 0, driver_epoch=1,
-                mono_start_us=start - self.origin_us, len_us=min(row_us, to_us - start),
+                device=index,
+                lease=None if lease_id is None else 0,
+                driver_epoch=1,
+                mono_start_us=start - self.origin_us,
+                len_us=min(row_us, to_us - start),
                 wall_minus_mono_us=self.origin_us - offset_us,
-                available_us=min(row_us, to_us - start), unavailable_us=0, unknown_us=0, samples=60,
+                available_us=min(row_us, to_us - start),
+                unavailable_us=0,
+                unknown_us=0,
+                samples=60,
             )
             for start in range(from_us, to_us, row_us)
             for index in range(len(ids))
-        )  # fmt: skip
+        )
         return self.node.next(
             rows=rows,
             devices=tuple(report.Device(id=one, share_ppm=share_ppm) for one in ids),
@@ -133,27 +139,44 @@ class Market:
         self.do(
             at_us,
             BootstrapOperator(
-                account_id=OPERATOR, member_id="operator", key_id="k0000000",
-                key_sha256="11" * 32, **at,
+                account_id=OPERATOR,
+                member_id="operator",
+                key_id="k0000000",
+                key_sha256="11" * 32,
+                **at,
             ),
             *(
                 OpenAccount(
-                    account_id=account, kind="party", opened_by="operator",
-                    owner_member_id=f"{account}_member", **at,
+                    account_id=account,
+                    kind="party",
+                    opened_by="operator",
+                    owner_member_id=f"{account}_member",
+                    **at,
                 )
                 for account in (RENTER, OWNER)
             ),
             publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=at_us),
             ConfirmDeposit(
-                deposit_id="deposit_one", account_id=RENTER, source="cash",
-                amount=credit(CASH_UNITS), reference="one", confirmed_by="operator", **at,
+                deposit_id="deposit_one",
+                account_id=RENTER,
+                source="cash",
+                amount=credit(CASH_UNITS),
+                reference="one",
+                confirmed_by="operator",
+                **at,
             ),
             RegisterProvider(provider_id=PROVIDER, account_id=OWNER, kind="physical", **at),
             OpenRegion(
-                region_id=REGION, provider_id=PROVIDER, name="home", storage_mode="central",
-                setting="datacenter", admission="operator", allow_public_jobs=True, **at,
+                region_id=REGION,
+                provider_id=PROVIDER,
+                name="home",
+                storage_mode="central",
+                setting="datacenter",
+                admission="operator",
+                allow_public_jobs=True,
+                **at,
             ),
-        )  # fmt: skip
+        )
         for name in nodes:
             self.join(name, gpus=gpus, at_us=at_us)
 
@@ -166,20 +189,31 @@ class Market:
             at_us,
             IssueJoinCode(code_sha256=code, provider_id=PROVIDER, region_id=REGION, **by),
             JoinNode(
-                code_sha256=code, node_id=made.id, key_id=key.key_id,
-                public_key=key.public_key.hex(), token_sha256=code, agent="test", client_id=None,
+                code_sha256=code,
+                node_id=made.id,
+                key_id=key.key_id,
+                public_key=key.public_key.hex(),
+                token_sha256=code,
+                agent="test",
+                client_id=None,
                 devices=tuple(DeviceSpec(one, "nvidia", "A100", 40_960) for one in made.device_ids),
-                host=HostSpec("x86_64", "linux"), at_us=at_us,
+                host=HostSpec("x86_64", "linux"),
+                at_us=at_us,
             ),
             ConfirmNodeKey(node_id=made.id, key_id=key.key_id, **by),
             AdmitNode(node_id=made.id, **by),
             ActivateNode(node_id=made.id, **by),
             PublishOffer(
-                offer_id=made.offer_id, provider_id=PROVIDER, node_id=made.id,
-                price_per_gpu_hour=credit(PRICE), settlement="cash", fractions=True,
-                available_until_us=None, at_us=at_us,
+                offer_id=made.offer_id,
+                provider_id=PROVIDER,
+                node_id=made.id,
+                price_per_gpu_hour=credit(PRICE),
+                settlement="cash",
+                fractions=True,
+                available_until_us=None,
+                at_us=at_us,
             ),
-        )  # fmt: skip
+        )
         return made
 
     # --- leases and usage ------------------------------------------------------------------
@@ -209,21 +243,42 @@ class Market:
         self.do(
             at_us,
             SubmitJob(
-                job_id=job_id, account_id=RENTER, client_id="direct", project_id="p",
-                end_user_ref="u", kind="batch", image=None, command=("true",), env_refs=(),
-                gpu_count=gpus, share_ppm=share_ppm, mem_ppm=share_ppm, models=(),
-                max_price_per_gpu_hour=credit(PRICE), **at,
+                job_id=job_id,
+                account_id=RENTER,
+                client_id="direct",
+                project_id="p",
+                end_user_ref="u",
+                kind="batch",
+                image=None,
+                command=("true",),
+                env_refs=(),
+                gpu_count=gpus,
+                share_ppm=share_ppm,
+                mem_ppm=share_ppm,
+                models=(),
+                max_price_per_gpu_hour=credit(PRICE),
+                **at,
             ),
             RequestLease(
-                lease_id=lease_id, job_id=job_id, account_id=RENTER, term_us=term_us,
-                funds=None if funds is None else credit(funds), at_us=at_us,
+                lease_id=lease_id,
+                job_id=job_id,
+                account_id=RENTER,
+                term_us=term_us,
+                funds=None if funds is None else credit(funds),
+                at_us=at_us,
             ),
             ReserveLease(
-                lease_id=lease_id, rule="lowest_cost/1", fleet_position=1, candidates=(),
-                considered=1, node_id=on.id, offer_id=on.offer_id,
-                device_ids=on.device_ids[first : first + gpus], **at,
+                lease_id=lease_id,
+                rule="lowest_cost/1",
+                fleet_position=1,
+                candidates=(),
+                considered=1,
+                node_id=on.id,
+                offer_id=on.offer_id,
+                device_ids=on.device_ids[first : first + gpus],
+                **at,
             ),
-        )  # fmt: skip
+        )
         if is_ready:
             self.do(at_us, ReadyLease(lease_id=lease_id, node_id=on.id, endpoint=None, **at))
         return lease_id
@@ -231,10 +286,8 @@ class Market:
     def close(self, lease_id: str, at_us: int) -> None:
         self.do(
             at_us,
-            CloseLease(
-                lease_id=lease_id, closed_at_us=at_us, party="renter", code=1, at_us=at_us
-            ),
-        )  # fmt: skip
+            CloseLease(lease_id=lease_id, closed_at_us=at_us, party="renter", code=1, at_us=at_us),
+        )
 
     def report(
         self, node: str, lease_id: str | None, from_us: int, to_us: int, **how: Any

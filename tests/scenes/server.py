@@ -101,10 +101,14 @@ class Provider:
         self.region_id = owner.made(
             "/v1/regions",
             {
-                "provider_id": self.provider_id, "name": name, "storage_mode": "local",
-                "setting": "datacenter", "admission": "operator", "allow_public_jobs": True,
+                "provider_id": self.provider_id,
+                "name": name,
+                "storage_mode": "local",
+                "setting": "datacenter",
+                "admission": "operator",
+                "allow_public_jobs": True,
             },
-        )["region_id"]  # fmt: skip
+        )["region_id"]
         self.device_ids = [f"GPU-{name}-{index}" for index in range(2)]
         self.signing = SigningNode(name)
         self.signing.key = SigningKey(hashlib.sha256(name.encode()).digest())
@@ -118,10 +122,13 @@ class Provider:
         self.offer_id = owner.made(
             "/v1/offers",
             {
-                "provider_id": self.provider_id, "node_id": self.node_id, "settlement": "cash",
-                "price_per_gpu_hour": {"asset": "CREDIT", "units": str(price)}, "fractions": True,
+                "provider_id": self.provider_id,
+                "node_id": self.node_id,
+                "settlement": "cash",
+                "price_per_gpu_hour": {"asset": "CREDIT", "units": str(price)},
+                "fractions": True,
             },
-        )["offer_id"]  # fmt: skip
+        )["offer_id"]
 
     def joining(self, code: str, model: str, seed: str | None = None) -> dict[str, Any]:
         """What a machine sends to join: this one, or another whose key has this seed (hex)."""
@@ -134,13 +141,25 @@ class Provider:
             "key_id": hashlib.sha256(public).hexdigest()[:16],
             "agent": "0.1.0",
             "devices": [
-                {"device_id": device, "vendor": "nvidia", "model": model, "memory_mib": 81_559,
-                 "connection": "pcie", "pcie_gen": None, "pcie_lanes": None}
+                {
+                    "device_id": device,
+                    "vendor": "nvidia",
+                    "model": model,
+                    "memory_mib": 81_559,
+                    "connection": "pcie",
+                    "pcie_gen": None,
+                    "pcie_lanes": None,
+                }
                 for device in self.device_ids
             ],
-            "host": {"arch": "x86_64", "os": "linux", "cpu_cores": 64, "ram_mib": None,
-                     "driver": None},
-        }  # fmt: skip
+            "host": {
+                "arch": "x86_64",
+                "os": "linux",
+                "cpu_cores": 64,
+                "ram_mib": None,
+                "driver": None,
+            },
+        }
 
     def _confirm(self, scene: Scene) -> None:
         path = f"/v1/nodes/{self.node_id}"
@@ -197,9 +216,12 @@ class Scene:
         """Micro-credits in cash."""
         return self.operator.made(
             f"/v1/accounts/{whose.account_id}/deposits",
-            {"source": "cash", "amount": {"asset": "CREDIT", "units": str(units)},
-             "reference": f"payment {next(_numbers)}"},
-        )  # fmt: skip
+            {
+                "source": "cash",
+                "amount": {"asset": "CREDIT", "units": str(units)},
+                "reference": f"payment {next(_numbers)}",
+            },
+        )
 
     def job(self, **changes: Any) -> dict[str, Any]:
         """A job for one whole device of any model."""
@@ -235,11 +257,14 @@ class Scene:
         now_us = self.clock.now_us()
         commands = [
             BootstrapOperator(
-                account_id="acct_operator", member_id="member_operator", key_id=key_id,
-                key_sha256=keys.digest(key), at_us=now_us,
+                account_id="acct_operator",
+                member_id="member_operator",
+                key_id=key_id,
+                key_sha256=keys.digest(key),
+                at_us=now_us,
             ),
             publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=now_us),
-        ]  # fmt: skip
+        ]
         self.service.ledger.handle(commands, key=None, now_us=now_us)
         return Caller(self.http, key, "acct_operator")
 

@@ -40,8 +40,11 @@ class Double:
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, dict[str, Any]]] = {
-            "checkout/sessions": {}, "payment_intents": {}, "refunds": {}, "transfers": {},
-        }  # fmt: skip
+            "checkout/sessions": {},
+            "payment_intents": {},
+            "refunds": {},
+            "transfers": {},
+        }
         self.seen: list[tuple[str, str, dict[str, Any]]] = []  # method, path, form
         self.declines: str | None = None  # what a saved card is answered
         self.is_away = False
@@ -58,23 +61,29 @@ class Double:
 
     def create(self, path: str, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         make = {
-            "checkout/sessions": self._session, "payment_intents": self._intent,
-            "refunds": self._refund, "transfers": self._transfer,
-        }[path]  # fmt: skip
+            "checkout/sessions": self._session,
+            "payment_intents": self._intent,
+            "refunds": self._refund,
+            "transfers": self._transfer,
+        }[path]
         status, made = make(form)
         if "id" in made:
             self.objects[path][made["id"]] = made
         return status, made
 
     def listed(self, path: str, query: dict[str, Any]) -> dict[str, Any]:
-        wanted = {name: query[name] for name in ("customer", "payment_intent", "transfer_group")
-                  if name in query}  # fmt: skip
+        wanted = {
+            name: query[name]
+            for name in ("customer", "payment_intent", "transfer_group")
+            if name in query
+        }
         since = int(query.get("created", {}).get("gte", 0))
         found = [
-            one for one in reversed(list(self.objects[path].values()))
+            one
+            for one in reversed(list(self.objects[path].values()))
             if all(one.get(name) == value for name, value in wanted.items())
             and one["created"] >= since
-        ]  # fmt: skip
+        ]
         if "starting_after" in query:
             ids = [one["id"] for one in found]
             found = found[ids.index(query["starting_after"]) + 1 :]
@@ -89,46 +98,77 @@ class Double:
         price = form["line_items"]["0"]["price_data"]
         assert price["currency"] == "usd", form
         return 200, {
-            "id": made, "object": "checkout.session", "url": f"https://checkout.stripe.test/{made}",
-            "amount_total": int(price["unit_amount"]), "metadata": form["metadata"],
-            "intent": form["payment_intent_data"], "created": NOW_S,
+            "id": made,
+            "object": "checkout.session",
+            "url": f"https://checkout.stripe.test/{made}",
+            "amount_total": int(price["unit_amount"]),
+            "metadata": form["metadata"],
+            "intent": form["payment_intent_data"],
+            "created": NOW_S,
             "customer_creation": form.get("customer_creation"),
-        }  # fmt: skip
+        }
 
     def _intent(self, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         assert form["off_session"] == form["confirm"] == "true", form
         if self.declines is not None:
-            error = {"type": "card_error", "code": "card_declined", "message": "declined",
-                     "decline_code": self.declines}  # fmt: skip
+            error = {
+                "type": "card_error",
+                "code": "card_declined",
+                "message": "declined",
+                "decline_code": self.declines,
+            }
             return 402, {"error": error}
-        return 200, self._paid_intent(int(form["amount"]), form["metadata"], form["customer"],
-                                      form["payment_method"])  # fmt: skip
+        return 200, self._paid_intent(
+            int(form["amount"]), form["metadata"], form["customer"], form["payment_method"]
+        )
 
     def _paid_intent(
-        self, amount: int, metadata: dict[str, Any], customer: str | None, method: str | None,
+        self,
+        amount: int,
+        metadata: dict[str, Any],
+        customer: str | None,
+        method: str | None,
         future: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         return {
-            "id": self.id("pi"), "object": "payment_intent", "amount": amount, "currency": "usd",
-            "amount_received": amount, "status": "succeeded", "metadata": metadata,
-            "customer": customer, "payment_method": method, "setup_future_usage": future,
+            "id": self.id("pi"),
+            "object": "payment_intent",
+            "amount": amount,
+            "currency": "usd",
+            "amount_received": amount,
+            "status": "succeeded",
+            "metadata": metadata,
+            "customer": customer,
+            "payment_method": method,
+            "setup_future_usage": future,
             "created": NOW_S,
-        }  # fmt: skip
+        }
 
     def _refund(self, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         return 200, {
-            "id": self.id("re"), "object": "refund", "payment_intent": form["payment_intent"],
-            "amount": int(form["amount"]), "currency": "usd", "metadata": form["metadata"],
-            "status": self.refund_status, "failure_reason": None, "created": NOW_S,
-        }  # fmt: skip
+            "id": self.id("re"),
+            "object": "refund",
+            "payment_intent": form["payment_intent"],
+            "amount": int(form["amount"]),
+            "currency": "usd",
+            "metadata": form["metadata"],
+            "status": self.refund_status,
+            "failure_reason": None,
+            "created": NOW_S,
+        }
 
     def _transfer(self, form: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         return 200, {
-            "id": self.id("tr"), "object": "transfer", "amount": int(form["amount"]),
-            "currency": form["currency"], "destination": form["destination"],
-            "transfer_group": form["transfer_group"], "metadata": form["metadata"],
-            "amount_reversed": 0, "created": NOW_S + len(self.objects["transfers"]),
-        }  # fmt: skip
+            "id": self.id("tr"),
+            "object": "transfer",
+            "amount": int(form["amount"]),
+            "currency": form["currency"],
+            "destination": form["destination"],
+            "transfer_group": form["transfer_group"],
+            "metadata": form["metadata"],
+            "amount_reversed": 0,
+            "created": NOW_S + len(self.objects["transfers"]),
+        }
 
     # --- what happens at Stripe ------------------------------------------------------------------
 
@@ -144,15 +184,25 @@ class Double:
         return self.event("payment_intent.succeeded", paid)
 
     def dispute(self, intent_id: str, amount: int, dispute_id: str, kind: str) -> bytes:
-        told = {"id": dispute_id, "object": "dispute", "amount": amount, "currency": "usd",
-                "payment_intent": intent_id, "reason": "fraudulent"}  # fmt: skip
+        told = {
+            "id": dispute_id,
+            "object": "dispute",
+            "amount": amount,
+            "currency": "usd",
+            "payment_intent": intent_id,
+            "reason": "fraudulent",
+        }
         return self.event(f"charge.dispute.{kind}", told)
 
     def event(self, kind: str, told: dict[str, Any], **more: Any) -> bytes:
         event = {
-            "id": self.id("evt"), "object": "event", "type": kind, "created": NOW_S,
-            "data": {"object": told}, **more,
-        }  # fmt: skip
+            "id": self.id("evt"),
+            "object": "event",
+            "type": kind,
+            "created": NOW_S,
+            "data": {"object": told},
+            **more,
+        }
         return json.dumps(event).encode()
 
     def last_intent(self) -> dict[str, Any]:

@@ -27,21 +27,35 @@ def reported(
     """The node's next report: these minutes of leases on their first devices."""
     rows = tuple(
         report.Row(
-            device=provider.device_ids.index(lease["device_ids"][0]), lease=index, driver_epoch=1,
-            mono_start_us=minute * MINUTE_US, len_us=MINUTE_US, wall_minus_mono_us=NOW_US,
-            available_us=MINUTE_US, unavailable_us=0, unknown_us=0, samples=60,
+            device=provider.device_ids.index(lease["device_ids"][0]),
+            lease=index,
+            driver_epoch=1,
+            mono_start_us=minute * MINUTE_US,
+            len_us=MINUTE_US,
+            wall_minus_mono_us=NOW_US,
+            available_us=MINUTE_US,
+            unavailable_us=0,
+            unknown_us=0,
+            samples=60,
         )
         for minute in range(first, first + minutes)
         for index, lease in enumerate(leases)
-    )  # fmt: skip
+    )
     ends_us = (first + minutes) * MINUTE_US
     told = report.Report(
-        node=provider.node_id, seq=provider.signing.seq + 1, prev=provider.signing.head.hex(),
-        boot="5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71", agent="0.1.0", mono_us=ends_us,
-        wall_us=NOW_US + ends_us, clock_offset_us=0, clock_rtt_us=0,
+        node=provider.node_id,
+        seq=provider.signing.seq + 1,
+        prev=provider.signing.head.hex(),
+        boot="5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71",
+        agent="0.1.0",
+        mono_us=ends_us,
+        wall_us=NOW_US + ends_us,
+        clock_offset_us=0,
+        clock_rtt_us=0,
         devices=tuple(report.Device(id=each) for each in provider.device_ids),
-        leases=tuple(lease["lease_id"] for lease in leases), rows=rows,
-    )  # fmt: skip
+        leases=tuple(lease["lease_id"] for lease in leases),
+        rows=rows,
+    )
     return report.encode(replace(told, **changes))
 
 
@@ -49,18 +63,27 @@ def present(scene: Scene, provider: Provider, until_us: int, first_us: int = NOW
     """The provider's node signs that all its devices were there, minute by minute."""
     rows = tuple(
         report.Row(
-            device=device, lease=None, driver_epoch=1, mono_start_us=start_us - NOW_US,
-            len_us=min(MINUTE_US, until_us - start_us), wall_minus_mono_us=NOW_US,
-            available_us=min(MINUTE_US, until_us - start_us), unavailable_us=0, unknown_us=0,
+            device=device,
+            lease=None,
+            driver_epoch=1,
+            mono_start_us=start_us - NOW_US,
+            len_us=min(MINUTE_US, until_us - start_us),
+            wall_minus_mono_us=NOW_US,
+            available_us=min(MINUTE_US, until_us - start_us),
+            unavailable_us=0,
+            unknown_us=0,
             samples=60,
         )
         for start_us in range(first_us, until_us, MINUTE_US)
         for device in range(len(provider.device_ids))
-    )  # fmt: skip
+    )
     body = reported(
-        provider, devices=tuple(report.Device(id=each) for each in provider.device_ids),
-        rows=rows, mono_us=until_us - NOW_US, wall_us=until_us,
-    )  # fmt: skip
+        provider,
+        devices=tuple(report.Device(id=each) for each in provider.device_ids),
+        rows=rows,
+        mono_us=until_us - NOW_US,
+        wall_us=until_us,
+    )
     sent = send(scene, provider, body)
     assert sent.status_code == 200, sent.text
 
@@ -69,9 +92,8 @@ def send(scene: Scene, provider: Provider, body: bytes) -> Any:
     """Post a report; the node's chain moves on when it was stored."""
     envelope = provider.signing.envelope(body)
     response = scene.http.post(
-        f"/v1/nodes/{provider.node_id}/usage", json=[envelope],
-        headers={"Content-Type": MEDIA_TYPE},
-    )  # fmt: skip
+        f"/v1/nodes/{provider.node_id}/usage", json=[envelope], headers={"Content-Type": MEDIA_TYPE}
+    )
     if response.status_code == 200:
         provider.signing.seq += 1
         provider.signing.head = report.report_hash(body)

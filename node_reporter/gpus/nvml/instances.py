@@ -4,7 +4,8 @@
 
 A handle may be reused for another instance, so UUID, GPU instance and compute instance are read
 every time: an instance that was made anew in the same place is another device. Only what these
-three do not change is remembered. Slices of a board: `domain.hardware.mig`, seven where it is not listed.
+three do not change is remembered. Slices of a board: `domain.hardware.mig`, seven where it is not
+listed.
 """
 
 from __future__ import annotations

@@ -87,8 +87,14 @@ def test_a_reorganisation_is_told_and_the_same_bytes_are_sent_again(
         store.save(intent)
     store.save(replace(BROADCAST, state=State.MINED, mined=receipt(1, 8)))
     assert words(ledger) == [
-        "intended", "signed", "broadcast", "mined", "reorged", "broadcast", "mined",
-    ]  # fmt: skip
+        "intended",
+        "signed",
+        "broadcast",
+        "mined",
+        "reorged",
+        "broadcast",
+        "mined",
+    ]
 
 
 def test_a_bump_is_another_signature_and_the_one_that_was_mined_is_final(
@@ -106,8 +112,14 @@ def test_a_bump_is_another_signature_and_the_one_that_was_mined_is_final(
     ):
         store.save(intent)
     assert words(ledger) == [
-        "intended", "signed", "broadcast", "signed", "broadcast", "mined", "finalized",
-    ]  # fmt: skip
+        "intended",
+        "signed",
+        "broadcast",
+        "signed",
+        "broadcast",
+        "mined",
+        "finalized",
+    ]
     final = ledger.market.load(stream_of("mint/1")).state.finalized
     assert final.tx_hash == both[0].hash
 
@@ -220,17 +232,30 @@ def deployment(distributor: int = 2) -> Deployment:
         )
     )
     return Deployment(
-        chain_id=CHAIN_ID, block=5, token=account(1), distributor=account(distributor),
-        emission=account(3), burner=account(4), input_sha256="00", terms=terms(), roles=roles,
-    )  # fmt: skip
+        chain_id=CHAIN_ID,
+        block=5,
+        token=account(1),
+        distributor=account(distributor),
+        emission=account(3),
+        burner=account(4),
+        input_sha256="00",
+        terms=terms(),
+        roles=roles,
+    )
 
 
 def seen(block: int, index: int, effect: str | None, branch: str = "a") -> Observation:
     return Observation(
-        chain_id=CHAIN_ID, block_number=block, block_hash=f"{branch}{block}", log_index=index,
-        transaction="0x01", contract="CreditBurner", event="CreditsPurchased",
-        arguments={"credits": str(2**255)}, effect_key=effect,
-    )  # fmt: skip
+        chain_id=CHAIN_ID,
+        block_number=block,
+        block_hash=f"{branch}{block}",
+        log_index=index,
+        transaction="0x01",
+        contract="CreditBurner",
+        event="CreditsPurchased",
+        arguments={"credits": str(2**255)},
+        effect_key=effect,
+    )
 
 
 @pytest.fixture

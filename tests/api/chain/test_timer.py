@@ -284,16 +284,22 @@ def test_with_sources_a_burn_is_at_the_price_of_a_snapshot_or_waits(scene: Scene
     for source, price in (("a", 2_010_000), ("b", 1_990_000), ("c", 2_000_400)):
         scene.handle(
             ObservePrice(
-                source=source, price_micro_usd=price, published_at_us=scene.now_us,
-                observed_at_us=scene.now_us, by="operator", at_us=scene.now_us,
+                source=source,
+                price_micro_usd=price,
+                published_at_us=scene.now_us,
+                observed_at_us=scene.now_us,
+                by="operator",
+                at_us=scene.now_us,
             )
-        )  # fmt: skip
+        )
     scene.jobs().step(scene.now_us)
     scene.jobs().step(scene.now_us)
     assert scene.balance("network:burn_due") == 0
     assert scene.facts("burn.", "oracle.snapshot") == [
-        "oracle.snapshot_taken.v1", "burn.intended.v1", "burn.confirmed.v1",
-    ]  # fmt: skip
+        "oracle.snapshot_taken.v1",
+        "burn.intended.v1",
+        "burn.confirmed.v1",
+    ]
     intended = scene.ledger.market.load(burns.stream_of(1)).state.intended
     assert (intended.price_snapshot, intended.price_micro_usd) == (1, 2_000_400)
     assert intended.tokens.units == -(-due * TOKEN_UNIT // 2_000_400)
@@ -658,20 +664,21 @@ def test_leaves_follow_from_the_log_alone(scene: Scene) -> None:
     treasury = scene.treasury.address
     leaves = payout_leaves.leaves_of(scene.ledger, scene.connection, 1, treasury)
     assert leaves is not None
-    assert dict(leaves.totals) == {
-        OWNER_WALLET: COMPUTE,
-        treasury.lower(): TREASURY,
-    }
+    assert dict(leaves.totals) == {OWNER_WALLET: COMPUTE, treasury.lower(): TREASURY}
     assert payout_leaves.leaves_of(scene.ledger, scene.connection, 2, treasury) is None
 
 
 def set_breaker(scene: Scene, breaker: str, limit: int | None) -> None:
     scene.handle(
         SetBreaker(
-            breaker=breaker, limit=limit, window_us=7 * 86_400 * SECOND_US, reason="a test",
-            by="mem_a", at_us=scene.now_us,
+            breaker=breaker,
+            limit=limit,
+            window_us=7 * 86_400 * SECOND_US,
+            reason="a test",
+            by="mem_a",
+            at_us=scene.now_us,
         )
-    )  # fmt: skip
+    )
 
 
 def test_a_breaker_holds_up_minting_and_paying_until_its_limit_is_raised(scene: Scene) -> None:

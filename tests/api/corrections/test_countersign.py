@@ -25,9 +25,11 @@ def half(lease_id: str, key_id: str, gpu_us: int, key: SigningKey = KEY) -> dict
     lines.append(f"until_us {NOW_US + HOUR_US}")
     signature = key.sign("\n".join(lines).encode()).signature.hex()
     return {
-        "key_id": key_id, "gpu_us": str(gpu_us), "until": "2026-11-20T09:02:00Z",
+        "key_id": key_id,
+        "gpu_us": str(gpu_us),
+        "until": "2026-11-20T09:02:00Z",
         "signature": signature,
-    }  # fmt: skip
+    }
 
 
 def test_a_renter_signs_for_an_hour_and_both_halves_match(scene: Scene) -> None:

@@ -22,8 +22,13 @@ def charge_of(scene: Scene, lease: dict[str, Any]) -> dict[str, Any]:
 
 def contested(scene: Scene, lease: dict[str, Any], **changes: Any) -> dict[str, Any]:
     line = charge_of(scene, lease)["position"]
-    body = {"lease_id": lease["lease_id"], "lines": [{"position": line}],
-            "claim_code": "not_running", "claim": CLAIM, **changes}  # fmt: skip
+    body = {
+        "lease_id": lease["lease_id"],
+        "lines": [{"position": line}],
+        "claim_code": "not_running",
+        "claim": CLAIM,
+        **changes,
+    }
     return scene.renter.made("/v1/disputes", body)
 
 
@@ -52,16 +57,20 @@ def test_a_dispute_from_the_claim_to_the_money_back(scene: Scene) -> None:
     ruling = {"outcome": "split", "upheld_ppm": 250_000, "reason": "A quarter was lost."}
     ruled = scene.operator.made(f"{path}/rule", ruling)
     assert (ruled["state"], ruled["upheld"]["units"], ruled["unfounded"]) == (
-        "split", "500000", False,
-    )  # fmt: skip
+        "split",
+        "500000",
+        False,
+    )
     assert part(scene, f"party:{scene.renter.account_id}:cash") == cash + 500_000
     assert part(scene, f"party:{scene.owner.account_id}:payable") == 875_000 - 218_750
     assert scene.service.ledger.books.books_balanced()
     whole = scene.renter.read(path)
     assert [one["side"] for one in whole["statements"]] == ["renter", "provider", "arbiter"]
     assert [one["text"] for one in whole["statements"]] == [
-        CLAIM, told["statement"], ruling["reason"],
-    ]  # fmt: skip
+        CLAIM,
+        told["statement"],
+        ruling["reason"],
+    ]
     assert whole["statements"][1]["evidence"][0]["signed"] is True
     (line,) = whole["lines"]
     booked = scene.renter.read(f"/v1/adjustments/{line['adjustment_id']}")

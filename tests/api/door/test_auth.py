@@ -382,9 +382,7 @@ ROWS: dict[str, Row] = {
     ),
     "list_project_policies": RENTERS,
     "set_counterparty": Row(
-        "renter",
-        "stranger",
-        lambda s: {"counterparty_id": s.auditor.account_id, "verdict": "none"},
+        "renter", "stranger", lambda s: {"counterparty_id": s.auditor.account_id, "verdict": "none"}
     ),
     "list_counterparties": RENTERS,
     "scale_job": Row("renter", "stranger", lambda _s: {"members": 1}),
@@ -415,21 +413,56 @@ ROWS: dict[str, Row] = {
 WITHOUT_ABSENT = {"read_statement"}
 NOTHING_YET = {
     "list_renter_signals",
-    "read_usage_proof", "read_invoice", "read_invoice_html", "read_invoice_pdf",
-    "issue_credit_note", "countersign_usage", "revoke_signing_key", "open_dispute", "read_dispute",
-    "answer_dispute", "rule_dispute", "create_adjustment", "create_late_usage_adjustment",
-    "read_adjustment", "read_statement_line", "read_statement_line_proof",
-    "list_statement_line_reports", "read_statement_line_report_proof", "explain_earning",
-    "stop_funding", "read_promotion", "grant_promotion", "list_promotion_grants",
-    "close_promotion", "read_cash_out", "cancel_cash_out", "confirm_cash_out",
-    "report_cash_out_failed", "close_payout_difference", "confirm_refund", "set_auto_top_up",
-    "add_attribute", "revoke_attribute", "read_policy",
-    "propose_slash", "propose_reward_adjustment", "accept_reward_correction",
-    "register_client", "revoke_client_key", "finish_task",
+    "read_usage_proof",
+    "read_invoice",
+    "read_invoice_html",
+    "read_invoice_pdf",
+    "issue_credit_note",
+    "countersign_usage",
+    "revoke_signing_key",
+    "open_dispute",
+    "read_dispute",
+    "answer_dispute",
+    "rule_dispute",
+    "create_adjustment",
+    "create_late_usage_adjustment",
+    "read_adjustment",
+    "read_statement_line",
+    "read_statement_line_proof",
+    "list_statement_line_reports",
+    "read_statement_line_report_proof",
+    "explain_earning",
+    "stop_funding",
+    "read_promotion",
+    "grant_promotion",
+    "list_promotion_grants",
+    "close_promotion",
+    "read_cash_out",
+    "cancel_cash_out",
+    "confirm_cash_out",
+    "report_cash_out_failed",
+    "close_payout_difference",
+    "confirm_refund",
+    "set_auto_top_up",
+    "add_attribute",
+    "revoke_attribute",
+    "read_policy",
+    "propose_slash",
+    "propose_reward_adjustment",
+    "accept_reward_correction",
+    "register_client",
+    "revoke_client_key",
+    "finish_task",
     "read_pool_decision",
-    "read_auction", "submit_bid", "list_auction_bids", "withdraw_bid", "accept_bid",
-    "set_standing_bid", "read_standing_bid", "read_offer_prices",
-}  # fmt: skip
+    "read_auction",
+    "submit_bid",
+    "list_auction_bids",
+    "withdraw_bid",
+    "accept_bid",
+    "set_standing_bid",
+    "read_standing_bid",
+    "read_offer_prices",
+}
 """Nothing was made of these yet: who is let through is told so."""
 
 
@@ -440,9 +473,12 @@ def _pool() -> dict[str, Any]:
 
 def _proposal(number: int) -> dict[str, Any]:
     heading = {
-        "number": number, "title": "matrix", "category": "Core", "authors": ["matrix"],
+        "number": number,
+        "title": "matrix",
+        "category": "Core",
+        "authors": ["matrix"],
         "created": "2026-11-20",
-    }  # fmt: skip
+    }
     return {"document": {"format": "tallystick-policy-v1", "proposal": heading}}
 
 
@@ -473,8 +509,11 @@ def _write_off() -> dict[str, Any]:
 
 def _acknowledgement() -> dict[str, str]:
     return {
-        "command": "stop", "workload_sha256": "5a" * 32, "executor": "0" * 16, "runner": "docker"
-    }  # fmt: skip
+        "command": "stop",
+        "workload_sha256": "5a" * 32,
+        "executor": "0" * 16,
+        "runner": "docker",
+    }
 
 
 def _printed() -> dict[str, Any]:
@@ -512,8 +551,12 @@ LATER = 99
 
 
 def _tariff() -> dict[str, Any]:
-    return {"version": LATER, "usage_fees": [], "provider_share_ppm": 0,
-            "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
+    return {
+        "version": LATER,
+        "usage_fees": [],
+        "provider_share_ppm": 0,
+        "effective_from": "2027-01-01T00:00:00Z",
+    }
 
 
 def _price(scene: Scene) -> dict[str, Any]:
@@ -528,8 +571,12 @@ def _window() -> dict[str, Any]:
 
 
 def _terms() -> dict[str, Any]:
-    return {"version": LATER, "minimum": _credits(25_000_000), "chargeback_window_days": 0,
-            "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
+    return {
+        "version": LATER,
+        "minimum": _credits(25_000_000),
+        "chargeback_window_days": 0,
+        "effective_from": "2027-01-01T00:00:00Z",
+    }
 
 
 def _slash(scene: Scene) -> dict[str, Any]:
@@ -543,9 +590,10 @@ def _reward_adjustment(scene: Scene) -> dict[str, Any]:
 
 def _milestone_grant(scene: Scene) -> dict[str, Any]:
     return {
-        "account_id": scene.owner.account_id, "total": {"asset": "TOKEN", "units": "100"},
+        "account_id": scene.owner.account_id,
+        "total": {"asset": "TOKEN", "units": "100"},
         "milestones": [{"milestone_id": "api", "share_ppm": 100_000}],
-    }  # fmt: skip
+    }
 
 
 def _deposit() -> dict[str, Any]:
@@ -556,22 +604,34 @@ def _deposit() -> dict[str, Any]:
 def _region_terms() -> dict[str, Any]:
     costs = ("base", "control", "ingress", "most", "arrears_max")
     return {
-        "version": 1, "effective_from": "2030-01-01", "shared": True, "participation_ppm": 0,
+        "version": 1,
+        "effective_from": "2030-01-01",
+        "shared": True,
+        "participation_ppm": 0,
         "infra": {cost: {"asset": "CREDIT", "units": "0"} for cost in costs},
-    }  # fmt: skip
+    }
 
 
 def _region(scene: Scene, provider_id: str) -> dict[str, Any]:
     del scene
     return {
-        "provider_id": provider_id, "name": f"m{next(_numbers)}", "storage_mode": "local",
-        "setting": "edge", "admission": "operator", "allow_public_jobs": True,
-    }  # fmt: skip
+        "provider_id": provider_id,
+        "name": f"m{next(_numbers)}",
+        "storage_mode": "local",
+        "setting": "edge",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
 
 
 def _rotation() -> dict[str, Any]:
-    return {"public_key": "11" * 32, "previous_key_id": "0" * 16, "from_seq": 2,
-            "previous_signature": "0" * 128, "signature": "0" * 128}  # fmt: skip
+    return {
+        "public_key": "11" * 32,
+        "previous_key_id": "0" * 16,
+        "from_seq": 2,
+        "previous_signature": "0" * 128,
+        "signature": "0" * 128,
+    }
 
 
 def _specs(scene: Scene) -> dict[str, Any]:
@@ -588,9 +648,15 @@ def _maintenance() -> dict[str, Any]:
 
 
 def _kind() -> dict[str, Any]:
-    return {"kind": "npu", "vendor": "acme", "dimensions": ["compute", "memory"],
-            "memory": "dedicated", "divisible": False, "capacity_asset": "GPU_MS",
-            "effective_from": "2027-01-01T00:00:00Z"}  # fmt: skip
+    return {
+        "kind": "npu",
+        "vendor": "acme",
+        "dimensions": ["compute", "memory"],
+        "memory": "dedicated",
+        "divisible": False,
+        "capacity_asset": "GPU_MS",
+        "effective_from": "2027-01-01T00:00:00Z",
+    }
 
 
 def _model_class() -> dict[str, Any]:
@@ -599,23 +665,35 @@ def _model_class() -> dict[str, Any]:
 
 
 def _licence(scene: Scene) -> dict[str, Any]:
-    return {"provider_id": scene.provider.provider_id, "vendor": "thirdai",
-            "model": "ThirdAI Bolt", "seats": 2, "terms_sha256": "0a" * 32,
-            "from": "2026-11-20T00:00:00Z"}  # fmt: skip
+    return {
+        "provider_id": scene.provider.provider_id,
+        "vendor": "thirdai",
+        "model": "ThirdAI Bolt",
+        "seats": 2,
+        "terms_sha256": "0a" * 32,
+        "from": "2026-11-20T00:00:00Z",
+    }
 
 
 def _statement(scene: Scene) -> dict[str, Any]:
-    return {"subject_id": scene.provider.node_id, "name": "location", "value": "DE-BE",
-            "signer_account_id": scene.renter.account_id, "key_id": "0" * 16,
-            "signature": "0" * 128, "stated_at": "2026-11-20T00:00:00Z"}  # fmt: skip
+    return {
+        "subject_id": scene.provider.node_id,
+        "name": "location",
+        "value": "DE-BE",
+        "signer_account_id": scene.renter.account_id,
+        "key_id": "0" * 16,
+        "signature": "0" * 128,
+        "stated_at": "2026-11-20T00:00:00Z",
+    }
 
 
 def _offer(scene: Scene) -> dict[str, Any]:
     price = {"asset": "CREDIT", "units": "2500000"}
     return {
-        "provider_id": scene.provider.provider_id, "node_id": scene.provider.node_id,
+        "provider_id": scene.provider.provider_id,
+        "node_id": scene.provider.node_id,
         "price_per_gpu_hour": price,
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
@@ -824,10 +902,22 @@ def _spare(scene: Scene, places: dict[str, str]) -> dict[str, str]:
 @pytest.mark.parametrize("who", ["operator", "auditor"])
 @pytest.mark.parametrize(
     "name",
-    ["read_account", "list_members", "list_wallets", "list_events", "read_event", "list_leases",
-     "read_lease", "read_balances", "read_node", "read_provider", "list_devices", "list_jobs",
-     "list_earnings"],
-)  # fmt: skip
+    [
+        "read_account",
+        "list_members",
+        "list_wallets",
+        "list_events",
+        "read_event",
+        "list_leases",
+        "read_lease",
+        "read_balances",
+        "read_node",
+        "read_provider",
+        "list_devices",
+        "list_jobs",
+        "list_earnings",
+    ],
+)
 def test_operators_and_auditors_read_what_is_not_theirs(
     who: str, name: str, shared: Scene, places: dict[str, str]
 ) -> None:
@@ -862,8 +952,16 @@ def test_a_key_of_the_operators_account_without_its_scope_is_like_anybodys(
         {"scopes": ["account", "renter", "provider", "billing:read"]},
     )
     clerk, head = Caller(shared.http, made["key"], "acct_operator"), shared.head()
-    for name in ("admit_node", "activate_node", "start_maintenance", "close_lease", "read_lease",
-                 "read_node", "read_balances", "read_account"):  # fmt: skip
+    for name in (
+        "admit_node",
+        "activate_node",
+        "start_maintenance",
+        "close_lease",
+        "read_lease",
+        "read_node",
+        "read_balances",
+        "read_account",
+    ):
         response = _call(shared, BY_NAME[name], clerk, places)
         assert response.status_code == 404, (name, response.text)
     for path in ("/v1/leases", "/v1/nodes", "/v1/jobs"):
@@ -872,8 +970,16 @@ def test_a_key_of_the_operators_account_without_its_scope_is_like_anybodys(
 
 
 def test_lists_hold_nothing_of_others(shared: Scene, places: dict[str, str]) -> None:
-    for path in ("/v1/leases", "/v1/jobs", "/v1/nodes", "/v1/devices", "/v1/providers",
-                 "/v1/regions", "/v1/earnings", "/v1/payouts/claims"):  # fmt: skip
+    for path in (
+        "/v1/leases",
+        "/v1/jobs",
+        "/v1/nodes",
+        "/v1/devices",
+        "/v1/providers",
+        "/v1/regions",
+        "/v1/earnings",
+        "/v1/payouts/claims",
+    ):
         assert shared.stranger.read(path)["data"] == [], path
     accounts = shared.stranger.read("/v1/accounts")["data"]
     assert [one["account_id"] for one in accounts] == [shared.stranger.account_id]
@@ -910,9 +1016,14 @@ def test_an_access_for_nobody_or_with_unknown_scopes_cannot_be_made() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["Bearer nonsense", "Basic dXNlcjpwYXNz", "Bearer ts_live_" + "0" * 59, "Bearer",
-     "Bearer ts_node_" + "0" * 43 + "_000000"],
-)  # fmt: skip
+    [
+        "Bearer nonsense",
+        "Basic dXNlcjpwYXNz",
+        "Bearer ts_live_" + "0" * 59,
+        "Bearer",
+        "Bearer ts_node_" + "0" * 43 + "_000000",
+    ],
+)
 def test_a_malformed_key_is_refused_before_the_database_is_asked(
     header: str, shared: Scene
 ) -> None:

@@ -20,9 +20,11 @@ CAP = {"asset": "CREDIT", "units": "5000000"}
 
 def _send(scene: Scene, content: bytes, path: str = "/v1/jobs", **headers: str) -> Any:
     named = {
-        "Content-Type": "application/json", "Idempotency-Key": f"bad-{next(_numbers)}",
-        **scene.renter.headers, **headers,
-    }  # fmt: skip
+        "Content-Type": "application/json",
+        "Idempotency-Key": f"bad-{next(_numbers)}",
+        **scene.renter.headers,
+        **headers,
+    }
     return scene.http.post(path, content=content, headers=named)
 
 
@@ -80,15 +82,24 @@ def test_a_field_that_breaks_its_rule_is_named(content: bytes, pointer: str, sha
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"{", b"{'image': 1}", b'{"image": "\xff"}', '{"image": "w"}'.encode("utf-16"),
-        b'{"image": "a", "image": "b"}', b'{"image": "\\u0000"}', b'{"image": "\\ud800"}',
-        b'{"\\u0000": 1}', b"[" * 100_000, b'{"a":' * 20 + b"1" + b"}" * 20,
-        b'{"gpu_count": ' + b"9" * 5_000 + b"}", json.dumps({"command": ["x"] * 1_001}).encode(),
+        b"",
+        b"{",
+        b"{'image': 1}",
+        b'{"image": "\xff"}',
+        '{"image": "w"}'.encode("utf-16"),
+        b'{"image": "a", "image": "b"}',
+        b'{"image": "\\u0000"}',
+        b'{"image": "\\ud800"}',
+        b'{"\\u0000": 1}',
+        b"[" * 100_000,
+        b'{"a":' * 20 + b"1" + b"}" * 20,
+        b'{"gpu_count": ' + b"9" * 5_000 + b"}",
+        json.dumps({"command": ["x"] * 1_001}).encode(),
         json.dumps({f"x{number}": 1 for number in range(1_001)}).encode(),
         json.dumps({"command": [[1] * 1_000] * 11}).encode(),
     ],
     ids=range(15),
-)  # fmt: skip
+)
 def test_what_is_no_json_of_ours_is_refused_as_malformed(content: bytes, shared: Scene) -> None:
     response = _refused(shared, content)
     assert (response.status_code, response.json()["code"]) == (400, "malformed_json")
@@ -117,10 +128,17 @@ def test_no_megabyte_takes_long_to_refuse(content: bytes, shared: Scene) -> None
 
 def test_a_stranger_sends_no_more_than_an_inventory_needs(shared: Scene) -> None:
     specs = [
-        {"device_id": f"{number:096}", "vendor": "v" * 256, "model": "m" * 256,
-         "memory_mib": 2**40, "connection": "pcie", "pcie_gen": 1_000_000, "pcie_lanes": 1_000_000}
+        {
+            "device_id": f"{number:096}",
+            "vendor": "v" * 256,
+            "model": "m" * 256,
+            "memory_mib": 2**40,
+            "connection": "pcie",
+            "pcie_gen": 1_000_000,
+            "pcie_lanes": 1_000_000,
+        }
         for number in range(64)
-    ]  # fmt: skip
+    ]
     joining = {**shared.provider.joining("AAAAAAAA", "x"), "devices": specs}
     assert shared.anybody.post("/v1/nodes/join", joining).json()["code"] == "join_code_unknown"
     long = {**joining, "agent": "a" * 65_536}
@@ -156,11 +174,14 @@ def test_a_body_of_ten_megabytes_is_refused_by_its_length_and_by_its_bytes(share
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Content-Type": "text/plain"}, {"Content-Type": "application/xml"}, {"Content-Type": ""},
-        {"Content-Type": "application/json; charset=latin-1"}, {"Content-Encoding": "gzip"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/xml"},
+        {"Content-Type": ""},
+        {"Content-Type": "application/json; charset=latin-1"},
+        {"Content-Encoding": "gzip"},
         {"Content-Type": "application/merge-patch+json"},
     ],
-)  # fmt: skip
+)
 def test_another_media_type_is_refused(headers: dict[str, str], shared: Scene) -> None:
     response = _refused(shared, _job(), **headers)
     assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
@@ -266,10 +287,18 @@ def test_a_caller_who_leaves_before_the_end_of_the_body_is_no_failure_of_ours(
         told.append(message)
 
     scope = {
-        "type": "http", "method": "POST", "path": "/v1/jobs", "raw_path": b"/v1/jobs",
-        "query_string": b"", "headers": [(b"content-length", b"100")], "client": ("a", 1),
-        "server": ("b", 2), "scheme": "http", "root_path": "", "http_version": "1.1",
-    }  # fmt: skip
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/jobs",
+        "raw_path": b"/v1/jobs",
+        "query_string": b"",
+        "headers": [(b"content-length", b"100")],
+        "client": ("a", 1),
+        "server": ("b", 2),
+        "scheme": "http",
+        "root_path": "",
+        "http_version": "1.1",
+    }
     app: Any = shared.http.app
     asyncio.run(app(scope, receive, send))
     assert [message.get("status") for message in told] == [400, None]

@@ -87,17 +87,23 @@ def test_requests_with_and_without_a_body_are_answered_on_one_connection(port: i
     whole = HEAD + b"Content-Length: 500000\r\n\r\n" + body
     answer = said(port, NEXT, whole, CHUNKED + b"5\r\nhello\r\n0\r\n\r\n", NEXT, pause_s=0.1)
     assert [line for line in answer.split(b"\r\n") if b" " in line and b":" not in line] == [
-        b"HTTP/1.1 200 OK", b"1 0HTTP/1.1 200 OK", b"2 500000HTTP/1.1 200 OK",
-        b"2 5HTTP/1.1 200 OK", b"1 0<open>",
-    ]  # fmt: skip
+        b"HTTP/1.1 200 OK",
+        b"1 0HTTP/1.1 200 OK",
+        b"2 500000HTTP/1.1 200 OK",
+        b"2 5HTTP/1.1 200 OK",
+        b"1 0<open>",
+    ]
 
 
 @pytest.mark.parametrize(
     "endless",
-    [b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 1_000_000, b"GET /" + b"a" * 1_000_000,
-     b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200_000],
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 1_000_000,
+        b"GET /" + b"a" * 1_000_000,
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200_000,
+    ],
     ids=["value", "address", "many"],
-)  # fmt: skip
+)
 def test_a_head_that_does_not_end_ends_the_connection(endless: bytes, port: int) -> None:
     answer = said(port, *[endless[start : start + 8_000] for start in range(0, 1_000_000, 8_000)])
     assert not answer.endswith(b"<open>")

@@ -95,11 +95,7 @@ def test_a_missing_or_misnamed_key_is_never_dropped_silently(
 def test_a_key_of_the_wrong_form_is_refused(value: str, shared: Scene) -> None:
     headers = {b"Idempotency-Key": value.encode("latin-1")}
     mine = {name.encode(): text.encode() for name, text in shared.renter.headers.items()}
-    response = shared.http.post(
-        PATH,
-        json=shared.job(),
-        headers={**mine, **headers},
-    )
+    response = shared.http.post(PATH, json=shared.job(), headers={**mine, **headers})
     assert response.status_code == 400
     assert response.json()["code"] == "idempotency_key_invalid"
 

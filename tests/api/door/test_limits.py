@@ -39,16 +39,16 @@ def test_the_headers_say_what_is_left_and_when_to_come_back() -> None:
     clock = Hand()
     buckets = Buckets(1, 2, clock)
     assert buckets.spend("a").headers() == {
-        "X-RateLimit-Limit": "2", "X-RateLimit-Remaining": "1", "X-RateLimit-Reset": "1",
-    }  # fmt: skip
+        "X-RateLimit-Limit": "2",
+        "X-RateLimit-Remaining": "1",
+        "X-RateLimit-Reset": "1",
+    }
     buckets.spend("a")
     assert buckets.spend("a").headers()["Retry-After"] == "1"
 
 
 @given(
-    st.integers(1, 50),
-    st.integers(1, 50),
-    st.lists(st.integers(0, 10**9), min_size=1, max_size=60),
+    st.integers(1, 50), st.integers(1, 50), st.lists(st.integers(0, 10**9), min_size=1, max_size=60)
 )
 def test_no_stretch_of_time_lets_more_pass_than_burst_and_rate(
     rate: int, burst: int, waits: list[int]

@@ -39,15 +39,30 @@ def test_every_refusal_by_state_of_a_recording_operation_is_kept_with_its_key() 
 STRANGERS_ASK = {Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED}
 READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN}
 JOBS_AND_SCRIPTS_ASK_AGAIN = {
-    Reason.OPERATOR_EXISTS, Reason.DEVICE_INTERVAL, Reason.ACCRUAL_NOT_DUE,
-    Reason.USAGE_POSITION_FELL, Reason.USAGE_INCOMPLETE, Reason.LEASE_NOT_DUE,
-    Reason.PURCHASE_EXISTS, Reason.PROPOSAL_NEEDED, Reason.EPOCH_NOT_OVER,
-    Reason.EPOCH_OUT_OF_ORDER, Reason.CUT_INCOMPLETE, Reason.CHUNK_OUT_OF_ORDER,
-    Reason.PAYOUT_EXISTS, Reason.CHAIN_TX_STATE, Reason.BURN_STATE,
-    Reason.EARNINGS_STATE, Reason.STREAM_MOVED, Reason.PAYMENT_NOT_DUE,
-    Reason.BREAKER_LIMIT, Reason.PRICE_SNAPSHOT, Reason.ORACLE_DORMANT,
-    Reason.REGION_DAY, Reason.FORFEIT_NOT_DUE,
-}  # fmt: skip
+    Reason.OPERATOR_EXISTS,
+    Reason.DEVICE_INTERVAL,
+    Reason.ACCRUAL_NOT_DUE,
+    Reason.USAGE_POSITION_FELL,
+    Reason.USAGE_INCOMPLETE,
+    Reason.LEASE_NOT_DUE,
+    Reason.PURCHASE_EXISTS,
+    Reason.PROPOSAL_NEEDED,
+    Reason.EPOCH_NOT_OVER,
+    Reason.EPOCH_OUT_OF_ORDER,
+    Reason.CUT_INCOMPLETE,
+    Reason.CHUNK_OUT_OF_ORDER,
+    Reason.PAYOUT_EXISTS,
+    Reason.CHAIN_TX_STATE,
+    Reason.BURN_STATE,
+    Reason.EARNINGS_STATE,
+    Reason.STREAM_MOVED,
+    Reason.PAYMENT_NOT_DUE,
+    Reason.BREAKER_LIMIT,
+    Reason.PRICE_SNAPSHOT,
+    Reason.ORACLE_DORMANT,
+    Reason.REGION_DAY,
+    Reason.FORFEIT_NOT_DUE,
+}
 
 
 def test_a_refusal_by_state_is_kept_unless_no_caller_with_a_key_can_meet_it() -> None:
@@ -105,10 +120,19 @@ def test_each_rule_of_the_marketplace_answers_with_its_code(scene: Scene) -> Non
     mine = f"/v1/accounts/{renter.account_id}"
     node = f"/v1/nodes/{scene.provider.node_id}"
     price = {"asset": "CREDIT", "units": "2000000"}
-    offer = {"provider_id": scene.provider.provider_id, "node_id": scene.provider.node_id,
-             "price_per_gpu_hour": price}  # fmt: skip
-    region = {"provider_id": scene.provider.provider_id, "name": "alpha", "storage_mode": "local",
-              "setting": "edge", "admission": "operator", "allow_public_jobs": True}  # fmt: skip
+    offer = {
+        "provider_id": scene.provider.provider_id,
+        "node_id": scene.provider.node_id,
+        "price_per_gpu_hour": price,
+    }
+    region = {
+        "provider_id": scene.provider.provider_id,
+        "name": "alpha",
+        "storage_mode": "local",
+        "setting": "edge",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
     lease_id = _lease(scene)
     member = renter.read(f"{mine}/members")["data"][0]["member_id"]
     key_id = renter.read(f"{mine}/api-keys")["data"][0]["key_id"]
@@ -196,9 +220,15 @@ def test_a_device_of_another_node_is_not_admitted_twice(scene: Scene) -> None:
 def test_a_rival_does_not_take_the_devices_of_a_node_that_leaves_to_join_anew(scene: Scene) -> None:
     region = scene.rival.made(
         "/v1/regions",
-        {"provider_id": scene.other.provider_id, "name": "open", "storage_mode": "local",
-         "setting": "edge", "admission": "permissionless", "allow_public_jobs": True},
-    )  # fmt: skip
+        {
+            "provider_id": scene.other.provider_id,
+            "name": "open",
+            "storage_mode": "local",
+            "setting": "edge",
+            "admission": "permissionless",
+            "allow_public_jobs": True,
+        },
+    )
     code = scene.rival.made("/v1/nodes/join-codes", {"region_id": region["region_id"]})["code"]
     joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "7b" * 32)
     node_id = scene.anybody.made("/v1/nodes/join", joining)["node_id"]
@@ -213,9 +243,15 @@ def test_a_rival_does_not_take_the_devices_of_a_node_that_leaves_to_join_anew(sc
 def test_a_permissionless_region_lets_its_owner_admit(scene: Scene) -> None:
     region = scene.owner.made(
         "/v1/regions",
-        {"provider_id": scene.provider.provider_id, "name": "open", "storage_mode": "local",
-         "setting": "edge", "admission": "permissionless", "allow_public_jobs": True},
-    )  # fmt: skip
+        {
+            "provider_id": scene.provider.provider_id,
+            "name": "open",
+            "storage_mode": "local",
+            "setting": "edge",
+            "admission": "permissionless",
+            "allow_public_jobs": True,
+        },
+    )
     code = scene.owner.made("/v1/nodes/join-codes", {"region_id": region["region_id"]})["code"]
     joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "7a" * 32)
     joining["devices"] = [{**joining["devices"][0], "device_id": "GPU-of-its-own"}]

@@ -21,8 +21,14 @@ def _moment(at_us: int) -> str:
 def test_every_answer_names_its_position_in_body_and_header(shared: Scene) -> None:
     made = shared.renter.post("/v1/jobs", shared.job())
     assert made.headers["Tallystick-Position"] == str(made.json()["position"])
-    for path in ("/v1/jobs", "/v1/offers", "/v1/epochs", "/v1/accounts", "/v1/payouts",
-                 f"/v1/accounts/{shared.renter.account_id}/balances"):  # fmt: skip
+    for path in (
+        "/v1/jobs",
+        "/v1/offers",
+        "/v1/epochs",
+        "/v1/accounts",
+        "/v1/payouts",
+        f"/v1/accounts/{shared.renter.account_id}/balances",
+    ):
         read = shared.renter.get(path)
         assert read.headers["Tallystick-Position"] == str(read.json()["position"])
         assert read.json()["position"] >= made.json()["position"]
@@ -65,10 +71,15 @@ def test_a_usage_position_that_is_not_written_is_503(shared: Scene) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("Tallystick-Min-Position", "-1"), ("Tallystick-Min-Position", "1.0"),
-     ("Tallystick-Min-Position", "9" * 16), ("Tallystick-Min-Usage", "64:1"),
-     ("Tallystick-Min-Usage", "1"), ("Tallystick-Min-Usage", "a:b")],
-)  # fmt: skip
+    [
+        ("Tallystick-Min-Position", "-1"),
+        ("Tallystick-Min-Position", "1.0"),
+        ("Tallystick-Min-Position", "9" * 16),
+        ("Tallystick-Min-Usage", "64:1"),
+        ("Tallystick-Min-Usage", "1"),
+        ("Tallystick-Min-Usage", "a:b"),
+    ],
+)
 def test_a_position_header_of_the_wrong_form_is_refused(
     name: str, value: str, shared: Scene
 ) -> None:
@@ -119,8 +130,7 @@ def test_balances_and_leases_are_read_as_of_a_position_and_of_a_time(scene: Scen
 
 
 @pytest.mark.parametrize(
-    "query",
-    ["as_of_position=999999999", "as_of_position=1&as_of=2026-11-20T08:00:00Z"],
+    "query", ["as_of_position=999999999", "as_of_position=1&as_of=2026-11-20T08:00:00Z"]
 )
 def test_a_moment_that_cannot_be_read_is_refused(query: str, shared: Scene) -> None:
     response = shared.renter.get(f"/v1/leases?{query}")
@@ -222,9 +232,16 @@ def test_events_are_found_by_party_type_time_and_position(scene: Scene) -> None:
     def types(caller: Any = scene.auditor, **query: Any) -> list[str]:
         return [one["type"] for one in caller.read("/v1/audit/events", **query)["data"]]
 
-    expected = ["lease.requested.v1", "lease.match_decided.v1", "lease.reserved.v1",
-                "device.reserved.v1", "lease.ready.v1", "lease.opened.v1", "lease.closed.v1",
-                "device.released.v1"]  # fmt: skip
+    expected = [
+        "lease.requested.v1",
+        "lease.match_decided.v1",
+        "lease.reserved.v1",
+        "device.reserved.v1",
+        "lease.ready.v1",
+        "lease.opened.v1",
+        "lease.closed.v1",
+        "device.released.v1",
+    ]
     assert types(party=lease["lease_id"]) == expected
     assert types(type="lease.closed.v1") == ["lease.closed.v1"]
     assert types(party=lease["lease_id"], type="lease.ready.v1") == ["lease.ready.v1"]

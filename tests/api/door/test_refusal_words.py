@@ -205,9 +205,13 @@ def test_busy_gpus_say_that_a_lease_has_to_end() -> None:
 
 def test_a_price_limit_that_is_too_low_says_what_to_raise_it_to() -> None:
     told = _told(
-        Reason.NO_MATCH, dimension="price", required="1000000", best_offered="2500000", nodes=1,
+        Reason.NO_MATCH,
+        dimension="price",
+        required="1000000",
+        best_offered="2500000",
+        nodes=1,
         matching=1,
-    )  # fmt: skip
+    )
     assert told == (
         "The cheapest matching GPU costs 2.50 CREDIT per hour; your limit is 1.00."
         " Raise `--max-price` to 2.50."
@@ -253,6 +257,6 @@ def test_the_facts_of_a_problem_stay_as_they_are() -> None:
         ("word", "time_slice", "time slice"),
         ("credit", "not a number", "not a number"),
     ],
-)  # fmt: skip
+)
 def test_a_fact_is_written_as_people_write_it(kind: str, raw: str, told: str) -> None:
     assert KINDS[kind](raw) == told

@@ -21,10 +21,7 @@ from tests.scenes.server import Scene
 def epochs(shared: Scene) -> Scene:
     """The market with a policy, its first epoch, and a payout file put where the jobs put it."""
     policy = {each.name: getattr(POLICY, each.name) for each in fields(POLICY)}
-    commands = [
-        PublishPolicy(**policy),
-        OpenEpoch(epoch=1, start_us=START_US, at_us=START_US),
-    ]
+    commands = [PublishPolicy(**policy), OpenEpoch(epoch=1, start_us=START_US, at_us=START_US)]
     shared.service.ledger.handle(commands, key=None, now_us=START_US)
     path = payout_path(shared.service.settings.data_dir, 1)
     path.parent.mkdir()

@@ -30,8 +30,9 @@ def test_an_owner_reads_the_way_from_gpu_seconds_to_tokens(sealed: Scene) -> Non
     assert compute["pool"] == compute["share"] == compute["paid"] == told["paid"]
     assert compute["paid"] == epoch["compute_pool"]
     assert (told["file_sha256"], told["cut_position"]) == (
-        epoch["file_sha256"], epoch["cut_position"],
-    )  # fmt: skip
+        epoch["file_sha256"],
+        epoch["cut_position"],
+    )
     (rewarded,) = [
         one
         for one in sealed.anybody.read("/v1/epochs/1/rewards")["data"]
@@ -40,12 +41,17 @@ def test_an_owner_reads_the_way_from_gpu_seconds_to_tokens(sealed: Scene) -> Non
     assert rewarded["credited"] == told["paid"]
     assert any(reason.startswith("availability: ") for reason in told["reasons"])
     assert told["signals"] == {
-        "concentration_ppm": 1_000_000, "related_ppm": 0, "raised": ["concentration"],
-    }  # fmt: skip
-    parts = {
-        "gpu_us": str(HOUR_US), "counterparties": 1, "largest_ppm": 1_000_000, "related_ppm": 0,
+        "concentration_ppm": 1_000_000,
+        "related_ppm": 0,
         "raised": ["concentration"],
-    }  # fmt: skip
+    }
+    parts = {
+        "gpu_us": str(HOUR_US),
+        "counterparties": 1,
+        "largest_ppm": 1_000_000,
+        "related_ppm": 0,
+        "raised": ["concentration"],
+    }
     signals = sealed.anybody.read("/v1/epochs/1/signals")["data"]
     assert signals == [{"subject_id": node_id, **parts}]
     renters = sealed.operator.read("/v1/epochs/1/renter-signals")["data"]

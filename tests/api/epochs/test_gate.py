@@ -81,10 +81,16 @@ def test_a_node_in_an_announced_maintenance_is_not_waited_for(scene: Scene) -> N
     assert len(missing(scene, END_US)) == 1
     scene.handle(
         ScheduleMaintenance(
-            maintenance_id="mnt_1", node_id=NODE, kind="planned", from_us=END_US - HOUR_US,
-            until_us=END_US + HOUR_US, keep_leases=False, by="owner", at_us=START_US,
+            maintenance_id="mnt_1",
+            node_id=NODE,
+            kind="planned",
+            from_us=END_US - HOUR_US,
+            until_us=END_US + HOUR_US,
+            keep_leases=False,
+            by="owner",
+            at_us=START_US,
         )
-    )  # fmt: skip
+    )
     assert missing(scene, END_US) == ()
 
 

@@ -50,10 +50,20 @@ def handle(scene: Scene, *commands: Any) -> None:
 def start(scene: Scene) -> None:
     told = {
         name: getattr(POLICY, name)
-        for name in ("version", "epoch_length_us", "segments", "hard_cap", "compute_ppm",
-                     "availability_ppm", "treasury_ppm", "compute_base", "effective_from_epoch",
-                     "by", "at_us")
-    }  # fmt: skip
+        for name in (
+            "version",
+            "epoch_length_us",
+            "segments",
+            "hard_cap",
+            "compute_ppm",
+            "availability_ppm",
+            "treasury_ppm",
+            "compute_base",
+            "effective_from_epoch",
+            "by",
+            "at_us",
+        )
+    }
     handle(
         scene,
         PublishPolicy(**told, holdback_epochs=HOLDBACK, rewards=TERMS),
@@ -71,10 +81,14 @@ def seal(scene: Scene, epoch: int, *accounts: str) -> Settlement:
     handle(
         scene,
         SealEpoch(
-            epoch=epoch, cut_position=CUT, nodes=nodes, recyclable=0,
-            file_sha256=file_sha256(settled), at_us=at_us,
+            epoch=epoch,
+            cut_position=CUT,
+            nodes=nodes,
+            recyclable=0,
+            file_sha256=file_sha256(settled),
+            at_us=at_us,
         ),
-    )  # fmt: skip
+    )
     for number, chunk in enumerate(chunks_of(rewards_of(settled)), 1):
         handle(scene, CreditRewards(epoch=epoch, chunk=number, rewards=chunk, at_us=at_us))
     return settled
@@ -116,8 +130,10 @@ def test_two_people_slash_and_adjust_and_what_nobody_can_be_paid_goes_back(scene
     owed = anna.made("/v1/epochs/1/adjustments", back)
     told = boris.post(f"/v1/reward-corrections/{owed['correction_id']}/accept", {}).json()
     assert (told["slashed"]["units"], told["adjusted"], told["adjusted_epoch"]) == (
-        str(share - 1_000), "-1500", 2,
-    )  # fmt: skip
+        str(share - 1_000),
+        "-1500",
+        2,
+    )
     given = {"account_id": scene.renter.account_id, "delta": "700", "reason": "late usage"}
     late = anna.made("/v1/epochs/1/adjustments", given)
     boris.post(f"/v1/reward-corrections/{late['correction_id']}/accept", {})
@@ -188,11 +204,17 @@ def test_a_slash_and_a_forfeit_are_in_the_leaves_and_in_what_is_sealed_next(
         half, correction = earned // 2, "correction_" + "1" * 32
         scene.handle(
             ProposeRewardCorrection(
-                correction_id=correction, kind=SLASH, epoch=1, account_id=OWNER, delta=-half,
-                reason="half of it was spoofed", evidence_position=None, by="mem_a",
+                correction_id=correction,
+                kind=SLASH,
+                epoch=1,
+                account_id=OWNER,
+                delta=-half,
+                reason="half of it was spoofed",
+                evidence_position=None,
+                by="mem_a",
                 at_us=scene.now_us,
             )
-        )  # fmt: skip
+        )
         scene.handle(acceptance(scene.ledger, correction, "mem_b", scene.now_us))
         _end(scene, 2)
         assert scene.balance(f"party:{OWNER}:matured") == earned - half

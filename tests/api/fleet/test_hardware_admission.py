@@ -11,12 +11,24 @@ from nacl.signing import SigningKey
 
 from tests.scenes.server import Caller, Scene, _machines
 
-ALL = ["nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ethernet", "ram", "pcie_lanes",
-       "cpu_cores"]  # fmt: skip
+ALL = [
+    "nvme_count",
+    "nvme_size",
+    "tpm_2_0",
+    "sata_drives",
+    "ethernet",
+    "ram",
+    "pcie_lanes",
+    "cpu_cores",
+]
 GOOD: dict[str, Any] = {
-    "nvme_drives_gb": [1_000, 1_000], "tpm_2_0": True, "ram_gb": 320, "cpu_cores": 16,
-    "sata_drives": [{"size_gb": 2_000, "kind": "ssd", "rpm": 0}] * 3, "ethernet_mbps": 1_000,
-}  # fmt: skip
+    "nvme_drives_gb": [1_000, 1_000],
+    "tpm_2_0": True,
+    "ram_gb": 320,
+    "cpu_cores": 16,
+    "sata_drives": [{"size_gb": 2_000, "kind": "ssd", "rpm": 0}] * 3,
+    "ethernet_mbps": 1_000,
+}
 
 
 def machine(name: str, hardware: dict[str, Any] | None, **changed: Any) -> dict[str, Any]:
@@ -24,22 +36,29 @@ def machine(name: str, hardware: dict[str, Any] | None, **changed: Any) -> dict[
     key = SigningKey(hashlib.sha256(name.encode()).digest())
     public = bytes(key.verify_key)
     _machines[public.hex()] = key
-    device = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "memory_mib": 40_960,
-              "connection": "pcie", "pcie_gen": 4, "pcie_lanes": 16, **changed}  # fmt: skip
+    device = {
+        "vendor": "nvidia",
+        "model": "NVIDIA A100-PCIE-40GB",
+        "memory_mib": 40_960,
+        "connection": "pcie",
+        "pcie_gen": 4,
+        "pcie_lanes": 16,
+        **changed,
+    }
     return {
-        "public_key": public.hex(), "key_id": hashlib.sha256(public).hexdigest()[:16],
-        "agent": "0.1.0", "hardware": hardware,
+        "public_key": public.hex(),
+        "key_id": hashlib.sha256(public).hexdigest()[:16],
+        "agent": "0.1.0",
+        "hardware": hardware,
         "devices": [{"device_id": f"GPU-{name}-{index}", **device} for index in range(4)],
         "host": {"arch": "x86_64", "os": "linux", "cpu_cores": 64, "ram_mib": None},
-    }  # fmt: skip
+    }
 
 
 def joined(scene: Scene, name: str, hardware: dict[str, Any] | None) -> tuple[str, Caller]:
     """A confirmed node in the region of the first provider, and its own key."""
     told = machine(name, hardware)
-    code = scene.owner.made(
-        "/v1/nodes/join-codes", {"region_id": scene.provider.region_id}
-    )["code"]  # fmt: skip
+    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
     answer = scene.anybody.made("/v1/nodes/join", {**told, "code": code})
     node_id = answer["node_id"]
     scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": told["key_id"]})
@@ -56,8 +75,11 @@ def test_both_failing_rules_are_named_to_whoever_admits_the_node(scene: Scene) -
     node_id, _ = joined(scene, "c18", {**GOOD, "tpm_2_0": False, "ram_gb": 319})
     told = scene.owner.read(f"/v1/nodes/{node_id}")["verdict"]
     assert told == {
-        "joinable": False, "sellable": False, "failing": ["tpm_2_0", "ram"], "waived": [],
-    }  # fmt: skip
+        "joinable": False,
+        "sellable": False,
+        "failing": ["tpm_2_0", "ram"],
+        "waived": [],
+    }
     refused = scene.operator.post(f"/v1/nodes/{node_id}/admit", {})
     assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
     assert "tpm_2_0" in refused.json()["facts"]["failing"]
@@ -78,8 +100,11 @@ def test_the_operator_waives_a_rule_and_the_verdict_still_names_it(scene: Scene)
     assert scene.operator.post(path, {"waive": ["ram"]}).status_code == 409
     told = scene.operator.made(path, {"waive": ["tpm_2_0"]})["verdict"]
     assert told == {
-        "joinable": True, "sellable": True, "failing": ["tpm_2_0"], "waived": ["tpm_2_0"],
-    }  # fmt: skip
+        "joinable": True,
+        "sellable": True,
+        "failing": ["tpm_2_0"],
+        "waived": ["tpm_2_0"],
+    }
     assert scene.operator.made(path, {})["verdict"] == told, "it stays waived"
 
 
@@ -88,9 +113,15 @@ def test_only_the_operator_relaxes_rules(scene: Scene) -> None:
     assert scene.owner.post(path, {"rules": []}).status_code == 403
     region = scene.owner.made(
         "/v1/regions",
-        {"provider_id": scene.provider.provider_id, "name": "open", "storage_mode": "local",
-         "setting": "datacenter", "admission": "permissionless", "allow_public_jobs": True},
-    )  # fmt: skip
+        {
+            "provider_id": scene.provider.provider_id,
+            "name": "open",
+            "storage_mode": "local",
+            "setting": "datacenter",
+            "admission": "permissionless",
+            "allow_public_jobs": True,
+        },
+    )
     assert region["hardware_rules"] == [], "in development nodes are made up"
     scene.provider.region_id = region["region_id"]
     node_id, _ = joined(scene, "own", GOOD)
@@ -108,9 +139,14 @@ def test_a_node_that_may_not_sell_runs_its_owners_jobs_and_nobody_elses(scene: S
     scene.owner.made(f"/v1/nodes/{node_id}/activate")
     scene.owner.made(
         "/v1/offers",
-        {"provider_id": scene.provider.provider_id, "node_id": node_id, "settlement": "cash",
-         "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"}, "fractions": True},
-    )  # fmt: skip
+        {
+            "provider_id": scene.provider.provider_id,
+            "node_id": node_id,
+            "settlement": "cash",
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"},
+            "fractions": True,
+        },
+    )
     only_there = scene.job(models=["NVIDIA A100-PCIE-40GB"])
     refused = scene.renter.post("/v1/leases", {"job": only_there})
     assert refused.status_code == 409, refused.text
@@ -133,9 +169,15 @@ def test_a_region_opened_in_production_insists_on_every_rule(scene: Scene) -> No
     in_production(scene)
     region = scene.owner.made(
         "/v1/regions",
-        {"provider_id": scene.provider.provider_id, "name": "real", "storage_mode": "local",
-         "setting": "datacenter", "admission": "operator", "allow_public_jobs": True},
-    )  # fmt: skip
+        {
+            "provider_id": scene.provider.provider_id,
+            "name": "real",
+            "storage_mode": "local",
+            "setting": "datacenter",
+            "admission": "operator",
+            "allow_public_jobs": True,
+        },
+    )
     assert region["hardware_rules"] == ALL
     assert scene.owner.read(f"/v1/regions/{region['region_id']}")["hardware_rules"] == ALL
 
@@ -147,9 +189,7 @@ def test_a_driver_that_says_it_is_none_stays_outside_where_money_is_real(
     in_production(scene)
     body = machine(driver, GOOD)
     body["host"] = {**body["host"], "driver": driver}
-    code = scene.owner.made(
-        "/v1/nodes/join-codes", {"region_id": scene.provider.region_id}
-    )["code"]  # fmt: skip
+    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
     refused = scene.anybody.post("/v1/nodes/join", {**body, "code": code})
     assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
     assert "real_driver" in refused.json()["facts"]["failing"]

@@ -23,16 +23,22 @@ def machine(scene: Scene, name: str, host: dict[str, Any], **terms: Any) -> str:
     """An active node of the owner's with this host, and an offer with these terms, at 1 credit."""
     code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
     joining = scene.provider.joining(code, "A100", hashlib.sha256(name.encode()).hexdigest())
-    devices = [{**one, "device_id": f"GPU-{name}-{at}", "model": "NVIDIA A100-PCIE-80GB"}
-               for at, one in enumerate(joining["devices"])]  # fmt: skip
+    devices = [
+        {**one, "device_id": f"GPU-{name}-{at}", "model": "NVIDIA A100-PCIE-80GB"}
+        for at, one in enumerate(joining["devices"])
+    ]
     told = {**joining, "devices": devices, "host": {**joining["host"], **host}}
     node_id = str(scene.anybody.made("/v1/nodes/join", told)["node_id"])
     path = f"/v1/nodes/{node_id}"
     scene.owner.made(f"{path}/confirm", {"key_id": told["key_id"]})
     scene.operator.made(f"{path}/admit")
     scene.owner.made(f"{path}/activate")
-    body = {"provider_id": scene.provider.provider_id, "node_id": node_id, "fractions": True,
-            "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"}}  # fmt: skip
+    body = {
+        "provider_id": scene.provider.provider_id,
+        "node_id": node_id,
+        "fractions": True,
+        "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"},
+    }
     scene.owner.made("/v1/offers", {**body, "terms": terms} if terms else body)
     return node_id
 
@@ -54,9 +60,12 @@ def test_kernel_network_substrate_and_capabilities_decide_where_a_job_goes(
     """The older machine is as cheap and would be taken; it lacks what is asked for."""
     machine(scene, "older", {"kernel": "5.4.0-150-generic", "substrate": ["bare_metal"]})
     recent = machine(
-        scene, "recent", {"kernel": "6.1.0-13-amd64", "substrate": ["esxi", "kubernetes"]},
-        network_class="switched", capabilities=CAPABILITIES,
-    )  # fmt: skip
+        scene,
+        "recent",
+        {"kernel": "6.1.0-13-amd64", "substrate": ["esxi", "kubernetes"]},
+        network_class="switched",
+        capabilities=CAPABILITIES,
+    )
     lease = scene.lease(job=scene.job(constraints=demands))
     assert lease["node_id"] == recent
     job = scene.renter.read(f"/v1/jobs/{lease['job_id']}")
@@ -125,11 +134,14 @@ def test_j_9_containers_in_batches_run_where_docker_is_and_each_is_done_once(
 ) -> None:
     """Nobody names a machine: chunks of an image, or tasks that its members pull."""
     able = machine(scene, "able", {}, capabilities=["docker"])
-    plan = {"chunks": 2} if kind == "batch" else {
-        "min_members": 0, "max_members": 2, "tasks_per_member": 1
-    }  # fmt: skip
-    job = scene.job(kind=kind, image="registry/score:1", plan=plan,
-                    constraints={"capabilities": ["docker"]})  # fmt: skip
+    plan = (
+        {"chunks": 2}
+        if kind == "batch"
+        else {"min_members": 0, "max_members": 2, "tasks_per_member": 1}
+    )
+    job = scene.job(
+        kind=kind, image="registry/score:1", plan=plan, constraints={"capabilities": ["docker"]}
+    )
     job_id = scene.renter.made("/v1/jobs", job)["job_id"]
     if kind == "queue":
         tasks = [{"task_id": f"t{number}", "payload": f"s3://in/{number}"} for number in range(2)]
@@ -181,30 +193,46 @@ def test_k_4_what_is_known_of_a_machines_speed_is_told_before_buying_with_who_sa
     signed = _stated(scene)
     scene.owner.made("/v1/attributes", signed)
     told = scene.provider.joining("", "NVIDIA A100-PCIE-80GB")
-    devices = [{**one, "pcie_gen": 4, "pcie_lanes": lanes}
-               for one, lanes in zip(told["devices"], (16, 8), strict=True)]  # fmt: skip
+    devices = [
+        {**one, "pcie_gen": 4, "pcie_lanes": lanes}
+        for one, lanes in zip(told["devices"], (16, 8), strict=True)
+    ]
     specs = {"devices": devices, "host": told["host"]}
     scene.provider.node.made(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
     clock.advance(MINUTE_US)
     rows = tuple(
         report.Row(
-            device=index, lease=None, driver_epoch=1, mono_start_us=0, len_us=MINUTE_US,
-            wall_minus_mono_us=NOW_US, available_us=MINUTE_US, unavailable_us=0, unknown_us=0,
-            samples=60, throttle_power_ns=index * 15_000_000_000, throttle_thermal_ns=0,
+            device=index,
+            lease=None,
+            driver_epoch=1,
+            mono_start_us=0,
+            len_us=MINUTE_US,
+            wall_minus_mono_us=NOW_US,
+            available_us=MINUTE_US,
+            unavailable_us=0,
+            unknown_us=0,
+            samples=60,
+            throttle_power_ns=index * 15_000_000_000,
+            throttle_thermal_ns=0,
         )
         for index in range(2)
-    )  # fmt: skip
+    )
     both = tuple(report.Device(id=each) for each in scene.provider.device_ids)
-    body = reported(scene.provider, devices=both, rows=rows, mono_us=MINUTE_US,
-                    wall_us=NOW_US + MINUTE_US)  # fmt: skip
+    body = reported(
+        scene.provider, devices=both, rows=rows, mono_us=MINUTE_US, wall_us=NOW_US + MINUTE_US
+    )
     assert send(scene, scene.provider, body).is_success
     expected = [
         {"name": "gpu_class", "value": "datacenter", "source": "registry"},
         {"name": "pcie_megatransfers", "value": str(8 * 16_000), "source": "inventory"},
         {"name": "throttled_ppm", "value": "125000", "source": "reports"},
-        {"name": "benchmark.resnet50", "value": "1410", "source": "statement",
-         "signer_account_id": scene.stranger.account_id},
-    ]  # fmt: skip
+        {
+            "name": "benchmark.resnet50",
+            "value": "1410",
+            "source": "statement",
+            "signer_account_id": scene.stranger.account_id,
+        },
+    ]
     offer = scene.anybody.read(f"/v1/offers/{scene.provider.offer_id}")
     assert offer["supply"]["performance"] == expected
     quote = scene.renter.made("/v1/quotes", {"job": scene.job()})["offered"]
@@ -220,6 +248,12 @@ def _stated(scene: Scene) -> dict[str, Any]:
     message, told_at = message_for(node_id, name, value, NOW_US, None), moment(NOW_US)
     path = f"/v1/accounts/{scene.stranger.account_id}/signing-keys"
     key_id = scene.stranger.made(path, {"public_key": bytes(key.verify_key).hex()})["key_id"]
-    return {"subject_id": node_id, "name": name, "value": value, "key_id": key_id,
-            "signer_account_id": scene.stranger.account_id,
-            "signature": key.sign(message).signature.hex(), "stated_at": told_at}  # fmt: skip
+    return {
+        "subject_id": node_id,
+        "name": name,
+        "value": value,
+        "key_id": key_id,
+        "signer_account_id": scene.stranger.account_id,
+        "signature": key.sign(message).signature.hex(),
+        "stated_at": told_at,
+    }

@@ -30,20 +30,35 @@ def wide(scene: Scene) -> Scene:
 
     from domain.money import credit
 
-    fees = (*CLOUDBENDER.usage_fees, UsageFee("accelerator", credit(80_000)),
-            UsageFee("software", credit(10_000)), UsageFee("unified", credit(20_000)))  # fmt: skip
+    fees = (
+        *CLOUDBENDER.usage_fees,
+        UsageFee("accelerator", credit(80_000)),
+        UsageFee("software", credit(10_000)),
+        UsageFee("unified", credit(20_000)),
+    )
     now_us = scene.clock.now_us()
     command = publish(
-        replace(CLOUDBENDER, usage_fees=fees), version=2, effective_from_us=now_us, by="operator",
+        replace(CLOUDBENDER, usage_fees=fees),
+        version=2,
+        effective_from_us=now_us,
+        by="operator",
         at_us=now_us,
-    )  # fmt: skip
+    )
     scene.service.ledger.handle([command], key=None, now_us=now_us)
     return scene
 
 
 def device(name: str, kind: str | None, vendor: str, model: str, mib: int = 65_536) -> Any:
-    return {"device_id": name, "vendor": vendor, "model": model, "memory_mib": mib,
-            "connection": "pcie", "pcie_gen": None, "pcie_lanes": None, "kind": kind}  # fmt: skip
+    return {
+        "device_id": name,
+        "vendor": vendor,
+        "model": model,
+        "memory_mib": mib,
+        "connection": "pcie",
+        "pcie_gen": None,
+        "pcie_lanes": None,
+        "kind": kind,
+    }
 
 
 def join(
@@ -65,15 +80,24 @@ def join(
 
 def offer(scene: Scene, node_id: str, units: int) -> str:
     price = {"asset": "CREDIT", "units": str(units)}
-    body = {"provider_id": scene.provider.provider_id, "node_id": node_id,
-            "price_per_gpu_hour": price, "fractions": False}  # fmt: skip
+    body = {
+        "provider_id": scene.provider.provider_id,
+        "node_id": node_id,
+        "price_per_gpu_hour": price,
+        "fractions": False,
+    }
     return str(scene.owner.made("/v1/offers", body)["offer_id"])
 
 
 def licence(scene: Scene, seats: int) -> str:
-    body = {"provider_id": scene.provider.provider_id, "vendor": "thirdai",
-            "model": "ThirdAI Bolt", "seats": seats, "terms_sha256": "0a" * 32,
-            "from": "2026-11-20T00:00:00Z"}  # fmt: skip
+    body = {
+        "provider_id": scene.provider.provider_id,
+        "vendor": "thirdai",
+        "model": "ThirdAI Bolt",
+        "seats": seats,
+        "terms_sha256": "0a" * 32,
+        "from": "2026-11-20T00:00:00Z",
+    }
     return str(scene.owner.made("/v1/licences", body)["licence_id"])
 
 
@@ -146,10 +170,11 @@ def _accrue(scene: Scene, device_ids: list[str]) -> None:
     scene.clock.advance(HOUR_US)  # type: ignore[attr-defined]
     ledger = scene.service.ledger
     commands = [
-        AccrueCapacity(device_id=name, to_us=start_us + HOUR_US, unavailable=(),
-                       at_us=start_us + HOUR_US)
+        AccrueCapacity(
+            device_id=name, to_us=start_us + HOUR_US, unavailable=(), at_us=start_us + HOUR_US
+        )
         for name in device_ids
-    ]  # fmt: skip
+    ]
     ledger.handle(commands, key=None, now_us=start_us + HOUR_US)
 
 
@@ -165,9 +190,15 @@ def test_v_12_every_kind_there_is_can_be_read_and_a_new_one_is_registered(wide: 
     assert known["seat", "thirdai"]["capacity_asset"] == "SEAT_MS"
     assert {"nvidia", "amd", "intel", "graphcore"} <= {vendor for _, vendor in known}
     later = "2026-12-01T00:00:00Z"
-    kind = {"kind": "npu", "vendor": "acme", "dimensions": ["compute", "memory"],
-            "memory": "dedicated", "divisible": False, "capacity_asset": "GPU_MS",
-            "effective_from": later}  # fmt: skip
+    kind = {
+        "kind": "npu",
+        "vendor": "acme",
+        "dimensions": ["compute", "memory"],
+        "memory": "dedicated",
+        "divisible": False,
+        "capacity_asset": "GPU_MS",
+        "effective_from": later,
+    }
     wide.operator.made("/v1/resource-kinds", kind)
     classed = {"model": "Acme One", "gpu_class": "accelerator", "effective_from": later}
     wide.operator.made("/v1/resource-kinds/models", classed)
@@ -198,8 +229,9 @@ def test_a_node_with_more_seats_than_its_licence_does_not_join(wide: Scene) -> N
     wide.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": joining["key_id"]})
     refused = wide.operator.post(f"/v1/nodes/{node_id}/admit").json()
     assert (refused["code"], refused["facts"]["failing"]) == (
-        "node_not_joinable", "('licensed_seats',)",
-    )  # fmt: skip
+        "node_not_joinable",
+        "('licensed_seats',)",
+    )
     (mine,) = wide.owner.read("/v1/licences")["data"]
     assert mine["seats"] == 1
     assert wide.rival.read("/v1/licences")["data"] == []
@@ -211,22 +243,36 @@ def test_a_node_with_more_seats_than_its_licence_does_not_join(wide: Scene) -> N
 
 
 def test_k_8_an_edge_region_starts_with_a_policy_and_its_owner_changes_it(scene: Scene) -> None:
-    region = {"provider_id": scene.provider.provider_id, "name": "homes", "storage_mode": "local",
-              "setting": "edge", "admission": "operator", "allow_public_jobs": True}  # fmt: skip
+    region = {
+        "provider_id": scene.provider.provider_id,
+        "name": "homes",
+        "storage_mode": "local",
+        "setting": "edge",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
     path = f"/v1/regions/{scene.owner.made('/v1/regions', region)['region_id']}"
     told = scene.owner.read(path)
     assert (told["refused_workloads"], told["down_ranked_workloads"], told["security_tier"]) == (
-        ["ip_lease"], ["large_storage"], 0,
-    )  # fmt: skip
-    policy = {"allow_public_jobs": True, "refused_workloads": ["ip_lease", "large_storage"],
-              "down_ranked_workloads": [], "security_tier": 2}  # fmt: skip
+        ["ip_lease"],
+        ["large_storage"],
+        0,
+    )
+    policy = {
+        "allow_public_jobs": True,
+        "refused_workloads": ["ip_lease", "large_storage"],
+        "down_ranked_workloads": [],
+        "security_tier": 2,
+    }
     made = scene.owner.made(f"{path}/policy", policy)
     assert made["refused_workloads"] == ["ip_lease", "large_storage"]
     scene.owner.made(f"{path}/policy", {"allow_public_jobs": False})
     told = scene.owner.read(path)
     assert (told["refused_workloads"], told["down_ranked_workloads"], told["security_tier"]) == (
-        ["ip_lease", "large_storage"], [], 2,
-    )  # fmt: skip
+        ["ip_lease", "large_storage"],
+        [],
+        2,
+    )
     assert not told["allow_public_jobs"]
     datacenter = scene.owner.read(f"/v1/regions/{scene.provider.region_id}")
     assert datacenter["refused_workloads"] == datacenter["down_ranked_workloads"] == []
@@ -236,8 +282,14 @@ def test_k_8_an_edge_region_starts_with_a_policy_and_its_owner_changes_it(scene:
 
 def test_k_8_edge_machines_are_left_out_or_come_last_by_the_class_of_the_work(scene: Scene) -> None:
     """A cheaper machine at home: not for IP leases, after all others for large storage."""
-    region = {"provider_id": scene.provider.provider_id, "name": "homes", "storage_mode": "local",
-              "setting": "edge", "admission": "operator", "allow_public_jobs": True}  # fmt: skip
+    region = {
+        "provider_id": scene.provider.provider_id,
+        "name": "homes",
+        "storage_mode": "local",
+        "setting": "edge",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
     region_id = scene.owner.made("/v1/regions", region)["region_id"]
     model = "NVIDIA A100-PCIE-80GB"
     home = join(scene, "home", [device("GPU-home", None, "nvidia", model)], region_id)
@@ -271,8 +323,14 @@ def test_k_4_what_a_setting_is_worth_is_told_in_numbers_before_buying(scene: Sce
 
 def test_k_4_an_offer_says_where_its_machine_stands_and_is_found_by_it(wide: Scene) -> None:
     """Edge or datacenter, what that was worth so far, who says what, and when it is worked on."""
-    region = {"provider_id": wide.provider.provider_id, "name": "homes", "storage_mode": "local",
-              "setting": "edge", "admission": "operator", "allow_public_jobs": True}  # fmt: skip
+    region = {
+        "provider_id": wide.provider.provider_id,
+        "name": "homes",
+        "storage_mode": "local",
+        "setting": "edge",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
     region_id = wide.owner.made("/v1/regions", region)["region_id"]
     at_home = join(wide, "home", [device("IPU-9", "ipu", "graphcore", "Bow IPU")], region_id)
     offer(wide, at_home, 900_000)
@@ -307,10 +365,15 @@ def _stated(scene: Scene, value: str = "DE-BE", expires_us: int | None = None) -
     message = message_for(node_id, "location", value, stated_us, expires_us)
     key = {"public_key": bytes(SIGNER.verify_key).hex()}
     told = scene.stranger.made(f"/v1/accounts/{scene.stranger.account_id}/signing-keys", key)
-    body = {"subject_id": node_id, "name": "location", "value": value,
-            "signer_account_id": scene.stranger.account_id, "key_id": told["key_id"],
-            "signature": SIGNER.sign(message).signature.hex(),
-            "stated_at": _moment(stated_us)}  # fmt: skip
+    body = {
+        "subject_id": node_id,
+        "name": "location",
+        "value": value,
+        "signer_account_id": scene.stranger.account_id,
+        "key_id": told["key_id"],
+        "signature": SIGNER.sign(message).signature.hex(),
+        "stated_at": _moment(stated_us),
+    }
     return body if expires_us is None else {**body, "expires_at": _moment(expires_us)}
 
 
@@ -347,8 +410,12 @@ def test_a_statement_expires_by_itself(scene: Scene) -> None:
 def test_a_statement_with_another_word_than_was_signed_is_refused(
     scene: Scene, changed: str
 ) -> None:
-    other = {"value": "DE-BY", "name": "site", "stated_at": _moment(NOW_US - 1),
-             "subject_id": scene.provider.provider_id}  # fmt: skip
+    other = {
+        "value": "DE-BY",
+        "name": "site",
+        "stated_at": _moment(NOW_US - 1),
+        "subject_id": scene.provider.provider_id,
+    }
     body = {**_stated(scene), changed: other[changed]}
     refused = scene.owner.post("/v1/attributes", body)
     assert (refused.status_code, refused.json()["code"]) == (422, "signature_invalid")
@@ -413,9 +480,13 @@ def test_what_a_machine_is_built_of_is_kept_as_it_told_it(scene: Scene) -> None:
     specs = {"devices": joining["devices"], "host": joining["host"]}
     assert scene.owner.read(path)["specs"].get("hardware") is None, "it joined without it"
     hardware = {
-        "nvme_drives_gb": [1_000, 2_000], "sata_drives": [{"size_gb": 2_000, "kind": "hdd",
-        "rpm": 7_200}], "tpm_2_0": True, "ram_gb": 320, "cpu_cores": 16, "ethernet_mbps": 10_000,
-    }  # fmt: skip
+        "nvme_drives_gb": [1_000, 2_000],
+        "sata_drives": [{"size_gb": 2_000, "kind": "hdd", "rpm": 7_200}],
+        "tpm_2_0": True,
+        "ram_gb": 320,
+        "cpu_cores": 16,
+        "ethernet_mbps": 10_000,
+    }
     scene.provider.node.made(f"{path}/specs", {**specs, "hardware": hardware})
     assert scene.owner.read(path)["specs"]["hardware"] == hardware
     bad = {**hardware, "sata_drives": [{"size_gb": 2_000, "kind": "tape"}]}
@@ -442,8 +513,12 @@ def test_reputation_follows_from_facts_decays_and_can_be_read_as_it_was(scene: S
     opened = OpenEpoch(epoch=1, start_us=NOW_US, at_us=NOW_US)
     scene.service.ledger.handle([policy, opened], key=None, now_us=NOW_US)
     assert fresh["standing"]["tiers"][0]["missing"] == [
-        "leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"
-    ]  # fmt: skip
+        "leases",
+        "age_days",
+        "completion_ppm",
+        "uptime_ppm",
+        "score_ppm",
+    ]
     list(_closed(scene, scene.renter, 1, 6))
     assert scene.renter.read(node)["total"] == 5, "of one renter and day five leases count"
     scene.clock.advance(DAY_US)  # type: ignore[attr-defined]
@@ -451,9 +526,10 @@ def test_reputation_follows_from_facts_decays_and_can_be_read_as_it_was(scene: S
     good = scene.renter.read(node)
     assert (good["good"], good["total"], good["completion_ppm"]) == (10, 10, 1_000_000)
     assert (good["provisional"], good["score_ppm"] > fresh["score_ppm"]) == (False, True)
-    assert sum(
-        one["weight_ppm"] * one["lower_bound_ppm"] for one in good["inputs"]
-    ) // 10**6 == good["score_ppm"]  # fmt: skip
+    assert (
+        sum(one["weight_ppm"] * one["lower_bound_ppm"] for one in good["inputs"]) // 10**6
+        == good["score_ppm"]
+    )
     completion, _, _, answers = good["inputs"]
     assert (completion["good"], answers["good"]) == (10_000_000, 11_000_000)
     assert completion["g"] == (5 * 10**6 * 2**32 + 5 * 10**6 * 4_196_870_107) >> 32

@@ -37,8 +37,12 @@ def test_a_grant_is_spent_before_cash_comes_back_as_a_grant_and_expires_into_bre
 ) -> None:
     """Grants with priority, expiry and a breakage account."""
     promotion(scene, "spring")
-    grant = {"account_id": scene.renter.account_id, "amount": credits_(3_000_000), "priority": 5,
-             "expires_at": "2026-11-21T00:00:00Z"}  # fmt: skip
+    grant = {
+        "account_id": scene.renter.account_id,
+        "amount": credits_(3_000_000),
+        "priority": 5,
+        "expires_at": "2026-11-21T00:00:00Z",
+    }
     told = scene.operator.made("/v1/promotions/spring/grants", grant)
     assert told["expires_at"] == "2026-11-21T00:00:00.000000Z"
     other = scene.operator.post("/v1/promotions/spring/grants", {**grant, "priority": 6})
@@ -148,9 +152,12 @@ def ended(scene: Scene, **job: Any) -> dict[str, Any]:
     node.node.made(f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}/ready")
     scene.clock.advance(3_600_000_000)  # type: ignore[attr-defined]
     close = CloseLease(
-        lease_id=lease["lease_id"], closed_at_us=scene.clock.now_us(), party="job",
-        code=FUNDS_ENDED, at_us=scene.clock.now_us(),
-    )  # fmt: skip
+        lease_id=lease["lease_id"],
+        closed_at_us=scene.clock.now_us(),
+        party="job",
+        code=FUNDS_ENDED,
+        at_us=scene.clock.now_us(),
+    )
     scene.service.ledger.handle(close, key=None, now_us=scene.clock.now_us())
     return {**lease, "renter": poor}
 

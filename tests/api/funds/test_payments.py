@@ -36,8 +36,11 @@ class Paying:
 
     def event(self, body: bytes, **headers: str) -> Any:
         at_s = self.market.clock.now_us() // 1_000_000
-        named = {"Content-Type": "application/json; charset=utf-8",
-                 "Stripe-Signature": signed(body, at_s), **headers}  # fmt: skip
+        named = {
+            "Content-Type": "application/json; charset=utf-8",
+            "Stripe-Signature": signed(body, at_s),
+            **headers,
+        }
         return self.market.http.post("/v1/payments/events/stripe", content=body, headers=named)
 
     def start(self, credits: int = 25, method: str = "card", **more: Any) -> dict[str, Any]:
@@ -73,10 +76,17 @@ class Paying:
 
 @pytest.fixture
 def paying(database: str, tmp_path: Path) -> Generator[Paying, None, None]:
-    with running() as (double, url), opened(
-        database, tmp_path, stripe_secret_key=SECRET_KEY, stripe_webhook_secret=WEBHOOK_SECRET,
-        stripe_url=url, payment_return_url="https://ours.example/paid",
-    ) as market:  # fmt: skip
+    with (
+        running() as (double, url),
+        opened(
+            database,
+            tmp_path,
+            stripe_secret_key=SECRET_KEY,
+            stripe_webhook_secret=WEBHOOK_SECRET,
+            stripe_url=url,
+            payment_return_url="https://ours.example/paid",
+        ) as market,
+    ):
         assert market.clock.now_us() == NOW_S * 1_000_000
         yield Paying(market, double)
 
@@ -111,8 +121,10 @@ def test_the_same_request_is_answered_with_the_same_page_also_after_a_lost_answe
     paying.double.loses_answers = 1
     lost = paying.owner.post(path, body, key="mine")
     assert (lost.status_code, lost.json()["code"], lost.json()["retryable"]) == (
-        503, "processor_away", True,
-    )  # fmt: skip
+        503,
+        "processor_away",
+        True,
+    )
     first = paying.owner.post(path, body, key="mine")
     again = paying.owner.post(path, body, key="mine")
     assert first.status_code == 201, first.text
@@ -256,8 +268,9 @@ def test_a_chargeback_of_a_part_leaves_a_lease_that_ends_earlier(paying: Paying)
     events = paying.owner.read(f"{path}/events")["data"]
     taken = next(one for one in events if one["type"] == "lease.funds_taken.v1")
     assert {line["account"].split(":")[-1]: line["units"] for line in taken["money"]} == {
-        "card": str(5 * CREDIT), "owed": str(-5 * CREDIT),
-    }  # fmt: skip
+        "card": str(5 * CREDIT),
+        "owed": str(-5 * CREDIT),
+    }
     as_of = paying.owner.read(path, as_of_position=taken["position"] - 1)
     assert as_of["funds_end_at"] == before["funds_end_at"]
     assert not paying.market.service.ledger.books.faults()
@@ -398,9 +411,13 @@ def test_auto_top_up_pays_by_itself_waits_after_a_failure_and_pays_once_c_25(
     paying.owner.made(f"{paying.path}/funds/warnings", {"thresholds": [amount(20)]})
     told = paying.owner.made(
         f"{paying.path}/funds/auto-top-up",
-        {"threshold": amount(10), "amount": amount(30), "monthly_max": amount(60),
-         "payment_id": payment["payment_id"]},
-    )  # fmt: skip
+        {
+            "threshold": amount(10),
+            "amount": amount(30),
+            "monthly_max": amount(60),
+            "payment_id": payment["payment_id"],
+        },
+    )
     assert told["auto_top_up"]["amount"] == amount(30)
     assert paying.jobs() == 0
     paying.owner.made("/v1/leases", {"job": paying.market.job(), "funds": amount(16)})
@@ -433,9 +450,13 @@ def test_what_goes_wrong_with_one_payment_stops_that_payment_alone(paying: Payin
     payment = paying.paid(save_method=True)
     paying.owner.made(
         f"{paying.path}/funds/auto-top-up",
-        {"threshold": amount(30), "amount": amount(30), "monthly_max": amount(60),
-         "payment_id": payment["payment_id"]},
-    )  # fmt: skip
+        {
+            "threshold": amount(30),
+            "amount": amount(30),
+            "monthly_max": amount(60),
+            "payment_id": payment["payment_id"],
+        },
+    )
     processors = paying.market.service.processors
     stripe = processors["stripe"]
     processors["stripe"] = object()  # type: ignore[index]  # it understands nothing it is asked

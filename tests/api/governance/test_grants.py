@@ -12,10 +12,16 @@ from tests.scenes.told import do, ledger_on, withdrawn
 MILESTONES = [
     {"milestone_id": name, "share_ppm": 200_000 if name == "cluster-orchestration" else 100_000}
     for name in (
-        "api-integration", "job-submission", "client-container", "cluster-orchestration",
-        "node-discovery", "storage-volumes", "usage-metering", "reputation",
+        "api-integration",
+        "job-submission",
+        "client-container",
+        "cluster-orchestration",
+        "node-discovery",
+        "storage-volumes",
+        "usage-metering",
+        "reputation",
     )
-]  # fmt: skip
+]
 BEAM = 56_500 * 10**8
 
 
@@ -53,13 +59,18 @@ def test_a_grant_is_opened_unlocked_and_taken_back_by_two_people(
     """R-11: 56,500 by eight milestones of 90 %; 5,650 is told and never unlocked."""
     treasury(database, BEAM)
     anna, boris = scene.operator, second(scene)
-    asked = {"account_id": scene.owner.account_id, "total": tokens(56_500),
-             "milestones": MILESTONES}  # fmt: skip
+    asked = {
+        "account_id": scene.owner.account_id,
+        "total": tokens(56_500),
+        "milestones": MILESTONES,
+    }
     grant = anna.made("/v1/grants", asked)
     path = f"/v1/grants/{grant['grant_id']}"
     assert (grant["state"], grant["locked"], grant["unassigned"]) == (
-        "proposed", tokens(0), tokens(5_650),
-    )  # fmt: skip
+        "proposed",
+        tokens(0),
+        tokens(5_650),
+    )
     assert seen(anna.post(f"{path}/accept", {"what": "opening"})) == (409, "second_person_needed")
     opened = boris.made(f"{path}/accept", {"what": "opening"})
     assert (opened["locked"], opened["unassigned"]) == (tokens(50_850), tokens(5_650))

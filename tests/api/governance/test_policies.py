@@ -78,8 +78,12 @@ def test_a_proposal_becomes_the_next_version_by_the_word_of_two_others(scene: Sc
     assert whole.headers["ETag"] == f'"v{scheduled["changes"]}"'
     assert whole.json()["document"] == plain()
     assert [step["status"] for step in whole.json()["history"]] == [
-        "draft", "linted", "linted", "approved", "scheduled",
-    ]  # fmt: skip
+        "draft",
+        "linted",
+        "linted",
+        "approved",
+        "scheduled",
+    ]
 
 
 def test_rnp_005_can_be_read_and_talked_about_and_not_be_approved(scene: Scene) -> None:
@@ -90,12 +94,16 @@ def test_rnp_005_can_be_read_and_talked_about_and_not_be_approved(scene: Scene) 
     assert seen(said(boris, told, "approve")) == (409, "proposal_lint")
     read = scene.anybody.read(f"{PROPOSALS}/5")
     assert (read["number"], read["category"], read["created"], read["status"]) == (
-        5, "Core (technical)", "2023-10-23", "in_review",
-    )  # fmt: skip
+        5,
+        "Core (technical)",
+        "2023-10-23",
+        "in_review",
+    )
     assert read["authors"] == ["Ryan Shea", "Eli Mernit"]
     assert [one["note"] for one in read["history"][1:]] == [
-        "lint fails: 1 errors, 0 warnings", "In Render Team Review",
-    ]  # fmt: skip
+        "lint fails: 1 errors, 0 warnings",
+        "In Render Team Review",
+    ]
     assert [one["rule"] for one in read["findings"]] == ["milestones_whole"]
     mended = copy.deepcopy(document("rnp_005"))
     mended["milestones"][0]["remainder_ppm"] = 100_000

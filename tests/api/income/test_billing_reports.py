@@ -16,15 +16,19 @@ def test_usage_is_told_by_hour_day_project_user_and_model(scene: Scene) -> None:
     path = "/v1/usage/summary"
     for by, key, group in (
         ("hour", "hour", "2026-11-20T08:00:00.000000Z"),
-        ("day", "day", "2026-11-20T00:00:00.000000Z"), ("project_id", "project_id", "p1"),
-        ("end_user_ref", "end_user_ref", "u1"), ("client_id", "client_id", "direct"),
+        ("day", "day", "2026-11-20T00:00:00.000000Z"),
+        ("project_id", "project_id", "p1"),
+        ("end_user_ref", "end_user_ref", "u1"),
+        ("client_id", "client_id", "direct"),
         ("model", "model", "NVIDIA A100-PCIE-80GB"),
-    ):  # fmt: skip
+    ):
         (told,) = scene.renter.read(path, by=by)["data"]
         assert told[key] == group
         assert (told["gpu_us"], told["gpu_us_max"], told["accruals"]) == (
-            str(HOUR_US), str(HOUR_US), 1,
-        )  # fmt: skip
+            str(HOUR_US),
+            str(HOUR_US),
+            1,
+        )
         assert told["charge"]["units"] == told["charge_max"]["units"] == "2000000"
     (both,) = scene.renter.read(path, by="day,project_id,model")["data"]
     assert {"day", "project_id", "model"} <= both.keys()
@@ -56,12 +60,15 @@ def test_earnings_are_told_by_hour_and_explained_step_by_step(scene: Scene) -> N
     steps = {step["name"]: step for step in why["steps"]}
     assert (why["tariff_version"], why["provider_share_ppm"]) == (1, 500_000)
     assert {name: step["new"] for name, step in steps.items()} == {
-        "ppm_us": str(HOUR_US * 1_000_000), "gpu_us": str(HOUR_US), "charge": "2000000",
-        "fee": "250000", "provider": "875000", "burn": "0", "platform": "875000",
-    }  # fmt: skip
-    assert steps["fee"]["given"] == {
-        "fee_per_gpu_hour": "250000", "price_per_gpu_hour": "2000000",
-    }  # fmt: skip
+        "ppm_us": str(HOUR_US * 1_000_000),
+        "gpu_us": str(HOUR_US),
+        "charge": "2000000",
+        "fee": "250000",
+        "provider": "875000",
+        "burn": "0",
+        "platform": "875000",
+    }
+    assert steps["fee"]["given"] == {"fee_per_gpu_hour": "250000", "price_per_gpu_hour": "2000000"}
     for step in why["steps"]:
         assert int(step["after"]) - int(step["before"]) == int(step["new"])
     got = {one["name"]: one["movement"]["units"] for one in why["entry"]}
@@ -89,9 +96,7 @@ def test_a_forecast_names_the_second_when_funds_end(scene: Scene) -> None:
     assert running["funds_end_at"] == running["ends_at"] == moment(NOW_US + 5 * HOUR_US)
     assert running["held"]["units"] == "10000000"
     cash = next(one for one in told["balances"] if one["settlement"] == "cash")
-    assert (cash["spendable"]["units"], cash["charge_per_hour"]["units"]) == (
-        "90000000", "2000000",
-    )  # fmt: skip
+    assert (cash["spendable"]["units"], cash["charge_per_hour"]["units"]) == ("90000000", "2000000")
     assert cash["lasts_until"] == moment(NOW_US + (5 + 45) * HOUR_US)
     run(scene, lease, minutes=60)
     assert scene.renter.read(path)["leases"][0]["ends_at"] == running["ends_at"]

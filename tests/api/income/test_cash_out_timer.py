@@ -101,11 +101,14 @@ class Till:
         made = self.moved.setdefault(
             payout.payout_id,
             PayoutSeen(
-                payout_id=payout.payout_id, reference=f"po_{len(self.moved) + 1}",
-                destination=payout.destination, amount=payout.amount, taken_back=credit(0),
+                payout_id=payout.payout_id,
+                reference=f"po_{len(self.moved) + 1}",
+                destination=payout.destination,
+                amount=payout.amount,
+                taken_back=credit(0),
                 at_us=self.now_us,
             ),
-        )  # fmt: skip
+        )
         if self.crash_after:
             self.crash_after -= 1
             raise Crashed
@@ -137,10 +140,14 @@ def earn(paying: Paying, mode: str = "cash") -> Till:
     paying.market.do(
         at_us,
         SetPaymentMode(
-            account_id=OWNER, mode=mode, billing_account_id=OWNER, destination="acct_x",
-            by="mem", at_us=at_us,
+            account_id=OWNER,
+            mode=mode,
+            billing_account_id=OWNER,
+            destination="acct_x",
+            by="mem",
+            at_us=at_us,
         ),
-    )  # fmt: skip
+    )
     paying.open(30)
     paying.live(MIDNIGHT_US, MIDNIGHT_US + DAY_US)
     paying.run()
@@ -194,9 +201,13 @@ def test_below_the_minimum_earnings_add_up_until_they_are_enough(paying: Paying)
 def test_a_breaker_holds_a_cash_out_until_its_limit_is_raised(paying: Paying) -> None:
     till = earn(paying)
     limit = SetBreaker(
-        breaker="cash_out", limit=EARNED - 1, window_us=DAY_US, reason="a test", by="mem",
+        breaker="cash_out",
+        limit=EARNED - 1,
+        window_us=DAY_US,
+        reason="a test",
+        by="mem",
         at_us=paying.clock.now_us(),
-    )  # fmt: skip
+    )
     paying.market.do(limit.at_us, limit)
     for _ in range(2):
         paying.run(jobs="maturity sweep cash_out")
@@ -272,8 +283,7 @@ def test_nothing_held_leaves_and_nothing_held_is_a_failure(paying: Paying) -> No
         request(paying)
     assert caught.value.reason is Reason.CASH_OUT_HELD
     paying.market.do(
-        at_us,
-        ReleaseCashOuts(account_id=OWNER, hold_id="dispute:d1", by="op", at_us=at_us),
+        at_us, ReleaseCashOuts(account_id=OWNER, hold_id="dispute:d1", by="op", at_us=at_us)
     )
     assert paying.run(jobs="cash_out") == {"cash_out": 2}
     assert len(till.moved) == 1
@@ -295,9 +305,14 @@ def test_a_bank_transfer_waits_for_a_person_to_say_that_it_was_made(paying: Payi
 
 def _seen(till: Till, **changes: Any) -> PayoutSeen:
     told: dict[str, Any] = {
-        "payout_id": None, "reference": "po_hand", "destination": "acct_x",
-        "amount": credit(10_000), "taken_back": credit(0), "at_us": till.now_us, **changes,
-    }  # fmt: skip
+        "payout_id": None,
+        "reference": "po_hand",
+        "destination": "acct_x",
+        "amount": credit(10_000),
+        "taken_back": credit(0),
+        "at_us": till.now_us,
+        **changes,
+    }
     return PayoutSeen(**told)
 
 
@@ -358,9 +373,12 @@ def test_what_the_processor_took_back_is_earned_again_once(paying: Paying) -> No
     request(paying)
     paying.run(jobs="cash_out")
     till.moved["cashout_1"] = _seen(
-        till, payout_id="cashout_1", reference="po_1", amount=credit(EARNED),
+        till,
+        payout_id="cashout_1",
+        reference="po_1",
+        amount=credit(EARNED),
         taken_back=credit(10_000),
-    )  # fmt: skip
+    )
     for _ in range(2):
         paying.run(jobs="payout_match")
     (returned,) = paying.market.facts(CashOutReturned)
@@ -374,9 +392,12 @@ def test_a_return_that_the_processor_tells_is_earned_again_once(paying: Paying) 
     paying.run(jobs="cash_out")
     at_us = paying.clock.now_us()
     told = PayoutTakenBack(
-        payout_id="cashout_1", reference="po_1", taken_back=credit(20_000), reason="reversed",
+        payout_id="cashout_1",
+        reference="po_1",
+        taken_back=credit(20_000),
+        reason="reversed",
         at_us=at_us,
-    )  # fmt: skip
+    )
     for _ in range(2):
         paying.market.do(at_us, *commands_of(paying.service, till.name, told, at_us))
     assert paying.books()[2] == 20_000
@@ -401,9 +422,13 @@ def test_an_account_that_earned_can_be_closed_once_all_is_swept_and_cashed_out(
 
     def close(*cash_outs: str) -> None:
         command = CloseAccount(
-            account_id=OWNER, lease_ids=(paying.lease,), node_ids=(node_id,), by="mem",
-            at_us=now_us, cash_out_ids=cash_outs,
-        )  # fmt: skip
+            account_id=OWNER,
+            lease_ids=(paying.lease,),
+            node_ids=(node_id,),
+            by="mem",
+            at_us=now_us,
+            cash_out_ids=cash_outs,
+        )
         market.do(now_us, command)
 
     for step in ("earned", "in flight"):

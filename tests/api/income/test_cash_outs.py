@@ -19,9 +19,11 @@ def credits_(units: int) -> dict[str, str]:
 
 def run(scene: Scene, *jobs: str) -> None:
     every = {
-        "maturity": run_maturity, "sweep": run_sweep, "cash_out": run_cash_outs,
+        "maturity": run_maturity,
+        "sweep": run_sweep,
+        "cash_out": run_cash_outs,
         "payout_match": run_payout_match,
-    }  # fmt: skip
+    }
     Jobs(scene.service, [Job(name, 60, 60, every[name]) for name in jobs]).run_once()
 
 
@@ -43,8 +45,10 @@ def test_held_back_payable_earned_and_when_it_matures_can_be_read(scene: Scene) 
     path = f"/v1/accounts/{scene.owner.account_id}"
     told = scene.owner.read(f"{path}/maturity")
     assert (told["held_back"], told["payable"], told["earned"]) == (
-        credits_(EARNED), credits_(0), credits_(0)
-    )  # fmt: skip
+        credits_(EARNED),
+        credits_(0),
+        credits_(0),
+    )
     (one,) = told["upcoming"]
     assert one["amount"] == credits_(EARNED)
     assert one["posted_at"][:10] < one["matures_at"][:10]
@@ -110,8 +114,9 @@ def test_what_is_held_stays_and_what_is_cancelled_or_fails_comes_back(scene: Sce
     assert scene.operator.made(failed, {"reason": "no such account"})["state"] == "failed"
     rows = scene.owner.read(f"{path}/cash-outs")["data"]
     assert [(one["state"], one.get("reason")) for one in rows] == [
-        ("cancelled", None), ("failed", "no such account")
-    ]  # fmt: skip
+        ("cancelled", None),
+        ("failed", "no such account"),
+    ]
     assert scene.owner.read(f"{path}/maturity")["earned"] == credits_(EARNED)
 
 

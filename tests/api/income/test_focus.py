@@ -27,36 +27,80 @@ from tests.scenes.work import hours_of_work
 # --- the specification's rules, in our own words -----------------------------------------------
 
 MANDATORY = {
-    "BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency", "BillingPeriodEnd",
-    "BillingPeriodStart", "ChargeCategory", "ChargeClass", "ChargeDescription", "ChargePeriodEnd",
-    "ChargePeriodStart", "ContractedCost", "EffectiveCost", "InvoiceIssuerName", "ListCost",
-    "PricingQuantity", "PricingUnit", "ProviderName", "PublisherName", "ServiceCategory",
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ServiceCategory",
     "ServiceName",
-}  # fmt: skip
+}
 NEVER_NULL = MANDATORY - {"BillingAccountName", "ChargeClass", "PricingQuantity", "PricingUnit"}
-NEVER_NULL |= {"ChargeFrequency", "PricingCurrency", "PricingCurrencyEffectiveCost",
-               "ServiceSubcategory"}  # fmt: skip
+NEVER_NULL |= {
+    "ChargeFrequency",
+    "PricingCurrency",
+    "PricingCurrencyEffectiveCost",
+    "ServiceSubcategory",
+}
 WHEN_USED_OR_BOUGHT = {
-    "ContractedUnitPrice", "ListUnitPrice", "PricingCategory", "PricingQuantity", "PricingUnit",
-    "SkuId", "SkuPriceId", "PricingCurrencyListUnitPrice", "PricingCurrencyContractedUnitPrice",
-}  # fmt: skip
+    "ContractedUnitPrice",
+    "ListUnitPrice",
+    "PricingCategory",
+    "PricingQuantity",
+    "PricingUnit",
+    "SkuId",
+    "SkuPriceId",
+    "PricingCurrencyListUnitPrice",
+    "PricingCurrencyContractedUnitPrice",
+}
 ALLOWED = {
     "ChargeCategory": {"Usage", "Purchase", "Tax", "Credit", "Adjustment"},
     "ChargeClass": {"", "Correction"},
     "ChargeFrequency": {"One-Time", "Recurring", "Usage-Based"},
     "PricingCategory": {"", "Standard", "Dynamic", "Committed", "Other"},
     "ServiceCategory": {
-        "AI and Machine Learning", "Analytics", "Business Applications", "Compute", "Databases",
-        "Developer Tools", "Multicloud", "Identity", "Integration", "Internet of Things",
-        "Management and Governance", "Media", "Migration", "Mobile", "Networking", "Security",
-        "Storage", "Web", "Other",
+        "AI and Machine Learning",
+        "Analytics",
+        "Business Applications",
+        "Compute",
+        "Databases",
+        "Developer Tools",
+        "Multicloud",
+        "Identity",
+        "Integration",
+        "Internet of Things",
+        "Management and Governance",
+        "Media",
+        "Migration",
+        "Mobile",
+        "Networking",
+        "Security",
+        "Storage",
+        "Web",
+        "Other",
     },
     "BillingCurrency": {"USD"},
-}  # fmt: skip
+}
 SUBCATEGORY_OF = {
-    "Other (Compute)": "Compute", "Other (Storage)": "Storage", "Data Transfer": "Networking",
+    "Other (Compute)": "Compute",
+    "Other (Storage)": "Storage",
+    "Data Transfer": "Networking",
     "Other (Internet of Things)": "Internet of Things",
-}  # fmt: skip
+}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 NUMBER = re.compile(r"-?(0|[1-9]\d*)\.\d+")
 UNIT = re.compile(r"([1-9]\d* )?(B|Credits|(GPU|Core|GB|Device)-(Hours|Seconds|Months))")
@@ -136,9 +180,7 @@ def must_be_valid(rows: list[dict[str, str]]) -> None:
 # --- files of real charges ---------------------------------------------------------------------
 
 
-def test_a_month_of_real_charges_is_valid_focus_and_adds_up_to_the_statement(
-    scene: Scene,
-) -> None:
+def test_a_month_of_real_charges_is_valid_focus_and_adds_up_to_the_statement(scene: Scene) -> None:
     """FOCUS 1.2 CSV and Parquet of an account's charges."""
     lease = hours_of_work(scene)[0]
     path = f"/v1/accounts/{scene.renter.account_id}/statements/2026-11"
@@ -231,35 +273,61 @@ LEASE = {"lease_id": "lease_a", "client_id": "", "project_id": "p", "end_user_re
 
 def charge(kind: str, units: int, body: dict[str, Any], **changes: Any) -> Charge:
     told: dict[str, Any] = {
-        "position": 200, "kind": kind, "units": units, "topic": "a.fact.v1",
-        "recorded_us": FROM_US + 5, "body": body, "from_us": FROM_US, "price_units": 2_780_000,
-        "gpu_class": "datacenter", "region_id": "region_a", "region_name": "home",
-    }  # fmt: skip
+        "position": 200,
+        "kind": kind,
+        "units": units,
+        "topic": "a.fact.v1",
+        "recorded_us": FROM_US + 5,
+        "body": body,
+        "from_us": FROM_US,
+        "price_units": 2_780_000,
+        "gpu_class": "datacenter",
+        "region_id": "region_a",
+        "region_name": "home",
+    }
     return Charge(**{**told, **changes})
 
 
 def usage(units: int, gpu_us: int, whole: int | None = None) -> Charge:
-    body = {**LEASE, "gpu_us_new": str(gpu_us), "hour_index": 3, "until_us": FROM_US + 1_500_000,
-            "charge_new": {"asset": "CREDIT", "units": str(whole or units)}}  # fmt: skip
+    body = {
+        **LEASE,
+        "gpu_us_new": str(gpu_us),
+        "hour_index": 3,
+        "until_us": FROM_US + 1_500_000,
+        "charge_new": {"asset": "CREDIT", "units": str(whole or units)},
+    }
     return charge("usage", units, body)
 
 
 def metered(units: int, quantity: int, price: int, per: int) -> Charge:
     rate = {"meter": "storage", "price": {"asset": "CREDIT", "units": str(price)}, "per": str(per)}
-    body = {**LEASE, "meter": "storage", "unit": "GB-second", "quantity_new": str(quantity),
-            "rate": rate}  # fmt: skip
+    body = {
+        **LEASE,
+        "meter": "storage",
+        "unit": "GB-second",
+        "quantity_new": str(quantity),
+        "rate": rate,
+    }
     return charge("resources", units, body)
 
 
 def adjusted(corrects: int, reason: str = "dispute") -> Charge:
-    body = {**LEASE, "account_id": "acct_a", "provider_account_id": "acct_p", "reason": reason,
-            "corrects_position": corrects}  # fmt: skip
+    body = {
+        **LEASE,
+        "account_id": "acct_a",
+        "provider_account_id": "acct_p",
+        "reason": reason,
+        "corrects_position": corrects,
+    }
     return charge("adjustment", -7, body)
 
 
 def device_day(units: int, unique: int) -> Charge:
-    body = {"day": "2026-11-20", "unique": unique,
-            "fee_per_month": {"asset": "CREDIT", "units": "15000000"}}  # fmt: skip
+    body = {
+        "day": "2026-11-20",
+        "unique": unique,
+        "fee_per_month": {"asset": "CREDIT", "units": "15000000"},
+    }
     return charge("device_fee", units, body, from_us=None, price_units=None, gpu_class=None)
 
 
@@ -268,9 +336,14 @@ def federated(units: int) -> Charge:
     return charge("federated_fee", units, body)
 
 
-EVERY = [usage(2_779_999, 3_599_999_000), metered(3, 12_345, 1_000, 3_600), device_day(500_000, 1),
-         federated(1_850_000), charge("early_end", 647_100_000, dict(LEASE)),
-         adjusted(150)]  # fmt: skip
+EVERY = [
+    usage(2_779_999, 3_599_999_000),
+    metered(3, 12_345, 1_000, 3_600),
+    device_day(500_000, 1),
+    federated(1_850_000),
+    charge("early_end", 647_100_000, dict(LEASE)),
+    adjusted(150),
+]
 
 
 def written(*charges: Charge) -> list[dict[str, str]]:
@@ -326,13 +399,18 @@ def test_parquet_holds_the_same_decimals(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "rule"),
     [
-        ("ChargeCategory", "Gift", "not allowed"), ("BilledCost", "", "BilledCost is null"),
-        ("BilledCost", "1e3", "no plain decimal"), ("ListCost", "5.0", "times PricingQuantity"),
-        ("ChargePeriodStart", "2026-11-01T00:00:00.5Z", "no time"), ("SkuPriceId", "", "is null"),
-        ("PricingUnit", "GPU hours", "PricingUnit"), ("Tags", '{"a": []}', "flat"),
-        ("ChargeClass", "null", "empty field"), ("ServiceSubcategory", "Bots", "one category"),
+        ("ChargeCategory", "Gift", "not allowed"),
+        ("BilledCost", "", "BilledCost is null"),
+        ("BilledCost", "1e3", "no plain decimal"),
+        ("ListCost", "5.0", "times PricingQuantity"),
+        ("ChargePeriodStart", "2026-11-01T00:00:00.5Z", "no time"),
+        ("SkuPriceId", "", "is null"),
+        ("PricingUnit", "GPU hours", "PricingUnit"),
+        ("Tags", '{"a": []}', "flat"),
+        ("ChargeClass", "null", "empty field"),
+        ("ServiceSubcategory", "Bots", "one category"),
     ],
-)  # fmt: skip
+)
 def test_the_rules_above_can_say_no(name: str, value: str, rule: str) -> None:
     row = {**written(EVERY[0])[0], name: value}
     assert any(rule in each for each in broken_rules(row)), list(broken_rules(row))

@@ -82,8 +82,10 @@ def test_the_monthly_job_bills_renters_and_bills_for_providers_once(billed: Scen
     assert statement["charge"] == told["total"]
     (own,) = billed.owner.read(path_of(billed.owner))["data"]
     assert (own["written_number"], own["kind"], own["total"]["units"]) == (
-        "SB-000001", "earnings", "875000",
-    )  # fmt: skip
+        "SB-000001",
+        "earnings",
+        "875000",
+    )
     assert sha256(told["canonical"].encode()).hexdigest() == told["document_sha256"]
     assert json.loads(told["canonical"])["written_number"] == "INV-000001"
     assert billed.service.ledger.books.books_balanced(), "an invoice moves no money"
@@ -112,13 +114,17 @@ def test_a_credit_note_has_its_own_number_and_points_at_the_line(billed: Scene) 
     path = f"{path_of(billed.renter)}/INV-000001"
     body = {
         "lines": [{"line": 1, "amount": {"asset": "CREDIT", "units": "500000"}}],
-        "cause": "adjustment:77", "reason": "Outage",
-    }  # fmt: skip
+        "cause": "adjustment:77",
+        "reason": "Outage",
+    }
     note = billed.operator.made(f"{path}/credit", body)
     assert (note["written_number"], note["total"]["units"]) == ("CN-000001", "500000")
     assert billed.operator.post(f"{path}/credit", body).json()["code"] == "credit_note_exists"
-    more = {**body, "cause": "adjustment:78",
-            "lines": [{"line": 1, "amount": {"asset": "CREDIT", "units": "1500001"}}]}  # fmt: skip
+    more = {
+        **body,
+        "cause": "adjustment:78",
+        "lines": [{"line": 1, "amount": {"asset": "CREDIT", "units": "1500001"}}],
+    }
     assert billed.operator.post(f"{path}/credit", more).json()["code"] == "credit_above_line"
     told = billed.renter.read(path)
     assert told["credit_notes"] == ["CN-000001"]
@@ -183,11 +189,22 @@ def test_an_invoice_of_another_party_does_not_exist(billed: Scene) -> None:
 def invoice(lines: tuple[InvoiceLine, ...], **changes: Any) -> InvoiceIssued:
     total = sum(line.amount.units for line in lines)
     told: dict[str, Any] = {
-        "invoice_id": "charges/acct_a/2026-11", "account_id": "acct_a", "kind": "charges",
-        "period": PERIOD, "series": "INV", "number": 7, "first_position": 0, "last_position": 9,
-        "lines": lines, "taxes": (), "net": credit(total), "total": credit(total),
-        "document_sha256": "0a" * 32, "by": "job", "at_us": ENDS_US + 3_600_000_000,
-    }  # fmt: skip
+        "invoice_id": "charges/acct_a/2026-11",
+        "account_id": "acct_a",
+        "kind": "charges",
+        "period": PERIOD,
+        "series": "INV",
+        "number": 7,
+        "first_position": 0,
+        "last_position": 9,
+        "lines": lines,
+        "taxes": (),
+        "net": credit(total),
+        "total": credit(total),
+        "document_sha256": "0a" * 32,
+        "by": "job",
+        "at_us": ENDS_US + 3_600_000_000,
+    }
     return InvoiceIssued(**{**told, **changes})
 
 
@@ -195,10 +212,12 @@ def test_cents_are_shown_as_cents_and_anything_finer_everywhere_with_six_decimal
     whole = invoice((InvoiceLine("device_fee", None, None, None, credit(1_234_500_000)),))
     paper = invoice_paper.paper_of(whole, whole, Issuer(), None)
     assert (paper.total, paper.rows[0].amount) == ("1,234.50", "1,234.50")
-    fine = invoice((
-        InvoiceLine("usage", "datacenter", 3_600_000_001, "GPU-microsecond", credit(1)),
-        InvoiceLine("device_fee", None, None, None, credit(2_000_000)),
-    ))  # fmt: skip
+    fine = invoice(
+        (
+            InvoiceLine("usage", "datacenter", 3_600_000_001, "GPU-microsecond", credit(1)),
+            InvoiceLine("device_fee", None, None, None, credit(2_000_000)),
+        )
+    )
     paper = invoice_paper.paper_of(fine, fine, Issuer(), None)
     assert [row.amount for row in paper.rows] == ["0.000001", "2.000000"]
     assert paper.rows[0].quantity == "1.0000 GPU hours"
@@ -234,10 +253,13 @@ def test_the_issuers_file_is_read_strictly(tmp_path: Path) -> None:
     assert (found.name, line.tax.units) == ("Example Compute GmbH", 19)
     assert issuer.read(None).taxes.lines(TaxParty("DE"), 119) == ()
     wrong = {
-        "unknown": 'vaat = "x"', "texts": "name = 5", "country": 'country = "Germany"',
-        "percentage": 'country = "DE"\n[vat]\nDE = 19', "needs a country": '[vat]\nDE = "19"',
+        "unknown": 'vaat = "x"',
+        "texts": "name = 5",
+        "country": 'country = "Germany"',
+        "percentage": 'country = "DE"\n[vat]\nDE = 19',
+        "needs a country": '[vat]\nDE = "19"',
         "billing_file": "name = ",
-    }  # fmt: skip
+    }
     for number, (rule, text) in enumerate(wrong.items()):
         broken = tmp_path / f"{number}.toml"
         broken.write_text(text, encoding="utf-8")
@@ -251,8 +273,9 @@ def test_every_kind_of_an_invoice_is_a_kind_of_bills_and_has_a_name_on_paper() -
     from projections.income.invoices import KINDS_OF
     from projections.income.movements import KINDS
 
-    known = {each for kinds in KINDS.values() for each in ([kinds] if isinstance(kinds, str)
-                                                           else kinds)}  # fmt: skip
+    known = {
+        each for kinds in KINDS.values() for each in ([kinds] if isinstance(kinds, str) else kinds)
+    }
     known.add("federated_fee")  # of an accrual too, by the escrow that pays it
     billed = {kind for kinds in KINDS_OF.values() for kind in kinds}
     assert billed <= known
@@ -282,8 +305,10 @@ def test_what_an_adjustment_gives_back_becomes_a_credit_note_on_the_line_it_was_
     assert run_job(billed) == 1
     invoice = billed.renter.read(f"{path_of(billed.renter)}/INV-000001")
     assert invoice["lines"][0]["credited"]["units"] == "1125000"
-    notes = [billed.renter.read(f"{path_of(billed.renter)}/{number}")
-             for number in invoice["credit_notes"]]  # fmt: skip
+    notes = [
+        billed.renter.read(f"{path_of(billed.renter)}/{number}")
+        for number in invoice["credit_notes"]
+    ]
     taxes = [int(note["taxes"][0]["tax"]["units"]) for note in notes]
     assert sum(taxes) == 319_327 * 1_125_000 // 2_000_000, "one floor for both together"
 
@@ -292,5 +317,6 @@ def test_what_an_adjustment_gives_back_becomes_a_credit_note_on_the_line_it_was_
     )
     must_be_valid(rows)
     assert [(row["InvoiceId"], row["BilledCost"], row["ChargeClass"]) for row in rows] == [
-        ("CN-000001", "-0.3", "Correction"), ("CN-000002", "-0.825", "Correction"),
-    ]  # fmt: skip
+        ("CN-000001", "-0.3", "Correction"),
+        ("CN-000002", "-0.825", "Correction"),
+    ]

@@ -117,8 +117,7 @@ def test_swept_earnings_of_a_billing_account_are_spendable_at_once(paying: Payin
     now_us = paying.clock.now_us()
     mode: dict[str, Any] = {"destination": None, "by": "mem", "at_us": now_us}
     paying.market.do(
-        now_us,
-        SetPaymentMode(account_id=OWNER, mode="credits", billing_account_id=RENTER, **mode),
+        now_us, SetPaymentMode(account_id=OWNER, mode="credits", billing_account_id=RENTER, **mode)
     )
     paying.open(3)
     paying.live(MIDNIGHT_US, MIDNIGHT_US + 3 * HOUR_US)
@@ -146,8 +145,10 @@ def test_only_accounts_with_something_due_are_looked_at(paying: Paying) -> None:
     assert plan is not None
     scans = [node for node in _nodes(plan[0][0]["Plan"]) if "Relation Name" in node]
     assert [(node["Node Type"], node["Actual Rows"]) for node in scans] in (
-        [("Index Scan", 1)], [("Index Only Scan", 1)], [("Bitmap Heap Scan", 1)]
-    )  # fmt: skip
+        [("Index Scan", 1)],
+        [("Index Only Scan", 1)],
+        [("Bitmap Heap Scan", 1)],
+    )
     assert all(node.get("Rows Removed by Filter", 0) == 0 for node in scans)
 
 

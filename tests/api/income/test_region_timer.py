@@ -39,26 +39,43 @@ def set_terms(paying: Paying, **changes: Any) -> None:
     market.join("two", gpus=1)
     market.join("three", gpus=1)
     infra = InfraCost(
-        base=credit(0), control=credit(CONTROL), ingress=credit(0), most=credit(10**9),
+        base=credit(0),
+        control=credit(CONTROL),
+        ingress=credit(0),
+        most=credit(10**9),
         arrears_max=credit(10**9),
-    )  # fmt: skip
+    )
     terms: dict[str, Any] = {
-        "region_id": REGION, "account_id": OWNER, "version": 1, "effective_from_day": FIRST,
-        "is_shared": True, "participation_ppm": 200_000, "availability_min_tier": 1,
-        "infra": infra, "by": "mem", "at_us": at_us, **changes,
-    }  # fmt: skip
+        "region_id": REGION,
+        "account_id": OWNER,
+        "version": 1,
+        "effective_from_day": FIRST,
+        "is_shared": True,
+        "participation_ppm": 200_000,
+        "availability_min_tier": 1,
+        "infra": infra,
+        "by": "mem",
+        "at_us": at_us,
+        **changes,
+    }
     market.do(
         at_us,
         SetRevenueShares(
-            node_id=market.nodes["two"].id, account_id=OWNER, by="mem", at_us=at_us,
+            node_id=market.nodes["two"].id,
+            account_id=OWNER,
+            by="mem",
+            at_us=at_us,
             shares=(OwnerShare(RENTER, PPM),),
         ),
         SetNodeRole(
-            node_id=market.nodes["three"].id, role="control", ingress_node_id=None, by="op",
+            node_id=market.nodes["three"].id,
+            role="control",
+            ingress_node_id=None,
+            by="op",
             at_us=at_us,
         ),
         SetRegionTerms(**terms),
-    )  # fmt: skip
+    )
 
 
 def work(paying: Paying, day: int) -> None:
@@ -71,9 +88,12 @@ def work(paying: Paying, day: int) -> None:
 
 def run(paying: Paying, jobs: str = "capacity accrual maturity regions sweep") -> dict[str, int]:
     every = {
-        "capacity": run_capacity, "accrual": run_accrual, "maturity": run_maturity,
-        "regions": run_regions, "sweep": run_sweep,
-    }  # fmt: skip
+        "capacity": run_capacity,
+        "accrual": run_accrual,
+        "maturity": run_maturity,
+        "regions": run_regions,
+        "sweep": run_sweep,
+    }
     return Jobs(paying.service, [Job(n, 60, 60, every[n]) for n in jobs.split()]).run_once()
 
 
@@ -146,8 +166,9 @@ def test_a_region_that_was_away_catches_up_day_by_day_and_its_views_come_back_eq
     taken = paying.market.facts(RegionEarningsGathered)
     assert sum(one.amount.units for one in taken) == sum(one.gathered.units for one in days)
     assert (revenue(paying), paying.market.balance(f"region:{REGION}:carry")) == (
-        0, days[-1].carry.units,
-    )  # fmt: skip
+        0,
+        days[-1].carry.units,
+    )
     with paying.service.connect() as connection:
         tables.step_all(connection)
         (view,) = (one for one in tables.PROJECTIONS if one.name == "regions")
@@ -178,11 +199,16 @@ def test_what_is_disputed_or_earned_before_the_terms_is_not_shared(paying: Payin
     paying.market.do(
         at_us,
         OpenDispute(
-            dispute_id="dispute_a", party_account_id=RENTER, claim_code="too_slow",
-            claims=(Claim(line=line, claimed=line.charge),), claim_sha256=None, evidence=(),
-            by="mem", at_us=at_us,
+            dispute_id="dispute_a",
+            party_account_id=RENTER,
+            claim_code="too_slow",
+            claims=(Claim(line=line, claimed=line.charge),),
+            claim_sha256=None,
+            evidence=(),
+            by="mem",
+            at_us=at_us,
         ),
-    )  # fmt: skip
+    )
     paying.clock.move_to(FIRST_US + 4 * DAY_US)
     run(paying, "maturity")
     assert (paying.books()[1], revenue(paying)) == (A_DAY, A_DAY - EARNED_AN_HOUR)

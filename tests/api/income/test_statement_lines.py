@@ -67,8 +67,10 @@ def _proof(text: str) -> tuple[dict[str, Any], int, list[bytes], str]:
     _, extra, index, *path = head.split("\n")
     return (
         json.loads(base64.b64decode(extra.removeprefix("extra "))),
-        int(index.removeprefix("index ")), [base64.b64decode(one) for one in path], checkpoint,
-    )  # fmt: skip
+        int(index.removeprefix("index ")),
+        [base64.b64decode(one) for one in path],
+        checkpoint,
+    )
 
 
 def _fact(text: str, verifier_key: str) -> tuple[int, dict[str, Any], bytes]:
@@ -76,9 +78,12 @@ def _fact(text: str, verifier_key: str) -> tuple[int, dict[str, Any], bytes]:
     extra, index, path, note = _proof(text)
     entry = extra["entry"]
     leaf = sha256(
-        b"\0" + UUID(entry["originator_id"]).bytes + int(entry["version"]).to_bytes(8, "big")
-        + _lp4(entry["name"].encode()) + _lp4(base64.b64decode(entry["body"]))
-    ).digest()  # fmt: skip
+        b"\0"
+        + UUID(entry["originator_id"]).bytes
+        + int(entry["version"]).to_bytes(8, "big")
+        + _lp4(entry["name"].encode())
+        + _lp4(base64.b64decode(entry["body"]))
+    ).digest()
     size, root = _signed_head(note, verifier_key)
     assert _root(index, size, leaf, path) == root
     return index + 1, json.loads(base64.b64decode(entry["body"])), leaf
@@ -98,15 +103,21 @@ def _report(text: str, verifier_key: str, keys: dict[str, bytes]) -> tuple[dict[
     pae = b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(signed), signed)
     VerifyKey(keys[key_id]).verify(pae, signature)
     leaf = sha256(
-        b"\0" + bytes([told["lane"]]) + _lp4(told["node_id"].encode())
-        + int(told["node_seq"]).to_bytes(8, "big") + _lp4(b"usage.reported.v1") + _lp4(stored)
-    ).digest()  # fmt: skip
+        b"\0"
+        + bytes([told["lane"]])
+        + _lp4(told["node_id"].encode())
+        + int(told["node_seq"]).to_bytes(8, "big")
+        + _lp4(b"usage.reported.v1")
+        + _lp4(stored)
+    ).digest()
     path = [base64.b64decode(one) for one in lane["path"]]
     lane_root = _root(told["position"] - 1, lane["size"], leaf, path)
     record = (
-        bytes([told["lane"]]) + int(lane["size"]).to_bytes(8, "big")
-        + base64.b64decode(lane["head"]) + lane_root
-    )  # fmt: skip
+        bytes([told["lane"]])
+        + int(lane["size"]).to_bytes(8, "big")
+        + base64.b64decode(lane["head"])
+        + lane_root
+    )
     record_path = [base64.b64decode(one) for one in lane["record_path"]]
     record_leaf = sha256(b"\0" + record).digest()
     assert _root(told["lane"], LANES, record_leaf, record_path).hex() == pin["lanes_root"]
@@ -155,9 +166,10 @@ def test_a_line_of_the_bill_leads_to_the_signed_reports_and_their_proofs(scene: 
     lines = [one for one in bill["lines"] if one["lease_id"] == lease["lease_id"]]
     assert len(lines) == 2, "one hour, and the rest"
     reserved = next(
-        one for one in renter.read(base, kind="hold")["lines"]
+        one
+        for one in renter.read(base, kind="hold")["lines"]
         if one["lease_id"] == lease["lease_id"]
-    )  # fmt: skip
+    )
     proof = renter.get(f"{base}/lines/{reserved['position']}/proof").text
     terms = _fact(proof, log_key)[1]
     price, share = int(terms["price_per_gpu_hour"]["units"]), terms["share_ppm"]

@@ -27,9 +27,10 @@ def _close(told: dict[str, Any], lines: list[dict[str, Any]]) -> None:
     assert expected == _units(told["closing"])
     for kind in told["kinds"]:
         of_kind = [
-            int(line["movement"]["units"]) for line in lines
+            int(line["movement"]["units"])
+            for line in lines
             if (line["kind"], line["part"]) == (kind["kind"], kind["part"])
-        ]  # fmt: skip
+        ]
         assert (kind["lines"], int(kind["movement"]["units"])) == (len(of_kind), sum(of_kind))
 
 
@@ -99,9 +100,11 @@ def test_usage_adds_up_to_the_same_by_every_grouping_and_filter(scene: Scene) ->
         scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
         accrue_now(scene, lease["lease_id"])
     for by, groups in (
-        ("project_id", {"p1", "p2"}), ("end_user_ref", {"u1"}), ("client_id", {"direct"}),
+        ("project_id", {"p1", "p2"}),
+        ("end_user_ref", {"u1"}),
+        ("client_id", {"direct"}),
         ("lease_id", {first["lease_id"], second["lease_id"]}),
-    ):  # fmt: skip
+    ):
         told = scene.renter.read(_path(scene), by=by)["usage"]
         assert {one["group"] for one in told["groups"]} == groups
         assert told["gpu_us"] == str(2 * HOUR_US)
@@ -134,13 +137,13 @@ def test_what_has_run_since_the_last_accrual_is_what_the_next_one_charges(scene:
     charged = [line for line in told["lines"] if line["kind"] == "usage"]
     assert [line["movement"]["units"] for line in charged] == [f"-{estimate['charge']['units']}"]
     assert told["unbilled_estimate"] == {
-        "charge": {"asset": "CREDIT", "units": "0"}, "leases": [], "leases_left_out": 0,
-    }  # fmt: skip
+        "charge": {"asset": "CREDIT", "units": "0"},
+        "leases": [],
+        "leases_left_out": 0,
+    }
 
 
-def test_usage_is_matched_unconfirmed_or_contested_and_disputed_usage_is_told(
-    scene: Scene,
-) -> None:
+def test_usage_is_matched_unconfirmed_or_contested_and_disputed_usage_is_told(scene: Scene) -> None:
     """The renter signed for all but five microseconds of one lease and for nothing of the other."""
     signed, other = hours_of_work(scene, 2)
     key_id = added(scene)
@@ -161,9 +164,10 @@ def test_usage_is_matched_unconfirmed_or_contested_and_disputed_usage_is_told(
     assert stick["contested_gpu_us"] == "5", "as both halves of the lease say"
     assert parts(as_of_position=before) == [0, 2 * HOUR_US, 0, 0], "not signed yet"
     line = next(
-        one for one in scene.renter.read(_path(scene), kind="usage")["lines"]
+        one
+        for one in scene.renter.read(_path(scene), kind="usage")["lines"]
         if one["lease_id"] == other["lease_id"]
-    )  # fmt: skip
+    )
     claim = {"lease_id": other["lease_id"], "lines": [{"position": line["position"]}]}
     scene.renter.made("/v1/disputes", {**claim, "claim_code": "not_running"})
     assert parts() == [HOUR_US - 5, HOUR_US, 5, HOUR_US]

@@ -38,16 +38,21 @@ def rotation(provider: Provider, from_seq: int, new: SigningKey = NEW) -> dict[s
 
 
 def rotate(
-    scene: Scene, provider: Provider, body: dict[str, Any], new: SigningKey = NEW,
+    scene: Scene,
+    provider: Provider,
+    body: dict[str, Any],
+    new: SigningKey = NEW,
     headers: dict[str, str] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Say so: the new key signs the request, and no other credential is needed."""
     raw = json.dumps(body).encode()
     signature = new.sign(node_key.envelope(node_key.ROTATE_REQUEST_TYPE, raw)).signature
     named = {
-        "Node-Signature": base64.b64encode(signature).decode(), "Content-Type": "application/json",
-        "Idempotency-Key": sha256(raw).hexdigest()[:32], **(headers or {}),
-    }  # fmt: skip
+        "Node-Signature": base64.b64encode(signature).decode(),
+        "Content-Type": "application/json",
+        "Idempotency-Key": sha256(raw).hexdigest()[:32],
+        **(headers or {}),
+    }
     path = f"/v1/nodes/{provider.node_id}/keys/rotate"
     return scene.http.post(path, content=raw, headers=named)
 
@@ -210,9 +215,7 @@ def report_of(scene: Scene, node: Node, boot: str, minute: int) -> int:
     return int(response.status_code)
 
 
-def test_two_machines_with_one_disk_end_in_quarantine_without_an_equivocation(
-    scene: Scene,
-) -> None:
+def test_two_machines_with_one_disk_end_in_quarantine_without_an_equivocation(scene: Scene) -> None:
     provider, node = scene.provider, scene.provider.signing
     one, two = BOOTS
     path = f"/v1/nodes/{node.id}"
@@ -229,9 +232,10 @@ def test_two_machines_with_one_disk_end_in_quarantine_without_an_equivocation(
     assert scene.owner.read(path)["quarantined"] is True
     assert report_of(scene, node, two, 11) == 403
     (fact,) = [
-        found.fact for found in scene.service.ledger.market.read_facts(0, 100_000)
+        found.fact
+        for found in scene.service.ledger.market.read_facts(0, 100_000)
         if isinstance(found.fact, NodeBootsAlternated)
-    ]  # fmt: skip
+    ]
     assert (fact.first_boot, fact.second_boot, fact.second_seq) == (one, two, 9)
     leased = scene.renter.made("/v1/leases", {"job": scene.job()})
     assert leased["node_id"] == scene.other.node_id

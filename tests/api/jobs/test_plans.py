@@ -180,8 +180,9 @@ def test_a_scheduled_job_runs_once_at_each_due_time_and_a_late_timer_does_not_do
     assert [run.due_us for run in runs] == [due_us, due_us + HOUR_US]
     leases = scene.renter.read("/v1/leases", job_id=job_id)["data"]
     assert [one["run_due_at"] for one in leases] == [
-        "2026-11-20T08:15:00.000000Z", "2026-11-20T09:15:00.000000Z",
-    ]  # fmt: skip
+        "2026-11-20T08:15:00.000000Z",
+        "2026-11-20T09:15:00.000000Z",
+    ]
     assert {one["term_seconds"] for one in leases} == {600}
     scene.renter.made(f"/v1/jobs/{job_id}/cancel")
     assert tick(scene, 60) == 0
@@ -270,9 +271,11 @@ def test_what_a_plan_or_a_reference_cannot_mean_is_refused_with_the_rule(scene: 
         found, facts = code(references=[{"kind": kind, "name": name}])
         assert found == "reference_invalid"
         assert name not in str(facts), "it may be a secret"
-    good = [{"kind": "third_party_key", "name": "vault/hf-token"},
-            {"kind": "checkpoint", "name": "hf://org/model@main"},
-            {"kind": "dataset", "name": "s3://corpus/v3"}]  # fmt: skip
+    good = [
+        {"kind": "third_party_key", "name": "vault/hf-token"},
+        {"kind": "checkpoint", "name": "hf://org/model@main"},
+        {"kind": "dataset", "name": "s3://corpus/v3"},
+    ]
     told = scene.renter.made("/v1/jobs", scene.job(references=good, work="training"))
     assert told["references"] == good
     assert scene.renter.read(f"/v1/jobs/{told['job_id']}")["references"] == good

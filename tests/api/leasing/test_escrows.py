@@ -20,8 +20,10 @@ def funded_job(scene: Scene, units: int, **changes: Any) -> str:
     job_id = str(scene.renter.made("/v1/jobs", asked)["job_id"])
     told = scene.renter.made(f"/v1/jobs/{job_id}/escrow", {"amount": credits_of(units)})
     assert (told["held"], told["put_in"], told["leases"]) == (
-        credits_of(units), credits_of(units), [],
-    )  # fmt: skip
+        credits_of(units),
+        credits_of(units),
+        [],
+    )
     return job_id
 
 
@@ -60,9 +62,7 @@ def test_two_leases_on_one_escrow_end_at_the_same_second_and_pay_their_own_parts
         accrue_now(scene, one["lease_id"])
     for one in leases:
         told = read(scene, one)
-        assert (told["state"], told["close_code"], told["closed_at"]) == (
-            "settled", 100, *ends,
-        )  # fmt: skip
+        assert (told["state"], told["close_code"], told["closed_at"]) == ("settled", 100, *ends)
         assert told["charge"] == credits_of(3_000_000)
     after = scene.renter.read(f"/v1/jobs/{job_id}/escrow")
     assert (after["held"], after["leases"]) == (credits_of(0), [])
@@ -82,8 +82,9 @@ def test_the_end_is_told_anew_when_a_lease_joins_or_leaves_or_somebody_tops_up(
     path = f"/v1/jobs/{job_id}/escrow"
     told = scene.stranger.made(path, {"amount": credits_of(4_000_000)})
     assert [one["account_id"] for one in told["deposits"]] == [
-        scene.renter.account_id, scene.stranger.account_id,
-    ]  # fmt: skip
+        scene.renter.account_id,
+        scene.stranger.account_id,
+    ]
     assert both < read(scene, second)["funds_end_at"] == told["funds_end_at"]
     top_up = scene.renter.made(
         f"/v1/leases/{second['lease_id']}/top-up", {"amount": credits_of(4_000_000)}
@@ -159,9 +160,7 @@ def test_a_lease_that_the_escrow_cannot_carry_an_hour_is_refused_whatever_the_ba
     assert "escrow_id" not in read(scene, own)
 
 
-def test_an_account_is_not_closed_while_an_escrow_of_its_jobs_holds_something(
-    scene: Scene,
-) -> None:
+def test_an_account_is_not_closed_while_an_escrow_of_its_jobs_holds_something(scene: Scene) -> None:
     scene.deposit(scene.stranger, 1_000_000)
     job_id = scene.stranger.made("/v1/jobs", scene.job())["job_id"]
     path = f"/v1/jobs/{job_id}/escrow"

@@ -38,11 +38,15 @@ def test_the_events_are_the_history_of_the_lease(scene: Scene) -> None:
     seen = told(scene.renter, after=0, lease_id=lease["lease_id"])
     assert [json.loads(one["data"]) | {"version": None} for one in seen] == [
         {
-            "lease_id": lease["lease_id"], "type": one["type"], "at": one["at"],
-            "state": one["state"], "position": one["position"], "version": None,
+            "lease_id": lease["lease_id"],
+            "type": one["type"],
+            "at": one["at"],
+            "state": one["state"],
+            "position": one["position"],
+            "version": None,
         }
         for one in history
-    ]  # fmt: skip
+    ]
     assert [one["event"] for one in seen] == [one["type"] for one in history]
     assert [one["id"] for one in seen] == [str(one["position"]) for one in history]
 
@@ -72,9 +76,10 @@ def test_pages_and_windows_of_a_long_log_leave_no_gap(
 def test_strangers_see_nothing_and_providers_their_nodes_leases(scene: Scene) -> None:
     lease = scene.running()
     assert told(scene.stranger, after=0) == []
-    assert scene.stranger.get(
-        "/v1/lease-events", lease_id=lease["lease_id"]
-    ).json()["code"] == "lease_unknown"  # fmt: skip
+    assert (
+        scene.stranger.get("/v1/lease-events", lease_id=lease["lease_id"]).json()["code"]
+        == "lease_unknown"
+    )
     assert told(scene.owner, after=0) == told(scene.renter, after=0)
     assert told(scene.operator, after=0) == told(scene.renter, after=0)
 

@@ -22,9 +22,12 @@ def test_a_quote_tells_the_node_and_why_and_records_nothing(scene: Scene) -> Non
     assert not offered["higher_offline_odds"]
     by_name = {one["dimension"]: one for one in told["dimensions"]}
     assert by_name["node"] == {
-        "dimension": "node", "required": "active", "best_offered": "active", "nodes_left": 2,
+        "dimension": "node",
+        "required": "active",
+        "best_offered": "active",
+        "nodes_left": 2,
         "nodes_refused": 0,
-    }  # fmt: skip
+    }
     lease = scene.lease()
     assert lease["node_id"] == offered["node_id"], "what was quoted is what is got"
 
@@ -36,9 +39,12 @@ def test_no_match_names_the_nearest_single_relaxation_before_and_at_the_refusal(
     told = scene.renter.made("/v1/quotes", {"job": job})
     assert "offered" not in told
     assert told["relaxations"][0] == {
-        "field": "max_price_per_gpu_hour", "required": "1500000", "offered": "2000000",
-        "nodes": 1, "distance_ppm": 333_333,
-    }  # fmt: skip
+        "field": "max_price_per_gpu_hour",
+        "required": "1500000",
+        "offered": "2000000",
+        "nodes": 1,
+        "distance_ppm": 333_333,
+    }
     refused = scene.renter.post("/v1/leases", {"job": job}).json()
     assert refused["code"] == "no_match"
     assert refused["facts"]["relaxation"] == "max_price_per_gpu_hour 1500000 -> 2000000: 1 node"
@@ -83,11 +89,13 @@ def test_demands_of_a_job_decide_where_it_goes_and_are_kept_with_it(scene: Scene
     scene.owner.made(
         "/v1/offers",
         {
-            "provider_id": scene.provider.provider_id, "node_id": scene.provider.node_id,
-            "price_per_gpu_hour": {"asset": "CREDIT", "units": "4000000"}, "fractions": True,
+            "provider_id": scene.provider.provider_id,
+            "node_id": scene.provider.node_id,
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": "4000000"},
+            "fractions": True,
             "terms": {"isolation": "vm", "capabilities": ["cudnn"], "storage_gib": 100},
         },
-    )  # fmt: skip
+    )
     demands = {"isolation": "container", "capabilities": ["cudnn"], "storage_gib": 50}
     lease = scene.lease(job=scene.job(constraints=demands))
     assert lease["price_per_gpu_hour"]["units"] == "4000000", "the dearer offer alone promises it"

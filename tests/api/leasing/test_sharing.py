@@ -110,10 +110,17 @@ def test_an_instance_goes_to_the_gpu_where_it_can_still_be_placed(scene: Scene) 
 def second_of_work(scene: Scene, lease: dict[str, Any], second: int) -> bytes:
     """The node's report of one second of a lease."""
     row = report.Row(
-        device=scene.provider.device_ids.index(lease["device_ids"][0]), lease=0, driver_epoch=1,
-        mono_start_us=second * SECOND_US, len_us=SECOND_US, wall_minus_mono_us=NOW_US,
-        available_us=SECOND_US, unavailable_us=0, unknown_us=0, samples=1,
-    )  # fmt: skip
+        device=scene.provider.device_ids.index(lease["device_ids"][0]),
+        lease=0,
+        driver_epoch=1,
+        mono_start_us=second * SECOND_US,
+        len_us=SECOND_US,
+        wall_minus_mono_us=NOW_US,
+        available_us=SECOND_US,
+        unavailable_us=0,
+        unknown_us=0,
+        samples=1,
+    )
     ends_us = (second + 1) * SECOND_US
     return reported(scene.provider, lease, rows=(row,), mono_us=ends_us, wall_us=NOW_US + ends_us)
 

@@ -28,12 +28,14 @@ def interruptible(scene: Scene, **asked: Any) -> dict[str, Any]:
     provider.owner.made(
         "/v1/offers",
         {
-            "provider_id": provider.provider_id, "node_id": provider.node_id,
-            "settlement": "cash", "price_per_gpu_hour": credits_of(3_600_000),
+            "provider_id": provider.provider_id,
+            "node_id": provider.node_id,
+            "settlement": "cash",
+            "price_per_gpu_hour": credits_of(3_600_000),
             "fractions": True,
             "terms": {"interruptible": True, "reclaim_window_seconds": WINDOW_S},
         },
-    )  # fmt: skip
+    )
     job = scene.job(constraints={"interruptible": True})
     return scene.running(**{"job": job, "funds": credits_of(7_200_000), **asked})
 
@@ -57,9 +59,8 @@ def test_a_dispute_moves_a_settled_lease_and_its_ruling_moves_it_on(scene: Scene
     line = scene.renter.read(f"{path}/charges")["data"][0]["position"]
     dispute = scene.renter.made(
         "/v1/disputes",
-        {"lease_id": lease["lease_id"], "lines": [{"position": line}],
-         "claim_code": "not_running"},
-    )  # fmt: skip
+        {"lease_id": lease["lease_id"], "lines": [{"position": line}], "claim_code": "not_running"},
+    )
     assert state(scene, path) == "disputed"
     ruling = {"outcome": "rejected"}
     scene.operator.made(f"/v1/disputes/{dispute['dispute_id']}/rule", ruling)
@@ -105,9 +106,7 @@ def test_who_is_not_a_party_takes_no_turn_and_each_party_only_its_own(scene: Sce
     assert scene.renter.post(f"{path}/reclaim", {}).status_code in (403, 404)
 
 
-def test_a_provider_closes_after_the_hour_it_quoted_and_not_a_second_before(
-    scene: Scene,
-) -> None:
+def test_a_provider_closes_after_the_hour_it_quoted_and_not_a_second_before(scene: Scene) -> None:
     lease = interruptible(scene)
     path, owner = f"/v1/leases/{lease['lease_id']}", scene.provider.owner
     assert scene.renter.read(path)["reclaim_window_seconds"] == WINDOW_S

@@ -40,9 +40,12 @@ class Told:
 
     def answer(self, command: str = "start", **changes: Any) -> Any:
         body = {
-            "command": command, "executor": EXECUTOR, "runner": "process",
-            "workload_sha256": workload_hash(None, tuple(COMMAND), ("HF_TOKEN",)), **changes,
-        }  # fmt: skip
+            "command": command,
+            "executor": EXECUTOR,
+            "runner": "process",
+            "workload_sha256": workload_hash(None, tuple(COMMAND), ("HF_TOKEN",)),
+            **changes,
+        }
         return self.executor.post(f"{self.path}/acknowledge", body)
 
     def assignments(self) -> dict[str, Any]:
@@ -87,17 +90,21 @@ def test_r_18_a_command_is_an_assignment_answered_by_acknowledged_ready_and_ende
     history = told.scene.renter.read(f"/v1/leases/{told.lease_id}/history")["data"]
     named = [fact["type"] for fact in history if "work" in fact["type"] or "comm" in fact["type"]]
     assert named == [
-        "lease.command_acknowledged.v1", "lease.work_ended.v1", "lease.command_acknowledged.v1"
-    ]  # fmt: skip
+        "lease.command_acknowledged.v1",
+        "lease.work_ended.v1",
+        "lease.command_acknowledged.v1",
+    ]
 
 
 def test_what_work_refers_to_is_told_to_the_node_by_name_and_stands_in_its_hash(
     scene: Scene,
 ) -> None:
     """A dataset, a checkpoint and a key: another dataset is other work, and is refused."""
-    refers = [{"kind": "dataset", "name": "s3://corpus/v3"},
-              {"kind": "checkpoint", "name": "s3://models/7b"},
-              {"kind": "third_party_key", "name": "team/hf"}]  # fmt: skip
+    refers = [
+        {"kind": "dataset", "name": "s3://corpus/v3"},
+        {"kind": "checkpoint", "name": "s3://models/7b"},
+        {"kind": "third_party_key", "name": "team/hf"},
+    ]
     executor = executor_of(scene, scene.provider)
     lease = scene.lease(job=work(references=refers))
     path = f"/v1/nodes/{scene.provider.node_id}/assignments"

@@ -75,12 +75,16 @@ def test_a_reverse_auction_of_three_providers_runs_from_request_to_settlement(
     asked = scene.lease(pricing={"module": "reverse_auction", "closes_in_seconds": 60})
     lease_id = asked["lease_id"]
     assert (asked["state"], asked["pricing"], asked["held"]) == (
-        "requested", "reverse_auction/1", credits_of(0),
-    )  # fmt: skip
+        "requested",
+        "reverse_auction/1",
+        credits_of(0),
+    )
     (shown,) = scene.owner.read("/v1/auctions")["data"]
     assert (shown["lease_id"], shown["deposit"], shown["bids_max"]) == (
-        lease_id, credits_of(500_000), 20,
-    )  # fmt: skip
+        lease_id,
+        credits_of(500_000),
+        20,
+    )
     prices = (2_600_000, 2_400_000, 2_500_000)
     placed = [
         market.bid(lease_id, provider, price)
@@ -111,8 +115,10 @@ def test_a_reverse_auction_of_three_providers_runs_from_request_to_settlement(
     assert (auction["state"], auction["price_per_gpu_hour"]) == ("awarded", credits_of(2_400_000))
     told = scene.renter.read(f"/v1/auctions/{lease_id}/bids")["data"]
     assert [(one["state"], one["deposit_state"]) for one in told] == [
-        ("lost", "returned"), ("won", "returned"), ("lost", "returned"),
-    ]  # fmt: skip
+        ("lost", "returned"),
+        ("won", "returned"),
+        ("lost", "returned"),
+    ]
 
 
 def test_deposits_are_on_statements_and_are_nobodys_income(market: Market) -> None:
@@ -199,8 +205,9 @@ def test_bids_that_break_a_rule_are_refused_by_its_name(market: Market) -> None:
     assert code(market.bid(lease_id, provider, 10**15)) == (422, "amount_out_of_range")
     foreign = {"offer_id": scene.other.offer_id, "price_per_gpu_hour": credits_of(2_000_000)}
     assert code(scene.owner.post(f"/v1/auctions/{lease_id}/bids", foreign)) == (
-        404, "offer_unknown",
-    )  # fmt: skip
+        404,
+        "offer_unknown",
+    )
     poor = Provider(scene, scene.account(), "delta", "NVIDIA A100-PCIE-80GB", 2_500_000)
     assert code(market.bid(lease_id, poor, 2_000_000)) == (402, "credit_too_low")
     assert market.bid(lease_id, provider, 2_000_000).status_code == 201
@@ -277,11 +284,13 @@ def spot(scene: Scene) -> Market:
         scene_offer = provider.owner.made(
             "/v1/offers",
             {
-                "provider_id": provider.provider_id, "node_id": provider.node_id,
-                "price_per_gpu_hour": credits_of(2_000_000), "fractions": True,
+                "provider_id": provider.provider_id,
+                "node_id": provider.node_id,
+                "price_per_gpu_hour": credits_of(2_000_000),
+                "fractions": True,
                 "terms": {"interruptible": True},
             },
-        )  # fmt: skip
+        )
         provider.owner.made(f"/v1/offers/{provider.offer_id}/withdraw")
         provider.offer_id = scene_offer["offer_id"]
     first = scene.provider
@@ -327,14 +336,18 @@ def test_an_outbid_lease_is_paused_resumed_and_billed_for_its_active_windows_onl
     assert spot.lease(low[1])["state"] == "active", "the lowest bid made room"
     bid = scene.renter.read(f"/v1/leases/{low[0]}/bid")
     assert (bid["state"], bid["reason"], bid["lowest_winning"]) == (
-        "paused", "outbid", credits_of(1_500_000),
-    )  # fmt: skip
+        "paused",
+        "outbid",
+        credits_of(1_500_000),
+    )
     winner = started(spot, high, scene.stranger)
     assert winner["device_ids"] == leases[0]["device_ids"]
     (price,) = scene.anybody.read("/v1/market-prices")["data"]
     assert (price["holding"], price["lowest"], price["highest"]) == (
-        2, credits_of(1_500_000), credits_of(2_000_000),
-    )  # fmt: skip
+        2,
+        credits_of(1_500_000),
+        credits_of(2_000_000),
+    )
     clock.advance(60 * MINUTE_US)
     scene.stranger.made(f"/v1/leases/{high}/close")
     assert spot.tick() > 0
@@ -402,9 +415,12 @@ MONTH_HOURS = 720
 def listed(provider: Provider, units: int, refund_ppm: int = 400_000) -> None:
     provider.owner.made(
         f"/v1/offers/{provider.offer_id}/prices",
-        {"reserved": [{"months": 1, "price_per_gpu_hour": credits_of(units),
-                       "refund_ppm": refund_ppm}]},
-    )  # fmt: skip
+        {
+            "reserved": [
+                {"months": 1, "price_per_gpu_hour": credits_of(units), "refund_ppm": refund_ppm}
+            ]
+        },
+    )
 
 
 def test_a_reserved_term_is_prepaid_and_ended_early_gives_back_its_stated_part(
@@ -462,10 +478,12 @@ def test_an_offer_that_ends_within_the_term_is_no_place_for_it(market: Market) -
     made = scene.owner.made(
         "/v1/offers",
         {
-            "provider_id": scene.provider.provider_id, "node_id": scene.provider.node_id,
-            "price_per_gpu_hour": credits_of(2_000_000), "available_until": moment(until),
+            "provider_id": scene.provider.provider_id,
+            "node_id": scene.provider.node_id,
+            "price_per_gpu_hour": credits_of(2_000_000),
+            "available_until": moment(until),
         },
-    )  # fmt: skip
+    )
     scene.owner.made(f"/v1/offers/{scene.provider.offer_id}/withdraw")
     scene.provider.offer_id = made["offer_id"]
     listed(scene.provider, 1_500_000)
@@ -495,9 +513,12 @@ def test_a_price_list_is_checked_against_the_usage_fee_and_read_by_anybody(scene
 def test_every_module_is_told_with_its_version(scene: Scene) -> None:
     told = scene.anybody.read("/v1/pricing-modules")["data"]
     assert {one["pricing"]: one["kind"] for one in told} == {
-        "posted/1": "posted", "reverse_auction/1": "auction", "second_price/1": "auction",
-        "continuous_bid/1": "standing", "reserved/1": "term",
-    }  # fmt: skip
+        "posted/1": "posted",
+        "reverse_auction/1": "auction",
+        "second_price/1": "auction",
+        "continuous_bid/1": "standing",
+        "reserved/1": "term",
+    }
 
 
 def test_a_pool_prices_all_its_requests_by_its_own_module(market: Market) -> None:

@@ -59,10 +59,15 @@ def posted(market: Market, account: str) -> list[int]:
 
 us = st.integers(0, 10**9)
 devices = st.lists(
-    st.builds(report.Device, id=st.sampled_from(("GPU-0", "GPU-1", "MIG-2")),
-              parent=st.sampled_from((None, "GPU-0")), share_ppm=st.integers(1, PPM)),
-    min_size=1, max_size=3,
-)  # fmt: skip
+    st.builds(
+        report.Device,
+        id=st.sampled_from(("GPU-0", "GPU-1", "MIG-2")),
+        parent=st.sampled_from((None, "GPU-0")),
+        share_ppm=st.integers(1, PPM),
+    ),
+    min_size=1,
+    max_size=3,
+)
 
 
 @st.composite
@@ -77,19 +82,31 @@ def reports(draw: st.DrawFn) -> report.Report:
             report.Row(
                 device=draw(st.integers(0, len(listed) - 1)),
                 lease=draw(st.sampled_from((None, 0, 1))),
-                driver_epoch=1, mono_start_us=start_us, len_us=length,
+                driver_epoch=1,
+                mono_start_us=start_us,
+                len_us=length,
                 wall_minus_mono_us=START_US + draw(st.integers(-5, 5)),
-                wall_slew_us=draw(st.integers(-5, 5)), available_us=length - away,
-                unavailable_us=away, unknown_us=0, samples=1,
+                wall_slew_us=draw(st.integers(-5, 5)),
+                available_us=length - away,
+                unavailable_us=away,
+                unknown_us=0,
+                samples=1,
             )
-        )  # fmt: skip
+        )
         start_us += length + draw(st.integers(0, 1))
     return report.Report(
-        node="node_" + "0" * 32, seq=1, prev="00" * 32, boot="00000000-0000-4000-8000-000000000000",
-        agent="test", mono_us=start_us, wall_us=START_US,
-        clock_offset_us=draw(st.sampled_from((None, -120, 250))), devices=tuple(listed),
-        leases=("lease_00000001", "lease_00000002"), rows=tuple(rows),
-    )  # fmt: skip
+        node="node_" + "0" * 32,
+        seq=1,
+        prev="00" * 32,
+        boot="00000000-0000-4000-8000-000000000000",
+        agent="test",
+        mono_us=start_us,
+        wall_us=START_US,
+        clock_offset_us=draw(st.sampled_from((None, -120, 250))),
+        devices=tuple(listed),
+        leases=("lease_00000001", "lease_00000002"),
+        rows=tuple(rows),
+    )
 
 
 def _stored(signed: bytes, flags: int = 0) -> StoredReport:
@@ -106,10 +123,19 @@ def test_the_fast_reader_sees_what_the_reference_parser_sees(told: report.Report
         if row.lease is not None:
             device = told.devices[row.device]
             wanted.setdefault(told.leases[row.lease], []).append(
-                (7, device.parent or device.id, told.boot, row.mono_start_us, row.mono_end_us,
-                 row.wall_start_us + offset_us, row.wall_end_us + offset_us, row.available_us,
-                 device.share_ppm, START_US + HOUR_US)
-            )  # fmt: skip
+                (
+                    7,
+                    device.parent or device.id,
+                    told.boot,
+                    row.mono_start_us,
+                    row.mono_end_us,
+                    row.wall_start_us + offset_us,
+                    row.wall_end_us + offset_us,
+                    row.available_us,
+                    device.share_ppm,
+                    START_US + HOUR_US,
+                )
+            )
     found = {
         lease: [astuple(row) for row in rows] for lease, rows in rows_of(_stored(signed)).items()
     }
@@ -142,9 +168,7 @@ def test_hours_post_at_their_end_and_the_last_part_when_the_job_stops(market: Ma
     assert run(market, opened_us + 5 * HOUR_US // 2, lease) == 1
     assert posted(market, OWNER_HOLDBACK) == [5_060_000, 5_060_000, 2_530_000]
     facts = market.facts(UsageAccrued)
-    assert [fact.until_us - opened_us for fact in facts] == [
-        HOUR_US, 2 * HOUR_US, 5 * HOUR_US // 2,
-    ]  # fmt: skip
+    assert [fact.until_us - opened_us for fact in facts] == [HOUR_US, 2 * HOUR_US, 5 * HOUR_US // 2]
     state = market.state(lease)
     assert (state.status, state.charge_units) == ("settled", 27_800_000)
     assert market.balance("network:revenue:usage") == 2_500_000
@@ -197,8 +221,10 @@ def test_a_report_over_the_end_of_an_hour_is_read_again_and_counted_once(market:
     market.close(lease, end_us)
     assert run(market, end_us, lease) == 1
     assert [fact.gpu_us_new for fact in market.facts(UsageAccrued)] == [
-        2 * step_us, 2 * step_us, 2 * step_us,
-    ]  # fmt: skip
+        2 * step_us,
+        2 * step_us,
+        2 * step_us,
+    ]
     assert market.state(lease).gpu_us == 6 * step_us
 
 

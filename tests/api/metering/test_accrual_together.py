@@ -101,7 +101,11 @@ def test_together_and_one_by_one_write_the_same_log(
         alone = 0
         for lease in leases:
             run = api.metering.accrual._Run(
-                market.ledger, api.metering.accrual.NodeReader(market.connection), NOW_US, PATIENCE_US, None
+                market.ledger,
+                api.metering.accrual.NodeReader(market.connection),
+                NOW_US,
+                PATIENCE_US,
+                None,
             )
             alone += run.alone(lease)
         wanted = written(market)

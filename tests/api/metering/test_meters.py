@@ -31,14 +31,21 @@ def scene(database: str, tmp_path: Path) -> Generator[Scene]:
     """A market whose tariff prices CPU, storage and network, and storage nodes by the hour."""
     with opened(database, tmp_path) as made:
         tariff = PublishTariff(
-            version=2, usage_fees=CLOUDBENDER.usage_fees, provider_share_ppm=500_000,
-            burn_share_ppm=0, effective_from_us=NOW_US, by="operator", at_us=NOW_US,
-            device_fee_per_month=credit(15_000_000), storage_node_per_hour=credit(100_000),
+            version=2,
+            usage_fees=CLOUDBENDER.usage_fees,
+            provider_share_ppm=500_000,
+            burn_share_ppm=0,
+            effective_from_us=NOW_US,
+            by="operator",
+            at_us=NOW_US,
+            device_fee_per_month=credit(15_000_000),
+            storage_node_per_hour=credit(100_000),
             meters=(
-                MeterRate("cpu", credit(36_000), 3_600), MeterRate("storage", credit(1), 10),
+                MeterRate("cpu", credit(36_000), 3_600),
+                MeterRate("storage", credit(1), 10),
                 MeterRate("network", credit(10_000), 10**9),
             ),
-        )  # fmt: skip
+        )
         made.service.ledger.handle(tariff, key=None, now_us=NOW_US)
         yield made
 
@@ -46,13 +53,23 @@ def scene(database: str, tmp_path: Path) -> Generator[Scene]:
 def event(lease_id: str, name: str, **changes: Any) -> dict[str, Any]:
     """Four cores for one minute, the minute after the lease began unless told otherwise."""
     data = {
-        "meter": "cpu", "quantity": "240", "unit": "core-second", "from": moment(NOW_US),
-        "to": moment(NOW_US + MINUTE_US), **changes.pop("data", {}),
-    }  # fmt: skip
+        "meter": "cpu",
+        "quantity": "240",
+        "unit": "core-second",
+        "from": moment(NOW_US),
+        "to": moment(NOW_US + MINUTE_US),
+        **changes.pop("data", {}),
+    }
     return {
-        "specversion": "1.0", "id": name, "source": "/meter/1", "type": TYPE, "subject": lease_id,
-        "time": data["to"], "data": data, **changes,
-    }  # fmt: skip
+        "specversion": "1.0",
+        "id": name,
+        "source": "/meter/1",
+        "type": TYPE,
+        "subject": lease_id,
+        "time": data["to"],
+        "data": data,
+        **changes,
+    }
 
 
 def window(from_us: int, to_us: int, **data: Any) -> dict[str, Any]:
@@ -97,25 +114,39 @@ def test_a_batch_is_answered_event_by_event_and_sending_it_again_changes_nothing
     lease_id = scene.running()["lease_id"]
     good = event(lease_id, "one")
     batch = [
-        good, good, event(lease_id, "two", data=window(0, 30_000_000)),
+        good,
+        good,
+        event(lease_id, "two", data=window(0, 30_000_000)),
         {**good, "data": {**good["data"], "quantity": "9"}},
         event(lease_id, "gpu", data={"meter": "gpu", "unit": "gpu-second"}),
         event(lease_id, "unit", data={"unit": "GB-second"}),
         event(lease_id, "late", data=window(-36 * DAY_US, -36 * DAY_US + 1_000_000)),
         event(lease_id, "early", data=window(0, 3_600_000_000)),
         event(lease_id, "more", data={"quantity": "1000000000000"}),
-        event(lease_id, "empty", data=window(5, 5)), event("nothing", "form"), "no object",
-        event(lease_id, "field", surplus=1), event(lease_id, "number", data={"quantity": 5}),
+        event(lease_id, "empty", data=window(5, 5)),
+        event("nothing", "form"),
+        "no object",
+        event(lease_id, "field", surplus=1),
+        event(lease_id, "number", data={"quantity": 5}),
         event(lease_id, "meter", data={"meter": "power", "unit": "joule"}),
-    ]  # fmt: skip
+    ]
     told = sent(scene.owner, *batch)
     assert (told["accepted"], told["duplicate"]) == (1, 1)
     assert [(one["index"], one["code"]) for one in told["rejected"]] == [
-        (2, "window_overlaps"), (3, "id_reused"), (4, "gpu_time_refused"), (5, "unit_wrong"),
-        (6, "time_out_of_range"), (7, "time_out_of_range"), (8, "quantity_out_of_range"),
-        (9, "window_empty"), (10, "invalid"), (11, "invalid"), (12, "invalid"), (13, "invalid"),
+        (2, "window_overlaps"),
+        (3, "id_reused"),
+        (4, "gpu_time_refused"),
+        (5, "unit_wrong"),
+        (6, "time_out_of_range"),
+        (7, "time_out_of_range"),
+        (8, "quantity_out_of_range"),
+        (9, "window_empty"),
+        (10, "invalid"),
+        (11, "invalid"),
+        (12, "invalid"),
+        (13, "invalid"),
         (14, "meter_unknown"),
-    ]  # fmt: skip
+    ]
     assert "#/subject" in told["rejected"][8]["detail"]
     scene.clock.advance(40 * DAY_US)  # type: ignore[attr-defined]
     again = send(scene.owner, dict(reversed(good.items())), media_type=ONE)
@@ -145,8 +176,9 @@ def test_a_lease_is_charged_for_what_was_metered_and_every_line_leads_to_its_eve
     """R-7, J-6: metered, priced, drawn and shared; the renter recomputes it from what is told."""
     lease_id = scene.running()["lease_id"]
     before = balance(scene, f"party:{scene.renter.account_id}:cash")
-    events = [event(lease_id, f"e{n}", data=window(n * MINUTE_US, (n + 1) * MINUTE_US))
-              for n in range(3)]  # fmt: skip
+    events = [
+        event(lease_id, f"e{n}", data=window(n * MINUTE_US, (n + 1) * MINUTE_US)) for n in range(3)
+    ]
     stranger = event(lease_id, "x", source="/other")
     assert sent(scene.owner, events[1], events[0])["accepted"] == 2
     assert sent(scene.stranger, stranger)["accepted"] == 1
@@ -158,14 +190,19 @@ def test_a_lease_is_charged_for_what_was_metered_and_every_line_leads_to_its_eve
     (told,) = scene.renter.read(f"/v1/leases/{lease_id}/resources")["resources"]
     assert (told["quantity"], told["unit"], units(told["charge"])) == ("480", "core-second", 4_800)
     assert (units(told["provider"]), units(told["platform"]), units(told["owed"])) == (
-        2_400, 2_400, 0,
-    )  # fmt: skip
+        2_400,
+        2_400,
+        0,
+    )
     assert balance(scene, f"party:{scene.renter.account_id}:cash") == before - 4_800
     assert balance(scene, f"party:{scene.owner.account_id}:holdback") == 2_400
     listed = scene.renter.read("/v1/usage/events", lease_id=lease_id)["data"]
     assert [(one["state"], one.get("reason")) for one in listed] == [
-        ("posted", None), ("posted", None), ("accepted", "not_permitted"), ("accepted", "waiting"),
-    ]  # fmt: skip
+        ("posted", None),
+        ("posted", None),
+        ("accepted", "not_permitted"),
+        ("accepted", "waiting"),
+    ]
     (line,) = scene.renter.read(f"/v1/leases/{lease_id}/resources/cpu")["data"]
     chained, counted = "", 0
     for one in listed:
@@ -192,9 +229,11 @@ def test_a_lease_is_charged_for_what_was_metered_and_every_line_leads_to_its_eve
 def test_events_that_count_for_nothing_are_listed_with_their_reason(scene: Scene) -> None:
     lease_id = scene.running()["lease_id"]
     sent(
-        scene.owner, event("lease_unknown", "u"), event(lease_id, "w"),
+        scene.owner,
+        event("lease_unknown", "u"),
+        event(lease_id, "w"),
         event(lease_id, "f", source="/2", data={"meter": "memory", "unit": "GB-second"}),
-    )  # fmt: skip
+    )
     sent(scene.stranger, event(lease_id, "s"))
     listed = scene.owner.read("/v1/usage/unmatched")["data"]
     assert [one["reason"] for one in listed] == ["lease_unknown", "waiting", "waiting"]
@@ -218,8 +257,10 @@ def test_storage_of_a_stopped_lease_is_billed_until_it_is_released(scene: Scene)
     scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
     scene.renter.made(f"/v1/leases/{lease_id}/close")
     gb = {"meter": "storage", "unit": "GB-second", "quantity": "6000"}
-    minutes = [event(lease_id, f"s{n}", data=window(n * MINUTE_US, (n + 1) * MINUTE_US, **gb))
-               for n in range(4)]  # fmt: skip
+    minutes = [
+        event(lease_id, f"s{n}", data=window(n * MINUTE_US, (n + 1) * MINUTE_US, **gb))
+        for n in range(4)
+    ]
     scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
     assert scene.stranger.post(path).status_code == 404
     released = scene.renter.made(path)
@@ -238,10 +279,14 @@ def test_network_bytes_are_added_up_by_route_and_by_dataset(scene: Scene) -> Non
     lease_id = scene.running()["lease_id"]
     data = {"meter": "network", "unit": "byte"}
     batch = []
-    for n, (bytes_, route, dataset) in enumerate((
-        (1_000, "vxlan-7", "cid-a"), (500, "vxlan-7", None), (300, None, None),
-        (200, "vxlan-7", "cid-a"),
-    )):  # fmt: skip
+    for n, (bytes_, route, dataset) in enumerate(
+        (
+            (1_000, "vxlan-7", "cid-a"),
+            (500, "vxlan-7", None),
+            (300, None, None),
+            (200, "vxlan-7", "cid-a"),
+        )
+    ):
         named = {"route": route, "dataset": dataset}
         more = {name: value for name, value in named.items() if value is not None}
         at = window(n * 1_000_000, (n + 1) * 1_000_000, **data, quantity=str(bytes_), **more)
@@ -252,8 +297,10 @@ def test_network_bytes_are_added_up_by_route_and_by_dataset(scene: Scene) -> Non
     told = scene.renter.read(f"/v1/leases/{lease_id}/transfers")
     assert told["bytes"] == "2000"
     assert [(one.get("route"), one.get("dataset"), one["bytes"]) for one in told["transfers"]] == [
-        ("vxlan-7", "cid-a", "1200"), ("vxlan-7", None, "500"), (None, None, "300"),
-    ]  # fmt: skip
+        ("vxlan-7", "cid-a", "1200"),
+        ("vxlan-7", None, "500"),
+        (None, None, "300"),
+    ]
     of_route = scene.owner.read("/v1/usage/events", route="vxlan-7", dataset="cid-a")["data"]
     assert [one["quantity"] for one in of_route] == ["1000", "200"]
     assert scene.stranger.get(f"/v1/leases/{lease_id}/transfers").status_code == 404
@@ -263,10 +310,13 @@ def test_a_years_events_of_many_batches_make_one_fact_after_another(scene: Scene
     """More events than one fact holds."""
     lease_id = scene.running()["lease_id"]
     step = 50_000
-    sent(scene.owner, *(
-        event(lease_id, f"b{n}", data=window(n * step, (n + 1) * step, quantity="0"))
-        for n in range(900)
-    ))  # fmt: skip
+    sent(
+        scene.owner,
+        *(
+            event(lease_id, f"b{n}", data=window(n * step, (n + 1) * step, quantity="0"))
+            for n in range(900)
+        ),
+    )
     scene.clock.advance(MINUTE_US + PATIENCE_US)  # type: ignore[attr-defined]
     assert run(scene, run_resources) == 3
     charges = scene.renter.read(f"/v1/leases/{lease_id}/resources/cpu")["data"]
@@ -295,8 +345,9 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
     # The tariff with the fee came into force after the first day had begun; the one before it has
     # the same fee.
     assert [(fee["devices"], units(fee["charge"]), units(fee["owed"])) for fee in fees] == [
-        (2, 1_000_000, 400_000), (1, 500_000, 500_000),
-    ]  # fmt: skip
+        (2, 1_000_000, 400_000),
+        (1, 500_000, 500_000),
+    ]
     owner = scene.owner.account_id
     assert balance(scene, f"party:{owner}:owed") == 900_000
     assert balance(scene, "network:revenue:device") == 1_500_000
@@ -332,9 +383,15 @@ def test_a_cloud_region_takes_nodes_when_its_storage_is_ready(scene: Scene) -> N
     provider = scene.owner.made("/v1/providers", {"kind": "gcp"})["provider_id"]
     region = scene.owner.made(
         "/v1/regions",
-        {"provider_id": provider, "name": "cloud", "storage_mode": "central",
-         "setting": "datacenter", "admission": "operator", "allow_public_jobs": True},
-    )["region_id"]  # fmt: skip
+        {
+            "provider_id": provider,
+            "name": "cloud",
+            "storage_mode": "central",
+            "setting": "datacenter",
+            "admission": "operator",
+            "allow_public_jobs": True,
+        },
+    )["region_id"]
     early = scene.owner.post("/v1/nodes/join-codes", {"region_id": region})
     assert (early.status_code, early.json()["code"]) == (409, "storage_node_state")
     scene.owner.made(f"/v1/regions/{region}/storage-node", {"storage_class": "pd-ssd"})

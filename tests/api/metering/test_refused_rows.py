@@ -16,17 +16,28 @@ def row(start_us: int, end_us: int, available_us: int | None = None) -> report.R
     length_us = end_us - start_us
     available_us = length_us if available_us is None else available_us
     return report.Row(
-        device=0, lease=0, driver_epoch=1, mono_start_us=start_us - NOW_US + HOUR_US,
-        len_us=length_us, wall_minus_mono_us=NOW_US - HOUR_US, available_us=available_us,
-        unavailable_us=length_us - available_us, unknown_us=0, samples=60,
-    )  # fmt: skip
+        device=0,
+        lease=0,
+        driver_epoch=1,
+        mono_start_us=start_us - NOW_US + HOUR_US,
+        len_us=length_us,
+        wall_minus_mono_us=NOW_US - HOUR_US,
+        available_us=available_us,
+        unavailable_us=length_us - available_us,
+        unknown_us=0,
+        samples=60,
+    )
 
 
 def sent(scene: Scene, lease: dict[str, Any], *rows: report.Row, **changes: Any) -> None:
     body = reported(
-        scene.provider, lease, rows=rows, mono_us=9 * HOUR_US, wall_us=NOW_US + 8 * HOUR_US,
+        scene.provider,
+        lease,
+        rows=rows,
+        mono_us=9 * HOUR_US,
+        wall_us=NOW_US + 8 * HOUR_US,
         **changes,
-    )  # fmt: skip
+    )
     answer = send(scene, scene.provider, body)
     assert answer.status_code == 200, answer.text
 
@@ -65,8 +76,9 @@ def test_every_refused_row_is_told_with_its_rule_its_report_and_its_time(scene: 
     (overlap,) = told["overlap"]["rows"]
     assert overlap["usage_position"] == 2
     assert (overlap["start"], overlap["end"]) == (
-        "2026-11-20T08:27:00.000000Z", "2026-11-20T08:32:00.000000Z",
-    )  # fmt: skip
+        "2026-11-20T08:27:00.000000Z",
+        "2026-11-20T08:32:00.000000Z",
+    )
 
 
 def test_time_faster_than_the_clock_and_ahead_of_its_receipt_is_told_at_settlement(
@@ -79,25 +91,36 @@ def test_time_faster_than_the_clock_and_ahead_of_its_receipt_is_told_at_settleme
     sent(scene, lease, row(ten_us - MINUTE_US, ten_us + MINUTE_US))  # ends after its receipt
     # Twenty minutes of the node's clock in ten of the server's.
     fast = report.Row(
-        device=0, lease=0, driver_epoch=1, mono_start_us=0, len_us=20 * MINUTE_US,
-        wall_minus_mono_us=NOW_US, wall_slew_us=-10 * MINUTE_US, available_us=20 * MINUTE_US,
-        unavailable_us=0, unknown_us=0, samples=60,
-    )  # fmt: skip
+        device=0,
+        lease=0,
+        driver_epoch=1,
+        mono_start_us=0,
+        len_us=20 * MINUTE_US,
+        wall_minus_mono_us=NOW_US,
+        wall_slew_us=-10 * MINUTE_US,
+        available_us=20 * MINUTE_US,
+        unavailable_us=0,
+        unknown_us=0,
+        samples=60,
+    )
     sent(scene, lease, fast)
     scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
     clock.advance(25 * HOUR_US)
     accrue_now(scene, lease["lease_id"])
     told = {one["rule"]: one for one in usage(scene)["refused"]}
     assert {rule: int(one["microseconds"]) for rule, one in told.items()} == {
-        "ahead_of_receipt": 2 * MINUTE_US, "faster_than_time": 10 * MINUTE_US,
-    }  # fmt: skip
+        "ahead_of_receipt": 2 * MINUTE_US,
+        "faster_than_time": 10 * MINUTE_US,
+    }
     assert [each["usage_position"] for each in told["faster_than_time"]["rows"]] == [2]
     assert [each["usage_position"] for each in told["ahead_of_receipt"]["rows"]] == [1]
     body = reported(
-        scene.provider, devices=(report.Device(id="GPU-beside"),),
-        rows=(replace(row(NOW_US, NOW_US + MINUTE_US), lease=None),), mono_us=9 * HOUR_US,
+        scene.provider,
+        devices=(report.Device(id="GPU-beside"),),
+        rows=(replace(row(NOW_US, NOW_US + MINUTE_US), lease=None),),
+        mono_us=9 * HOUR_US,
         wall_us=NOW_US + 8 * HOUR_US,
-    )  # fmt: skip
+    )
     assert send(scene, scene.provider, body).status_code == 200
     with scene.service.connect() as connection:
         tables.step_all(connection)
@@ -117,7 +140,8 @@ def test_a_flagged_report_is_told_with_its_rule_and_the_time_it_claims(scene: Sc
     told = usage(scene)
     assert (told["reports"], told["reports_flagged"]) == (3, 2), "the chain goes on"
     assert [(one["seq"], one["rule"], one["claimed_us"]) for one in told["flagged"]] == [
-        (1, "wrong_form", MINUTE_US), (2, "wrong_form", 2 * MINUTE_US),
-    ]  # fmt: skip
+        (1, "wrong_form", MINUTE_US),
+        (2, "wrong_form", 2 * MINUTE_US),
+    ]
     assert "a-f" in told["flagged"][1]["detail"]
     assert [one["seq"] for one in usage(scene, after_seq=1)["flagged"]] == [2]

@@ -31,7 +31,9 @@ def _operations() -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def test_the_committed_document_is_current() -> None:
-    assert DOCUMENT.read_text(encoding="utf-8") == document_text(), "run: python -m api.openapi.write"
+    assert DOCUMENT.read_text(encoding="utf-8") == document_text(), (
+        "run: python -m api.openapi.write"
+    )
 
 
 def test_the_committed_client_is_current_and_made_alike_each_time() -> None:
@@ -169,9 +171,12 @@ def test_text_is_declared_as_text() -> None:
     }
     assert texts == {one.name for one in operations() if one.is_text}
     assert texts == {
-        "read_checkpoint", "read_proof", "read_usage_proof", "read_statement_line_proof",
+        "read_checkpoint",
+        "read_proof",
+        "read_usage_proof",
+        "read_statement_line_proof",
         "read_statement_line_report_proof",
-    }  # fmt: skip
+    }
 
 
 def test_no_number_with_a_fraction_and_no_form_of_the_framework_leaks_out() -> None:
@@ -446,16 +451,20 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         places["key_id"] = key["key_id"]
     if "{grant_id}" in path:
         asked = {
-            "account_id": scene.renter.account_id, "total": {"asset": "TOKEN", "units": "100"},
+            "account_id": scene.renter.account_id,
+            "total": {"asset": "TOKEN", "units": "100"},
             "milestones": [{"milestone_id": "api-integration", "share_ppm": 100_000}],
-        }  # fmt: skip
+        }
         places["grant_id"] = scene.operator.made("/v1/grants", asked)["grant_id"]
     if "{proposal_number}" in path:
         number = scene.head()
         heading = {
-            "number": number, "title": "shown", "category": "Core", "authors": ["A"],
+            "number": number,
+            "title": "shown",
+            "category": "Core",
+            "authors": ["A"],
             "created": "2026-11-20",
-        }  # fmt: skip
+        }
         document = {"format": "tallystick-policy-v1", "proposal": heading}
         scene.operator.made("/v1/policies/proposals", {"document": document})
         places["proposal_number"] = str(number)
@@ -482,9 +491,7 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
 
 def _transfer(scene: Scene, path: str) -> dict[str, str]:
     """A bank transfer that has arrived, unless its arrival is what is to be shown."""
-    body: dict[str, Any] = {
-        "method": "bank", "amount": {"asset": "CREDIT", "units": "25000000"},
-    }  # fmt: skip
+    body: dict[str, Any] = {"method": "bank", "amount": {"asset": "CREDIT", "units": "25000000"}}
     made = scene.renter.made(f"/v1/accounts/{scene.renter.account_id}/payments", body)
     payment = f"/v1/payments/{made['payment_id']}"
     if path == "/v1/payments/{payment_id}/confirm":

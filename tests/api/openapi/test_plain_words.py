@@ -22,7 +22,7 @@ from cli.main import app
 HOUSE = Path(__file__).parents[3]
 VAGUE = re.compile(r"(?<![\w'])(who|whoever|nobody|somebody)\b", re.IGNORECASE)
 CHOSEN = {
-    "whom jobs run as when started as root, default nobody": "the name of a user of the machine",
+    "whom jobs run as when started as root, default nobody": "the name of a user of the machine"
 }
 
 

@@ -22,9 +22,11 @@ from api.main import build, operations
 from tests.scenes.server import Scene
 
 CHECKS = [
-    not_a_server_error, status_code_conformance, content_type_conformance,
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
     response_schema_conformance,
-]  # fmt: skip
+]
 EXAMPLES = 5
 EXAMPLES_LONG = 200
 
@@ -59,9 +61,12 @@ def _send(scene: Scene, case: Any, key: str | None) -> Any:
     content = told.get("data")
     if "json" in told:
         return scene.http.request(
-            told["method"], told["url"], params=told.get("params"), headers=headers,
+            told["method"],
+            told["url"],
+            params=told.get("params"),
+            headers=headers,
             json=told["json"],
-        )  # fmt: skip
+        )
     if content is not None and not isinstance(content, bytes | str):
         content = str(content)
     return scene.http.request(
@@ -77,9 +82,13 @@ def _run(scene: Scene, operation: Any, examples: int, mode: Any) -> None:
     key = scene.provider.node.key if node else _everything(scene)
 
     @settings(
-        max_examples=examples, deadline=None, database=None, derandomize=True,
-        phases=[Phase.generate], suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
     @given(case=operation.as_strategy(generation_mode=mode))
     def sent(case: Any) -> None:
         case.validate_response(_send(scene, case, key), checks=CHECKS)

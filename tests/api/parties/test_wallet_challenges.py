@@ -98,8 +98,12 @@ def test_a_challenge_works_once_for_one_account_and_for_ten_minutes(scene: Scene
 def test_the_signature_of_another_wallet_links_nothing_and_spends_nothing(shared: Scene) -> None:
     told = _challenge(shared.owner, ADDRESSES[0])
     before = shared.head()
-    for signature in (_sign(told["message"], KEYS[1]), _sign("another text", KEYS[0]),
-                      "0x" + "00" * 65, "0x" + "ff" * 65):  # fmt: skip
+    for signature in (
+        _sign(told["message"], KEYS[1]),
+        _sign("another text", KEYS[0]),
+        "0x" + "00" * 65,
+        "0x" + "ff" * 65,
+    ):
         response = shared.owner.post(
             _path(shared.owner), {"nonce": told["nonce"], "signature": signature}
         )

@@ -71,9 +71,11 @@ def added(scene: Scene, types: list[str] | None = None) -> tuple[str, Endpoint]:
 def test_the_signature_is_that_of_the_published_example() -> None:
     """The vector of the Standard Webhooks specification."""
     found = signature(
-        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330,
+        "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        1614265330,
         b'{"test": 2432232314}',
-    )  # fmt: skip
+    )
     assert found == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
@@ -110,9 +112,7 @@ def _at(timestamp: str) -> Any:
 # --- what is told, and in which order ----------------------------------------------------------
 
 
-def test_an_endpoint_is_told_of_its_account_and_types_alone_in_order_and_once(
-    scene: Scene,
-) -> None:
+def test_an_endpoint_is_told_of_its_account_and_types_alone_in_order_and_once(scene: Scene) -> None:
     scene.deposit(scene.renter, 1)
     endpoint_id, endpoint = added(scene, ["deposit.", "lease."])
     scene.deposit(scene.stranger, 2)
@@ -122,8 +122,10 @@ def test_an_endpoint_is_told_of_its_account_and_types_alone_in_order_and_once(
     assert endpoint.positions == sorted(endpoint.positions)
     bodies = [body for _, body in endpoint.told]
     assert [body["type"] for body in bodies] == [
-        "deposit.confirmed.v1", "lease.requested.v1", "lease.reserved.v1",
-    ]  # fmt: skip
+        "deposit.confirmed.v1",
+        "lease.requested.v1",
+        "lease.reserved.v1",
+    ]
     assert bodies[0]["data"]["amount"] == {"asset": "CREDIT", "units": "3"}
     assert bodies[1]["data"]["lease_id"] == lease["lease_id"]
     assert "blind" not in bodies[0]["data"]
@@ -196,10 +198,20 @@ def test_another_accounts_endpoint_is_not_there(scene: Scene) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "127.0.0.1", "10.1.2.3", "192.168.0.1", "172.16.0.1", "169.254.169.254", "0.0.0.0",
-        "100.64.0.1", "224.0.0.1", "::1", "fe80::1%eth0", "fc00::1", "::ffff:127.0.0.1",
+        "127.0.0.1",
+        "10.1.2.3",
+        "192.168.0.1",
+        "172.16.0.1",
+        "169.254.169.254",
+        "0.0.0.0",
+        "100.64.0.1",
+        "224.0.0.1",
+        "::1",
+        "fe80::1%eth0",
+        "fc00::1",
+        "::ffff:127.0.0.1",
     ],
-)  # fmt: skip
+)
 def test_an_address_that_is_not_public_is_never_connected_to(address: str) -> None:
     with pytest.raises(AddressRefused):
         public_address("rebind.example", 443, lambda _host, _port: ["93.184.216.34", address])
@@ -243,11 +255,29 @@ def listening(folder: Path) -> Generator[int, None, None]:
     """An HTTPS server on loopback with a certificate of its own for `hooks.test`."""
     key, certificate = folder / "key.pem", folder / "cert.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj", "/CN=hooks.test",
-         "-addext", "subjectAltName=DNS:hooks.test"],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+            "-days",
+            "2",
+            "-subj",
+            "/CN=hooks.test",
+            "-addext",
+            "subjectAltName=DNS:hooks.test",
+        ],
+        check=True,
+        capture_output=True,
+    )
     server = http.server.HTTPServer(("127.0.0.1", 0), _Handler)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
@@ -322,9 +352,14 @@ def _event(topic: str, **body: Any) -> Event:
 def test_a_provider_is_not_told_whose_money_pays_and_a_renter_not_who_shares_it() -> None:
     parties = {"account_id": "acct_r", "provider_account_id": "acct_p", "lease_id": "lease_1"}
     fact = _event(
-        "lease.reserved.v1", **parties, blind="00", project_id="p", end_user_ref="u",
-        escrow=[{"account_id": "acct_payer"}], owners=[{"account_id": "acct_o"}],
-    )  # fmt: skip
+        "lease.reserved.v1",
+        **parties,
+        blind="00",
+        project_id="p",
+        end_user_ref="u",
+        escrow=[{"account_id": "acct_payer"}],
+        owners=[{"account_id": "acct_o"}],
+    )
     provider, renter = fields_for("acct_p", fact), fields_for("acct_r", fact)
     assert provider == {**parties, "owners": [{"account_id": "acct_o"}]}
     assert renter.keys() == {*parties, "project_id", "end_user_ref", "escrow"}

@@ -48,9 +48,7 @@ def test_a_group_holds_no_more_than_its_quota_and_gets_back_what_ends(scene: Sce
 def test_leases_that_are_asked_for_at_once_never_pass_the_quota_together(scene: Scene) -> None:
     group_id = group_of(scene, "train", gpus=1)
     with ThreadPoolExecutor(6) as together:
-        answers = list(
-            together.map(lambda _: asked(scene, "train", share_ppm=400_000), range(6))
-        )  # fmt: skip
+        answers = list(together.map(lambda _: asked(scene, "train", share_ppm=400_000), range(6)))
     codes = sorted(answer.status_code for answer in answers)
     assert codes.count(201) == 2, [answer.text for answer in answers]
     assert {one.json()["code"] for one in answers if one.status_code != 201} == {"quota_exhausted"}
@@ -122,8 +120,11 @@ def test_usage_is_told_by_kind_node_client_group_and_end_user(scene: Scene) -> N
     """R-16: the sums of any grouping are the sum of the accruals."""
     group_id = group_of(scene, "train", gpus=8)
     scene.deposit(scene.renter, 100_000_000)
-    shapes = (("batch", "training", "train", "ann"), ("notebook", None, "", "bob"),
-              ("endpoint", None, "train", "ann"))  # fmt: skip
+    shapes = (
+        ("batch", "training", "train", "ann"),
+        ("notebook", None, "", "bob"),
+        ("endpoint", None, "train", "ann"),
+    )
     leases = []
     for kind, work, project, end_user in shapes:
         job = scene.job(kind=kind, work=work, project_id=project, end_user_ref=end_user)
@@ -147,18 +148,22 @@ def test_usage_is_told_by_kind_node_client_group_and_end_user(scene: Scene) -> N
 
     me = scene.renter
     assert told(me, "kind") == {
-        ("batch",): 2_000_000, ("notebook",): 2_000_000, ("endpoint",): 3_000_000,
-    }  # fmt: skip
+        ("batch",): 2_000_000,
+        ("notebook",): 2_000_000,
+        ("endpoint",): 3_000_000,
+    }
     assert told(me, "end_user_ref") == {("ann",): 5_000_000, ("bob",): 2_000_000}
     assert told(me, "group_id") == {("",): 2_000_000, (group_id,): 5_000_000}
     assert told(me, "kind,end_user_ref", end_user_ref="ann", group_id=group_id) == {
-        ("batch", "ann"): 2_000_000, ("endpoint", "ann"): 3_000_000,
-    }  # fmt: skip
+        ("batch", "ann"): 2_000_000,
+        ("endpoint", "ann"): 3_000_000,
+    }
     assert told(me, "work", kind="batch") == {("training",): 2_000_000}
     assert sum(told(me, "node_id,kind,client_id,project_id").values()) == 7_000_000
     assert told(scene.owner, "kind", as_provider="true") == {
-        ("batch",): 2_000_000, ("notebook",): 2_000_000,
-    }  # fmt: skip
+        ("batch",): 2_000_000,
+        ("notebook",): 2_000_000,
+    }
     assert told(scene.owner, "kind") == {}
     assert told(scene.stranger, "kind", as_provider="true") == {}
     assert sum(told(scene.operator, "kind").values()) == 7_000_000

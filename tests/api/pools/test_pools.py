@@ -63,8 +63,9 @@ def test_nodes_of_several_providers_and_kinds_are_one_pool(scene: Scene) -> None
     pool_id = pool(scene, scene.provider, scene.other)
     told = scene.anybody.read(f"/v1/pools/{pool_id}")
     assert [one["model"] for one in told["accelerators"]] == [
-        "NVIDIA A100-PCIE-80GB", "NVIDIA H100 PCIe",
-    ]  # fmt: skip
+        "NVIDIA A100-PCIE-80GB",
+        "NVIDIA H100 PCIe",
+    ]
     assert {one["devices"] for one in told["accelerators"]} == {2}
     nodes = scene.anybody.read(f"/v1/pools/{pool_id}/nodes")["data"]
     assert [one["node_id"] for one in nodes] == [scene.provider.node_id, scene.other.node_id]
@@ -172,8 +173,9 @@ def test_who_cannot_pay_when_its_turn_comes_ends_and_the_next_is_placed(scene: S
     scene.renter.made(f"/v1/leases/{first['lease_id']}/close")
     assert run(scene) == 1
     assert (state(scene, poor["lease_id"]), state(scene, rich["lease_id"])) == (
-        "settled", "reserved",
-    )  # fmt: skip
+        "settled",
+        "reserved",
+    )
     assert scene.operator.read(f"/v1/leases/{poor['lease_id']}")["close_code"] == 101
 
 
@@ -402,14 +404,32 @@ def test_pools_and_gangs_from_the_shell(scene: Scene, monkeypatch: pytest.Monkey
     pool_id = made["pool_id"]
     run_as(scene.owner, "pool", "add", pool_id, scene.provider.node_id)
     told = run_as(
-        scene.renter, "gang", "open", "--members", 2, "--command", "train", "--max-price", 5,
-        "--pool", pool_id,
-    )  # fmt: skip
+        scene.renter,
+        "gang",
+        "open",
+        "--members",
+        2,
+        "--command",
+        "train",
+        "--max-price",
+        5,
+        "--pool",
+        pool_id,
+    )
     assert told["state"] == "reserved"
     waits = run_as(
-        scene.renter, "gang", "open", "--members", 1, "--command", "train", "--max-price", 5,
-        "--pool", pool_id,
-    )  # fmt: skip
+        scene.renter,
+        "gang",
+        "open",
+        "--members",
+        1,
+        "--command",
+        "train",
+        "--max-price",
+        5,
+        "--pool",
+        pool_id,
+    )
     assert run_as(scene.renter, "gang", "show", waits["gang_id"])["place"] == 1
     assert len(run_as(scene.renter, "gang", "list")["data"]) == 2
     (queued,) = run_as(scene.renter, "pool", "queue", pool_id)["data"]
@@ -466,6 +486,7 @@ def test_a_group_of_a_pool_shares_one_quota_among_accounts(scene: Scene) -> None
     assert scene.operator.read(f"/v1/groups/{group_id}")["used_ppm"] == 2_000_000
     scene.renter.made(f"/v1/leases/{mine['lease_id']}/close")
     assert ask(scene, pool_id, by=scene.stranger)["node_id"] in (
-        scene.provider.node_id, scene.other.node_id
-    )  # fmt: skip
+        scene.provider.node_id,
+        scene.other.node_id,
+    )
     assert theirs["lease_id"] != mine["lease_id"]

@@ -44,8 +44,10 @@ def test_three_sources_make_a_price_that_everybody_reads(scene: Scene) -> None:
     assert told["deviation_bps"] == 50
     first = told["sources"][0]
     assert (first["source"], first["stale"], first["twap_micro_usd"]) == (
-        "exchange-a", False, 2_000_000,
-    )  # fmt: skip
+        "exchange-a",
+        False,
+        2_000_000,
+    )
     assert first["published_at"] < first["observed_at"] == told["at"]
     assert (told["window_seconds"], told["max_age_seconds"]) == (1_800, 600)
 
@@ -63,8 +65,10 @@ def test_a_snapshot_keeps_what_was_said_after_the_price_moved_on(scene: Scene) -
     healthy(scene)
     taken = scene.operator.made("/v1/oracle/snapshots")
     assert (taken["snapshot"], taken["health"], taken["median_micro_usd"]) == (
-        1, "healthy", 2_005_000,
-    )  # fmt: skip
+        1,
+        "healthy",
+        2_005_000,
+    )
     assert len(taken["sources"]) == 3
     scene.clock.advance(60 * SECOND_US)  # type: ignore[attr-defined]
     report(scene, ("venue-c", 3_000_000, 20))

@@ -62,8 +62,9 @@ def test_a_module_of_another_package_prices_a_lease_and_stands_in_its_facts(
     assert lease["price_per_gpu_hour"]["units"] == "2300000"
     assert lease["pricing"] == "tenth/3"
     assert {one["pricing"] for one in scene.anybody.read("/v1/pricing-modules")["data"]} >= {
-        "tenth/3", "second_price/1",
-    }  # fmt: skip
+        "tenth/3",
+        "second_price/1",
+    }
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,12 @@ def _settings(folder: Path, database: str) -> Settings:
 
 def _bootstrap(service: Service) -> int:
     command = BootstrapOperator(
-        account_id="acct_operator", member_id="member_one", key_id="k" * 8, key_sha256="00" * 32,
+        account_id="acct_operator",
+        member_id="member_one",
+        key_id="k" * 8,
+        key_sha256="00" * 32,
         at_us=service.clock.now_us(),
-    )  # fmt: skip
+    )
     return service.ledger.handle(command, key=None, now_us=service.clock.now_us()).position
 
 

@@ -29,9 +29,12 @@ def test_amounts_outside_are_whole_cents() -> None:
 
 def test_a_bank_tells_how_to_pay_and_waits_for_a_person() -> None:
     asked = NewCharge(
-        payment_id="pay_1", account_id="acct_a", amount=credit(25_050_000), save_method=False,
+        payment_id="pay_1",
+        account_id="acct_a",
+        amount=credit(25_050_000),
+        save_method=False,
         expires_at_us=0,
-    )  # fmt: skip
+    )
     started = BANK.start_charge(asked)
     assert started == BANK.start_charge(asked), "asked again it answers alike"
     assert (started.reference, started.url) == ("pay_1", None)

@@ -32,9 +32,12 @@ from tests.scenes.stripe_double import NOW_S, SECRET_KEY, WEBHOOK_SECRET, Double
 
 NOW_US = NOW_S * 1_000_000
 CHARGE = NewCharge(
-    payment_id="pay_1", account_id="acct_a", amount=credit(25_000_000), save_method=True,
+    payment_id="pay_1",
+    account_id="acct_a",
+    amount=credit(25_000_000),
+    save_method=True,
     expires_at_us=NOW_US + 86_400_000_000,
-)  # fmt: skip
+)
 SAVED = SavedCharge(
     payment_id="pay_2", account_id="acct_a", amount=credit(30_000_000), saved_method="cus_1/pm_1"
 )
@@ -70,8 +73,9 @@ def test_a_charge_is_a_page_to_pay_on_and_asked_again_it_is_the_same_page(scene:
     _, _, form = scene.double.seen[0]
     assert form["line_items"]["0"]["price_data"]["unit_amount"] == "2500"
     assert form["payment_intent_data"]["metadata"] == {
-        "payment_id": "pay_1", "account_id": "acct_a",
-    }  # fmt: skip
+        "payment_id": "pay_1",
+        "account_id": "acct_a",
+    }
     assert form["payment_intent_data"]["setup_future_usage"] == "off_session"
     assert form["success_url"] == "https://ours.example/paid"
     assert list(scene.double.keys) == ["tallystick/charge/pay_1"]
@@ -150,9 +154,10 @@ def test_payouts_are_listed_page_by_page_oldest_first(scene: Scene) -> None:
     for number in range(5):
         scene.stripe.pay_out(replace(PAYOUT, payout_id=f"out_{number}"))
     (third,) = [
-        one for one in scene.double.objects["transfers"].values()
+        one
+        for one in scene.double.objects["transfers"].values()
         if one["metadata"]["payout_id"] == "out_3"
-    ]  # fmt: skip
+    ]
     third["amount_reversed"] = 150
     third["metadata"] = {}
     seen = scene.stripe.payouts_since((NOW_S + 1) * 1_000_000)
@@ -169,19 +174,31 @@ def test_a_paid_page_is_told_with_the_saved_card(scene: Scene) -> None:
     body = scene.double.pay(started.reference)
     intent = scene.double.last_intent()
     assert scene.stripe.read_event(body, signed(body), NOW_US) == ChargePaid(
-        payment_id="pay_1", account_id="acct_a", reference=intent["id"],
-        amount=credit(25_000_000), saved_method=f"{intent['customer']}/{intent['payment_method']}",
+        payment_id="pay_1",
+        account_id="acct_a",
+        reference=intent["id"],
+        amount=credit(25_000_000),
+        saved_method=f"{intent['customer']}/{intent['payment_method']}",
         at_us=NOW_US,
-    )  # fmt: skip
+    )
 
 
 def test_each_kind_of_event_is_read(scene: Scene) -> None:
     double, ours = scene.double, {"payment_id": "pay_1"}
-    refund = {"id": "re_1", "payment_intent": "pi_1", "amount": 500, "currency": "usd",
-              "status": "succeeded", "metadata": {"refund_id": "ref_1"}}  # fmt: skip
+    refund = {
+        "id": "re_1",
+        "payment_intent": "pi_1",
+        "amount": 500,
+        "currency": "usd",
+        "status": "succeeded",
+        "metadata": {"refund_id": "ref_1"},
+    }
     failed = {**refund, "status": "failed", "failure_reason": "expired_card", "metadata": {}}
-    declined = {"id": "pi_2", "metadata": {**ours, "saved": "yes"},
-                "last_payment_error": {"decline_code": "do_not_honor"}}  # fmt: skip
+    declined = {
+        "id": "pi_2",
+        "metadata": {**ours, "saved": "yes"},
+        "last_payment_error": {"decline_code": "do_not_honor"},
+    }
     back = {"id": "tr_1", "amount_reversed": 100, "metadata": {"payout_id": "out_1"}}
     told = {
         double.event("checkout.session.expired", {"id": "cs_1", "metadata": ours}): ChargeFailed(
@@ -191,25 +208,38 @@ def test_each_kind_of_event_is_read(scene: Scene) -> None:
             payment_id="pay_1", reference="pi_2", reason="do_not_honor", at_us=NOW_US
         ),
         double.dispute("pi_1", 2_500, "dp_1", "funds_withdrawn"): ChargeReversed(
-            charge="pi_1", dispute="dp_1", amount=credit(25_000_000), reason="fraudulent",
+            charge="pi_1",
+            dispute="dp_1",
+            amount=credit(25_000_000),
+            reason="fraudulent",
             at_us=NOW_US,
         ),
         double.dispute("pi_1", 2_500, "dp_1", "funds_reinstated"): ChargeReinstated(
             charge="pi_1", dispute="dp_1", amount=credit(25_000_000), at_us=NOW_US
         ),
         double.event("refund.updated", refund): ChargeRefunded(
-            charge="pi_1", refund_id="ref_1", reference="re_1", amount=credit(5_000_000),
+            charge="pi_1",
+            refund_id="ref_1",
+            reference="re_1",
+            amount=credit(5_000_000),
             at_us=NOW_US,
         ),
         double.event("refund.failed", failed): RefundFailed(
-            charge="pi_1", refund_id=None, reference="re_1", amount=credit(5_000_000),
-            reason="expired_card", at_us=NOW_US,
-        ),
-        double.event("transfer.reversed", back): PayoutTakenBack(
-            payout_id="out_1", reference="tr_1", taken_back=credit(1_000_000), reason="reversed",
+            charge="pi_1",
+            refund_id=None,
+            reference="re_1",
+            amount=credit(5_000_000),
+            reason="expired_card",
             at_us=NOW_US,
         ),
-    }  # fmt: skip
+        double.event("transfer.reversed", back): PayoutTakenBack(
+            payout_id="out_1",
+            reference="tr_1",
+            taken_back=credit(1_000_000),
+            reason="reversed",
+            at_us=NOW_US,
+        ),
+    }
     for body, event in told.items():
         assert scene.stripe.read_event(body, signed(body), NOW_US) == event
 
@@ -217,10 +247,20 @@ def test_each_kind_of_event_is_read(scene: Scene) -> None:
 def test_what_is_not_ours_is_nothing(scene: Scene) -> None:
     double = scene.double
     tried = {"id": "pi_1", "metadata": {"payment_id": "pay_1"}}
-    foreign = {"id": "pi_1", "metadata": {"payment_id": "p"}, "currency": "eur",
-               "amount_received": 1}  # fmt: skip
-    pending = {"id": "re_1", "payment_intent": "pi_1", "amount": 500, "currency": "usd",
-               "status": "pending", "metadata": {}}  # fmt: skip
+    foreign = {
+        "id": "pi_1",
+        "metadata": {"payment_id": "p"},
+        "currency": "eur",
+        "amount_received": 1,
+    }
+    pending = {
+        "id": "re_1",
+        "payment_intent": "pi_1",
+        "amount": 500,
+        "currency": "usd",
+        "status": "pending",
+        "metadata": {},
+    }
     for body in (
         double.event("customer.created", {"id": "cus_1"}),
         double.event("payment_intent.succeeded", {"id": "pi_1", "metadata": {}}),
@@ -262,9 +302,10 @@ def test_an_event_is_believed_only_with_a_good_and_recent_signature(scene: Scene
 
 def test_the_keys_are_masked_wherever_settings_are_shown() -> None:
     environ = {
-        "TALLYSTICK_STRIPE_SECRET_KEY": SECRET_KEY, "TALLYSTICK_STRIPE_WEBHOOK_SECRET": "whsec_9",
+        "TALLYSTICK_STRIPE_SECRET_KEY": SECRET_KEY,
+        "TALLYSTICK_STRIPE_WEBHOOK_SECRET": "whsec_9",
         "TALLYSTICK_PAYMENT_RETURN_URL": "https://ours.example/paid",
-    }  # fmt: skip
+    }
     loaded = load(environ=environ)
     shown = loaded.shown()
     assert shown["stripe_secret_key"]["value"] == shown["stripe_webhook_secret"]["value"]

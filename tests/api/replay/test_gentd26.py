@@ -134,9 +134,7 @@ def test_each_format_says_which_file_it_needs() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-def test_the_published_duty_cycles_of_143_pods_are_billed_to_the_microsecond(
-    database: str,
-) -> None:
+def test_the_published_duty_cycles_of_143_pods_are_billed_to_the_microsecond(database: str) -> None:
     """Alibaba clusterdata, `cluster-trace-v2026-GenAI`: 157,417 samples."""
     archive = PUBLISHED / "pod_gpu_duty_cycle_anon.tar.gz"
     if not archive.exists():

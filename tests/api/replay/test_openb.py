@@ -44,13 +44,23 @@ def test_a_small_trace_is_settled_and_metered_to_the_microsecond(database: str) 
     done = play(database)
     with TASKS.open(encoding="utf-8") as file:
         wanted = sum(
-            int(task["num_gpu"]) * int(task["gpu_milli"]) * 1_000
+            int(task["num_gpu"])
+            * int(task["gpu_milli"])
+            * 1_000
             * (int(task["deletion_time"]) - int(task["scheduled_time"]))
             for task in csv.DictReader(file)
             if task["scheduled_time"] and task["name"] != "task-8"
-        )  # fmt: skip
-    counted = {name: done[name] for name in ("tasks", "leases_settled", "tasks_without_gpu",
-                                             "tasks_never_scheduled", "refused")}  # fmt: skip
+        )
+    counted = {
+        name: done[name]
+        for name in (
+            "tasks",
+            "leases_settled",
+            "tasks_without_gpu",
+            "tasks_never_scheduled",
+            "refused",
+        )
+    }
     assert counted == {
         "tasks": 10,
         "leases_settled": 7,

@@ -65,8 +65,11 @@ def test_the_nonce_is_made_of_the_servers_and_the_head_of_the_chain(scene: Scene
 def test_evidence_counts_once_and_a_nonce_of_another_time_does_not(scene: Scene) -> None:
     device_id, node = scene.provider.device_ids[0], scene.provider.node
     nonce = node.made(f"{path_of(scene)}/attestation-nonce")
-    body = {"server_nonce": nonce["server_nonce"], "plugin": "maker",
-            "evidence": evidence(nonce["nonce"], device_id)}  # fmt: skip
+    body = {
+        "server_nonce": nonce["server_nonce"],
+        "plugin": "maker",
+        "evidence": evidence(nonce["nonce"], device_id),
+    }
     assert node.made(f"{path_of(scene)}/attestation", body)["passed"] is True
     findings = trust(scene, scene.provider, device_id)["findings"]
     assert "attestation" not in {one["rule"] for one in findings}
@@ -82,8 +85,11 @@ def test_evidence_counts_once_and_a_nonce_of_another_time_does_not(scene: Scene)
 def test_evidence_of_another_device_is_recorded_as_failed(scene: Scene) -> None:
     node, device_id = scene.provider.node, scene.provider.device_ids[0]
     nonce = node.made(f"{path_of(scene)}/attestation-nonce")
-    body = {"server_nonce": nonce["server_nonce"], "plugin": "maker",
-            "evidence": evidence(nonce["nonce"], "GPU-of-somebody-else")}  # fmt: skip
+    body = {
+        "server_nonce": nonce["server_nonce"],
+        "plugin": "maker",
+        "evidence": evidence(nonce["nonce"], "GPU-of-somebody-else"),
+    }
     told = node.made(f"{path_of(scene)}/attestation", body)
     assert (told["passed"], told["detail"]) == (False, "not signed by the maker")
     findings = trust(scene, scene.provider, device_id)["findings"]

@@ -49,8 +49,12 @@ class ToScene:
 def asked(scene: Scene) -> Scene:
     """One idle simulated device, an epoch at its end, and an account that pays for challenges."""
     node, provider = scene.provider.node, scene.provider
-    device = {"device_id": UUID, "vendor": "sim", "model": "NVIDIA A100-PCIE-80GB",
-              "memory_mib": 81_920}  # fmt: skip
+    device = {
+        "device_id": UUID,
+        "vendor": "sim",
+        "model": "NVIDIA A100-PCIE-80GB",
+        "memory_mib": 81_920,
+    }
     body = {"devices": [device], "host": {"arch": "x86_64", "os": "linux", "driver": "simulated"}}
     node.made(f"/v1/nodes/{provider.node_id}/specs", body)
     scene.operator.made(f"/v1/nodes/{provider.node_id}/admit", {})
@@ -91,9 +95,12 @@ def test_a_challenge_is_a_lease_that_the_executor_runs_and_the_server_checks(
     key = executor_of(asked, asked.provider).key
     assert key is not None
     settings = ExecutorSettings(
-        url="http://scene", node_id=asked.provider.node_id, executor="e0" * 8, executor_key=key,
+        url="http://scene",
+        node_id=asked.provider.node_id,
+        executor="e0" * 8,
+        executor_key=key,
         variables={},
-    )  # fmt: skip
+    )
     clock = SteppedClock(wall_us=asked.clock.now_us())
     client = ExecutorClient(settings.node_id, key, ToScene(asked))
     executor = Executor(settings, client, [TrustedRunner(None)], tmp_path, clock)
@@ -200,9 +207,11 @@ def _answer(
     )
     assert json.dumps(pending["work"]["command"]).count("hashlib") > 1, "the program travels along"
     start = {
-        "command": "start", "executor": "e0" * 8, "runner": "process",
+        "command": "start",
+        "executor": "e0" * 8,
+        "runner": "process",
         "workload_sha256": pending["work"]["workload_sha256"],
-    }  # fmt: skip
+    }
     lease = f"{path}/{issued.lease_id}"
     executor.made(f"{lease}/acknowledge", start)
     executor.made(f"{lease}/ready")

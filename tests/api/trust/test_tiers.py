@@ -20,11 +20,17 @@ OTHER = "GPU-22222222-3333-4444-8555-666666666666"
 UUID = "GPU-5c1d8f3e-0f6b-4c6e-9a3b-2f1d0c9e8a71"
 LIBRARY = {"driver": "580.95.05", "sha256": "5e" * 32}
 A5000: dict[str, Any] = {
-    "name": "NVIDIA RTX A5000", "pci_id": "0x223110DE", "mem_bytes": 24_564 * 2**20,
-    "compute_capability": "8.6", "driver": "580.95.05", "library_sha256": "5e" * 32,
-    "proc_nvidia": "ok", "power_limit_mw": 230_000, "counter_mj": 6_000_000,
+    "name": "NVIDIA RTX A5000",
+    "pci_id": "0x223110DE",
+    "mem_bytes": 24_564 * 2**20,
+    "compute_capability": "8.6",
+    "driver": "580.95.05",
+    "library_sha256": "5e" * 32,
+    "proc_nvidia": "ok",
+    "power_limit_mw": 230_000,
+    "counter_mj": 6_000_000,
     "integrated_mj": 6_100_000,
-}  # fmt: skip
+}
 SILENT = {name: told for name, told in A5000.items() if not name.endswith("_mj")}
 """An identity that never tells what its energy came to beside its power."""
 SPOOF = {**SILENT, "pci_id": "0x268410DE"}
@@ -42,28 +48,53 @@ def spoofed(_minute: int) -> dict[str, Any]:
 
 
 def told(
-    scene: Scene, provider: Provider, identity: dict[str, Any] | None, values: Any = honest,
-    *, minutes: int = 30, first: int = 0, device: str = UUID, parent: str | None = None,
-) -> None:  # fmt: skip
+    scene: Scene,
+    provider: Provider,
+    identity: dict[str, Any] | None,
+    values: Any = honest,
+    *,
+    minutes: int = 30,
+    first: int = 0,
+    device: str = UUID,
+    parent: str | None = None,
+) -> None:
     """Sign and send what a device says of itself, and so many minutes of its rows."""
     clock: Any = scene.clock
     ends_us = (first + minutes) * MINUTE_US
     clock.advance(max(0, NOW_US + ends_us - clock.now_us()))
     rows = tuple(
         report.Row(
-            device=0, lease=None, driver_epoch=1, mono_start_us=minute * MINUTE_US,
-            len_us=MINUTE_US, wall_minus_mono_us=NOW_US, available_us=MINUTE_US, unavailable_us=0,
-            unknown_us=0, samples=60, **values(minute),
+            device=0,
+            lease=None,
+            driver_epoch=1,
+            mono_start_us=minute * MINUTE_US,
+            len_us=MINUTE_US,
+            wall_minus_mono_us=NOW_US,
+            available_us=MINUTE_US,
+            unavailable_us=0,
+            unknown_us=0,
+            samples=60,
+            **values(minute),
         )
         for minute in range(first, first + minutes)
-    )  # fmt: skip
-    events = () if identity is None else (
-        report.Event(type="device.inventory", mono_us=0, wall_us=NOW_US, device=0, data=identity),
-    )  # fmt: skip
+    )
+    events = (
+        ()
+        if identity is None
+        else (
+            report.Event(
+                type="device.inventory", mono_us=0, wall_us=NOW_US, device=0, data=identity
+            ),
+        )
+    )
     body = reported(
-        provider, devices=(report.Device(id=device, parent=parent),), rows=rows, events=events,
-        mono_us=ends_us, wall_us=NOW_US + ends_us,
-    )  # fmt: skip
+        provider,
+        devices=(report.Device(id=device, parent=parent),),
+        rows=rows,
+        events=events,
+        mono_us=ends_us,
+        wall_us=NOW_US + ends_us,
+    )
     sent = send(scene, provider, body)
     assert sent.status_code == 200, sent.text
     assert sent.json()["results"][0]["receipt"]["flags"] == 0
@@ -88,8 +119,11 @@ def test_the_spoof_of_the_design_is_caught_by_tier_2(scene: Scene) -> None:
     spoof = trust(scene, scene.provider)
     assert spoof["tier"] == 1
     assert rules(spoof) == {
-        "board", "energy_stands_still", "energy_not_compared", "busy_never_jitters",
-    }  # fmt: skip
+        "board",
+        "energy_stands_still",
+        "energy_not_compared",
+        "busy_never_jitters",
+    }
     lane = report.lane_of(scene.provider.node_id)
     board = next(one for one in spoof["findings"] if one["rule"] == "board")
     assert (board["lane"], board["evidence_position"]) == (lane, 1)
@@ -144,12 +178,18 @@ def test_a_device_whose_pairs_are_all_told_holds_up_no_other(scene: Scene) -> No
     """Else a crowd of nodes that report one id would hide every other pair behind its own."""
     commands = [
         RecordDeviceTwice(
-            device_id=UUID, first_node_id=f"node_{number:032d}", first_lane=0, first_position=1,
-            second_node_id=f"node_{number + 1:032d}", second_lane=0, second_position=1,
-            seen_us=NOW_US, at_us=NOW_US,
+            device_id=UUID,
+            first_node_id=f"node_{number:032d}",
+            first_lane=0,
+            first_position=1,
+            second_node_id=f"node_{number + 1:032d}",
+            second_lane=0,
+            second_position=1,
+            seen_us=NOW_US,
+            at_us=NOW_US,
         )
         for number in range(PAIRS_MAX)
-    ]  # fmt: skip
+    ]
     for command in commands:
         scene.service.ledger.handle(command, key=None, now_us=NOW_US)
     for provider in (scene.provider, scene.other):
@@ -163,8 +203,12 @@ def test_a_device_whose_pairs_are_all_told_holds_up_no_other(scene: Scene) -> No
 def test_who_meters_a_device_of_another_node_harms_only_himself(scene: Scene) -> None:
     """Else anybody could take a rival's availability away by reporting its devices' ids."""
     scene.operator.made("/v1/trust/libraries", LIBRARY)
-    device = {"device_id": UUID, "vendor": "nvidia", "model": "NVIDIA RTX A5000",
-              "memory_mib": 24_564}  # fmt: skip
+    device = {
+        "device_id": UUID,
+        "vendor": "nvidia",
+        "model": "NVIDIA RTX A5000",
+        "memory_mib": 24_564,
+    }
     path = f"/v1/nodes/{scene.provider.node_id}"
     host = {"arch": "x86_64", "os": "linux"}
     scene.provider.node.made(f"{path}/specs", {"devices": [device], "host": host})
@@ -181,8 +225,12 @@ def test_who_meters_a_device_of_another_node_harms_only_himself(scene: Scene) ->
 
 def _admit(scene: Scene, device_id: str) -> None:
     """A device of this id at home on the first provider's node."""
-    device = {"device_id": device_id, "vendor": "nvidia", "model": "NVIDIA H100 80GB HBM3",
-              "memory_mib": 81_559}  # fmt: skip
+    device = {
+        "device_id": device_id,
+        "vendor": "nvidia",
+        "model": "NVIDIA H100 80GB HBM3",
+        "memory_mib": 81_559,
+    }
     path = f"/v1/nodes/{scene.provider.node_id}"
     host = {"arch": "x86_64", "os": "linux"}
     scene.provider.node.made(f"{path}/specs", {"devices": [device], "host": host})

@@ -18,9 +18,10 @@ def test_requests_bids_and_prices_are_read_and_made_from_the_shell(server: Serve
     assert (asked["state"], asked["pricing"]) == ("requested", "reverse_auction/1")
     open_now = server.run("bid", "requests", "--json", key=key).document["data"]
     assert [one["lease_id"] for one in open_now] == [asked["lease_id"]]
-    assert server.run("bid", "list", "--lease", asked["lease_id"], "--json", key=key).document[
-        "data"
-    ] == []  # fmt: skip
+    assert (
+        server.run("bid", "list", "--lease", asked["lease_id"], "--json", key=key).document["data"]
+        == []
+    )
     standing = server.run(
         "bid", "ask", "--command", "true", "--max-price", "3", "--bid", "1.50", "--json", key=key
     ).document

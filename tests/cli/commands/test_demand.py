@@ -25,9 +25,21 @@ def test_a_job_with_a_plan_is_submitted_told_and_cancelled(server: Server) -> No
         return ran.document
 
     job = run(
-        "job", "submit", "--command", "python it.py", "--max-price", "3", "--members", "1-3",
-        "--work", "training", "--reference", "dataset=s3://corpus/v3", "--project", "p",
-    )  # fmt: skip
+        "job",
+        "submit",
+        "--command",
+        "python it.py",
+        "--max-price",
+        "3",
+        "--members",
+        "1-3",
+        "--work",
+        "training",
+        "--reference",
+        "dataset=s3://corpus/v3",
+        "--project",
+        "p",
+    )
     told = run("job", "show", job["job_id"])
     assert told["plan"] == {"min_members": 1, "max_members": 3}
     assert told["references"] == [{"kind": "dataset", "name": "s3://corpus/v3"}]
@@ -48,9 +60,17 @@ def test_a_job_with_a_plan_is_submitted_told_and_cancelled(server: Server) -> No
     wrong = server.run("job", "submit", "--image", "i", "--max-price", "3", "--members", "x")
     assert wrong.code == 2
     refused = server.run(
-        "job", "submit", "--image", "i", "--max-price", "3", "--schedule", "* * * * *", "--json",
+        "job",
+        "submit",
+        "--image",
+        "i",
+        "--max-price",
+        "3",
+        "--schedule",
+        "* * * * *",
+        "--json",
         key=key,
-    )  # fmt: skip
+    )
     assert (refused.code, refused.document["code"]) == (1, "plan_invalid")
 
 
@@ -85,8 +105,12 @@ def test_a_client_is_registered_and_its_pipeline_submits_a_job(
     assert server.run("client", "register", client, "--json").code == 0
     key = server.run("client", "key", client, "ci", "--json").document
     program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
-    for name, value in (("TALLYSTICK_URL", server.url), ("TALLYSTICK_API_KEY", key["key"]),
-                        ("IMAGE_DIGEST", "0" * 64), ("BUILD_ID", "17")):  # fmt: skip
+    for name, value in (
+        ("TALLYSTICK_URL", server.url),
+        ("TALLYSTICK_API_KEY", key["key"]),
+        ("IMAGE_DIGEST", "0" * 64),
+        ("BUILD_ID", "17"),
+    ):
         monkeypatch.setenv(name, value)
     told = []
     for _ in range(2):

@@ -42,16 +42,30 @@ def test_a_dispute_by_command_line_from_the_claim_to_the_ruling(scene: Scene) ->
             {"URL": url, "API_KEY": who.key} for who in (scene.renter, scene.owner, scene.operator)
         )
         opened = tallystick(
-            "dispute", "open", lease_id, "--line", f"{line}=1.5", "--why", "too_slow", "--json",
+            "dispute",
+            "open",
+            lease_id,
+            "--line",
+            f"{line}=1.5",
+            "--why",
+            "too_slow",
+            "--json",
             **renter,
-        ).document  # fmt: skip
+        ).document
         dispute_id = opened["dispute_id"]
         assert opened["claimed"]["units"] == "1500000"
         evidence = f"report:{lane_of(scene.provider.node_id)}/1"
         answered = tallystick(
-            "dispute", "answer", dispute_id, "--statement", "It ran.", "--evidence", evidence,
-            "--json", **owner,
-        ).document  # fmt: skip
+            "dispute",
+            "answer",
+            dispute_id,
+            "--statement",
+            "It ran.",
+            "--evidence",
+            evidence,
+            "--json",
+            **owner,
+        ).document
         assert answered["state"] == "answered"
         ruled = tallystick(
             "dispute", "rule", dispute_id, "split", "--renter-ppm", 500_000, "--json", **operator

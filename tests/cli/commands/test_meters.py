@@ -36,11 +36,20 @@ def test_what_is_metered_beside_gpus_is_sent_charged_and_shown(
 
     now_us = server.service.clock.now_us()
     event = {
-        "specversion": "1.0", "id": "one", "source": "/meter/1", "type": TYPE,
-        "subject": "lease_nowhere", "time": moment(now_us),
-        "data": {"meter": "cpu", "quantity": "4", "unit": "core-second",
-                 "from": moment(now_us - 1_000_000), "to": moment(now_us)},
-    }  # fmt: skip
+        "specversion": "1.0",
+        "id": "one",
+        "source": "/meter/1",
+        "type": TYPE,
+        "subject": "lease_nowhere",
+        "time": moment(now_us),
+        "data": {
+            "meter": "cpu",
+            "quantity": "4",
+            "unit": "core-second",
+            "from": moment(now_us - 1_000_000),
+            "to": moment(now_us),
+        },
+    }
     file = tmp_path / "events.json"
     file.write_text(json.dumps(event))
     assert server.run("meter", "send", file, "--json", key=key).document["accepted"] == 1

@@ -23,9 +23,7 @@ def test_sources_are_named_and_their_prices_become_one_price(server: Server) -> 
     assert (taken["snapshot"], taken["median_micro_usd"]) == (1, 1_870_000)
 
 
-def test_a_price_of_nobody_is_refused_and_one_that_is_no_number_is_not_sent(
-    server: Server,
-) -> None:
+def test_a_price_of_nobody_is_refused_and_one_that_is_no_number_is_not_sent(server: Server) -> None:
     published = moment(server.service.clock.now_us())
     words = ("oracle", "observe", "x", "1.87", "--published-at", published)
     assert server.run(*words, "--json").document["code"] == "price_source_unknown"

@@ -47,10 +47,17 @@ class Scene:
 
     def run(self, command: str, *arguments: object) -> Ran:
         return tallystick(
-            "payout", command, self.payout, "--chain-file", self.chain, *arguments, "--json",
-            CHAIN_DEPLOYMENT=self.folder / "deployment.json", DATA_DIR=self.folder / "none",
+            "payout",
+            command,
+            self.payout,
+            "--chain-file",
+            self.chain,
+            *arguments,
+            "--json",
+            CHAIN_DEPLOYMENT=self.folder / "deployment.json",
+            DATA_DIR=self.folder / "none",
             KEYSTORE_PASSWORD="right",
-        )  # fmt: skip
+        )
 
     def wait(self, seconds: int) -> None:
         with Devnet(self.chain, clock=lambda: GENESIS_S) as devnet:
@@ -69,13 +76,21 @@ def scene(tmp_path: Path) -> Scene:
         manifest.write(
             scene.payout,
             Payout(
-                epoch=1, cut="ab" * 32, policy_version=1, log_head="cd" * 32,
-                chain_id=chain.chain_id, distributor=tally.deployment.distributor,
-                asset=tally.deployment.token, seq=1, committed=sum(TOTALS.values()),
-                minted=sum(TOTALS.values()), previous_root=ZERO_ROOT, manifest=FILE_HASH.hex(),
+                epoch=1,
+                cut="ab" * 32,
+                policy_version=1,
+                log_head="cd" * 32,
+                chain_id=chain.chain_id,
+                distributor=tally.deployment.distributor,
+                asset=tally.deployment.token,
+                seq=1,
+                committed=sum(TOTALS.values()),
+                minted=sum(TOTALS.values()),
+                previous_root=ZERO_ROOT,
+                manifest=FILE_HASH.hex(),
                 tree=stage.tree(TOTALS),
             ),
-        )  # fmt: skip
+        )
     return scene
 
 

@@ -34,14 +34,21 @@ def _node(server: Server, provider_id: str, region_id: str) -> None:
     commands = [
         IssueJoinCode(code_sha256="a" * 64, provider_id=provider_id, region_id=region_id, **said),
         JoinNode(
-            code_sha256="a" * 64, node_id=NODE, key_id="0" * 16, public_key="ab" * 32,
-            token_sha256="cd" * 32, agent="0.1.0", client_id=None, devices=(device,),
-            host=HostSpec(arch="x86_64", os="linux"), at_us=now_us,
+            code_sha256="a" * 64,
+            node_id=NODE,
+            key_id="0" * 16,
+            public_key="ab" * 32,
+            token_sha256="cd" * 32,
+            agent="0.1.0",
+            client_id=None,
+            devices=(device,),
+            host=HostSpec(arch="x86_64", os="linux"),
+            at_us=now_us,
         ),
         ConfirmNodeKey(node_id=NODE, key_id="0" * 16, **said),
         AdmitNode(node_id=NODE, **said),
         ActivateNode(node_id=NODE, **said),
-    ]  # fmt: skip
+    ]
     server.service.ledger.handle(commands, key=None, now_us=now_us)
 
 
@@ -60,9 +67,17 @@ def test_a_node_is_announced_drained_and_given_a_role_from_the_shell(server: Ser
     now_us = server.service.clock.now_us()
     from_, until = moment(now_us + HOUR_US), moment(now_us + 2 * HOUR_US)
     planned = server.run(
-        "maintenance", "schedule", NODE, "--from", from_, "--until", until, "--keep-leases",
-        "--json", key=key,
-    ).document  # fmt: skip
+        "maintenance",
+        "schedule",
+        NODE,
+        "--from",
+        from_,
+        "--until",
+        until,
+        "--keep-leases",
+        "--json",
+        key=key,
+    ).document
     assert (planned["status"], planned["keep_leases"]) == ("scheduled", True)
     assert (planned["from"], planned["until"]) == (from_, until)
     listed = server.run("maintenance", "list", NODE, key=key).out
@@ -103,16 +118,38 @@ def test_a_region_says_what_it_refuses_and_what_its_setting_is_worth(server: Ser
     _, key = server.account()
     _, region = _region(server, key)
     told = server.run(
-        "region", "policy", region, "--refuse", "ip_lease", "--refuse", "large_storage",
-        "--security-tier", "2", "--json", key=key,
-    ).document  # fmt: skip
+        "region",
+        "policy",
+        region,
+        "--refuse",
+        "ip_lease",
+        "--refuse",
+        "large_storage",
+        "--security-tier",
+        "2",
+        "--json",
+        key=key,
+    ).document
     assert (told["refused_workloads"], told["security_tier"]) == (["ip_lease", "large_storage"], 2)
     shown = server.run("region", "show", region, "--json", key=key).document
     assert (shown["setting"], shown["down_ranked_workloads"]) == ("edge", ["large_storage"])
     set_ = server.run(
-        "region", "set-terms", region, "--version", "1", "--from", "2030-01-01",
-        "--participation-ppm", "200000", "--control", "3", "--most", "20", "--json", key=key,
-    ).document  # fmt: skip
+        "region",
+        "set-terms",
+        region,
+        "--version",
+        "1",
+        "--from",
+        "2030-01-01",
+        "--participation-ppm",
+        "200000",
+        "--control",
+        "3",
+        "--most",
+        "20",
+        "--json",
+        key=key,
+    ).document
     terms = server.run("region", "terms", region, "--json", key=key).document
     assert terms["versions"] == set_["versions"]
     assert terms["versions"][0]["infra"]["control"]["units"] == "3000000"
@@ -147,9 +184,20 @@ def test_kinds_licences_statements_and_reputation_from_the_shell(
     paper = tmp_path / "licence.txt"
     paper.write_text("three seats")
     granted = server.run(
-        "licence", "grant", provider, "thirdai", "ThirdAI Bolt", "--seats", "3", "--terms", paper,
-        "--from", moment(server.service.clock.now_us()), "--json", key=key,
-    ).document  # fmt: skip
+        "licence",
+        "grant",
+        provider,
+        "thirdai",
+        "ThirdAI Bolt",
+        "--seats",
+        "3",
+        "--terms",
+        paper,
+        "--from",
+        moment(server.service.clock.now_us()),
+        "--json",
+        key=key,
+    ).document
     assert granted["terms_sha256"] == hashlib.sha256(b"three seats").hexdigest()
     assert granted["licence_id"] in server.run("licence", "list", key=key).out
     revoked = server.run("licence", "revoke", granted["licence_id"], "--json", key=key)
@@ -159,9 +207,20 @@ def test_kinds_licences_statements_and_reputation_from_the_shell(
     server.run("account", "signing-key", lab, "--key-file", secret, key=lab_key)
     since = moment(server.service.clock.now_us() - HOUR_US)
     stated = server.run(
-        "attribute", "sign", NODE, "location", "DE-BE", "--account", lab, "--key-file", secret,
-        "--stated-at", since, "--json", key=lab_key,
-    ).document  # fmt: skip
+        "attribute",
+        "sign",
+        NODE,
+        "location",
+        "DE-BE",
+        "--account",
+        lab,
+        "--key-file",
+        secret,
+        "--stated-at",
+        since,
+        "--json",
+        key=lab_key,
+    ).document
     assert (stated["valid"], stated["value"]) == (True, "DE-BE")
     assert "DE-BE" in server.run("attribute", "list", "--subject", NODE, key=key).out
     taken = server.run("attribute", "revoke", stated["statement_id"], "--json", key=lab_key)

@@ -63,17 +63,23 @@ def signed(position: int = 7) -> tuple[Evidence, ...]:
 
 def answer(party: str, evidence: tuple[Evidence, ...] = ()) -> AnswerDispute:
     return AnswerDispute(
-        dispute_id="dispute_1", party_account_id=party, statement_sha256="cd" * 32,
-        evidence=evidence, by="member_2", at_us=NOON_US + 5 * HOUR_US,
-    )  # fmt: skip
+        dispute_id="dispute_1",
+        party_account_id=party,
+        statement_sha256="cd" * 32,
+        evidence=evidence,
+        by="member_2",
+        at_us=NOON_US + 5 * HOUR_US,
+    )
 
 
 def timeout(world: Booked) -> TimeOutDispute:
     opened = world.facts(DisputeOpened)[0]
     return TimeOutDispute(
-        dispute_id="dispute_1", lines=tuple(world.lines()), burn_promised=0,
+        dispute_id="dispute_1",
+        lines=tuple(world.lines()),
+        burn_promised=0,
         at_us=opened.expires_at_us,
-    )  # fmt: skip
+    )
 
 
 def test_opening_inside_the_window_moves_the_providers_part_out_of_holdback() -> None:
@@ -290,13 +296,35 @@ def resources(world: Booked, cash: int, owed: int) -> None:
     parts = Parts(fee=0, provider=charge // 2, platform=charge - charge // 2, burn=0)
     drawn = (Drawn(RENTER, "cash", credit(cash)),)
     fact = ResourceAccrued(
-        lease_id=market.LEASE, meter="egress", unit="byte", node_id=market.NODE, account_id=RENTER,
-        provider_account_id=OWNER, client_id="c", project_id="p", end_user_ref="u",
-        after_position=0, through_position=1, events=1, events_chain="00" * 32, log_position=1,
-        log_chain="00" * 32, sources=(), quantity=1, quantity_new=1, rate=None, tariff_version=1,
-        charge=credit(charge), charge_new=credit(charge), parts=parts, parts_new=parts,
-        drawn=drawn, owed=credit(owed), refused=(), at_us=NOON_US + 3 * HOUR_US,
-    )  # fmt: skip
+        lease_id=market.LEASE,
+        meter="egress",
+        unit="byte",
+        node_id=market.NODE,
+        account_id=RENTER,
+        provider_account_id=OWNER,
+        client_id="c",
+        project_id="p",
+        end_user_ref="u",
+        after_position=0,
+        through_position=1,
+        events=1,
+        events_chain="00" * 32,
+        log_position=1,
+        log_chain="00" * 32,
+        sources=(),
+        quantity=1,
+        quantity_new=1,
+        rate=None,
+        tariff_version=1,
+        charge=credit(charge),
+        charge_new=credit(charge),
+        parts=parts,
+        parts_new=parts,
+        drawn=drawn,
+        owed=credit(owed),
+        refused=(),
+        at_us=NOON_US + 3 * HOUR_US,
+    )
     world._record(Change(Stream("resource", f"{market.LEASE}/egress"), fact))
     world._book(fact)
 
@@ -361,9 +389,12 @@ def test_a_reserve_is_conserved_whatever_is_ruled(
         f"party:{RENTER}:card": card,
     }
     world = billed(
-        3, balances=balances, used_us=used_us, burn_share_ppm=burn_share_ppm,
+        3,
+        balances=balances,
+        used_us=used_us,
+        burn_share_ppm=burn_share_ppm,
         provider_share_ppm=provider_share_ppm,
-    )  # fmt: skip
+    )
     started = world.total()
     lines = world.lines()
     if matured:

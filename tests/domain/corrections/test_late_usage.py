@@ -44,9 +44,15 @@ def settled_position(world: Booked) -> int:
 
 def bill(world: Booked, *rows: UsageRow, position: int = 20, name: str = "adj_1") -> BillLateUsage:
     return BillLateUsage(
-        adjustment_id=name, lease_id=LEASE, settled_position=settled_position(world), lane=1,
-        usage_position=position, rows=rows, by="member_9", at_us=NOON_US + 40 * HOUR_US,
-    )  # fmt: skip
+        adjustment_id=name,
+        lease_id=LEASE,
+        settled_position=settled_position(world),
+        lane=1,
+        usage_position=position,
+        rows=rows,
+        by="member_9",
+        at_us=NOON_US + 40 * HOUR_US,
+    )
 
 
 def late_row(from_us: int, to_us: int, position: int = 15) -> UsageRow:

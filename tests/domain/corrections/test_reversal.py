@@ -47,8 +47,14 @@ PRICE = 2_780_000
 PAYMENT = "pay_1"
 
 
-def world(paid: int, *, cash: int = 0, funds: int | None = None, term_us: int | None = None,
-          runs: bool = True) -> Booked:  # fmt: skip
+def world(
+    paid: int,
+    *,
+    cash: int = 0,
+    funds: int | None = None,
+    term_us: int | None = None,
+    runs: bool = True,
+) -> Booked:
     """A lease that money by card funds, and cash where the card's is not enough."""
     made = Booked()
     for stream, fact in scene().past:
@@ -56,10 +62,18 @@ def world(paid: int, *, cash: int = 0, funds: int | None = None, term_us: int | 
     made.books[f"party:{RENTER}:cash"] = cash
     made.books["world:bank"] = cash
     started = PaymentStarted(
-        payment_id=PAYMENT, account_id=RENTER, method="card", processor="stripe",
-        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
-        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        payment_id=PAYMENT,
+        account_id=RENTER,
+        method="card",
+        processor="stripe",
+        amount=credit(paid),
+        cause="order",
+        saved_method=None,
+        chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US,
+        by="mem",
+        at_us=NOON_US,
+    )
     made.record(payment_stream(PAYMENT), started)
     made.do(
         ReceivePayment(
@@ -74,9 +88,12 @@ def world(paid: int, *, cash: int = 0, funds: int | None = None, term_us: int | 
 
 def reverse(units: int, after_us: int, dispute: str = "dp_1") -> ReversePayment:
     return ReversePayment(
-        payment_id=PAYMENT, reference=dispute, amount=credit(units), reason="fraudulent",
+        payment_id=PAYMENT,
+        reference=dispute,
+        amount=credit(units),
+        reason="fraudulent",
         at_us=NOON_US + after_us,
-    )  # fmt: skip
+    )
 
 
 def take(after_us: int) -> TakeFundsBack:
@@ -171,15 +188,24 @@ def test_nobody_ends_a_strangers_lease_with_a_deposit_that_is_taken_back(
     runs: bool, term_us: int | None
 ) -> None:
     """What the renter put in pays for the lease: only the stranger's cents go again."""
-    made = world(1_000_000, cash=10_000_000, term_us=term_us, runs=runs,
-                 funds=None if term_us else 9_000_000)  # fmt: skip
+    made = world(
+        1_000_000, cash=10_000_000, term_us=term_us, runs=runs, funds=None if term_us else 9_000_000
+    )
     before = None if lease_in(made).opened is None else lease_in(made).window_end_us
     _account(made, "acct_stranger", 10_000)
-    made.do(TopUpLease(lease_id=LEASE, account_id="acct_stranger", amount=credit(10_000),
-                       at_us=NOON_US))  # fmt: skip
+    made.do(
+        TopUpLease(lease_id=LEASE, account_id="acct_stranger", amount=credit(10_000), at_us=NOON_US)
+    )
     at_us = NOON_US + MINUTE_US
-    made.do(ReversePayment(payment_id="pay_2", reference="dp_2", amount=credit(10_000),
-                           reason="fraudulent", at_us=at_us))  # fmt: skip
+    made.do(
+        ReversePayment(
+            payment_id="pay_2",
+            reference="dp_2",
+            amount=credit(10_000),
+            reason="fraudulent",
+            at_us=at_us,
+        )
+    )
     made.do(TakeFundsBack(payment_id="pay_2", lease_id=LEASE, at_us=at_us))
     assert lease_in(made).status == ("active" if runs else "reserved")
     assert before is None or lease_in(made).window_end_us == before
@@ -191,13 +217,24 @@ def _account(made: Booked, account_id: str, paid: int) -> None:
     opened = AccountOpened(account_id=account_id, kind="party", opened_by="op", at_us=0)
     made.record(Stream("account", account_id), opened)
     started = PaymentStarted(
-        payment_id="pay_2", account_id=account_id, method="card", processor="stripe",
-        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
-        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        payment_id="pay_2",
+        account_id=account_id,
+        method="card",
+        processor="stripe",
+        amount=credit(paid),
+        cause="order",
+        saved_method=None,
+        chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US,
+        by="mem",
+        at_us=NOON_US,
+    )
     made.record(payment_stream("pay_2"), started)
-    made.do(ReceivePayment(payment_id="pay_2", amount=credit(paid), reference="pi_2", by="stripe",
-                           at_us=NOON_US))  # fmt: skip
+    made.do(
+        ReceivePayment(
+            payment_id="pay_2", amount=credit(paid), reference="pi_2", by="stripe", at_us=NOON_US
+        )
+    )
 
 
 def test_money_of_another_sort_or_of_somebody_else_stays() -> None:
@@ -249,8 +286,14 @@ def test_no_unit_is_lost_whatever_is_taken_back_and_the_provider_is_paid_what_wa
     if lease.status == "active" and more and not owed(made):
         free = made.balance(f"party:{RENTER}:cash")
         if min(more, free):
-            made.do(TopUpLease(lease_id=LEASE, account_id=RENTER, at_us=NOON_US + at_us,
-                               amount=credit(min(more, free))))  # fmt: skip
+            made.do(
+                TopUpLease(
+                    lease_id=LEASE,
+                    account_id=RENTER,
+                    at_us=NOON_US + at_us,
+                    amount=credit(min(more, free)),
+                )
+            )
     if lease.status == "active":
         made.do(close(at_us))
     served_us = min(reported * MINUTE_US, lease_in(made).window_end_us - NOON_US)
@@ -271,9 +314,12 @@ def _settle(made: Booked, at_us: int, served_us: int) -> None:
         end_us = min(served_us, hour * HOUR_US)
         done = (usage((hour - 1) * HOUR_US, end_us, position=hour),)
         asked = AccrueUsage(
-            lease_id=LEASE, lane=1, usage_position=hour, at_us=NOON_US + max(at_us, hour * HOUR_US),
+            lease_id=LEASE,
+            lane=1,
+            usage_position=hour,
+            at_us=NOON_US + max(at_us, hour * HOUR_US),
             rows=done if end_us > (hour - 1) * HOUR_US else (),
-        )  # fmt: skip
+        )
         made.do(asked)
     rows: tuple[UsageRow, ...] = ()
     if served_us > hour * HOUR_US:

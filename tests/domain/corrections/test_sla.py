@@ -62,19 +62,25 @@ def settled(hours: int = 4, used_us: int = HOUR_US, *, promised: bool = True) ->
     row = market.usage(end_us - HOUR_US, end_us, position=hours)
     world.do(
         SettleLease(
-            lease_id=LEASE, lane=1, usage_position=hours,
-            rows=(replace(row, available_us=used_us),), at_us=NOON_US + end_us + 2_000_000,
+            lease_id=LEASE,
+            lane=1,
+            usage_position=hours,
+            rows=(replace(row, available_us=used_us),),
+            at_us=NOON_US + end_us + 2_000_000,
         )
-    )  # fmt: skip
+    )
     return world
 
 
 def credit_sla(world: Booked, *, newest: int | None = None, is_last: bool = True) -> CreditSla:
     lines = world.lines()[::-1]
     return CreditSla(
-        lease_id=LEASE, lines=tuple(lines[:newest]), is_last=is_last, burn_promised=0,
+        lease_id=LEASE,
+        lines=tuple(lines[:newest]),
+        is_last=is_last,
+        burn_promised=0,
         at_us=NOON_US + 10 * HOUR_US,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,18 +126,28 @@ def test_v_6_a_breach_credits_the_renter_by_itself_from_both_parts_pro_rata() ->
 
 @pytest.mark.parametrize(
     ("announced_us", "excused_us", "ppm"),
-    [(HOUR_US, HOUR_US, 1_000_000), (HOUR_US // 2, HOUR_US // 2, 857_142), (0, 0, 750_000),
-     (2 * HOUR_US, HOUR_US, 1_000_000)],
-)  # fmt: skip
+    [
+        (HOUR_US, HOUR_US, 1_000_000),
+        (HOUR_US // 2, HOUR_US // 2, 857_142),
+        (0, 0, 750_000),
+        (2 * HOUR_US, HOUR_US, 1_000_000),
+    ],
+)
 def test_v_8_announced_maintenance_counts_only_beyond_its_announced_length(
     announced_us: int, excused_us: int, ppm: int
 ) -> None:
     """Four hours at 45 of 60 minutes miss an hour: what was announced of it is excused."""
     world = settled(4, used_us=HOUR_US * 3 // 4)
     told = MaintenanceScheduled(
-        maintenance_id="maint_1", node_id=market.NODE, kind="planned", from_us=NOON_US + HOUR_US,
-        until_us=NOON_US + HOUR_US + announced_us, keep_leases=True, by="o", at_us=NOON_US,
-    )  # fmt: skip
+        maintenance_id="maint_1",
+        node_id=market.NODE,
+        kind="planned",
+        from_us=NOON_US + HOUR_US,
+        until_us=NOON_US + HOUR_US + announced_us,
+        keep_leases=True,
+        by="o",
+        at_us=NOON_US,
+    )
     world._states[Stream("maintenance", market.NODE)] = MaintenanceState((Window(told),))
     world.do(credit_sla(world))
     assessed = world.facts(SlaAssessed)[0]
@@ -194,11 +210,7 @@ def test_a_lease_without_a_class_or_not_settled_is_not_assessed() -> None:
 
 
 @examples(60)
-@given(
-    used_us=st.integers(0, HOUR_US),
-    goodwill=st.integers(0, 5_000_000),
-    pages=st.integers(1, 4),
-)
+@given(used_us=st.integers(0, HOUR_US), goodwill=st.integers(0, 5_000_000), pages=st.integers(1, 4))
 def test_what_is_credited_is_the_formula_and_never_more_than_is_left_of_the_charges(
     used_us: int, goodwill: int, pages: int
 ) -> None:
@@ -208,10 +220,13 @@ def test_what_is_credited_is_the_formula_and_never_more_than_is_left_of_the_char
     if goodwill and lines:
         world.do(
             GrantGoodwill(
-                adjustment_id="adj_g", line=lines[-1], units=min(goodwill, lines[-1].charge),
-                by="m", at_us=NOON_US,
+                adjustment_id="adj_g",
+                line=lines[-1],
+                units=min(goodwill, lines[-1].charge),
+                by="m",
+                at_us=NOON_US,
             )
-        )  # fmt: skip
+        )
     left = sum(line.charge - corrections_of(world, line.position).returned for line in lines)
     before = world.balance(CASH)
     for count in range(1, pages + 1):
@@ -268,8 +283,10 @@ def test_corrections_in_any_order_never_move_more_than_a_charge_did(
                 sweep(world, late_us)
         except Refused as refused:
             assert refused.reason in (  # noqa: PT017
-                Reason.DISPUTE_UNKNOWN, Reason.LINE_DISPUTED, Reason.ADJUSTMENT_TOO_LARGE,
-            )  # fmt: skip
+                Reason.DISPUTE_UNKNOWN,
+                Reason.LINE_DISPUTED,
+                Reason.ADJUSTMENT_TOO_LARGE,
+            )
     assert world.total() == started
     booked = world.facts(AdjustmentBooked)
     for line in lines:

@@ -296,10 +296,18 @@ def test_a_seal_holds_the_totals_and_the_hash_of_the_file() -> None:
 
 def test_a_seal_tells_a_snapshot_of_the_price_that_decides_nothing() -> None:
     taken = PriceSnapshotTaken(
-        number=4, sources=(), window_us=1, max_age_us=1, max_deviation_bps=1, min_sources=1,
-        health="healthy", by="job", at_us=END_US, median_micro_usd=2_000_000,
+        number=4,
+        sources=(),
+        window_us=1,
+        max_age_us=1,
+        max_deviation_bps=1,
+        min_sources=1,
+        health="healthy",
+        by="job",
+        at_us=END_US,
+        median_micro_usd=2_000_000,
         deviation_bps=None,
-    )  # fmt: skip
+    )
     priced = CLOSING.given((FEED, taken))
     fact = replace(sealed_fact(SETTLED, END_US + 9), price_snapshot=4)
     priced.when(replace(seal(SETTLED), price_snapshot=4)).then((stream_of(1), fact))
@@ -329,10 +337,7 @@ def test_sealing_twice_changes_nothing_and_another_seal_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("weights", "reason"),
-    [
-        ((("a", 1), ("a", 2)), Reason.DUPLICATE_ID),
-        ((("a", -1),), Reason.NEGATIVE_WEIGHT),
-    ],
+    [((("a", 1), ("a", 2)), Reason.DUPLICATE_ID), ((("a", -1),), Reason.NEGATIVE_WEIGHT)],
 )
 def test_weights_must_make_sense(weights: tuple[tuple[str, int], ...], reason: Reason) -> None:
     CLOSING.when(replace(seal(SETTLED), nodes=nodes_of(weights))).then_refused(reason)

@@ -109,12 +109,14 @@ def test_numbers_that_cannot_be_kept_are_refused(changed: dict[str, Any]) -> Non
 
 def test_the_greatest_policy_that_is_allowed_can_be_stored_and_booked() -> None:
     widest = command(
-        POLICY, hard_cap=token(2**63 - 1), epoch_length_us=366 * 86_400_000_000,
+        POLICY,
+        hard_cap=token(2**63 - 1),
+        epoch_length_us=366 * 86_400_000_000,
         holdback_epochs=EPOCHS_MAX,
         segments=tuple(
             EmissionSegment(EPOCHS_MAX - SEGMENTS_MAX + n, 1, 10**15) for n in range(SEGMENTS_MAX)
         ),
-    )  # fmt: skip
+    )
     (change,) = decide(widest, Scene())
     codec.encode(change.fact, "c", "b")
     pgbin.int8s([units for entry in entries_for(change.fact) for _, units in entry.lines])

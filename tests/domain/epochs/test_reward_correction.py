@@ -68,9 +68,16 @@ SEALED = Scene(((NETWORK, HELD), *CLOSING.past[1:]), READY.balances).given(
 )
 CREDITED = SEALED.after(CREDIT)
 TAKE = ProposeRewardCorrection(
-    correction_id="c1", kind=SLASH, epoch=1, account_id="acct_b", delta=-1_000, reason="spoofed",
-    evidence_position=77, by="mem_a", at_us=NOW_US,
-)  # fmt: skip
+    correction_id="c1",
+    kind=SLASH,
+    epoch=1,
+    account_id="acct_b",
+    delta=-1_000,
+    reason="spoofed",
+    evidence_position=77,
+    by="mem_a",
+    at_us=NOW_US,
+)
 GIVE = replace(TAKE, correction_id="c2", kind=ADJUSTMENT, delta=500, reason="late")
 YES = AcceptRewardCorrection(
     correction_id="c1", open_epoch=2, chunk=1, rewards=REWARDS, by="mem_b", at_us=NOW_US
@@ -81,26 +88,44 @@ def accepted(
     asked: ProposeRewardCorrection, slashed: int, adjusted: int
 ) -> tuple[Stream[Any], RewardCorrectionAccepted]:
     fact = RewardCorrectionAccepted(
-        correction_id=asked.correction_id, slashed=slashed, adjusted=adjusted,
-        adjusted_epoch=2 if adjusted else None, proposed_by="mem_a", by="mem_b", at_us=NOW_US,
-    )  # fmt: skip
+        correction_id=asked.correction_id,
+        slashed=slashed,
+        adjusted=adjusted,
+        adjusted_epoch=2 if adjusted else None,
+        proposed_by="mem_a",
+        by="mem_b",
+        at_us=NOW_US,
+    )
     return correction_stream(asked.correction_id), fact
 
 
 def slashed(asked: ProposeRewardCorrection, units: int) -> tuple[Stream[Any], RewardSlashed]:
     fact = RewardSlashed(
-        epoch=1, correction_id=asked.correction_id, account_id=asked.account_id,
-        amount=token(units), reason=asked.reason, evidence_position=77, proposed_by="mem_a",
-        by="mem_b", at_us=NOW_US,
-    )  # fmt: skip
+        epoch=1,
+        correction_id=asked.correction_id,
+        account_id=asked.account_id,
+        amount=token(units),
+        reason=asked.reason,
+        evidence_position=77,
+        proposed_by="mem_a",
+        by="mem_b",
+        at_us=NOW_US,
+    )
     return stream_of(1), fact
 
 
 def adjusted(asked: ProposeRewardCorrection, delta: int) -> tuple[Stream[Any], RewardAdjusted]:
     fact = RewardAdjusted(
-        epoch=2, original_epoch=1, correction_id=asked.correction_id, account_id=asked.account_id,
-        delta=delta, reason=asked.reason, proposed_by="mem_a", by="mem_b", at_us=NOW_US,
-    )  # fmt: skip
+        epoch=2,
+        original_epoch=1,
+        correction_id=asked.correction_id,
+        account_id=asked.account_id,
+        delta=delta,
+        reason=asked.reason,
+        proposed_by="mem_a",
+        by="mem_b",
+        at_us=NOW_US,
+    )
     return stream_of(2), fact
 
 
@@ -231,9 +256,12 @@ def test_an_epoch_opens_with_what_is_open_of_the_one_before_and_its_own_adjustme
 
 MATURED = CREDITED.after(MATURE).having({"party:acct_a:matured": OF["acct_a"]})
 FORFEIT = ForfeitRewards(
-    epoch=2, through_epoch=1, after=0, rewards=(Reward("acct_a", token(OF["acct_a"])),),
+    epoch=2,
+    through_epoch=1,
+    after=0,
+    rewards=(Reward("acct_a", token(OF["acct_a"])),),
     at_us=MATURE.at_us + 4 * WEEK_US,
-)  # fmt: skip
+)
 
 
 def test_what_matured_long_ago_without_a_wallet_goes_back_to_the_pool() -> None:
@@ -249,9 +277,13 @@ def test_nobody_forfeits_before_the_policys_time_nor_with_a_wallet_nor_more_than
     MATURED.when(early).then_refused(Reason.FORFEIT_NOT_DUE)
     CREDITED.when(FORFEIT).then_refused(Reason.FORFEIT_NOT_DUE)
     linked = WalletLinked(
-        account_id="acct_a", address="0x" + "a" * 40, message="m", signature="s",
-        effective_at_us=2**62, at_us=1,
-    )  # fmt: skip
+        account_id="acct_a",
+        address="0x" + "a" * 40,
+        message="m",
+        signature="s",
+        effective_at_us=2**62,
+        at_us=1,
+    )
     with_wallet = MATURED.given((Stream("account", "acct_a"), linked))
     with_wallet.when(FORFEIT).then_refused(Reason.FORFEIT_NOT_DUE)
     much = replace(FORFEIT, rewards=(Reward("acct_a", token(OF["acct_a"] + 1)),))

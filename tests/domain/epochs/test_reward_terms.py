@@ -21,14 +21,23 @@ from domain.refusal import Reason, Refused
         {"source_weights": (Rated("cash", PPM + 1),)},
         {"class_ratings": (Rated("", PPM),)},
         {"class_ratings": tuple(Rated(f"c{n}", PPM) for n in range(65))},
-        {"cap_multiple_ppm": -1}, {"cap_goes_to": "nobody"}, {"zero_weight_goes_to": "treasury"},
-        {"bonus_max_ppm": PPM + 1}, {"bonus_range_ppm": 0}, {"bonus_range_ppm": 200_001},
-        {"availability_min_tier": 6}, {"availability_min_uptime_ppm": PPM + 1},
-        {"availability_cap_per_gpu_hour": -1}, {"availability_cap_per_node": 2**63},
-        {"owner_cap": -1}, {"release_tau": 0}, {"release_cap": -1}, {"min_wait_us": -1},
+        {"cap_multiple_ppm": -1},
+        {"cap_goes_to": "nobody"},
+        {"zero_weight_goes_to": "treasury"},
+        {"bonus_max_ppm": PPM + 1},
+        {"bonus_range_ppm": 0},
+        {"bonus_range_ppm": 200_001},
+        {"availability_min_tier": 6},
+        {"availability_min_uptime_ppm": PPM + 1},
+        {"availability_cap_per_gpu_hour": -1},
+        {"availability_cap_per_node": 2**63},
+        {"owner_cap": -1},
+        {"release_tau": 0},
+        {"release_cap": -1},
+        {"min_wait_us": -1},
         {"forfeit_epochs": 0},
     ],
-)  # fmt: skip
+)
 def test_terms_that_make_no_sense_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refused:
         check_terms(replace(REWARD_TERMS, **changed))

@@ -49,9 +49,12 @@ uses = st.builds(
     st.integers(0, 10**13),
 )
 times = st.builds(
-    Attested, st.sampled_from(["datacenter", "development"]), st.integers(0, 4),
-    st.integers(0, 10**12), st.integers(0, 10**12),
-)  # fmt: skip
+    Attested,
+    st.sampled_from(["datacenter", "development"]),
+    st.integers(0, 4),
+    st.integers(0, 10**12),
+    st.integers(0, 10**12),
+)
 inner = st.builds(
     NodeCut,
     st.just(""),
@@ -78,10 +81,15 @@ terms = st.builds(
         release_cap=release_cap,
         class_ratings=(Rated("development", 400_000),),
     ),
-    st.none() | st.integers(0, 3 * PPM), caps, caps, caps,
-    st.sampled_from(["next_epoch", UNISSUED]), st.sampled_from(["next_epoch", UNISSUED]),
-    st.none() | st.integers(1, 9), st.integers(0, 10**12),
-)  # fmt: skip
+    st.none() | st.integers(0, 3 * PPM),
+    caps,
+    caps,
+    caps,
+    st.sampled_from(["next_epoch", UNISSUED]),
+    st.sampled_from(["next_epoch", UNISSUED]),
+    st.none() | st.integers(1, 9),
+    st.integers(0, 10**12),
+)
 deltas = st.dictionaries(
     st.sampled_from(["acct_a", "acct_b", "acct_z"]), st.integers(-(10**13), 10**13), max_size=3
 ).map(lambda found: tuple(found.items()))
@@ -190,8 +198,10 @@ def test_compute_rewards_are_capped_by_what_was_burned_for_the_node() -> None:
     assert s.minted == s.emission - above.units
     uncapped = settle(cut(*fleet, policy=POLICY))
     assert [node.compute for node in uncapped.nodes] == [
-        3_456_443_143, 65_672_419_732, 7_880_690_367_891,
-    ]  # fmt: skip
+        3_456_443_143,
+        65_672_419_732,
+        7_880_690_367_891,
+    ]
 
 
 def test_availability_is_paid_by_attested_time_up_to_a_cap() -> None:
@@ -229,8 +239,13 @@ def test_a_device_that_was_there_less_than_the_minimum_is_not_paid_for_it() -> N
 def test_the_bonus_is_linear_and_bounded() -> None:
     worked = (None, 0, 800_000, 884_468, 950_000, PPM)
     assert [bonus_ppm(TERMS, score) for score in worked] == [
-        PPM, PPM, PPM, 1_112_624, 1_200_000, 1_200_000,
-    ]  # fmt: skip
+        PPM,
+        PPM,
+        PPM,
+        1_112_624,
+        1_200_000,
+        1_200_000,
+    ]
 
 
 def test_what_grants_and_swept_earnings_paid_has_no_weight() -> None:

@@ -44,8 +44,10 @@ def test_nothing_is_divided_by_nothing() -> None:
 
 def test_a_washer_raises_every_signal() -> None:
     assert signals(300, 100, [7], 93).raised == (
-        "payout_multiple", "concentration", "related_share",
-    )  # fmt: skip
+        "payout_multiple",
+        "concentration",
+        "related_share",
+    )
 
 
 def test_what_is_listed_says_which_part_is_high() -> None:

@@ -37,9 +37,13 @@ rich = with_region.given((NETWORK, priced)).having({f"party:{ALICE}:cash": 10**1
 
 def add(name: str, at_us: int = MIDNIGHT_US) -> AddEdgeDevice:
     return AddEdgeDevice(
-        device_id=name, account_id=ALICE, region_id=REGION, model=EDGE_MODELS[0], by="mem_alice",
+        device_id=name,
+        account_id=ALICE,
+        region_id=REGION,
+        model=EDGE_MODELS[0],
+        by="mem_alice",
         at_us=at_us,
-    )  # fmt: skip
+    )
 
 
 def remove(name: str, at_us: int) -> RemoveEdgeDevice:
@@ -68,11 +72,16 @@ def test_a_device_is_added_once_and_charged_from_the_day_of_the_add() -> None:
         (
             MOVED,
             EdgeDeviceAdded(
-                device_id="edge_1", account_id=ALICE, region_id=REGION, model=EDGE_MODELS[0],
-                first_day="2026-01-02", by="mem_alice", at_us=at_us,
+                device_id="edge_1",
+                account_id=ALICE,
+                region_id=REGION,
+                model=EDGE_MODELS[0],
+                first_day="2026-01-02",
+                by="mem_alice",
+                at_us=at_us,
             ),
         )
-    )  # fmt: skip
+    )
     scene = rich.after(add("edge_1", at_us))
     scene.when(add("edge_1", at_us + 5)).then_nothing()
     scene.when(charge(at_us)).then_nothing()
@@ -80,13 +89,21 @@ def test_a_device_is_added_once_and_charged_from_the_day_of_the_add() -> None:
         (
             MOVED,
             DeviceFeeCharged(
-                account_id=ALICE, day="2026-01-02", unique=1, fee_per_month=credit(FEE),
-                tariff_version=1, days_in_month=31, fee_days=FEE, due=credit(483_870),
-                charge=credit(483_870), drawn=(Drawn(ALICE, "cash", credit(483_870)),),
-                owed=credit(0), at_us=at_us + 1,
+                account_id=ALICE,
+                day="2026-01-02",
+                unique=1,
+                fee_per_month=credit(FEE),
+                tariff_version=1,
+                days_in_month=31,
+                fee_days=FEE,
+                due=credit(483_870),
+                charge=credit(483_870),
+                drawn=(Drawn(ALICE, "cash", credit(483_870)),),
+                owed=credit(0),
+                at_us=at_us + 1,
             ),
         )
-    )  # fmt: skip
+    )
     scene.after(charge(at_us + 1)).when(charge(at_us + 1)).then_nothing()
 
 
@@ -136,14 +153,18 @@ def test_what_is_not_there_is_owed_and_the_rest_is_drawn_in_spend_order() -> Non
 
 def test_the_fee_is_that_of_the_tariff_in_force_when_the_day_began() -> None:
     other = replace(
-        priced, version=2, effective_from_us=MIDNIGHT_US + DAY_US + 1,
+        priced,
+        version=2,
+        effective_from_us=MIDNIGHT_US + DAY_US + 1,
         device_fee_per_month=credit(31_000_000),
-    )  # fmt: skip
+    )
     scene = rich.given((NETWORK, other)).after(add("edge_1"))
     told = fees(charged_until(scene, MIDNIGHT_US + 3 * DAY_US))
     assert [(fee.tariff_version, fee.charge.units) for fee in told] == [
-        (1, 483_870), (1, 483_871), (2, 1_000_000),
-    ]  # fmt: skip
+        (1, 483_870),
+        (1, 483_871),
+        (2, 1_000_000),
+    ]
 
 
 def test_a_day_that_began_without_a_tariff_is_free() -> None:
@@ -176,8 +197,10 @@ def test_charges_are_the_formula_whenever_the_job_runs(
     """C-22: due(d) = floor(sum of fee x U / D), for any changes and any times of running."""
     scene = rich.given((NETWORK, replace(priced, version=2, device_fee_per_month=credit(fee))))
     # The job runs at the beginning of a day, before what happens on that day.
-    steps = sorted([(day, 1, number, is_add) for day, number, is_add in changes]
-                   + [(day, 0, 0, False) for day in runs])  # fmt: skip
+    steps = sorted(
+        [(day, 1, number, is_add) for day, number, is_add in changes]
+        + [(day, 0, 0, False) for day in runs]
+    )
     uses: dict[int, set[int]] = {day: set() for day in range(72)}
     present: dict[int, int] = {}  # slot -> number of the device in it
     count = 0

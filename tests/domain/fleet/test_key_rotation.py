@@ -135,9 +135,14 @@ def test_a_key_that_was_replaced_is_taken_back_alone_and_once() -> None:
 
 def test_boots_that_alternate_put_the_node_into_quarantine_once() -> None:
     told: dict[str, Any] = {
-        "node_id": NODE, "lane": 3, "first_boot": "a", "second_boot": "b", "first_seq": 5,
-        "second_seq": 6, "at_us": NOON_US,
-    }  # fmt: skip
+        "node_id": NODE,
+        "lane": 3,
+        "first_boot": "a",
+        "second_boot": "b",
+        "first_seq": 5,
+        "second_seq": 6,
+        "at_us": NOON_US,
+    }
     command, fact = RecordAlternatingBoots(**told), NodeBootsAlternated(**told)
     with_active_node.when(command).then((NODE_STREAM, fact))
     after = with_active_node.given((NODE_STREAM, fact))

@@ -28,15 +28,28 @@ from tests.domain.scenes.supply import NODE, NODE_STREAM, NOON_US, PROVIDER
 DAY_US = 86_400_000_000
 LICENCE = "lic_1"
 NPU = RegisterResourceKind(
-    kind="npu", vendor="Acme", dimensions=("compute", "memory"), memory="dedicated",
-    is_divisible=False, capacity_asset=Asset.GPU_MS, effective_from_us=NOON_US, by="mem_ops",
+    kind="npu",
+    vendor="Acme",
+    dimensions=("compute", "memory"),
+    memory="dedicated",
+    is_divisible=False,
+    capacity_asset=Asset.GPU_MS,
+    effective_from_us=NOON_US,
+    by="mem_ops",
     at_us=NOON_US,
-)  # fmt: skip
+)
 GRANT = GrantLicence(
-    licence_id=LICENCE, provider_id=PROVIDER, vendor="ThirdAI", model="ThirdAI Bolt", seats=3,
-    terms_sha256="0a" * 32, from_us=NOON_US, until_us=NOON_US + DAY_US, by="mem_alice",
+    licence_id=LICENCE,
+    provider_id=PROVIDER,
+    vendor="ThirdAI",
+    model="ThirdAI Bolt",
+    seats=3,
+    terms_sha256="0a" * 32,
+    from_us=NOON_US,
+    until_us=NOON_US + DAY_US,
+    by="mem_alice",
     at_us=NOON_US,
-)  # fmt: skip
+)
 ADMIT = AdmitNode(node_id=NODE, by="mem_ops", at_us=NOON_US)
 
 
@@ -99,10 +112,13 @@ def test_a_kind_that_is_registered_later_prices_its_devices_from_its_date_on() -
     assert admitted(scene)[0].gpu_class is None
     known = scene.after(replace(NPU, effective_from_us=NOON_US + DAY_US)).after(
         ClassModel(
-            model="Acme One", gpu_class="accelerator", effective_from_us=NOON_US + DAY_US,
-            by="mem_ops", at_us=NOON_US,
+            model="Acme One",
+            gpu_class="accelerator",
+            effective_from_us=NOON_US + DAY_US,
+            by="mem_ops",
+            at_us=NOON_US,
         )
-    )  # fmt: skip
+    )
     assert kind_in_force(known, "npu", "acme", NOON_US + DAY_US - 1) is None
     assert admitted(known)[0].gpu_class is None
     later = known.when(replace(ADMIT, at_us=NOON_US + DAY_US)).changes()
@@ -156,8 +172,10 @@ def test_a_seat_of_a_licence_is_a_device_and_is_leased_whole() -> None:
     scene = listed(seat(1), seat(3)).after(GRANT)
     first, _ = admitted(scene)
     assert (first.kind, first.gpu_class, first.capacity_asset) == (
-        "seat", "software", Asset.SEAT_MS,
-    )  # fmt: skip
+        "seat",
+        "software",
+        Asset.SEAT_MS,
+    )
     state = device_of(scene.after(ADMIT), first.device_id)
     assert reserve(state, "lease_1", PPM, PPM, NOON_US).share_ppm == PPM
     with pytest.raises(Refused) as refused:

@@ -50,9 +50,15 @@ from tests.given import Scene
 
 HOUR_US = 3_600_000_000
 PLANNED = ScheduleMaintenance(
-    maintenance_id="maint_1", node_id=NODE, kind="planned", from_us=NOON_US + DAY_US,
-    until_us=NOON_US + DAY_US + 2 * HOUR_US, keep_leases=True, by="mem_alice", at_us=NOON_US,
-)  # fmt: skip
+    maintenance_id="maint_1",
+    node_id=NODE,
+    kind="planned",
+    from_us=NOON_US + DAY_US,
+    until_us=NOON_US + DAY_US + 2 * HOUR_US,
+    keep_leases=True,
+    by="mem_alice",
+    at_us=NOON_US,
+)
 CANCEL = CancelMaintenance(
     maintenance_id="maint_1", node_id=NODE, by="mem_alice", at_us=NOON_US + HOUR_US
 )
@@ -75,10 +81,7 @@ def test_the_status_follows_from_the_time() -> None:
         ({"until_us": PLANNED.from_us}, "length"),
         ({"until_us": PLANNED.from_us + LENGTH_US_MAX + 1}, "length"),
         ({"from_us": NOON_US - 1, "until_us": NOON_US + HOUR_US}, "not_past"),
-        (
-            {"from_us": NOON_US + AHEAD_US_MAX + 1, "until_us": NOON_US + AHEAD_US_MAX + 2},
-            "ahead",
-        ),
+        ({"from_us": NOON_US + AHEAD_US_MAX + 1, "until_us": NOON_US + AHEAD_US_MAX + 2}, "ahead"),
     ],
 )
 def test_a_window_too_long_too_far_or_past_is_refused(wrong: dict[str, Any], rule: str) -> None:
@@ -201,22 +204,32 @@ def test_v_8_a_kept_lease_falls_silent_and_comes_back_within_the_announced_time(
     """Silent from the start of a maintenance of two hours: the limit counts from its end."""
     at_us = market.NOON_US + HOUR_US
     planned = replace(
-        PLANNED, node_id=market.NODE, from_us=at_us, until_us=at_us + 2 * HOUR_US,
-        keep_leases=is_kept, at_us=market.NOON_US,
-    )  # fmt: skip
+        PLANNED,
+        node_id=market.NODE,
+        from_us=at_us,
+        until_us=at_us + 2 * HOUR_US,
+        keep_leases=is_kept,
+        at_us=market.NOON_US,
+    )
     degrade = DegradeLease(
-        lease_id=market.LEASE, since_us=at_us, lane=1, usage_position=1,
+        lease_id=market.LEASE,
+        since_us=at_us,
+        lane=1,
+        usage_position=1,
         at_us=at_us + DEGRADED_AFTER_US,
-    )  # fmt: skip
+    )
     scene = market.opened(term_us=20 * HOUR_US).after(planned).after(degrade)
     lease = lease_of(scene, market.LEASE)
     assert lease.status == "degraded"
     assert unreachable_us(lease) == at_us + closes_us + DEGRADED_LIMIT_US
     back_us = at_us + 2 * HOUR_US
     close = CloseLease(
-        lease_id=market.LEASE, closed_at_us=at_us + DEGRADED_LIMIT_US, party="job",
-        code=UNREACHABLE, at_us=at_us + DEGRADED_LIMIT_US,
-    )  # fmt: skip
+        lease_id=market.LEASE,
+        closed_at_us=at_us + DEGRADED_LIMIT_US,
+        party="job",
+        code=UNREACHABLE,
+        at_us=at_us + DEGRADED_LIMIT_US,
+    )
     if not is_kept:
         assert lease_of(scene.after(close), market.LEASE).closed is not None
         return

@@ -115,9 +115,7 @@ def reserved(device_id: str) -> DeviceReserved:
 
 with_quarantined_node = with_active_node.given((NODE_STREAM, equivocated))
 with_retired_node = with_active_node.given(
-    (NODE_STREAM, retired),
-    (DEVICE_0, device_retired(GPU_0)),
-    (DEVICE_1, device_retired(GPU_1)),
+    (NODE_STREAM, retired), (DEVICE_0, device_retired(GPU_0)), (DEVICE_1, device_retired(GPU_1))
 )
 
 
@@ -259,10 +257,7 @@ def test_admission_waits_for_an_inventory() -> None:
         ((gpu(GPU_0), gpu(GPU_1)), ()),
         ((gpu(GPU_0, model="A100"), gpu(GPU_1, model="RTX 3090")), ("same_gpu_model",)),
         ((gpu(GPU_0), gpu(GPU_0)), ("unique_device",)),
-        (
-            (gpu(GPU_0, model="A100"), gpu(GPU_0, model="a100")),
-            ("same_gpu_model", "unique_device"),
-        ),
+        ((gpu(GPU_0, model="A100"), gpu(GPU_0, model="a100")), ("same_gpu_model", "unique_device")),
     ],
 )
 def test_all_accelerators_of_one_machine_are_of_one_model_and_listed_once(
@@ -346,9 +341,7 @@ def test_maintenance_stops_new_leases_and_breaks_no_running_one() -> None:
 
 def test_a_retired_node_takes_its_devices_along() -> None:
     with_active_node.when(retire).then(
-        (NODE_STREAM, retired),
-        (DEVICE_0, device_retired(GPU_0)),
-        (DEVICE_1, device_retired(GPU_1)),
+        (NODE_STREAM, retired), (DEVICE_0, device_retired(GPU_0)), (DEVICE_1, device_retired(GPU_1))
     )
     with_retired_node.when(retire).then_nothing()
 
@@ -395,9 +388,7 @@ def test_a_quarantined_node_is_neither_activated_nor_admitted() -> None:
 
 def test_a_quarantined_node_may_retire() -> None:
     with_quarantined_node.when(retire).then(
-        (NODE_STREAM, retired),
-        (DEVICE_0, device_retired(GPU_0)),
-        (DEVICE_1, device_retired(GPU_1)),
+        (NODE_STREAM, retired), (DEVICE_0, device_retired(GPU_0)), (DEVICE_1, device_retired(GPU_1))
     )
 
 

@@ -64,9 +64,16 @@ def charged(scene: Scene) -> list[StorageNodeCharged]:
 def test_a_region_has_one_storage_node_at_the_price_of_its_day() -> None:
     """C-30: of a chosen storage class, locked when it is provisioned."""
     fact = StorageNodeProvisioned(
-        region_id=REGION, number=1, provider_id=PROVIDER, account_id=ALICE, storage_class="ssd",
-        per_hour=credit(PER_HOUR), tariff_version=1, by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        region_id=REGION,
+        number=1,
+        provider_id=PROVIDER,
+        account_id=ALICE,
+        storage_class="ssd",
+        per_hour=credit(PER_HOUR),
+        tariff_version=1,
+        by="mem",
+        at_us=NOON_US,
+    )
     region.when(provision).then((NODE, fact))
     standing.when(provision).then_nothing()
     standing.when(replace(provision, storage_class="hdd")).then_refused(Reason.STORAGE_NODE_STATE)
@@ -82,14 +89,19 @@ def test_whole_hours_are_charged_at_the_locked_price_and_a_late_run_catches_up()
         (
             NODE,
             StorageNodeCharged(
-                region_id=REGION, number=1, account_id=ALICE, until_us=NOON_US + 3 * HOUR_US,
-                elapsed_us=3 * HOUR_US, charge=credit(3 * PER_HOUR),
-                charge_new=credit(3 * PER_HOUR), owed=credit(0),
+                region_id=REGION,
+                number=1,
+                account_id=ALICE,
+                until_us=NOON_US + 3 * HOUR_US,
+                elapsed_us=3 * HOUR_US,
+                charge=credit(3 * PER_HOUR),
+                charge_new=credit(3 * PER_HOUR),
+                owed=credit(0),
                 drawn=(Drawn(ALICE, "cash", credit(3 * PER_HOUR)),),
                 at_us=NOON_US + 3 * HOUR_US + 5,
             ),
         )
-    )  # fmt: skip
+    )
     scene.after(charge(3 * HOUR_US)).when(charge(3 * HOUR_US + 9)).then_nothing()
 
 

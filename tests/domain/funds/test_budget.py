@@ -75,9 +75,13 @@ def test_a_cap_counts_what_goes_into_escrow_less_what_comes_back() -> None:
         hold(made, [claim(401)], "lease_2", NOON_US)
     assert caught.value.reason is Reason.BUDGET_EXHAUSTED
     assert caught.value.facts == {
-        "scope": "project", "target": "p", "month": "2026-11", "limit": 1_000, "used": 600,
+        "scope": "project",
+        "target": "p",
+        "month": "2026-11",
+        "limit": 1_000,
+        "used": 600,
         "asked": 401,
-    }  # fmt: skip
+    }
     record(made, release(made, [claim(1)], "lease_1", NOON_US, is_final=False))
     record(made, hold(made, [claim(401)], "lease_2", NOON_US))
     assert budget(made).used_in("2026-11") == 1_000
@@ -144,11 +148,13 @@ def test_a_cap_is_set_for_what_there_is_and_setting_it_again_is_nothing() -> Non
 
 moves = st.lists(
     st.tuples(
-        st.sampled_from(("hold", "back", "settle", "cap")), st.integers(0, 4), st.integers(1, 700),
+        st.sampled_from(("hold", "back", "settle", "cap")),
+        st.integers(0, 4),
+        st.integers(1, 700),
         st.integers(0, 3),
     ),
     max_size=40,
-)  # fmt: skip
+)
 
 
 @given(moves)

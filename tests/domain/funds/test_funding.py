@@ -65,12 +65,15 @@ def test_a_payers_balances_are_spent_after_the_accounts_own() -> None:
     made = payers(renter_cash=5, payer_earned=7, payer_card=9, payer_burned=11)
     made.do(setting)
     assert sources_of(made, RENTER, "cash", NOON_US) == (
-        Source(RENTER, "cash", 5), Source(PAYER, "earned", 7), Source(PAYER, "card", 9),
-    )  # fmt: skip
+        Source(RENTER, "cash", 5),
+        Source(PAYER, "earned", 7),
+        Source(PAYER, "card", 9),
+    )
     assert sources_of(made, RENTER, "burn", NOON_US) == (Source(PAYER, "burned", 11),)
     assert sources_of(made, PAYER, "cash", NOON_US) == (
-        Source(PAYER, "earned", 7), Source(PAYER, "card", 9),
-    ), "nobody pays for the payer"  # fmt: skip
+        Source(PAYER, "earned", 7),
+        Source(PAYER, "card", 9),
+    ), "nobody pays for the payer"
     made.do(ending)
     assert sources_of(made, RENTER, "cash", NOON_US) == (Source(RENTER, "cash", 5),)
 
@@ -95,9 +98,10 @@ def test_an_account_has_one_payer_and_setting_and_ending_twice_is_once() -> None
 
 
 @given(
-    st.lists(st.integers(0, 60), min_size=3, max_size=3), st.one_of(st.none(), st.integers(0, 100)),
+    st.lists(st.integers(0, 60), min_size=3, max_size=3),
+    st.one_of(st.none(), st.integers(0, 100)),
     st.integers(0, 100),
-)  # fmt: skip
+)
 def test_a_payer_pays_at_most_what_is_left_of_its_monthly_cap(
     balances: list[int], cap: int | None, used: int
 ) -> None:
@@ -108,10 +112,14 @@ def test_a_payer_pays_at_most_what_is_left_of_its_monthly_cap(
     if cap is not None:
         made.do(
             SetBudget(
-                account_id=PAYER, scope=ACCOUNT, target=RENTER, monthly=credit(max(cap, used)),
-                by="m", at_us=NOON_US,
+                account_id=PAYER,
+                scope=ACCOUNT,
+                target=RENTER,
+                monthly=credit(max(cap, used)),
+                by="m",
+                at_us=NOON_US,
             )
-        )  # fmt: skip
+        )
         for change in hold(made, [claim], "lease_1", NOON_US):
             made.record(change.stream, change.fact)
         assert hold(made, [replace(claim, units=0)], "lease_2", NOON_US) == []

@@ -122,18 +122,26 @@ def start(
     payment_id: str = "pay_1", units: int = 25_000_000, method: str = "card", at_us: int = NOON_US
 ) -> StartPayment:
     return StartPayment(
-        payment_id=payment_id, account_id=ALICE, method=method, processor="stripe",
-        amount=credit(units), by="mem_alice", at_us=at_us,
-    )  # fmt: skip
+        payment_id=payment_id,
+        account_id=ALICE,
+        method=method,
+        processor="stripe",
+        amount=credit(units),
+        by="mem_alice",
+        at_us=at_us,
+    )
 
 
 def receive(
     payment_id: str = "pay_1", units: int = 25_000_000, at_us: int = NOON_US
 ) -> ReceivePayment:
     return ReceivePayment(
-        payment_id=payment_id, amount=credit(units), reference=f"pi_{payment_id}", by="stripe",
+        payment_id=payment_id,
+        amount=credit(units),
+        reference=f"pi_{payment_id}",
+        by="stripe",
         at_us=at_us,
-    )  # fmt: skip
+    )
 
 
 def confirm(payment_id: str = "pay_1", at_us: int = NOON_US + WINDOW_US) -> ConfirmPayment:
@@ -144,9 +152,12 @@ def take_back(
     units: int = 25_000_000, payment_id: str = "pay_1", dispute: str = "dp_1"
 ) -> ReversePayment:
     return ReversePayment(
-        payment_id=payment_id, reference=dispute, amount=credit(units), reason="fraudulent",
+        payment_id=payment_id,
+        reference=dispute,
+        amount=credit(units),
+        reason="fraudulent",
         at_us=NOON_US + 1,
-    )  # fmt: skip
+    )
 
 
 # --- starting ----------------------------------------------------------------------------------
@@ -184,9 +195,13 @@ def test_a_payment_keeps_the_terms_it_was_started_under() -> None:
     world = Booked()
     world.do(start())
     shorter = PublishPaymentTerms(
-        version=1, minimum=credit(10_000_000), chargeback_window_us=60 * DAY_US,
-        effective_from_us=NOON_US + 5, by="op", at_us=NOON_US,
-    )  # fmt: skip
+        version=1,
+        minimum=credit(10_000_000),
+        chargeback_window_us=60 * DAY_US,
+        effective_from_us=NOON_US + 5,
+        by="op",
+        at_us=NOON_US,
+    )
     assert world.do(shorter)
     assert world.do(shorter) == []
     assert terms_at(world, NOON_US + 4) == FIRST
@@ -212,9 +227,13 @@ def test_a_payment_keeps_the_terms_it_was_started_under() -> None:
 )
 def test_terms_that_break_a_rule_are_refused(changes: dict[str, Any], reason: Reason) -> None:
     good: dict[str, Any] = {
-        "version": 1, "minimum": credit(25_000_000), "chargeback_window_us": DAY_US,
-        "effective_from_us": NOON_US, "by": "op", "at_us": NOON_US,
-    }  # fmt: skip
+        "version": 1,
+        "minimum": credit(25_000_000),
+        "chargeback_window_us": DAY_US,
+        "effective_from_us": NOON_US,
+        "by": "op",
+        "at_us": NOON_US,
+    }
     assert Scene().when(PublishPaymentTerms(**good)).changes()
     Scene().when(PublishPaymentTerms(**good | changes)).then_refused(reason)
 
@@ -348,10 +367,15 @@ def test_an_operators_card_deposit_stays_card_money() -> None:
     world = Booked()
     world.do(
         ConfirmDeposit(
-            deposit_id="dep_1", account_id=ALICE, source="card", amount=credit(9), reference="r",
-            confirmed_by="op", at_us=NOON_US,
+            deposit_id="dep_1",
+            account_id=ALICE,
+            source="card",
+            amount=credit(9),
+            reference="r",
+            confirmed_by="op",
+            at_us=NOON_US,
         )
-    )  # fmt: skip
+    )
     assert world.do(TurnCardMoney(account_id=ALICE, at_us=NOON_US)) == []
     world.paid()
     world.do(confirm())
@@ -399,10 +423,15 @@ def test_other_money_of_the_account_repays_what_was_reversed_at_once() -> None:
     world.spend(25_000_000)
     world.paid("pay_2", 30_000_000, "bank")
     facts = world.do(take_back())
-    assert DebtRepaid(
-        account_id=ALICE, paid=(Repaid("cash", credit(25_000_000)),), cause="pay_1",
-        at_us=NOON_US + 1,
-    ) in facts  # fmt: skip
+    assert (
+        DebtRepaid(
+            account_id=ALICE,
+            paid=(Repaid("cash", credit(25_000_000)),),
+            cause="pay_1",
+            at_us=NOON_US + 1,
+        )
+        in facts
+    )
     assert (world.of("cash"), world.of("owed")) == (5_000_000, 0)
 
 
@@ -468,9 +497,14 @@ def test_an_operators_deposit_repays_the_debt_first() -> None:
     world = Booked()
     world.move(("party:acct_alice:owed", 7), ("network:revenue:device", -7))
     deposit = ConfirmDeposit(
-        deposit_id="dep_1", account_id=ALICE, source="cash", amount=credit(5), reference="r",
-        confirmed_by="op", at_us=NOON_US,
-    )  # fmt: skip
+        deposit_id="dep_1",
+        account_id=ALICE,
+        source="cash",
+        amount=credit(5),
+        reference="r",
+        confirmed_by="op",
+        at_us=NOON_US,
+    )
     world.do(deposit)
     assert (world.of("owed"), world.of("cash")) == (2, 0)
     world.do(replace(deposit, deposit_id="dep_2"))
@@ -484,8 +518,10 @@ def test_credits_that_came_back_repay_a_debt_in_order_and_grants_never_do() -> N
         world.move(("world:bank", units), (f"party:acct_alice:{source}", -units))
     (fact,) = world.do(RepayDebt(account_id=ALICE, at_us=NOON_US))
     assert [(part.source, part.amount.units) for part in fact.paid] == [
-        ("earned", 3), ("cash", 4), ("card", 3),
-    ]  # fmt: skip
+        ("earned", 3),
+        ("cash", 4),
+        ("card", 3),
+    ]
     assert (world.of("owed"), world.of("grant"), world.of("card")) == (0, 5, 6)
     assert world.do(RepayDebt(account_id=ALICE, at_us=NOON_US)) == []
 
@@ -602,15 +638,15 @@ def take(world: Booked, step: tuple[Any, ...]) -> None:
     name, *rest = step
     at = {"at_us": NOON_US + 1}
     commands: dict[str, Callable[[], list[Any]]] = {
-        "pay": lambda: [
-            start(rest[0], rest[1], rest[2]), receive(rest[0], rest[1]),
-        ],
+        "pay": lambda: [start(rest[0], rest[1], rest[2]), receive(rest[0], rest[1])],
         "confirm": lambda: [confirm(rest[0])],
         "reverse": lambda: [take_back(rest[1], rest[0], f"dp_{rest[2]}")],
         "reinstate": lambda: [
             ReinstatePayment(
-                payment_id=rest[0], reference=f"dp_{rest[1]}",
-                amount=credit(_taken(world, rest[0], f"dp_{rest[1]}")), **at,
+                payment_id=rest[0],
+                reference=f"dp_{rest[1]}",
+                amount=credit(_taken(world, rest[0], f"dp_{rest[1]}")),
+                **at,
             )
         ],
         "ask refund": lambda: [
@@ -626,7 +662,7 @@ def take(world: Booked, step: tuple[Any, ...]) -> None:
         ],
         "turn": lambda: [TurnCardMoney(account_id=ALICE, **at)],
         "repay": lambda: [RepayDebt(account_id=ALICE, **at)],
-    }  # fmt: skip
+    }
     if name == "spend":
         world.spend(min(rest[1], world.of(rest[0])), rest[0])
     elif name == "hold":
@@ -668,15 +704,18 @@ def check(world: Booked) -> None:
     for one in payments:
         if one.received is not None:
             gone = sum(
-                taking.amount for taking in one.takings.values()
+                taking.amount
+                for taking in one.takings.values()
                 if taking.state in ("reversed", "refunding", "refunded")
-            )  # fmt: skip
+            )
             assert one.received.amount.units == one.left + gone
     owed = sum(fact.spent.units for fact in world.facts if isinstance(fact, PaymentReversed))
     repaid = sum(
         part.amount.units
-        for fact in world.facts if isinstance(fact, DebtRepaid) for part in fact.paid
-    )  # fmt: skip
+        for fact in world.facts
+        if isinstance(fact, DebtRepaid)
+        for part in fact.paid
+    )
     assert owed == world.of("owed") + repaid + total(world, DebtWrittenOff)
 
 

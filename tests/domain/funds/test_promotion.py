@@ -28,9 +28,14 @@ opening = OpenPromotion(
     program="spring", sponsor_account_id=SPONSOR, amount=credit(1_000), by="op", at_us=NOON_US
 )
 granting = GrantPromotion(
-    program="spring", account_id=RENTER, amount=credit(100), priority=10,
-    expires_at_us=NOON_US + DAY_US, by="op", at_us=NOON_US,
-)  # fmt: skip
+    program="spring",
+    account_id=RENTER,
+    amount=credit(100),
+    priority=10,
+    expires_at_us=NOON_US + DAY_US,
+    by="op",
+    at_us=NOON_US,
+)
 expiring = ExpirePromotion(program="spring", account_id=RENTER, at_us=NOON_US + DAY_US)
 
 
@@ -42,10 +47,15 @@ def world(fund: int = 10_000) -> Booked:
         made.record(Stream("account", who), opened)
     made.do(
         ConfirmDeposit(
-            deposit_id="d", account_id=SPONSOR, source="cash", amount=credit(fund), reference="r",
-            confirmed_by="op", at_us=NOON_US,
+            deposit_id="d",
+            account_id=SPONSOR,
+            source="cash",
+            amount=credit(fund),
+            reference="r",
+            confirmed_by="op",
+            at_us=NOON_US,
         )
-    )  # fmt: skip
+    )
     return made
 
 
@@ -59,8 +69,9 @@ def test_a_program_is_paid_for_by_its_sponsor_and_gives_back_what_it_did_not_gra
     made = world()
     made.do(opening, granting)
     assert made.of("party:") == {
-        f"party:{SPONSOR}:cash": 9_000, f"party:{RENTER}:grant.spring": 100,
-    }  # fmt: skip
+        f"party:{SPONSOR}:cash": 9_000,
+        f"party:{RENTER}:grant.spring": 100,
+    }
     assert made.of("grant:") == {"grant:spring:fund": 900}
     made.do(ClosePromotion(program="spring", by="op", at_us=NOON_US))
     assert made.balance(f"party:{SPONSOR}:cash") == 9_900
@@ -142,9 +153,14 @@ def test_grants_are_spent_by_priority_then_earliest_expiry_then_program_and_befo
         expires_at_us = None if days is None else NOON_US + days * DAY_US
         made.do(
             replace(opening, program=f"p{number}", amount=credit(100)),
-            replace(granting, program=f"p{number}", priority=priority, amount=credit(units),
-                    expires_at_us=expires_at_us),
-        )  # fmt: skip
+            replace(
+                granting,
+                program=f"p{number}",
+                priority=priority,
+                amount=credit(units),
+                expires_at_us=expires_at_us,
+            ),
+        )
     live = [
         (priority, days or 10**6, f"grant.p{number}", units)
         for number, (priority, days, units, _) in enumerate(granted)

@@ -37,9 +37,14 @@ from tests.domain.scenes.supply import ALICE, ALICE_STREAM, NOON_US
 
 CREDIT = 1_000_000
 setting = SetAutoTopUp(
-    account_id=ALICE, threshold=credit(10 * CREDIT), amount=credit(25 * CREDIT),
-    monthly_max=credit(60 * CREDIT), payment_id="pay_1", by="mem_alice", at_us=NOON_US,
-)  # fmt: skip
+    account_id=ALICE,
+    threshold=credit(10 * CREDIT),
+    amount=credit(25 * CREDIT),
+    monthly_max=credit(60 * CREDIT),
+    payment_id="pay_1",
+    by="mem_alice",
+    at_us=NOON_US,
+)
 
 
 def warned_at(*thresholds: int) -> SetBalanceWarnings:
@@ -90,8 +95,9 @@ def test_each_threshold_is_told_once_and_again_after_the_balance_came_back() -> 
     world.spend(10 * CREDIT)
     (warning,) = check(world)
     assert (warning.threshold, warning.below) == (
-        credit(10 * CREDIT), (credit(20 * CREDIT), credit(10 * CREDIT)),
-    )  # fmt: skip
+        credit(10 * CREDIT),
+        (credit(20 * CREDIT), credit(10 * CREDIT)),
+    )
     world.paid("pay_9", method="bank")
     (recovered,) = check(world)
     assert isinstance(recovered, BalanceRecovered)
@@ -180,8 +186,10 @@ def test_below_the_threshold_one_payment_starts_and_no_second_before_it_ended_c_
     assert isinstance(started, TopUpStarted)
     assert isinstance(payment, PaymentStarted)
     assert (payment.amount, payment.saved_method, payment.cause) == (
-        credit(25 * CREDIT), "cus_1/pm_1", "top_up",
-    )  # fmt: skip
+        credit(25 * CREDIT),
+        "cus_1/pm_1",
+        "top_up",
+    )
     world.do(paid(started.payment_id))
     (ended,) = check(world)
     assert isinstance(ended, TopUpEnded)
@@ -242,10 +250,14 @@ def test_terms_that_refuse_the_amount_and_a_closed_account_stop_it() -> None:
     world = topping_up()
     world.do(
         PublishPaymentTerms(
-            version=1, minimum=credit(50 * CREDIT), chargeback_window_us=1,
-            effective_from_us=NOON_US, by="op", at_us=NOON_US,
+            version=1,
+            minimum=credit(50 * CREDIT),
+            chargeback_window_us=1,
+            effective_from_us=NOON_US,
+            by="op",
+            at_us=NOON_US,
         )
-    )  # fmt: skip
+    )
     (stopped,) = check(world)
     assert isinstance(stopped, AutoTopUpStopped)
     assert stopped.reason == "payment_below_minimum"
@@ -258,11 +270,9 @@ def test_terms_that_refuse_the_amount_and_a_closed_account_stop_it() -> None:
 # --- properties --------------------------------------------------------------------------------
 
 steps = st.lists(
-    st.tuples(
-        st.sampled_from(("spend", "paid", "fail", "wait", "set")), st.integers(0, 40)
-    ),
+    st.tuples(st.sampled_from(("spend", "paid", "fail", "wait", "set")), st.integers(0, 40)),
     max_size=40,
-)  # fmt: skip
+)
 
 
 @given(steps)
@@ -293,9 +303,10 @@ def test_a_month_never_starts_more_than_its_maximum_and_only_one_is_under_way(
                 ended[fact.payment_id] = fact.is_paid
     for month in {month for month, _ in started.values()}:
         kept = sum(
-            units for payment_id, (its, units) in started.items()
+            units
+            for payment_id, (its, units) in started.items()
             if its == month and ended.get(payment_id, True)
-        )  # fmt: skip
+        )
         assert kept <= 60 * CREDIT
 
 

@@ -52,9 +52,15 @@ def test_what_has_passed_passes_again_and_counts_once() -> None:
 def test_what_would_be_too_much_waits_and_is_told_once_with_a_machine_reason() -> None:
     after = LIMITED.after(ASK)
     tripped = BreakerTripped(
-        breaker=MINT, ref="mint/2", amount=60, aggregate=60, limit=100, window_us=DAY_US,
-        reason="breaker_limit", at_us=HOUR_US,
-    )  # fmt: skip
+        breaker=MINT,
+        ref="mint/2",
+        amount=60,
+        aggregate=60,
+        limit=100,
+        window_us=DAY_US,
+        reason="breaker_limit",
+        at_us=HOUR_US,
+    )
     after.when(SECOND).then((AT, tripped))
     waits = after.after(SECOND)
     waits.when(SECOND).then_nothing()
@@ -73,9 +79,13 @@ def test_a_raised_limit_is_a_fact_with_a_reason_and_lets_what_waits_pass() -> No
     waits = LIMITED.after(ASK).after(SECOND)
     more = replace(SET, limit=120, reason="a second epoch", by="mem_b", at_us=HOUR_US)
     fact = BreakerSet(
-        breaker=MINT, limit=120, window_us=DAY_US, reason="a second epoch", by="mem_b",
+        breaker=MINT,
+        limit=120,
+        window_us=DAY_US,
+        reason="a second epoch",
+        by="mem_b",
         at_us=HOUR_US,
-    )  # fmt: skip
+    )
     waits.when(more).then((AT, fact))
     waits.after(more).when(SECOND).then(passed("mint/2", 60, 120, HOUR_US))
 

@@ -39,16 +39,26 @@ TOKEN = 100_000_000
 MILESTONES = tuple(
     Milestone(name, 200_000 if name == "cluster-orchestration" else 100_000)
     for name in (
-        "api-integration", "job-submission", "client-container", "cluster-orchestration",
-        "node-discovery", "storage-volumes", "usage-metering", "reputation",
+        "api-integration",
+        "job-submission",
+        "client-container",
+        "cluster-orchestration",
+        "node-discovery",
+        "storage-volumes",
+        "usage-metering",
+        "reputation",
     )
-)  # fmt: skip
+)
 """RNP-005: eight milestones that assign 90 % of 56,500."""
 
 proposing = ProposeGrant(
-    grant_id=GRANT, account_id=BEAM, total=token(56_500 * TOKEN), milestones=MILESTONES, by=ANNA,
+    grant_id=GRANT,
+    account_id=BEAM,
+    total=token(56_500 * TOKEN),
+    milestones=MILESTONES,
+    by=ANNA,
     at_us=AT_US,
-)  # fmt: skip
+)
 opening = OpenGrant(grant_id=GRANT, by=BORIS, at_us=AT_US)
 
 
@@ -68,9 +78,12 @@ def open_grant() -> Booked:
 
 def done(milestone_id: str, by: str = ANNA) -> ProposeMilestone:
     return ProposeMilestone(
-        grant_id=GRANT, milestone_id=milestone_id, evidence="https://example.org/pr/1", by=by,
+        grant_id=GRANT,
+        milestone_id=milestone_id,
+        evidence="https://example.org/pr/1",
+        by=by,
         at_us=AT_US,
-    )  # fmt: skip
+    )
 
 
 def accept(milestone_id: str, by: str = BORIS) -> AcceptMilestone:
@@ -214,12 +227,13 @@ people = st.sampled_from((ANNA, BORIS, "mem_carla"))
 names = st.sampled_from((*(one.milestone_id for one in MILESTONES), "beam-2"))
 steps = st.lists(
     st.one_of(
-        st.builds(done, names, people), st.builds(accept, names, people),
+        st.builds(done, names, people),
+        st.builds(accept, names, people),
         st.builds(clawback, st.sampled_from((UNASSIGNED, UNEARNED)), people),
         st.builds(lambda by: replace(take_back, by=by), people),
     ),
     max_size=40,
-)  # fmt: skip
+)
 
 
 @given(steps)

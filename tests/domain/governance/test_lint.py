@@ -53,20 +53,39 @@ def test_a_clean_policy_passes() -> None:
     ("name", "found", "told"),
     [
         ("rnp_005", ["milestones_whole"], ["900000"]),
-        ("rnp_006",
-         ["halves_never_round_up", "parts_within_available", "epochs_within_month",
-          "epochs_within_month", "epochs_within_month", "epochs_within_month",
-          "inputs_are_facts"],
-         ["1 more than 760567", "12 times a part, 6 too much", "191414 is more than 190141",
-          "43758, 47435, 47535", "47535 x 5 epochs = 237675",
-          "r_i is an input in USD and a result in TOKEN"]),
+        (
+            "rnp_006",
+            [
+                "halves_never_round_up",
+                "parts_within_available",
+                "epochs_within_month",
+                "epochs_within_month",
+                "epochs_within_month",
+                "epochs_within_month",
+                "inputs_are_facts",
+            ],
+            [
+                "1 more than 760567",
+                "12 times a part, 6 too much",
+                "191414 is more than 190141",
+                "43758, 47435, 47535",
+                "47535 x 5 epochs = 237675",
+                "r_i is an input in USD and a result in TOKEN",
+            ],
+        ),
         ("rnp_013", ["flat_node_cap"], ["500 units", "1000 units"]),
-        ("rnp_015", ["penalty_never_falls"] * 4 + ["no_float", "no_logarithm"],
-         ["4 nodes get 2088184 ppm", "3 get 3000000", "log is no integer arithmetic"]),
-        ("rnp_019", ["weights_sum", "no_intermediate_rounding"],
-         ["970000 ppm", "478988 / 100000", "476000 / 100000"]),
+        (
+            "rnp_015",
+            ["penalty_never_falls"] * 4 + ["no_float", "no_logarithm"],
+            ["4 nodes get 2088184 ppm", "3 get 3000000", "log is no integer arithmetic"],
+        ),
+        (
+            "rnp_019",
+            ["weights_sum", "no_intermediate_rounding"],
+            ["970000 ppm", "478988 / 100000", "476000 / 100000"],
+        ),
     ],
-)  # fmt: skip
+)
 def test_every_published_slip_is_found_by_its_rule(
     name: str, found: list[str], told: list[str]
 ) -> None:
@@ -117,7 +136,7 @@ def test_every_published_slip_is_found_by_its_rule(
         ("budgets.0.available", -1, "form"),
         ("format", "tallystick-policy-v2", "form"),
     ],
-)  # fmt: skip
+)
 def test_one_wrong_value_is_found_by_its_rule(place: str, value: Any, rule: str) -> None:
     found = lint(changed(place, value)).findings
     assert rule in {one.rule for one in found}, found
@@ -230,6 +249,9 @@ def test_no_document_breaks_the_lint(table: str, plain: Any) -> None:
 def test_tiers_are_counted_exactly() -> None:
     tiers = (Tier(0, 1), Tier(10, 3))
     assert [earned_ppm(work, tiers, 2, None) for work in (0, 1, 10, 12)] == [
-        0, 2 * PPM + 1, 2 * PPM + 10, 2 * PPM + 16,
-    ]  # fmt: skip
+        0,
+        2 * PPM + 1,
+        2 * PPM + 10,
+        2 * PPM + 16,
+    ]
     assert earned_ppm(12, tiers, 2, 1) == PPM

@@ -118,8 +118,12 @@ def test_two_others_make_a_proposal_the_next_version_of_the_policy() -> None:
     assert (last.version, last.proposal, last.compute_ppm) == (2, NUMBER, 650_000)
     assert last.effective_from_epoch == 9, "what the document asks for is later than the notice"
     assert [step.status for step in state(scene).history] == [
-        "draft", "linted", "linted", "approved", "scheduled",
-    ]  # fmt: skip
+        "draft",
+        "linted",
+        "linted",
+        "approved",
+        "scheduled",
+    ]
     assert [policy_for(scene, epoch).version for epoch in (1, 8, 9)] == [1, 1, 2]
 
 
@@ -228,11 +232,19 @@ def test_what_the_first_version_fixed_for_ever_no_vote_changes() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{", '{"format": 1.5}', json.dumps({**CLEAN, "more": 1}), "[" * 5_000,
-             json.dumps({**CLEAN, "proposal": {**CLEAN["proposal"], "title": "\ud800"}}),
-             json.dumps({**CLEAN, "\ud800": 1}),
-             json.dumps({**CLEAN, "weights": [{"name": "x" * 4_000, "parts": []}] * 9})],
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "[]",
+        "{",
+        '{"format": 1.5}',
+        json.dumps({**CLEAN, "more": 1}),
+        "[" * 5_000,
+        json.dumps({**CLEAN, "proposal": {**CLEAN["proposal"], "title": "\ud800"}}),
+        json.dumps({**CLEAN, "\ud800": 1}),
+        json.dumps({**CLEAN, "weights": [{"name": "x" * 4_000, "parts": []}] * 9}),
+    ],
+)
 def test_what_is_no_document_is_refused_and_named(text: str) -> None:
     with pytest.raises(Refused) as caught:
         decide(ProposePolicy(document=text, by=ANNA, at_us=AT_US), Scene())

@@ -79,9 +79,12 @@ def test_another_policy_keeps_every_invariant_and_the_epochs_before_it_as_they_w
 ) -> None:
     policy = replace(POLICY, rewards=before)
     proposed = replace(
-        POLICY, rewards=after, compute_base="gpu_time", compute_ppm=500_000,
+        POLICY,
+        rewards=after,
+        compute_base="gpu_time",
+        compute_ppm=500_000,
         availability_ppm=400_000,
-    )  # fmt: skip
+    )
     cuts = history(policy, told)
     found = summary_of(cuts, proposed, first)
     assert [told.broken for told in found.epochs] == [()] * len(cuts)

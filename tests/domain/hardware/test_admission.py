@@ -15,19 +15,30 @@ from domain.hardware.facts import SataDrive
 A100 = Gpu(model="A100", vram_mib=40_960, connection="pcie", pcie_gen=4, pcie_lanes=16)
 SSD = SataDrive(2_000, "ssd", 0)
 GOOD = System(
-    gpus=(A100,) * 4, storage_mode="local", nvme_drives_gb=(1_000, 1_000), tpm_2_0=True,
-    ram_mib=320 * 1_024, cpu_cores=16, sata_drives=(SSD,) * 3, ethernet_mbps=1_000,
-)  # fmt: skip
+    gpus=(A100,) * 4,
+    storage_mode="local",
+    nvme_drives_gb=(1_000, 1_000),
+    tpm_2_0=True,
+    ram_mib=320 * 1_024,
+    cpu_cores=16,
+    sata_drives=(SSD,) * 3,
+    ethernet_mbps=1_000,
+)
 
 gpus = st.builds(
-    Gpu, model=st.sampled_from(["A100", "a100"]), vram_mib=st.integers(0, 200_000),
+    Gpu,
+    model=st.sampled_from(["A100", "a100"]),
+    vram_mib=st.integers(0, 200_000),
     connection=st.sampled_from(["pcie", "sxm"]),
-    pcie_gen=st.none() | st.integers(1, 6), pcie_lanes=st.none() | st.integers(0, 16),
-)  # fmt: skip
+    pcie_gen=st.none() | st.integers(1, 6),
+    pcie_lanes=st.none() | st.integers(0, 16),
+)
 drives = st.builds(
-    SataDrive, st.integers(0, 8_000), st.sampled_from(["ssd", "hdd"]),
+    SataDrive,
+    st.integers(0, 8_000),
+    st.sampled_from(["ssd", "hdd"]),
     st.none() | st.sampled_from([0, 5_400, 7_200]),
-)  # fmt: skip
+)
 systems = st.builds(
     System,
     gpus=st.lists(gpus, max_size=8).map(tuple),
@@ -74,8 +85,14 @@ def test_each_rule_fails_by_its_name(changed: Any, failing: tuple[str, ...]) -> 
 def test_a_machine_nobody_looked_at_fails_every_rule_that_needs_looking() -> None:
     unknown = System(gpus=(replace(A100, pcie_gen=None, pcie_lanes=None),), storage_mode="local")
     assert judge(unknown).failing == (
-        "nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ram", "pcie_lanes", "cpu_cores",
-    )  # fmt: skip
+        "nvme_count",
+        "nvme_size",
+        "tpm_2_0",
+        "sata_drives",
+        "ram",
+        "pcie_lanes",
+        "cpu_cores",
+    )
     assert "ethernet" in judge(replace(unknown, storage_mode="central")).failing
 
 
@@ -95,8 +112,11 @@ def test_forgetting_a_fact_never_makes_a_rule_hold(system: System, field: str) -
     forgotten: dict[str, Any] = {field: None}
     blind = replace(system, **forgotten)
     assert set(judge(system).failing) <= set(judge(blind).failing)
-    asked = {"sata_drives": system.storage_mode == "local", "nvme_drives_gb": bool(system.gpus),
-             "ethernet_mbps": system.storage_mode == "central"}  # fmt: skip
+    asked = {
+        "sata_drives": system.storage_mode == "local",
+        "nvme_drives_gb": bool(system.gpus),
+        "ethernet_mbps": system.storage_mode == "central",
+    }
     if asked.get(field, True):
         assert set(UNKNOWN[field]) <= set(judge(blind).failing)
 

@@ -24,9 +24,7 @@ EMPTY: Held = frozenset()
 
 def names(*short: str) -> tuple[str, ...]:
     """The A100-40GB's names of 1g, 1g+me, 1gx2 (double memory), 2g, 3g, 4g, 7g."""
-    known = dict(
-        zip(("1g", "1g+me", "1gx2", "2g", "3g", "4g", "7g"), _all(A100), strict=True)
-    )  # fmt: skip
+    known = dict(zip(("1g", "1g+me", "1gx2", "2g", "3g", "4g", "7g"), _all(A100), strict=True))
     return tuple(known[one] for one in short)
 
 

@@ -67,9 +67,14 @@ class Ask:
 
     def of(self, state: DeviceState, lease_id: str, at_us: int = NOON_US) -> DeviceReserved:
         return reserve(
-            state, lease_id, self.share_ppm, self.mem_ppm, at_us,
-            mode=self.mode, profile=self.profile,
-        )  # fmt: skip
+            state,
+            lease_id,
+            self.share_ppm,
+            self.mem_ppm,
+            at_us,
+            mode=self.mode,
+            profile=self.profile,
+        )
 
 
 whole = Ask(WHOLE)
@@ -161,11 +166,12 @@ def test_a_profile_has_the_memory_that_this_gpu_gives_it() -> None:
         (Ask(MPS, 10_000, 1, "1g.5gb"), Reason.UNKNOWN_PROFILE, "mig_profile"),
         (Ask(MIG, 1, 1, "5g.20gb"), Reason.UNKNOWN_PROFILE, None),
         (
-            Ask(MIG, PPM, PPM, "3g.20gb"), Reason.SHARE_OUT_OF_RANGE,
+            Ask(MIG, PPM, PPM, "3g.20gb"),
+            Reason.SHARE_OUT_OF_RANGE,
             "mig_3g.20gb_is_428571_and_500000_ppm",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_no_device_can_do_is_refused_with_the_rules_name(
     ask: Ask, reason: Reason, rule: str | None
 ) -> None:

@@ -124,6 +124,11 @@ def test_no_reason_moves_an_account_that_is_not_its_own(
         book(
             billed(1).lines()[0],
             [BookLine(debit, 1), BookLine(credit, -1)],
-            adjustment_id="adj_1", reason=reason, cause="x", returned=1, recovered=1, by="m",
+            adjustment_id="adj_1",
+            reason=reason,
+            cause="x",
+            returned=1,
+            recovered=1,
+            by="m",
             at_us=NOON_US,
-        )  # fmt: skip
+        )

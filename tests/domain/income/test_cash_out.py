@@ -49,9 +49,13 @@ THIRTY = 30_000_000
 def scene(earned: int = THIRTY, bank: int = 10**12) -> Scene:
     account = AccountOpened(account_id=OWNER, kind="party", opened_by="op", at_us=0)
     mode = SetPaymentMode(
-        account_id=OWNER, mode="cash", billing_account_id=OWNER, destination="acct_x",
-        by="mem", at_us=0,
-    )  # fmt: skip
+        account_id=OWNER,
+        mode="cash",
+        billing_account_id=OWNER,
+        destination="acct_x",
+        by="mem",
+        at_us=0,
+    )
     return (
         Scene()
         .given((Stream("account", OWNER), account))
@@ -87,9 +91,13 @@ def hold(hold_id: str = "operator") -> HoldCashOuts:
 
 def test_all_whole_cents_are_taken_when_no_amount_is_named() -> None:
     asked = CashOutRequested(
-        cash_out_id=CASH_OUT, account_id=OWNER, amount=credit(THIRTY), destination="acct_x",
-        by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        cash_out_id=CASH_OUT,
+        account_id=OWNER,
+        amount=credit(THIRTY),
+        destination="acct_x",
+        by="mem",
+        at_us=NOON_US,
+    )
     scene(THIRTY + 9_999).when(request()).then((stream_of(CASH_OUT), asked))
 
 
@@ -196,9 +204,13 @@ def test_the_billing_account_that_got_the_sweeps_is_held_alike() -> None:
     billing = "acct_billing"
     opened = AccountOpened(account_id=billing, kind="party", opened_by="op", at_us=0)
     mode = SetPaymentMode(
-        account_id=OWNER, mode="credits", billing_account_id=billing, destination=None,
-        by="mem", at_us=0,
-    )  # fmt: skip
+        account_id=OWNER,
+        mode="credits",
+        billing_account_id=billing,
+        destination=None,
+        by="mem",
+        at_us=0,
+    )
     world = scene().given((Stream("account", billing), opened)).after(mode)
     kept = cash_out.hold_disputed(world, OWNER, "dispute:d1", 7, "open", "mem", NOON_US)
     assert [each.stream for each in kept] == [holds_stream(OWNER), holds_stream(billing)]
@@ -219,9 +231,13 @@ def test_who_owes_is_held_by_it() -> None:
 
 def test_nothing_is_sent_to_a_destination_that_is_new() -> None:
     change = SetPaymentMode(
-        account_id=OWNER, mode="cash", billing_account_id=OWNER, destination="acct_thief",
-        by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        account_id=OWNER,
+        mode="cash",
+        billing_account_id=OWNER,
+        destination="acct_thief",
+        by="mem",
+        at_us=NOON_US,
+    )
     changed = scene().after(change)
     changed.when(request()).then_refused(Reason.CASH_OUT_HELD)
     assert changed.when(request(at_us=NOON_US + DESTINATION_DELAY_US)).changes()

@@ -25,9 +25,14 @@ TEN = 10_000_000
 
 def ours(name: str = "c1", status: str = "sent", **changes: object) -> Ours:
     told: dict[str, object] = {
-        "cash_out_id": name, "status": status, "units": TEN, "reference": f"po_{name}",
-        "returned": 0, "asked_us": NOW_US, **changes,
-    }  # fmt: skip
+        "cash_out_id": name,
+        "status": status,
+        "units": TEN,
+        "reference": f"po_{name}",
+        "returned": 0,
+        "asked_us": NOW_US,
+        **changes,
+    }
     return Ours(**told)  # type: ignore[arg-type]
 
 
@@ -43,8 +48,9 @@ def kinds(found: list[Listed], known: list[Ours]) -> list[tuple[str, str | None,
 def test_equal_amounts_under_one_id_match() -> None:
     result = match([listed(), listed("c2")], [ours(), ours("c2", "paid")], NOW_US)
     assert [(one.cash_out_id, it.reference) for one, it in result.matched] == [
-        ("c1", "po_c1"), ("c2", "po_c2")
-    ]  # fmt: skip
+        ("c1", "po_c1"),
+        ("c2", "po_c2"),
+    ]
     assert result.differences == ()
     assert ids_of([listed("c2"), listed(), listed(None, "x"), listed()]) == ["c1", "c2"]
 
@@ -87,22 +93,28 @@ def test_what_was_sent_and_is_not_listed_in_time_is_missing() -> None:
 names = st.sampled_from(["c1", "c2", "c3"])
 some_listed = st.lists(
     st.builds(
-        Listed, st.none() | names | st.just("c9"), st.sampled_from(["p1", "p2", "p3", "p4"]),
-        st.sampled_from([TEN, TEN + 1]), st.just(0),
+        Listed,
+        st.none() | names | st.just("c9"),
+        st.sampled_from(["p1", "p2", "p3", "p4"]),
+        st.sampled_from([TEN, TEN + 1]),
+        st.just(0),
     ),
     max_size=8,
     unique_by=lambda each: each.reference,
-)  # fmt: skip
+)
 some_ours = st.lists(
     st.builds(
-        Ours, names,
+        Ours,
+        names,
         st.sampled_from(["requested", "started", "sent", "paid", "failed", "cancelled"]),
-        st.just(TEN), st.none() | st.sampled_from(["p1", "p2", "p3"]), st.just(0),
+        st.just(TEN),
+        st.none() | st.sampled_from(["p1", "p2", "p3"]),
+        st.just(0),
         st.none() | st.sampled_from([0, NOW_US]),
     ),
     max_size=3,
     unique_by=lambda each: each.cash_out_id,
-)  # fmt: skip
+)
 
 
 @given(found=some_listed, known=some_ours)

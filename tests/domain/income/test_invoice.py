@@ -43,23 +43,36 @@ LINES = (
 
 
 def issuing(
-    account: str = ALICE, period: str = PERIOD, kind: str = "charges",
-    lines: tuple[InvoiceLine, ...] = LINES, at_us: int = CLOSED_US,
-) -> IssueInvoice:  # fmt: skip
+    account: str = ALICE,
+    period: str = PERIOD,
+    kind: str = "charges",
+    lines: tuple[InvoiceLine, ...] = LINES,
+    at_us: int = CLOSED_US,
+) -> IssueInvoice:
     total = sum(line.amount.units for line in lines)
     taxes = NoTax().lines(TaxParty(), total)
     return IssueInvoice(
-        account_id=account, kind=kind, period=period, first_position=3, last_position=9,
-        lines=lines, taxes=taxes, by="job", at_us=at_us,
-    )  # fmt: skip
+        account_id=account,
+        kind=kind,
+        period=period,
+        first_position=3,
+        last_position=9,
+        lines=lines,
+        taxes=taxes,
+        by="job",
+        at_us=at_us,
+    )
 
 
 def crediting(*lines: tuple[int, int], cause: str = "adjustment:12") -> IssueCreditNote:
     return IssueCreditNote(
         invoice_id=invoice_id_of("charges", ALICE, PERIOD),
         lines=tuple(CreditLine(line, credit(units)) for line, units in lines),
-        cause=cause, reason="dispute", by="job", at_us=CLOSED_US + 1,
-    )  # fmt: skip
+        cause=cause,
+        reason="dispute",
+        by="job",
+        at_us=CLOSED_US + 1,
+    )
 
 
 BOB = "acct_bob"
@@ -91,8 +104,16 @@ def test_the_hash_in_the_fact_is_that_of_the_documents_canonical_json() -> None:
     assert b"document_sha256" not in body
 
 
-@given(st.lists(st.tuples(st.sampled_from([ALICE, BOB]), st.integers(1, 12),
-                          st.sampled_from(["charges", "earnings"])), max_size=20))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([ALICE, BOB]),
+            st.integers(1, 12),
+            st.sampled_from(["charges", "earnings"]),
+        ),
+        max_size=20,
+    )
+)
 def test_numbers_of_a_series_have_no_gap_and_no_number_twice(
     asked: list[tuple[str, int, str]],
 ) -> None:

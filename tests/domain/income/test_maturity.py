@@ -67,17 +67,26 @@ at_once = window(1, 0, 1)
 
 def mature(after: int, through: int, gross: int, at_us: int = DAY_ZERO_US) -> MatureEarnings:
     return MatureEarnings(
-        account_id=OWNER, after_position=after, through_position=through, through_us=at_us,
-        gross=gross, at_us=at_us,
-    )  # fmt: skip
+        account_id=OWNER,
+        after_position=after,
+        through_position=through,
+        through_us=at_us,
+        gross=gross,
+        at_us=at_us,
+    )
 
 
 def matured(after: int, through: int, gross: int, reduced: int = 0) -> tuple[Stream[Any], Any]:
     return EARNED, EarningsMatured(
-        account_id=OWNER, after_position=after, through_position=through, gross=credit(gross),
-        reduced=credit(reduced), amount=credit(gross - reduced), at_us=DAY_ZERO_US,
+        account_id=OWNER,
+        after_position=after,
+        through_position=through,
+        gross=credit(gross),
+        reduced=credit(reduced),
+        amount=credit(gross - reduced),
+        at_us=DAY_ZERO_US,
         clients=(),
-    )  # fmt: skip
+    )
 
 
 def sweep(at_us: int = DAY_ZERO_US) -> SweepEarnings:
@@ -86,9 +95,13 @@ def sweep(at_us: int = DAY_ZERO_US) -> SweepEarnings:
 
 def mode(**changes: Any) -> SetPaymentMode:
     asked = SetPaymentMode(
-        account_id=OWNER, mode="credits", billing_account_id=BILLING, destination=None,
-        by="mem", at_us=DAY_ZERO_US,
-    )  # fmt: skip
+        account_id=OWNER,
+        mode="credits",
+        billing_account_id=BILLING,
+        destination=None,
+        by="mem",
+        at_us=DAY_ZERO_US,
+    )
     return replace(asked, **changes)
 
 
@@ -244,10 +257,14 @@ def test_a_sweep_goes_to_the_billing_account_while_that_is_open() -> None:
 
 def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None:
     fact = PaymentModeSet(
-        account_id=OWNER, mode="credits", billing_account_id=BILLING, destination=None,
-        by="mem", at_us=DAY_ZERO_US,
+        account_id=OWNER,
+        mode="credits",
+        billing_account_id=BILLING,
+        destination=None,
+        by="mem",
+        at_us=DAY_ZERO_US,
         destination_from_us=None,
-    )  # fmt: skip
+    )
     scene().when(mode()).then((EARNED, fact))
     scene().after(mode()).when(mode()).then_nothing()
     scene().when(mode(mode="gold")).then_refused(Reason.PAYMENT_MODE, mode="gold")
@@ -270,8 +287,9 @@ def test_a_changed_destination_waits_and_the_first_one_does_not() -> None:
     changed = kept.after(mode(destination="acct_2"))
     state = earnings_of(changed, OWNER)
     assert (state.destination, state.destination_from_us) == (
-        "acct_2", DAY_ZERO_US + maturity.DESTINATION_DELAY_US
-    )  # fmt: skip
+        "acct_2",
+        DAY_ZERO_US + maturity.DESTINATION_DELAY_US,
+    )
     changed.when(mode(destination="acct_2")).then_nothing()
 
 
@@ -355,10 +373,13 @@ class Run:
             return
         inside = [at for at in self.earned if state.matured_through < at <= through]
         command = MatureEarnings(
-            account_id=OWNER, after_position=state.matured_through, through_position=through,
-            through_us=self.earned[through][1], gross=sum(self.earned[at][0] for at in inside),
+            account_id=OWNER,
+            after_position=state.matured_through,
+            through_position=through,
+            through_us=self.earned[through][1],
+            gross=sum(self.earned[at][0] for at in inside),
             at_us=self.now_us,
-        )  # fmt: skip
+        )
         for change in self.world.when(command).changes():
             for at in inside:
                 self.times_matured[at] = self.times_matured.get(at, 0) + 1
@@ -409,8 +430,14 @@ def test_credited_is_held_back_plus_matured_plus_reduced_and_each_accrual_mature
     assert sorted(set(run.sweeps)) == run.sweeps, "once per UTC day"
 
 
-@given(st.lists(st.tuples(st.sampled_from(["", "a", "b", "c"]), st.integers(1, 10**12)),
-                min_size=1, max_size=4, unique_by=lambda one: one[0]))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["", "a", "b", "c"]), st.integers(1, 10**12)),
+        min_size=1,
+        max_size=4,
+        unique_by=lambda one: one[0],
+    )
+)
 def test_what_matures_is_told_by_client_to_the_unit(clients: list[tuple[str, int]]) -> None:
     """R-1: a payout carries the clients whose work it is for."""
     gross = sum(units for _, units in clients)

@@ -60,17 +60,26 @@ CREDITS = 1_000_000
 def costs(control: int = 3 * CREDITS, ingress: int = 3 * CREDITS, **changes: int) -> InfraCost:
     told = {"base": 0, "most": 100 * CREDITS, "arrears_max": 10 * CREDITS, **changes}
     return InfraCost(
-        base=credit(told["base"]), control=credit(control), ingress=credit(ingress),
-        most=credit(told["most"]), arrears_max=credit(told["arrears_max"]),
-    )  # fmt: skip
+        base=credit(told["base"]),
+        control=credit(control),
+        ingress=credit(ingress),
+        most=credit(told["most"]),
+        arrears_max=credit(told["arrears_max"]),
+    )
 
 
 def terms(version: int = 1, day: int = DAY, **changes: Any) -> RegionTermsSet:
     fact = RegionTermsSet(
-        region_id=REGION, version=version, effective_from_day=day, is_shared=True,
-        participation_ppm=200_000, availability_min_tier=3, infra=costs(), by="mem",
+        region_id=REGION,
+        version=version,
+        effective_from_day=day,
+        is_shared=True,
+        participation_ppm=200_000,
+        availability_min_tier=3,
+        infra=costs(),
+        by="mem",
         at_us=(day - NOTICE_DAYS - 1) * DAY_US,
-    )  # fmt: skip
+    )
     return replace(fact, **changes)
 
 
@@ -82,22 +91,45 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
         for who in (OPERATOR, ANNA)
     ]
     facts.append(
-        (Stream("provider", PROVIDER),
-         ProviderRegistered(provider_id=PROVIDER, account_id=OPERATOR, kind="physical", **at))
-    )  # fmt: skip
+        (
+            Stream("provider", PROVIDER),
+            ProviderRegistered(provider_id=PROVIDER, account_id=OPERATOR, kind="physical", **at),
+        )
+    )
     facts.append(
-        (Stream("region", REGION),
-         RegionOpened(region_id=REGION, provider_id=PROVIDER, name="home", storage_mode="local",
-                      setting="edge", admission="operator", allow_public_jobs=True, **at))
-    )  # fmt: skip
+        (
+            Stream("region", REGION),
+            RegionOpened(
+                region_id=REGION,
+                provider_id=PROVIDER,
+                name="home",
+                storage_mode="local",
+                setting="edge",
+                admission="operator",
+                allow_public_jobs=True,
+                **at,
+            ),
+        )
+    )
     for node_id in (*NODES, "ctl_1", "ctl_2", "ctl_3", "ing_1"):
         joined = NodeJoinRequested(
-            node_id=node_id, provider_id=PROVIDER, region_id=REGION, client_id=None, key_id="k",
-            public_key="00", token_sha256="00", agent="t", **at,
-        )  # fmt: skip
+            node_id=node_id,
+            provider_id=PROVIDER,
+            region_id=REGION,
+            client_id=None,
+            key_id="k",
+            public_key="00",
+            token_sha256="00",
+            agent="t",
+            **at,
+        )
         facts.append((Stream("node", node_id), joined))
-    for node_id, role in (("ctl_1", "control"), ("ctl_2", "control"), ("ctl_3", "control"),
-                          ("ing_1", "ingress")):  # fmt: skip
+    for node_id, role in (
+        ("ctl_1", "control"),
+        ("ctl_2", "control"),
+        ("ctl_3", "control"),
+        ("ing_1", "ingress"),
+    ):
         facts.append(role_of(node_id, role))
     return Scene().given(*facts, *more)
 
@@ -114,18 +146,26 @@ def under(*versions: RegionTermsSet) -> list[tuple[Stream[Any], Any]]:
 def gathered(units: dict[str, int], account_id: str = OPERATOR, day: int = DAY) -> Any:
     nodes = tuple(NodeEarned(node_id, earned) for node_id, earned in units.items())
     fact = RegionEarningsGathered(
-        region_id=REGION, day=day, account_id=account_id, through_position=9, nodes=nodes,
-        amount=credit(sum(units.values())), at_us=day * DAY_US,
-    )  # fmt: skip
+        region_id=REGION,
+        day=day,
+        account_id=account_id,
+        through_position=9,
+        nodes=nodes,
+        amount=credit(sum(units.values())),
+        at_us=day * DAY_US,
+    )
     return stream_of(REGION, day), fact
 
 
 def share(day: int = DAY, times: dict[str, int] | None = None, **changes: Any) -> ShareRegionDay:
     command = ShareRegionDay(
-        region_id=REGION, day=day,
+        region_id=REGION,
+        day=day,
         times=tuple(NodeTime(node_id, us, 0) for node_id, us in (times or {}).items()),
-        control=("ctl_1", "ctl_2", "ctl_3"), ingress=("ing_1",), at_us=(day + 1) * DAY_US,
-    )  # fmt: skip
+        control=("ctl_1", "ctl_2", "ctl_3"),
+        ingress=("ing_1",),
+        at_us=(day + 1) * DAY_US,
+    )
     return replace(command, **changes)
 
 
@@ -138,10 +178,17 @@ def shared(scene: Scene, command: ShareRegionDay) -> tuple[RegionDayShared, dict
 def ask(day: int, at_us: int = 0, **changes: Any) -> SetRegionTerms:
     fact = terms(day=day)
     command = SetRegionTerms(
-        region_id=REGION, account_id=OPERATOR, version=1, effective_from_day=day,
-        is_shared=fact.is_shared, participation_ppm=fact.participation_ppm,
-        availability_min_tier=fact.availability_min_tier, infra=fact.infra, by="mem", at_us=at_us,
-    )  # fmt: skip
+        region_id=REGION,
+        account_id=OPERATOR,
+        version=1,
+        effective_from_day=day,
+        is_shared=fact.is_shared,
+        participation_ppm=fact.participation_ppm,
+        availability_min_tier=fact.availability_min_tier,
+        infra=fact.infra,
+        by="mem",
+        at_us=at_us,
+    )
     return replace(command, **changes)
 
 
@@ -162,9 +209,7 @@ def test_terms_begin_a_whole_notice_after_they_are_set_and_never_twice() -> None
 
 
 def test_the_notice_outlasts_the_longest_dispute_window() -> None:
-    window = Window(
-        version=1, window_us=30 * DAY_US + 1, effective_from_us=1, by="op", at_us=1
-    )  # fmt: skip
+    window = Window(version=1, window_us=30 * DAY_US + 1, effective_from_us=1, by="op", at_us=1)
     scene = place((NETWORK, window))
     scene.when(ask(31)).then_refused(Reason.REGION_TERMS, earliest_day=32)
     assert scene.when(ask(32)).changes()
@@ -189,9 +234,14 @@ def mature(
     earned: list[RegionalEarning], gross: int, at_us: int = DAY * DAY_US, **changes: Any
 ) -> MatureEarnings:
     command = MatureEarnings(
-        account_id=OPERATOR, after_position=0, through_position=9,
-        through_us=at_us - 3 * DAY_US, gross=gross, at_us=at_us, regional=tuple(earned),
-    )  # fmt: skip
+        account_id=OPERATOR,
+        after_position=0,
+        through_position=9,
+        through_us=at_us - 3 * DAY_US,
+        gross=gross,
+        at_us=at_us,
+        regional=tuple(earned),
+    )
     return replace(command, **changes)
 
 
@@ -203,10 +253,15 @@ def test_what_matures_under_terms_is_gathered_in_the_same_append_and_the_rest_is
     scene = place(*under(terms()))
     command = mature([earning(70), earning(5, node_id="node_b")], 100)
     matured = EarningsMatured(
-        account_id=OPERATOR, after_position=0, through_position=9, gross=credit(100),
-        reduced=credit(0), amount=credit(100), at_us=command.at_us,
+        account_id=OPERATOR,
+        after_position=0,
+        through_position=9,
+        gross=credit(100),
+        reduced=credit(0),
+        amount=credit(100),
+        at_us=command.at_us,
         clients=(),
-    )  # fmt: skip
+    )
     where, fact = gathered({"node_a": 70, "node_b": 5})
     scene.when(command).then((earnings_stream(OPERATOR), matured), (where, fact))
     (entry,) = entries_for(fact)
@@ -374,9 +429,16 @@ def test_a_day_without_revenue_leaves_the_cost_in_arrears_up_to_their_cap() -> N
 
 def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost() -> None:
     elsewhere = NodeJoinRequested(
-        node_id="ctl_9", provider_id=PROVIDER, region_id="region_b", client_id=None, key_id="k",
-        public_key="00", token_sha256="00", agent="t", at_us=0,
-    )  # fmt: skip
+        node_id="ctl_9",
+        provider_id=PROVIDER,
+        region_id="region_b",
+        client_id=None,
+        key_id="k",
+        public_key="00",
+        token_sha256="00",
+        agent="t",
+        at_us=0,
+    )
     gone = NodeRetired(node_id="ctl_1", by="op", at_us=1)
     scene = place(
         *under(terms()),

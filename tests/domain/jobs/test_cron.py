@@ -42,10 +42,26 @@ def test_the_29th_of_february_comes_again() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "* * * *", "* * * * * *", "60 * * * *", "* 24 * * *", "* * 0 * *", "* * * 13 *",
-     "* * * * 8", "5-1 * * * *", "*/0 * * * *", "a * * * *", "1,,2 * * * *", "-1 * * * *",
-     "0 0 30 2 *", "0 0 31 4,6 *", "*  * * * *", "٣ * * * *"],
-)  # fmt: skip
+    [
+        "",
+        "* * * *",
+        "* * * * * *",
+        "60 * * * *",
+        "* 24 * * *",
+        "* * 0 * *",
+        "* * * 13 *",
+        "* * * * 8",
+        "5-1 * * * *",
+        "*/0 * * * *",
+        "a * * * *",
+        "1,,2 * * * *",
+        "-1 * * * *",
+        "0 0 30 2 *",
+        "0 0 31 4,6 *",
+        "*  * * * *",
+        "٣ * * * *",
+    ],
+)
 def test_what_is_no_schedule_or_never_comes_is_refused(text: str) -> None:
     with pytest.raises(Refused) as caught:
         parse(text)
@@ -57,8 +73,12 @@ DAYS = st.sampled_from(["*", "*/9", "1", "31", "28-31", "2,15"])
 MONTHS = st.sampled_from(["*", "2", "1,7", "*/3", "11-12"])
 SCHEDULES = st.builds(
     lambda minute, hour, day, month, weekday: f"{minute} {hour} {day} {month} {weekday}",
-    FIELD, FIELD, DAYS, MONTHS, st.sampled_from(["*", "0", "1-5", "6,7"]),
-)  # fmt: skip
+    FIELD,
+    FIELD,
+    DAYS,
+    MONTHS,
+    st.sampled_from(["*", "0", "1-5", "6,7"]),
+)
 
 
 def _by_hand(text: str, at_us: int) -> bool:
@@ -83,9 +103,11 @@ def _by_hand(text: str, at_us: int) -> bool:
     is_either = not day.startswith("*") and not weekday.startswith("*")
     matches = of_month or on_weekday if is_either else of_month and on_weekday
     return (
-        matches and fits(month, its_month % 12 + 1, 1, 12)
-        and fits(hour, number % 1440 // 60, 0, 23) and fits(minute, number % 60, 0, 59)
-    )  # fmt: skip
+        matches
+        and fits(month, its_month % 12 + 1, 1, 12)
+        and fits(hour, number % 1440 // 60, 0, 23)
+        and fits(minute, number % 60, 0, 59)
+    )
 
 
 @examples(60)

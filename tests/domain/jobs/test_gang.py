@@ -85,9 +85,13 @@ class Market:
 
     def plan(self, asked: RequestGang, gpus: int = 1) -> tuple[Match, ...]:
         need = Need(
-            gpu_count=gpus, share_ppm=PPM, mem_ppm=PPM, models=(), price_max=3_000_000,
+            gpu_count=gpus,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
+            price_max=3_000_000,
             account_id=RENTER,
-        )  # fmt: skip
+        )
         nodes = free_nodes(self.world)
         return place(need, nodes, members=asked.members, min_members=asked.min_members)
 
@@ -107,10 +111,16 @@ class Market:
 
 def asking(members: int, min_members: int | None = None, **changes: Any) -> RequestGang:
     asked = RequestGang(
-        gang_id=GANG, job_id=JOB, account_id=RENTER, pool_id=None, members=members,
-        min_members=members if min_members is None else min_members, term_us=None, funds=None,
+        gang_id=GANG,
+        job_id=JOB,
+        account_id=RENTER,
+        pool_id=None,
+        members=members,
+        min_members=members if min_members is None else min_members,
+        term_us=None,
+        funds=None,
         at_us=NOON_US,
-    )  # fmt: skip
+    )
     return replace(asked, **changes)
 
 
@@ -125,15 +135,27 @@ def reservation(
         leases.append(lease_id)
         commands += [
             RequestLease(
-                lease_id=lease_id, job_id=job_id, account_id=RENTER, term_us=None, funds=None,
-                at_us=at_us, gang_id=gang_id, start_timeout_us=GANG_TIMEOUT_US,
+                lease_id=lease_id,
+                job_id=job_id,
+                account_id=RENTER,
+                term_us=None,
+                funds=None,
+                at_us=at_us,
+                gang_id=gang_id,
+                start_timeout_us=GANG_TIMEOUT_US,
             ),
             ReserveLease(
-                lease_id=lease_id, rule="lowest_cost/1", fleet_position=1,
-                candidates=match.candidates, considered=match.considered, node_id=match.node_id,
-                offer_id=match.offer_id, device_ids=match.device_ids, at_us=at_us,
+                lease_id=lease_id,
+                rule="lowest_cost/1",
+                fleet_position=1,
+                candidates=match.candidates,
+                considered=match.considered,
+                node_id=match.node_id,
+                offer_id=match.offer_id,
+                device_ids=match.device_ids,
+                at_us=at_us,
             ),
-        ]  # fmt: skip
+        ]
     end = GrowGang if first else ReserveGang
     return [*commands, end(gang_id=gang_id, lease_ids=tuple(leases), at_us=at_us)]
 
@@ -196,10 +218,13 @@ def _freed(market: Market) -> Match:
     """Close one member of the open gang, and match the device that comes free."""
     market.append(
         CloseLease(
-            lease_id=market.gang().lease_ids[0], closed_at_us=NOON_US + 2 * MINUTE_US,
-            party="renter", code=1, at_us=NOON_US + 2 * MINUTE_US,
+            lease_id=market.gang().lease_ids[0],
+            closed_at_us=NOON_US + 2 * MINUTE_US,
+            party="renter",
+            code=1,
+            at_us=NOON_US + 2 * MINUTE_US,
         )
-    )  # fmt: skip
+    )
     (match,) = market.plan(asking(1))
     return match
 
@@ -321,10 +346,13 @@ def test_a_member_cancelled_before_the_start_ends_the_whole_gang() -> None:
     one = market.gang().lease_ids[1]
     facts = market.append(
         CloseLease(
-            lease_id=one, closed_at_us=NOON_US + 1, party="renter", code=CANCELLED_BEFORE_START,
+            lease_id=one,
+            closed_at_us=NOON_US + 1,
+            party="renter",
+            code=CANCELLED_BEFORE_START,
             at_us=NOON_US + 1,
         )
-    )  # fmt: skip
+    )
     assert {fact.code for fact in facts if isinstance(fact, LeaseClosed)} == {
         CANCELLED_BEFORE_START
     }
@@ -361,9 +389,12 @@ def test_a_gang_is_closed_as_a_whole_before_it_opens_and_lease_by_lease_after() 
         market.append(replace(cancel, gang_id="gang_2"))
     assert refused.value.reason is Reason.GANG_STATE
     closing = CloseLease(
-        lease_id=market.gang("gang_2").lease_ids[0], closed_at_us=NOON_US + MINUTE_US,
-        party="renter", code=1, at_us=NOON_US + MINUTE_US,
-    )  # fmt: skip
+        lease_id=market.gang("gang_2").lease_ids[0],
+        closed_at_us=NOON_US + MINUTE_US,
+        party="renter",
+        code=1,
+        at_us=NOON_US + MINUTE_US,
+    )
     facts = market.append(closing)
     assert [fact.lease_id for fact in facts if isinstance(fact, LeaseClosed)] == [closing.lease_id]
 
@@ -388,10 +419,13 @@ def test_two_gangs_whose_members_come_interleaved_both_complete_in_turn() -> Non
     for lease_id in market.gang().lease_ids:
         market.append(
             CloseLease(
-                lease_id=lease_id, closed_at_us=NOON_US + 2, party="renter", code=0,
+                lease_id=lease_id,
+                closed_at_us=NOON_US + 2,
+                party="renter",
+                code=0,
                 at_us=NOON_US + 2,
             )
-        )  # fmt: skip
+        )
     market.start(other, NOON_US + 3)
     for lease_id in market.gang("gang_2").lease_ids:
         market.ready(lease_id, NOON_US + 4)
@@ -461,15 +495,22 @@ def _step(
         elif what == "ready" and leases:
             market.ready(leases[member % len(leases)], now_us)
         elif what == "cancel" and gang.requested is not None:
-            market.append(CloseGang(
-                gang_id=gang_id, party="renter", code=CANCELLED_BEFORE_START, at_us=now_us
-            ))  # fmt: skip
+            market.append(
+                CloseGang(
+                    gang_id=gang_id, party="renter", code=CANCELLED_BEFORE_START, at_us=now_us
+                )
+            )
         elif leases and what in ENDS:
             party, code = ENDS[what]
-            market.append(CloseLease(
-                lease_id=leases[member % len(leases)], closed_at_us=now_us, party=party, code=code,
-                at_us=now_us,
-            ))  # fmt: skip
+            market.append(
+                CloseLease(
+                    lease_id=leases[member % len(leases)],
+                    closed_at_us=now_us,
+                    party=party,
+                    code=code,
+                    at_us=now_us,
+                )
+            )
     except Refused:
         return  # then nothing was recorded, which is what is checked
 
@@ -502,12 +543,17 @@ def _check(market: Market, wishes: list[tuple[int, int]]) -> None:
 def test_members_fill_a_node_before_they_take_another() -> None:
     nodes = [
         OfferedNode(
-            node_id=f"node_{n}", offer_id=f"offer_{n}", account_id="acct_owner", price=1,
-            settlement="cash", fractions=True, served_gpu_us=0,
+            node_id=f"node_{n}",
+            offer_id=f"offer_{n}",
+            account_id="acct_owner",
+            price=1,
+            settlement="cash",
+            fractions=True,
+            served_gpu_us=0,
             devices=tuple(FreeDevice(f"GPU-{n}-{d}", "A100", PPM, PPM) for d in range(4)),
         )
         for n in range(3)
-    ]  # fmt: skip
+    ]
     need = Need(gpu_count=2, share_ppm=PPM, mem_ppm=PPM, models=(), price_max=5, account_id=RENTER)
     found = place(need, nodes, members=5, min_members=5)
     assert [match.node_id for match in found] == ["node_0", "node_0", "node_1", "node_1", "node_2"]
@@ -529,12 +575,17 @@ def test_each_member_goes_where_a_single_lease_would_after_the_members_before_it
     """Looking again only where something changed gives what looking everywhere each time does."""
     nodes = [
         OfferedNode(
-            node_id=f"node_{n}", offer_id=f"offer_{n}", account_id="acct_owner", price=price,
-            settlement="cash", fractions=True, served_gpu_us=n % 2,
+            node_id=f"node_{n}",
+            offer_id=f"offer_{n}",
+            account_id="acct_owner",
+            price=price,
+            settlement="cash",
+            fractions=True,
+            served_gpu_us=n % 2,
             devices=tuple(FreeDevice(f"GPU-{n}-{d}", "A100", PPM, PPM) for d in range(devices)),
         )
         for n, (price, devices) in enumerate(sizes)
-    ]  # fmt: skip
+    ]
     need = Need(
         gpu_count=gpus, share_ppm=share, mem_ppm=share, models=(), price_max=5, account_id=RENTER
     )
@@ -548,9 +599,15 @@ def test_each_member_goes_where_a_single_lease_would_after_the_members_before_it
 
 def test_shares_of_one_device_go_to_several_members() -> None:
     node = OfferedNode(
-        node_id="node_0", offer_id="offer_0", account_id="acct_owner", price=1, settlement="cash",
-        fractions=True, served_gpu_us=0, devices=(FreeDevice("GPU-0", "A100", PPM, PPM),),
-    )  # fmt: skip
+        node_id="node_0",
+        offer_id="offer_0",
+        account_id="acct_owner",
+        price=1,
+        settlement="cash",
+        fractions=True,
+        served_gpu_us=0,
+        devices=(FreeDevice("GPU-0", "A100", PPM, PPM),),
+    )
     need = Need(
         gpu_count=1, share_ppm=250_000, mem_ppm=250_000, models=(), price_max=5, account_id=RENTER
     )

@@ -29,9 +29,13 @@ def planned(kind: str = "batch", **plan: Any) -> Scene:
 
 def asking(part: int, attempt: int, at_us: int) -> RequestLease:
     return replace(
-        request(), lease_id=f"lease_{part}_{attempt}", part=part, attempt=attempt, at_us=at_us,
+        request(),
+        lease_id=f"lease_{part}_{attempt}",
+        part=part,
+        attempt=attempt,
+        at_us=at_us,
         by_timer=True,
-    )  # fmt: skip
+    )
 
 
 def closing(part: int, attempt: int, code: int, at_us: int) -> CloseLease:
@@ -130,13 +134,34 @@ def test_a_job_is_complete_exactly_when_each_chunk_has_completed_once(
 
 def scheduled(text: str, last_due_us: int) -> JobState:
     submitted = JobSubmitted(
-        job_id=JOB, account_id=RENTER, client_id="direct", project_id="", end_user_ref="",
-        kind="scheduled", image="i", command=(), env_refs=(), workload_sha256="", gpu_count=1,
-        share_ppm=1, mem_ppm=1, models=(), max_price_per_gpu_hour=job().max_price_per_gpu_hour,
-        at_us=last_due_us, plan=JobPlan(schedule=text),
-        federated=None, participants=(), sla_class=None, auto_restart=False, constraints=None,
-        work=None, references=(), parent_job_id=None, instance_id=None, key_id=None,
-    )  # fmt: skip
+        job_id=JOB,
+        account_id=RENTER,
+        client_id="direct",
+        project_id="",
+        end_user_ref="",
+        kind="scheduled",
+        image="i",
+        command=(),
+        env_refs=(),
+        workload_sha256="",
+        gpu_count=1,
+        share_ppm=1,
+        mem_ppm=1,
+        models=(),
+        max_price_per_gpu_hour=job().max_price_per_gpu_hour,
+        at_us=last_due_us,
+        plan=JobPlan(schedule=text),
+        federated=None,
+        participants=(),
+        sla_class=None,
+        auto_restart=False,
+        constraints=None,
+        work=None,
+        references=(),
+        parent_job_id=None,
+        instance_id=None,
+        key_id=None,
+    )
     return JobState(submitted, "submitted", last_due_us=last_due_us)
 
 
@@ -170,9 +195,11 @@ def test_an_endpoint_is_inference_and_a_federated_job_pays_for_what_it_does() ->
     require_work("endpoint", None, "inference")
     require_work("batch", "training", "training")
     for kind, work, federated in (
-        ("endpoint", None, "training"), ("endpoint", "training", None),
-        ("batch", "training", "inference"), ("batch", "sleeping", None),
-    ):  # fmt: skip
+        ("endpoint", None, "training"),
+        ("endpoint", "training", None),
+        ("batch", "training", "inference"),
+        ("batch", "sleeping", None),
+    ):
         with pytest.raises(Refused) as caught:
             require_work(kind, work, federated)
         assert caught.value.reason is Reason.UNKNOWN_MODE
@@ -180,11 +207,17 @@ def test_an_endpoint_is_inference_and_a_federated_job_pays_for_what_it_does() ->
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [("third_party_key", "a b"), ("third_party_key", "AKIAABCDEFGHIJKLMNOP"),
-     ("third_party_key", "hf_abcdefghijklmnopqrstuv"), ("dataset", "https://h/x?sig=1"),
-     ("checkpoint", "s3://key:secret@bucket/x"), ("dataset", "s3://b/x#frag"),
-     ("checkpoint", "-----BEGIN RSA PRIVATE KEY-----"), ("dataset", "")],
-)  # fmt: skip
+    [
+        ("third_party_key", "a b"),
+        ("third_party_key", "AKIAABCDEFGHIJKLMNOP"),
+        ("third_party_key", "hf_abcdefghijklmnopqrstuv"),
+        ("dataset", "https://h/x?sig=1"),
+        ("checkpoint", "s3://key:secret@bucket/x"),
+        ("dataset", "s3://b/x#frag"),
+        ("checkpoint", "-----BEGIN RSA PRIVATE KEY-----"),
+        ("dataset", ""),
+    ],
+)
 def test_a_reference_that_could_hold_a_secret_is_refused_and_not_repeated(
     kind: str, name: str
 ) -> None:
@@ -218,9 +251,10 @@ LEASE = request().lease_id
 @examples(80)
 @given(
     st.integers(1, 5),
-    st.lists(st.tuples(st.sampled_from(["take", "done", "push", "wait"]), st.integers(0, 6)),
-             max_size=30),
-)  # fmt: skip
+    st.lists(
+        st.tuples(st.sampled_from(["take", "done", "push", "wait"]), st.integers(0, 6)), max_size=30
+    ),
+)
 def test_every_task_is_open_or_done_and_done_once(count: int, steps: list[tuple[str, int]]) -> None:
     where, now_us = queue(count), NOON_US
     pushed, done, held = {f"t{n}" for n in range(count)}, set[str](), dict[str, int]()

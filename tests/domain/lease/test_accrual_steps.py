@@ -61,9 +61,14 @@ def test_an_hour_at_two_seventy_eight_is_explained_to_the_unit() -> None:
     """C-23: 2.78, the fee of 0.25 off it, then half."""
     ((_, shown),) = explained(ended(opened()))
     assert {name: step.new for name, step in shown.items()} == {
-        "ppm_us": HOUR_US * 10**6, "gpu_us": HOUR_US, "charge": 2_780_000, "fee": 250_000,
-        "provider": 1_265_000, "burn": 0, "platform": 1_265_000,
-    }  # fmt: skip
+        "ppm_us": HOUR_US * 10**6,
+        "gpu_us": HOUR_US,
+        "charge": 2_780_000,
+        "fee": 250_000,
+        "provider": 1_265_000,
+        "burn": 0,
+        "platform": 1_265_000,
+    }
     assert shown["fee"].given == {"fee_per_gpu_hour": 250_000, "price_per_gpu_hour": 2_780_000}
 
 
@@ -91,14 +96,14 @@ def test_the_federated_fee_stands_beside_the_charge() -> None:
     first, second = explained(where)
     assert first[1]["federated_fee"].new == 2_650_000
     assert (second[1]["federated_fee"].before, second[1]["federated_fee"].after) == (
-        2_650_000, 5_300_000,
-    )  # fmt: skip
+        2_650_000,
+        5_300_000,
+    )
 
 
 shares = st.permutations(["provider", "client", "burn", "platform"]).flatmap(
     lambda names: st.tuples(
-        st.just(names),
-        st.lists(st.integers(0, 333_333), min_size=3, max_size=3),
+        st.just(names), st.lists(st.integers(0, 333_333), min_size=3, max_size=3)
     )
 )
 

@@ -31,9 +31,14 @@ add = AddSigningKey(account_id=RENTER, key_id=KEY, public_key=PUBLIC, by="mem", 
 
 def sign(gpu_us: int, after_us: int = HOUR_US, **changes: object) -> CountersignUsage:
     command = CountersignUsage(
-        lease_id=LEASE, account_id=RENTER, key_id=KEY, gpu_us=gpu_us, until_us=NOON_US + after_us,
-        signature="00" * 64, at_us=NOON_US + 2 * HOUR_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        account_id=RENTER,
+        key_id=KEY,
+        gpu_us=gpu_us,
+        until_us=NOON_US + after_us,
+        signature="00" * 64,
+        at_us=NOON_US + 2 * HOUR_US,
+    )
     return replace(command, **changes)  # type: ignore[arg-type]
 
 
@@ -46,11 +51,16 @@ def test_a_renter_signs_for_what_was_used_up_to_a_moment() -> None:
         (
             Stream("countersign", LEASE),
             UsageCountersigned(
-                lease_id=LEASE, account_id=RENTER, key_id=KEY, gpu_us=5,
-                until_us=NOON_US + HOUR_US, signature="00" * 64, at_us=NOON_US + 2 * HOUR_US,
+                lease_id=LEASE,
+                account_id=RENTER,
+                key_id=KEY,
+                gpu_us=5,
+                until_us=NOON_US + HOUR_US,
+                signature="00" * 64,
+                at_us=NOON_US + 2 * HOUR_US,
             ),
         )
-    )  # fmt: skip
+    )
 
 
 def test_the_same_signature_again_changes_nothing_and_none_ever_falls() -> None:

@@ -38,9 +38,11 @@ def test_the_balance_covers_the_last_second_and_not_one_more(
 
 
 @given(
-    st.integers(0, 10**12), st.integers(1, 10**8), st.integers(1, 64 * 10**6),
+    st.integers(0, 10**12),
+    st.integers(1, 10**8),
+    st.integers(1, 64 * 10**6),
     st.integers(0, 10**10),
-)  # fmt: skip
+)
 def test_one_lease_lasts_as_long_as_if_the_balance_were_in_its_escrow(
     balance: int, price: int, ppm: int, held: int
 ) -> None:

@@ -45,9 +45,14 @@ def world(**balances: int) -> Booked:
     opened = AccountOpened(account_id=PAYER, kind="party", opened_by="op", at_us=NOON_US)
     made.record(Stream("account", PAYER), opened)
     key = ApiKeyIssued(
-        account_id=RENTER, key_id="key00001", key_sha256="00", member_id="m", scopes=(),
-        expires_at_us=None, at_us=NOON_US,
-    )  # fmt: skip
+        account_id=RENTER,
+        key_id="key00001",
+        key_sha256="00",
+        member_id="m",
+        scopes=(),
+        expires_at_us=None,
+        at_us=NOON_US,
+    )
     made.record(Stream("account", RENTER), key)
     for name, units in balances.items():
         who, _, source = name.partition("_")
@@ -59,9 +64,8 @@ def world(**balances: int) -> Booked:
 
 def capped(scope: str, target: str, units: int, account: str = RENTER) -> SetBudget:
     return SetBudget(
-        account_id=account, scope=scope, target=target, monthly=credit(units), by="m",
-        at_us=NOON_US,
-    )  # fmt: skip
+        account_id=account, scope=scope, target=target, monthly=credit(units), by="m", at_us=NOON_US
+    )
 
 
 def used(made: Booked, scope: str, target: str, account: str = RENTER) -> int:
@@ -89,23 +93,31 @@ def test_an_escrow_takes_the_accounts_own_credits_first_then_its_payers() -> Non
     made.do(SetPayer(account_id=RENTER, payer_account_id=PAYER, by="m", at_us=NOON_US))
     made.do(*opening(4_000_000))
     assert held(made) == [
-        (1, "cash", None, 1_000_000), (2, "earned", PAYER, 500_000), (2, "cash", PAYER, 2_500_000),
-    ]  # fmt: skip
+        (1, "cash", None, 1_000_000),
+        (2, "earned", PAYER, 500_000),
+        (2, "cash", PAYER, 2_500_000),
+    ]
     made.do(ready, close(HOUR_US // 2), settle(HOUR_US, (usage(0, HOUR_US // 2),)))
     assert made.of(f"party:{RENTER}") == {}
     spent = PRICE // 2 - 1_000_000
     assert made.of(f"party:{PAYER}") == {
-        f"party:{PAYER}:earned": 500_000 - spent, f"party:{PAYER}:cash": 9_000_000,
-    }  # fmt: skip
+        f"party:{PAYER}:earned": 500_000 - spent,
+        f"party:{PAYER}:cash": 9_000_000,
+    }
     assert made.total(Asset.CREDIT) == 0
 
 
 def test_a_grants_rest_restores_the_grant_and_never_becomes_cash() -> None:
     made = world(renter_cash=5_000_000)
     granted = PromotionGranted(
-        account_id=RENTER, program="spring", amount=credit(3_000_000), priority=1,
-        expires_at_us=None, by="op", at_us=NOON_US,
-    )  # fmt: skip
+        account_id=RENTER,
+        program="spring",
+        amount=credit(3_000_000),
+        priority=1,
+        expires_at_us=None,
+        by="op",
+        at_us=NOON_US,
+    )
     made.books["grant:spring:fund"] = made.books["world:bank"] = 3_000_000
     made.books["world:bank"] += 5_000_000
     made.record(stream_of(RENTER), granted)
@@ -113,8 +125,9 @@ def test_a_grants_rest_restores_the_grant_and_never_becomes_cash() -> None:
     assert held(made) == [(1, "grant.spring", None, 3_000_000), (1, "cash", None, 1_000_000)]
     made.do(close(HOUR_US // 2), settle(HOUR_US, (usage(0, HOUR_US // 2),)))
     assert made.of(f"party:{RENTER}") == {
-        f"party:{RENTER}:grant.spring": 3_000_000 - PRICE // 2, f"party:{RENTER}:cash": 5_000_000,
-    }  # fmt: skip
+        f"party:{RENTER}:grant.spring": 3_000_000 - PRICE // 2,
+        f"party:{RENTER}:cash": 5_000_000,
+    }
 
 
 def test_a_lease_counts_against_its_project_its_key_and_its_payers_cap() -> None:
@@ -173,9 +186,11 @@ def test_a_cap_set_while_a_lease_runs_does_not_count_what_was_held_before() -> N
 
 
 @given(
-    own=st.integers(0, 6_000_000), payers=st.integers(0, 6_000_000),
-    cap=st.integers(0, 8_000_000), minutes=st.integers(1, 59),
-)  # fmt: skip
+    own=st.integers(0, 6_000_000),
+    payers=st.integers(0, 6_000_000),
+    cap=st.integers(0, 8_000_000),
+    minutes=st.integers(1, 59),
+)
 def test_whatever_pays_the_lease_every_unit_comes_back_to_whose_it_was_or_was_charged(
     own: int, payers: int, cap: int, minutes: int
 ) -> None:
@@ -220,9 +235,14 @@ def test_a_lease_whose_funds_ended_goes_on_as_another_one_exactly_once() -> None
 
 def test_the_lease_that_goes_on_is_asked_for_as_the_first_one_was() -> None:
     first = replace(
-        request(funds=PRICE), project_id="p", refill=True, encryption_key="ab" * 32,
-        remoting_session_id="r-1", split_label="decoder", settlement="cash",
-    )  # fmt: skip
+        request(funds=PRICE),
+        project_id="p",
+        refill=True,
+        encryption_key="ab" * 32,
+        remoting_session_id="r-1",
+        split_label="decoder",
+        settlement="cash",
+    )
     asked = lease_of(scene().after(job()).after(first), LEASE).requested
     assert asked is not None
     once_more = asked_again(asked, AGAIN, again.at_us)

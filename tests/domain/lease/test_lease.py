@@ -146,12 +146,21 @@ def test_a_price_above_the_cap_is_refused() -> None:
 def test_an_offer_below_the_usage_fee_of_a_later_tariff_takes_no_new_leases() -> None:
     """Its parts could not be paid: the fee alone is more than the charge."""
     dearer = TariffPublished(
-        version=2, usage_fees=(UsageFee("datacenter", credit(2_780_001)),),
-        provider_share_ppm=500_000, burn_share_ppm=0, effective_from_us=NOON_US, by="op",
+        version=2,
+        usage_fees=(UsageFee("datacenter", credit(2_780_001)),),
+        provider_share_ppm=500_000,
+        burn_share_ppm=0,
+        effective_from_us=NOON_US,
+        by="op",
         at_us=NOON_US,
-        split=None, federated=None, device_fee_per_month=None, storage_node_per_hour=None,
-        meters=(), sla=(), notice_us=0,
-    )  # fmt: skip
+        split=None,
+        federated=None,
+        device_fee_per_month=None,
+        storage_node_per_hour=None,
+        meters=(),
+        sla=(),
+        notice_us=0,
+    )
     asked = scene().given((Stream("tariff", "network"), dearer)).after(job()).after(request())
     asked.when(reserve()).then_refused(Reason.OFFER_MISMATCH, usage_fee=2_780_001)
 
@@ -179,9 +188,15 @@ def test_no_fixed_term_reaches_into_an_announced_maintenance(
     term_us: int | None, from_us: int, is_refused: bool
 ) -> None:
     planned = ScheduleMaintenance(
-        maintenance_id="maint_1", node_id=NODE, kind="planned", from_us=NOON_US + from_us,
-        until_us=NOON_US + 9 * HOUR_US, keep_leases=False, by="o", at_us=NOON_US,
-    )  # fmt: skip
+        maintenance_id="maint_1",
+        node_id=NODE,
+        kind="planned",
+        from_us=NOON_US + from_us,
+        until_us=NOON_US + 9 * HOUR_US,
+        keep_leases=False,
+        by="o",
+        at_us=NOON_US,
+    )
     asked = request(term_us, None if term_us else 10_000_000)
     told = scene().after(job()).after(asked).after(planned)
     if is_refused:
@@ -235,8 +250,9 @@ def test_a_node_that_is_not_ready_in_time_is_at_fault_and_everything_goes_back()
     (closed,), (settled,) = facts(ended, LeaseClosed), facts(ended, LeaseSettled)
     assert (closed.party, closed.code) == ("job", START_TIMEOUT)
     assert (settled.charge, settled.refund) == (
-        credit(0), (EscrowPart("cash", credit(10_000_000)),)
-    )  # fmt: skip
+        credit(0),
+        (EscrowPart("cash", credit(10_000_000)),),
+    )
     assert facts(ended, DeviceReleased)
     ended.when(replace(late, at_us=late.at_us + 1)).then_nothing()
 
@@ -263,11 +279,16 @@ def test_an_hour_is_charged_at_the_locked_price_and_split() -> None:
     where = opened(funds=10_000_000).after(accrue(HOUR_US, (usage(0, HOUR_US),)))
     (fact,) = facts(where, UsageAccrued)
     assert (fact.gpu_us, fact.charge, fact.charge_new) == (
-        HOUR_US, credit(2_780_000), credit(2_780_000)
-    )  # fmt: skip
+        HOUR_US,
+        credit(2_780_000),
+        credit(2_780_000),
+    )
     assert (fact.parts.fee, fact.parts.provider, fact.parts.platform, fact.parts.burn) == (
-        250_000, 1_265_000, 1_265_000, 0
-    )  # fmt: skip
+        250_000,
+        1_265_000,
+        1_265_000,
+        0,
+    )
     assert (fact.client_id, fact.project_id, fact.end_user_ref) == ("direct", "p", "u")
 
 
@@ -337,9 +358,10 @@ def test_a_close_that_an_accrual_overtook_ends_where_time_was_already_counted() 
 def test_a_close_ends_no_earlier_than_the_time_a_crafted_report_was_credited() -> None:
     """A clock that stands still: 70 minutes that end within the hour, received after 70."""
     fast = replace(
-        usage(0, 70 * HOUR_US // 60), wall_end_us=NOON_US + HOUR_US,
+        usage(0, 70 * HOUR_US // 60),
+        wall_end_us=NOON_US + HOUR_US,
         received_us=NOON_US + 70 * HOUR_US // 60,
-    )  # fmt: skip
+    )
     honest = usage(0, 70 * HOUR_US // 60, device="GPU-1", position=2)
     where = opened(gpus=2, funds=20_000_000).after(accrue(70 * HOUR_US // 60, (fast,)))
     where = where.after(replace(close(HOUR_US + 1), at_us=NOON_US + 71 * HOUR_US // 60))
@@ -454,29 +476,42 @@ def test_charge_is_the_floor_of_the_whole_and_the_escrow_is_conserved(
 
 crafted = st.builds(
     lambda position, device, boot, start, length, end, slew, available, share, received: UsageRow(
-        position=position, device_id=device, boot=boot, mono_start_us=start,
-        mono_end_us=start + length, wall_start_us=NOON_US + end - length + slew,
-        wall_end_us=NOON_US + end, available_us=min(available, length), share_ppm=share,
+        position=position,
+        device_id=device,
+        boot=boot,
+        mono_start_us=start,
+        mono_end_us=start + length,
+        wall_start_us=NOON_US + end - length + slew,
+        wall_end_us=NOON_US + end,
+        available_us=min(available, length),
+        share_ppm=share,
         received_us=NOON_US + received,
     ),
-    st.just(0), st.sampled_from(["GPU-0", "GPU-1", "GPU-z"]), st.sampled_from("aab"),
-    st.integers(0, 3 * HOUR_US), st.integers(1, 5 * HOUR_US), st.integers(-HOUR_US, 6 * HOUR_US),
-    st.sampled_from([0, 0, 4 * HOUR_US, -HOUR_US]), st.integers(0, 5 * HOUR_US),
-    st.sampled_from([1_000_000, 250_000]), st.just(0),
-)  # fmt: skip
+    st.just(0),
+    st.sampled_from(["GPU-0", "GPU-1", "GPU-z"]),
+    st.sampled_from("aab"),
+    st.integers(0, 3 * HOUR_US),
+    st.integers(1, 5 * HOUR_US),
+    st.integers(-HOUR_US, 6 * HOUR_US),
+    st.sampled_from([0, 0, 4 * HOUR_US, -HOUR_US]),
+    st.integers(0, 5 * HOUR_US),
+    st.sampled_from([1_000_000, 250_000]),
+    st.just(0),
+)
 
 
 @given(
     st.lists(
         st.tuples(
-            st.integers(0, HOUR_US), st.lists(crafted, max_size=4),
+            st.integers(0, HOUR_US),
+            st.lists(crafted, max_size=4),
             st.sampled_from(["wait", "accrue", "accrue", "close"]),
             st.sampled_from([0, 1, 5_000_000]),
         ),
         max_size=12,
     ),
     st.sampled_from([None, 90 * HOUR_US // 60]),
-)  # fmt: skip
+)
 def test_no_report_however_crafted_breaks_a_lease_or_its_escrow(
     moves: list[tuple[int, list[UsageRow], str, int]], term_us: int | None
 ) -> None:

@@ -45,19 +45,36 @@ PRICE = 2_000_000
 
 def listed(world: Booked, months: int, refund_ppm: int, price: int = PRICE) -> None:
     line = ReservedPrice(months, credit(price), refund_ppm)
-    world.do(SetOfferPrices(offer_id=OFFER, provider_id=PROVIDER, interruptible_floor=None,
-                            reserved=(line,), by="m", at_us=NOON_US))  # fmt: skip
+    world.do(
+        SetOfferPrices(
+            offer_id=OFFER,
+            provider_id=PROVIDER,
+            interruptible_floor=None,
+            reserved=(line,),
+            by="m",
+            at_us=NOON_US,
+        )
+    )
 
 
 def taking(price: int) -> tuple[QuoteLease, ReserveLease]:
     place: dict[str, Any] = {
-        "lease_id": LEASE, "node_id": NODE, "offer_id": OFFER, "device_ids": DEVICES[:1],
+        "lease_id": LEASE,
+        "node_id": NODE,
+        "offer_id": OFFER,
+        "device_ids": DEVICES[:1],
         "at_us": NOON_US,
-    }  # fmt: skip
-    quote = QuoteLease(quote_id="q", rule="reserved/1", price_per_gpu_hour=credit(price),
-                       expires_at_us=NOON_US + 60_000_000, **place)  # fmt: skip
-    return quote, ReserveLease(rule="reserved/1", fleet_position=1, candidates=(), considered=1,
-                               quote_id="q", **place)  # fmt: skip
+    }
+    quote = QuoteLease(
+        quote_id="q",
+        rule="reserved/1",
+        price_per_gpu_hour=credit(price),
+        expires_at_us=NOON_US + 60_000_000,
+        **place,
+    )
+    return quote, ReserveLease(
+        rule="reserved/1", fleet_position=1, candidates=(), considered=1, quote_id="q", **place
+    )
 
 
 def reserved(months: int = 1, refund_ppm: int = 500_000) -> Booked:
@@ -96,9 +113,10 @@ def test_the_whole_term_is_held_at_the_price_of_its_months() -> None:
 
 @examples(50)
 @given(
-    months=st.sampled_from(MONTHS), refund_ppm=st.integers(0, 1_000_000),
+    months=st.sampled_from(MONTHS),
+    refund_ppm=st.integers(0, 1_000_000),
     after_us=st.integers(1, MONTH_US - 1),
-)  # fmt: skip
+)
 def test_what_is_refunded_and_what_is_kept_are_what_is_unused_to_the_unit(
     months: int, refund_ppm: int, after_us: int
 ) -> None:
@@ -138,9 +156,10 @@ def test_a_moment_of_silence_does_not_give_the_renter_the_part_that_is_not_refun
     world = reserved(1, 500_000)
     silent_us = NOON_US + HOUR_US + 200_000_000
     world.do(
-        DegradeLease(lease_id=LEASE, since_us=NOON_US + HOUR_US, lane=1, usage_position=1,
-                     at_us=silent_us)
-    )  # fmt: skip
+        DegradeLease(
+            lease_id=LEASE, since_us=NOON_US + HOUR_US, lane=1, usage_position=1, at_us=silent_us
+        )
+    )
     world.do(close(silent_us))
     early = only(world, TermEndedEarly)
     assert early.refunded.units + early.kept.units == early.unused.units
@@ -149,9 +168,11 @@ def test_a_moment_of_silence_does_not_give_the_renter_the_part_that_is_not_refun
 
 def extend(months: int, more_us: int = 0) -> ExtendLease:
     return ExtendLease(
-        lease_id=LEASE, account_id=RENTER, more_us=months * MONTH_US + more_us,
+        lease_id=LEASE,
+        account_id=RENTER,
+        more_us=months * MONTH_US + more_us,
         at_us=NOON_US + HOUR_US,
-    )  # fmt: skip
+    )
 
 
 def test_a_reserved_term_is_extended_by_months_of_the_list_while_the_list_has_them_so() -> None:
@@ -180,9 +201,13 @@ def test_no_other_price_than_the_lists_reserves_the_months() -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"months": 2}, {"months": 1, "term_us": 1}, {"months": 1, "pricing": "posted"},
-     {"pricing": "reserved"}],
-)  # fmt: skip
+    [
+        {"months": 2},
+        {"months": 1, "term_us": 1},
+        {"months": 1, "pricing": "posted"},
+        {"pricing": "reserved"},
+    ],
+)
 def test_months_module_and_term_go_together(changes: dict[str, Any]) -> None:
     world = Booked.of(scene())
     world.do(job())
@@ -202,8 +227,14 @@ BAD: list[tuple[ReservedPrice, Reason]] = [
 @pytest.mark.parametrize(("line", "reason"), BAD)
 def test_an_absurd_line_of_a_price_list_is_refused(line: ReservedPrice, reason: Reason) -> None:
     world = Booked.of(scene())
-    command = SetOfferPrices(offer_id=OFFER, provider_id=PROVIDER, interruptible_floor=None,
-                             reserved=(line,), by="m", at_us=NOON_US)  # fmt: skip
+    command = SetOfferPrices(
+        offer_id=OFFER,
+        provider_id=PROVIDER,
+        interruptible_floor=None,
+        reserved=(line,),
+        by="m",
+        at_us=NOON_US,
+    )
     assert refused(world, command) is reason
     assert refused(world, replace(command, provider_id="prov_z")) is Reason.OFFER_UNKNOWN
 

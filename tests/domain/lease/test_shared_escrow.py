@@ -61,9 +61,7 @@ def market(cash: int = 100_000_000) -> Booked:
 
 
 def fund(units: int, after_us: int = 0, who: str = RENTER) -> FundEscrow:
-    return FundEscrow(
-        job_id=JOB, account_id=who, amount=credit(units), at_us=NOON_US + after_us
-    )  # fmt: skip
+    return FundEscrow(job_id=JOB, account_id=who, amount=credit(units), at_us=NOON_US + after_us)
 
 
 def joined(made: Booked, number: int, after_us: int = 0, *, runs: bool = True) -> None:
@@ -105,9 +103,10 @@ def ends(made: Booked) -> set[int]:
 def close(made: Booked, number: int, after_us: int, party: str = "renter", code: int = 1) -> None:
     at_us = NOON_US + after_us
     made.do(
-        CloseLease(lease_id=lease_id(number), closed_at_us=at_us, party=party, code=code,
-                   at_us=at_us)
-    )  # fmt: skip
+        CloseLease(
+            lease_id=lease_id(number), closed_at_us=at_us, party=party, code=code, at_us=at_us
+        )
+    )
 
 
 def settle(made: Booked, number: int, after_us: int, served_us: int | None = None) -> None:
@@ -122,8 +121,12 @@ def settle(made: Booked, number: int, after_us: int, served_us: int | None = Non
     name = lease_id(number)
     while opened_us + (hour + 1) * HOUR_US < end_us:
         hour += 1
-        rows = _rows(number, opened_us + (hour - 1) * HOUR_US,
-                     min(until_us, opened_us + hour * HOUR_US), hour)  # fmt: skip
+        rows = _rows(
+            number,
+            opened_us + (hour - 1) * HOUR_US,
+            min(until_us, opened_us + hour * HOUR_US),
+            hour,
+        )
         at_us = NOON_US + max(after_us, opened_us + hour * HOUR_US)
         made.do(AccrueUsage(lease_id=name, lane=1, usage_position=hour, rows=rows, at_us=at_us))
     rows = _rows(number, opened_us + hour * HOUR_US, until_us, hour + 1)
@@ -145,8 +148,9 @@ def consistent(made: Booked) -> None:
     assert made.total(Asset.CREDIT) == 0
     if escrow.ends_us is not None and escrow.running:
         assert sum(one.due(escrow.ends_us) for one in escrow.members.values()) <= held
-        assert {lease_in(made, n).window_end_us for n in range(4) if lease_in(made, n).is_running
-                } == {escrow.ends_us}  # fmt: skip
+        assert {
+            lease_in(made, n).window_end_us for n in range(4) if lease_in(made, n).is_running
+        } == {escrow.ends_us}
 
 
 # --- the second ---------------------------------------------------------------------------------
@@ -172,9 +176,10 @@ def test_the_end_is_that_of_the_conformance_suite_and_pays_by_the_rates(
     units=st.integers(0, 10**9),
     members=st.lists(
         st.tuples(st.integers(10**5, 8 * PPM), st.integers(10**5, 10**7), st.integers(0, 10**10)),
-        min_size=1, max_size=6,
+        min_size=1,
+        max_size=6,
     ),
-)  # fmt: skip
+)
 def test_one_second_more_is_always_too_much(
     units: int, members: list[tuple[int, int, int]]
 ) -> None:
@@ -220,8 +225,14 @@ def test_a_top_up_moves_the_end_of_all_through_the_job_or_any_of_its_leases() ->
     assert ends(made) == {7_200}
     made.do(fund(2 * PRICE, HOUR_US))
     assert ends(made) == {10_800}
-    made.do(TopUpLease(lease_id=lease_id(1), account_id=RENTER, amount=credit(2 * PRICE),
-                       at_us=NOON_US + HOUR_US))  # fmt: skip
+    made.do(
+        TopUpLease(
+            lease_id=lease_id(1),
+            account_id=RENTER,
+            amount=credit(2 * PRICE),
+            at_us=NOON_US + HOUR_US,
+        )
+    )
     assert ends(made) == {14_400}
     consistent(made)
 
@@ -235,8 +246,14 @@ def test_what_has_ended_stays_ended_and_a_late_timer_still_closes_at_the_second(
     assert closed.closed_at_us == NOON_US + HOUR_US
     assert ends(made) == {3_600}, "the other one has ended as well, though no timer said so"
     with pytest.raises(Refused) as refused:
-        made.do(TopUpLease(lease_id=lease_id(1), account_id=RENTER, amount=credit(PRICE),
-                           at_us=NOON_US + late_us))  # fmt: skip
+        made.do(
+            TopUpLease(
+                lease_id=lease_id(1),
+                account_id=RENTER,
+                amount=credit(PRICE),
+                at_us=NOON_US + late_us,
+            )
+        )
     assert refused.value.reason is Reason.LEASE_STATE
     close(made, 1, late_us, "job", 100)
     consistent(made)
@@ -309,13 +326,24 @@ def by_card(paid: int, *after_us: int) -> Booked:
     """Leases on an escrow that a card payment fills."""
     made = market(cash=0)
     started = PaymentStarted(
-        payment_id="pay_1", account_id=RENTER, method="card", processor="stripe",
-        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
-        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        payment_id="pay_1",
+        account_id=RENTER,
+        method="card",
+        processor="stripe",
+        amount=credit(paid),
+        cause="order",
+        saved_method=None,
+        chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US,
+        by="mem",
+        at_us=NOON_US,
+    )
     made.record(payment_stream("pay_1"), started)
-    made.do(ReceivePayment(payment_id="pay_1", amount=credit(paid), reference="pi", by="stripe",
-                           at_us=NOON_US))  # fmt: skip
+    made.do(
+        ReceivePayment(
+            payment_id="pay_1", amount=credit(paid), reference="pi", by="stripe", at_us=NOON_US
+        )
+    )
     made.do(fund(paid))
     for number, moment_us in enumerate(after_us):
         joined(made, number, moment_us)
@@ -325,8 +353,15 @@ def by_card(paid: int, *after_us: int) -> Booked:
 def reverse(made: Booked, units: int, after_us: int, *numbers: int) -> None:
     """The reversal and what takes it back, as the server asks for it: every lease twice."""
     at_us = NOON_US + after_us
-    made.do(ReversePayment(payment_id="pay_1", reference=f"dp_{after_us}", amount=credit(units),
-                           reason="fraudulent", at_us=at_us))  # fmt: skip
+    made.do(
+        ReversePayment(
+            payment_id="pay_1",
+            reference=f"dp_{after_us}",
+            amount=credit(units),
+            reason="fraudulent",
+            at_us=at_us,
+        )
+    )
     for number in (*numbers, *numbers):
         made.do(TakeFundsBack(payment_id="pay_1", lease_id=lease_id(number), at_us=at_us))
 
@@ -401,13 +436,24 @@ def test_a_lease_that_waits_while_the_escrow_falls_short_never_runs_on_nothing(
 def friend_by_card(made: Booked, paid: int) -> None:
     _account(made, FRIEND)
     started = PaymentStarted(
-        payment_id="pay_2", account_id=FRIEND, method="card", processor="stripe",
-        amount=credit(paid), cause="order", saved_method=None, chargeback_window_us=HOUR_US * 9_999,
-        expires_at_us=NOON_US + HOUR_US, by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        payment_id="pay_2",
+        account_id=FRIEND,
+        method="card",
+        processor="stripe",
+        amount=credit(paid),
+        cause="order",
+        saved_method=None,
+        chargeback_window_us=HOUR_US * 9_999,
+        expires_at_us=NOON_US + HOUR_US,
+        by="mem",
+        at_us=NOON_US,
+    )
     made.record(payment_stream("pay_2"), started)
-    made.do(ReceivePayment(payment_id="pay_2", amount=credit(paid), reference="pi2", by="stripe",
-                           at_us=NOON_US))  # fmt: skip
+    made.do(
+        ReceivePayment(
+            payment_id="pay_2", amount=credit(paid), reference="pi2", by="stripe", at_us=NOON_US
+        )
+    )
 
 
 def test_nobody_takes_over_what_another_one_owes_by_taking_back_a_payment_too() -> None:
@@ -417,8 +463,15 @@ def test_nobody_takes_over_what_another_one_owes_by_taking_back_a_payment_too() 
     made.do(fund(3_000_000, 0, FRIEND))
     at_us = 2 * HOUR_US
     reverse(made, 20_000_000, at_us, 0)
-    made.do(ReversePayment(payment_id="pay_2", reference="dp_f", amount=credit(3_000_000),
-                           reason="fraudulent", at_us=NOON_US + at_us))  # fmt: skip
+    made.do(
+        ReversePayment(
+            payment_id="pay_2",
+            reference="dp_f",
+            amount=credit(3_000_000),
+            reason="fraudulent",
+            at_us=NOON_US + at_us,
+        )
+    )
     made.do(TakeFundsBack(payment_id="pay_2", lease_id=lease_id(0), at_us=NOON_US + at_us))
     settle(made, 0, at_us)
     assert made.balance(f"party:{FRIEND}:owed") == 3_000_000

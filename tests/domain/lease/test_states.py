@@ -134,8 +134,7 @@ def _said(made: Booked, *facts: Any) -> Booked:
 
 def _disputed() -> Booked:
     return _said(
-        _settled(),
-        LeaseDisputed(lease_id=LEASE, dispute_id="d", status="disputed", at_us=NOON_US),
+        _settled(), LeaseDisputed(lease_id=LEASE, dispute_id="d", status="disputed", at_us=NOON_US)
     )
 
 
@@ -174,12 +173,23 @@ def _gang_waiting() -> Booked:
     made.do(
         job(),
         RequestGang(
-            gang_id="g", job_id=JOB, account_id=RENTER, pool_id=None, members=2, min_members=2,
-            term_us=None, funds=None, at_us=NOON_US,
+            gang_id="g",
+            job_id=JOB,
+            account_id=RENTER,
+            pool_id=None,
+            members=2,
+            min_members=2,
+            term_us=None,
+            funds=None,
+            at_us=NOON_US,
         ),
-        asked, replace(asked, lease_id=other), reserve(), taken,
-        ReserveGang(gang_id="g", lease_ids=(LEASE, other), at_us=NOON_US), ready,
-    )  # fmt: skip
+        asked,
+        replace(asked, lease_id=other),
+        reserve(),
+        taken,
+        ReserveGang(gang_id="g", lease_ids=(LEASE, other), at_us=NOON_US),
+        ready,
+    )
     return made
 
 
@@ -228,7 +238,7 @@ COMMANDS: dict[str, Callable[[int], Any]] = {
         for party in PARTIES
         for code in CLOSE_REASONS
     },
-}  # fmt: skip
+}
 
 
 TURNS = [name for name in COMMANDS if not name.startswith("close_")]

@@ -192,9 +192,12 @@ def test_a_paused_lease_holds_no_device_and_another_takes_it() -> None:
     made.do(other, took)
     assert refused(made, resume(3 * MINUTE_US)).reason is Reason.DEVICE_TAKEN
     leave = CloseLease(
-        lease_id="lease_22222222", closed_at_us=NOON_US, party="renter", code=101,
+        lease_id="lease_22222222",
+        closed_at_us=NOON_US,
+        party="renter",
+        code=101,
         at_us=NOON_US + 4 * MINUTE_US,
-    )  # fmt: skip
+    )
     made.do(leave, resume(5 * MINUTE_US))
     assert lease_in(made).status == "active"
     assert set(made.state(Stream("device", "GPU-0")).holders) == {LEASE}
@@ -299,9 +302,12 @@ def closed_as_unreachable() -> Booked:
 
 def revise(covered_us: int) -> ReviseFault:
     return ReviseFault(
-        lease_id=LEASE, lane=1, usage_position=9, covered_us=(NOON_US + covered_us,),
+        lease_id=LEASE,
+        lane=1,
+        usage_position=9,
+        covered_us=(NOON_US + covered_us,),
         at_us=NOON_US + 2 * HOUR_US,
-    )  # fmt: skip
+    )
 
 
 def test_late_proof_that_the_node_worked_moves_the_fault_to_the_network() -> None:
@@ -380,10 +386,16 @@ def test_a_reclaimed_lease_pays_the_full_rate() -> None:
 
 def quote(quote_id: str = "quote_1", expires_us: int = HOUR_US, **changes: Any) -> QuoteLease:
     asked = QuoteLease(
-        lease_id=LEASE, quote_id=quote_id, rule="posted/1", node_id=NODE, offer_id=OFFER,
-        device_ids=DEVICES[:1], price_per_gpu_hour=None, expires_at_us=NOON_US + expires_us,
+        lease_id=LEASE,
+        quote_id=quote_id,
+        rule="posted/1",
+        node_id=NODE,
+        offer_id=OFFER,
+        device_ids=DEVICES[:1],
+        price_per_gpu_hour=None,
+        expires_at_us=NOON_US + expires_us,
         at_us=NOON_US,
-    )  # fmt: skip
+    )
     return replace(asked, **changes)
 
 

@@ -69,9 +69,15 @@ def account(account_id: str, kind: str = "party") -> tuple[Stream[Any], AccountO
 
 def tariff(**changes: object) -> tuple[Stream[Any], TariffPublished]:
     plain = {
-        "version": 2, "usage_fees": CLOUDBENDER.usage_fees, "provider_share_ppm": 500_000,
-        "burn_share_ppm": 0, "effective_from_us": 1, "by": "op", "at_us": 1, **changes,
-    }  # fmt: skip
+        "version": 2,
+        "usage_fees": CLOUDBENDER.usage_fees,
+        "provider_share_ppm": 500_000,
+        "burn_share_ppm": 0,
+        "effective_from_us": 1,
+        "by": "op",
+        "at_us": 1,
+        **changes,
+    }
     return Stream("tariff", "network"), TariffPublished(**plain)  # type: ignore[arg-type]
 
 
@@ -125,9 +131,12 @@ def test_deposits_are_drained_in_order_of_arrival_and_each_gets_its_own_rest_bac
         after = after.after(hour(number))
     drawn = [part for fact in facts(after, UsageAccrued) for part in fact.drawn]
     assert [(part.number, part.account_id, part.amount.units) for part in drawn] == [
-        (1, None, 2_780_000), (1, None, 2_780_000), (1, None, 2_780_000), (1, None, 1_660_000),
+        (1, None, 2_780_000),
+        (1, None, 2_780_000),
+        (1, None, 2_780_000),
+        (1, None, 1_660_000),
         (2, FRIEND, 1_120_000),
-    ]  # fmt: skip
+    ]
     ended = after.after(close(4 * HOUR_US)).after(settle(4 * HOUR_US))
     refunds = [
         part
@@ -143,7 +152,7 @@ def test_deposits_are_drained_in_order_of_arrival_and_each_gets_its_own_rest_bac
         st.tuples(st.sampled_from((RENTER, FRIEND)), st.integers(1, 10**7)), max_size=5
     ),
     hours=st.integers(0, 4),
-)  # fmt: skip
+)
 def test_all_that_was_put_in_is_drawn_or_given_back_deposit_by_deposit(
     top_ups: list[tuple[str, int]], hours: int
 ) -> None:
@@ -370,8 +379,11 @@ def test_the_client_that_brought_the_job_has_the_share_of_the_tariff() -> None:
     (accrued,) = facts(brought(), UsageAccrued)
     parts = accrued.parts
     assert (parts.fee, parts.client, parts.provider, parts.platform) == (
-        250_000, 253_000, 1_265_000, 1_012_000,
-    )  # fmt: skip
+        250_000,
+        253_000,
+        1_265_000,
+        1_012_000,
+    )
     assert accrued.client_account_id == CLIENT
 
 
@@ -397,8 +409,10 @@ def test_the_provider_part_of_a_lease_is_split_among_the_owners_of_its_node() ->
     (accrued,) = facts(where, UsageAccrued)
     assert accrued.owners is not None
     assert {part.account_id: part.units_new for part in accrued.owners} == {
-        ALICE: 421_666, BOB: 421_666, OWNER: 421_668,
-    }  # fmt: skip
+        ALICE: 421_666,
+        BOB: 421_666,
+        OWNER: 421_668,
+    }
     assert sum(part.units for part in accrued.owners) == accrued.parts.provider == 1_265_000
 
 
@@ -416,8 +430,9 @@ def test_a_running_lease_keeps_the_owners_it_was_reserved_with() -> None:
     where = where.after(changed).after(ready).after(close(HOUR_US))
     (accrued,) = facts(where.after(settle(HOUR_US, (usage(0, HOUR_US),))), UsageAccrued)
     assert [(part.account_id, part.units) for part in accrued.owners] == [
-        (ALICE, 1_265_000), (OWNER, 0),
-    ]  # fmt: skip
+        (ALICE, 1_265_000),
+        (OWNER, 0),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,14 @@ def event(
     """Of the provider's own meter, in seconds after noon."""
     leaf = sha256(f"{quantity}/{from_s}/{to_s}/{changes}".encode()).hexdigest()
     made = MeteredEvent(
-        position=position, leaf=leaf, account_id=OWNER, source="meter/1", quantity=quantity,
-        from_us=NOON_US + from_s * 1_000_000, to_us=NOON_US + to_s * 1_000_000,
-    )  # fmt: skip
+        position=position,
+        leaf=leaf,
+        account_id=OWNER,
+        source="meter/1",
+        quantity=quantity,
+        from_us=NOON_US + from_s * 1_000_000,
+        to_us=NOON_US + to_s * 1_000_000,
+    )
     return replace(made, **changes)
 
 
@@ -90,8 +95,11 @@ def test_an_hour_of_four_cores_is_priced_by_the_leases_tariff_split_and_drawn() 
     """R-7: CPU is billed by the core-second; J-6: priced beside the GPU."""
     fact = told(running, accrue(event(3, 14_400)))
     assert (fact.quantity, fact.unit, fact.rate, fact.tariff_version) == (
-        14_400, "core-second", RATES[0], 1,
-    )  # fmt: skip
+        14_400,
+        "core-second",
+        RATES[0],
+        1,
+    )
     assert fact.charge == fact.charge_new == credit(144_000)
     assert fact.parts == Parts(fee=0, provider=72_000, platform=72_000, burn=0)
     assert (fact.drawn, fact.owed) == ((Drawn(RENTER, "cash", credit(144_000)),), credit(0))
@@ -140,8 +148,9 @@ def test_burned_credits_of_a_burning_lease_are_retired_whole() -> None:
 def test_an_event_counts_by_the_part_of_its_time_inside_the_lease() -> None:
     fact = told(running, accrue(event(7, 100, -30, 60)))
     assert (fact.quantity, [(one.position, one.rule, one.quantity) for one in fact.refused]) == (
-        66, [(7, "outside_window", 34)],
-    )  # fmt: skip
+        66,
+        [(7, "outside_window", 34)],
+    )
 
 
 @pytest.mark.parametrize(
@@ -202,15 +211,21 @@ def test_its_provider_its_client_and_the_operator_may_meter_a_lease_and_nobody_e
         .after(market.reserve())
         .after(market.ready)
     )
-    fact = told(client, accrue(
-        event(1, 1, source="a"), event(2, 2, source="b", account_id=CLIENT),
-        event(3, 4, source="c", account_id=OPERATOR), event(4, 8, source="d", account_id=RENTER),
-        event(5, 16, source="e", account_id="acct_nobody"),
-    ))  # fmt: skip
+    fact = told(
+        client,
+        accrue(
+            event(1, 1, source="a"),
+            event(2, 2, source="b", account_id=CLIENT),
+            event(3, 4, source="c", account_id=OPERATOR),
+            event(4, 8, source="d", account_id=RENTER),
+            event(5, 16, source="e", account_id="acct_nobody"),
+        ),
+    )
     assert fact.quantity == 7
     assert [(one.position, one.rule) for one in fact.refused] == [
-        (4, "not_permitted"), (5, "not_permitted"),
-    ]  # fmt: skip
+        (4, "not_permitted"),
+        (5, "not_permitted"),
+    ]
 
 
 def test_one_collectors_events_count_once_whoever_passes_them_on() -> None:
@@ -278,7 +293,9 @@ quantities = st.lists(st.integers(0, 10**6), min_size=1, max_size=12)
 def test_no_batching_order_or_delay_of_events_changes_a_total(
     quantities: list[int], order: Any, cuts: set[int], closed_s: int | None
 ) -> None:
-    """Duplicates never reach this point: the log stores an event once (`ledger/log/meter_log.py`)."""
+    """Duplicates never reach this point: the log stores an event once
+    (`ledger/log/meter_log.py`).
+    """
     events = [event(0, q, 90 * n - 30, 90 * n + 60) for n, q in enumerate(quantities)]
     scene = running if closed_s is None else running.after(market.close(closed_s * 1_000_000))
     at_us = NOON_US + 2 * HOUR_US

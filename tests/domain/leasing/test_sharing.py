@@ -29,9 +29,12 @@ def sharing(
     """The market with a lease that asks for this mode."""
     shares = (share_ppm, share_ppm) if profile is None else asked_ppm(profile)
     asked = job(
-        gpus, shares[0], mem_ppm=shares[1], constraints=Constraints(mode=mode, mig_profile=profile),
+        gpus,
+        shares[0],
+        mem_ppm=shares[1],
+        constraints=Constraints(mode=mode, mig_profile=profile),
         **changes,
-    )  # fmt: skip
+    )
     return scene().after(asked).after(request(HOUR_US))
 
 
@@ -61,11 +64,16 @@ def test_a_lease_of_two_devices_has_an_instance_on_each_where_the_device_puts_it
         (
             Stream("device", DEVICES[1]),
             DeviceReserved(
-                device_id=DEVICES[1], lease_id="lease_other", share_ppm=428_571, mem_ppm=500_000,
-                at_us=0, mode="mig", mig=MigPart("3g.40gb", 4),
+                device_id=DEVICES[1],
+                lease_id="lease_other",
+                share_ppm=428_571,
+                mem_ppm=500_000,
+                at_us=0,
+                mode="mig",
+                mig=MigPart("3g.40gb", 4),
             ),
         )
-    )  # fmt: skip
+    )
     lease, held = reserved(here, gpus=2)
     assert (lease.mode, lease.mig) == ("mig", MigInstances("3g.40gb", (4, 0)))
     assert (lease.share_ppm, lease.mem_ppm) == (428_571, 500_000)
@@ -107,9 +115,12 @@ def test_an_hour_of_an_instance_costs_its_larger_dimension_of_the_offer(
 def test_one_of_ones_own_costs_the_usage_fee_in_every_mode() -> None:
     here = scene().having({f"party:{OWNER}:cash": 10_000_000})
     mine = job(
-        1, 428_571, mem_ppm=500_000, account_id=OWNER,
+        1,
+        428_571,
+        mem_ppm=500_000,
+        account_id=OWNER,
         constraints=Constraints(mode="mig", mig_profile="3g.40gb"),
-    )  # fmt: skip
+    )
     lease, _ = reserved(here.after(mine).after(replace(request(HOUR_US), account_id=OWNER)))
     assert lease.own
     assert lease.price_per_gpu_hour == lease.fee_per_gpu_hour == credit(250_000)

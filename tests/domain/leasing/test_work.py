@@ -65,18 +65,26 @@ def named(**terms: str) -> RequestLease:
 
 def acknowledge(on: Scene, command: str = START, **changes: Any) -> AcknowledgeCommand:
     found = AcknowledgeCommand(
-        lease_id=LEASE, node_id=NODE, command=command,
-        workload_sha256=existing_job(on, JOB).workload_sha256, executor=EXECUTOR,
-        runner="process", at_us=NOON_US + SECOND_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        node_id=NODE,
+        command=command,
+        workload_sha256=existing_job(on, JOB).workload_sha256,
+        executor=EXECUTOR,
+        runner="process",
+        at_us=NOON_US + SECOND_US,
+    )
     return replace(found, **changes)
 
 
 def end(**changes: Any) -> EndWork:
     found = EndWork(
-        lease_id=LEASE, node_id=NODE, executor=EXECUTOR, outcome=EXITED, exit_code=3,
+        lease_id=LEASE,
+        node_id=NODE,
+        executor=EXECUTOR,
+        outcome=EXITED,
+        exit_code=3,
         at_us=NOON_US + 60 * SECOND_US,
-    )  # fmt: skip
+    )
     return replace(found, **changes)
 
 
@@ -93,11 +101,16 @@ def test_the_start_of_a_lease_is_acknowledged_with_the_hash_of_its_job() -> None
         (
             Stream("lease", LEASE),
             LeaseCommandAcknowledged(
-                lease_id=LEASE, node_id=NODE, command="start", executor=EXECUTOR,
-                workload_sha256=command.workload_sha256, runner="process", at_us=command.at_us,
+                lease_id=LEASE,
+                node_id=NODE,
+                command="start",
+                executor=EXECUTOR,
+                workload_sha256=command.workload_sha256,
+                runner="process",
+                at_us=command.at_us,
             ),
         )
-    )  # fmt: skip
+    )
     waiting.after(command).when(command).then_nothing()
 
 
@@ -107,9 +120,12 @@ def test_a_command_that_is_not_the_jobs_hash_is_refused_and_the_lease_given_back
         Reason.WORKLOAD_MISMATCH
     )
     given_back = CloseLease(
-        lease_id=LEASE, closed_at_us=NOON_US + SECOND_US, party="provider", code=SPEC_MISMATCH,
+        lease_id=LEASE,
+        closed_at_us=NOON_US + SECOND_US,
+        party="provider",
+        code=SPEC_MISMATCH,
         at_us=NOON_US + SECOND_US,
-    )  # fmt: skip
+    )
     state = lease_in(waiting.after(given_back))
     assert state.closed is not None
     assert (state.closed.code, state.charge_units) == (10_006, 0)

@@ -84,8 +84,10 @@ def test_the_cheapest_of_three_bids_wins_at_its_bid_and_the_losers_have_their_de
     assert reserved.price_per_gpu_hour == credit(2_100_000)
     (decided,) = facts(world, MatchDecided)
     assert (decided.pricing, decided.rule, decided.considered) == (
-        "reverse_auction/1", "reverse_auction/1", 3,
-    )  # fmt: skip
+        "reverse_auction/1",
+        "reverse_auction/1",
+        3,
+    )
     assert held(world) == {"b": HALF}, "losing deposits back in the append of the reservation"
     started(world, "b")
     assert held(world) == {}
@@ -135,10 +137,15 @@ def test_a_winner_whose_node_took_up_work_that_did_not_begin_has_its_deposit_bac
     work = existing_job(world, JOB).workload_sha256
     world.do(
         AcknowledgeCommand(
-            lease_id=LEASE, node_id=node_id, command="start", workload_sha256=work,
-            executor="0" * 16, runner="process", at_us=CLOSES_US + 1,
+            lease_id=LEASE,
+            node_id=node_id,
+            command="start",
+            workload_sha256=work,
+            executor="0" * 16,
+            runner="process",
+            at_us=CLOSES_US + 1,
         )
-    )  # fmt: skip
+    )
     world.do(close(party, code, CLOSES_US + START_TIMEOUT_US))
     assert held(world) == {}
     assert not facts(world, WinnerDepositForfeited)
@@ -199,11 +206,19 @@ def test_a_quote_at_another_price_than_the_modules_reserves_nothing() -> None:
     quote, reserve = found[1]
     world.do(replace(quote, quote_id="quote_other", price_per_gpu_hour=credit(2_000_000)))
     assert refused(world, replace(reserve, quote_id="quote_other")) is Reason.BID_STATE
-    dearer = replace(quote, quote_id="quote_a", bid_id="bid_a", offer_id=OFFER, node_id=NODE,
-                     device_ids=("GPU-0",), price_per_gpu_hour=credit(2_500_000))  # fmt: skip
+    dearer = replace(
+        quote,
+        quote_id="quote_a",
+        bid_id="bid_a",
+        offer_id=OFFER,
+        node_id=NODE,
+        device_ids=("GPU-0",),
+        price_per_gpu_hour=credit(2_500_000),
+    )
     world.do(dearer)
-    taking = replace(reserve, quote_id="quote_a", offer_id=OFFER, node_id=NODE,
-                     device_ids=("GPU-0",))  # fmt: skip
+    taking = replace(
+        reserve, quote_id="quote_a", offer_id=OFFER, node_id=NODE, device_ids=("GPU-0",)
+    )
     assert refused(world, taking) is Reason.BID_STATE
 
 
@@ -215,8 +230,9 @@ def test_the_second_price_is_paid_and_what_the_winner_asked_is_told_beside_it() 
     assert awarded(world) == "bid_b"
     (fact,) = facts(world, AuctionAwarded)
     assert (fact.ask_per_gpu_hour, fact.price_per_gpu_hour) == (
-        credit(2_100_000), credit(2_300_000),
-    )  # fmt: skip
+        credit(2_100_000),
+        credit(2_300_000),
+    )
     (reserved,) = facts(world, LeaseReserved)
     assert reserved.price_per_gpu_hour == credit(2_300_000)
     assert facts(world, MatchDecided)[0].pricing == "second_price/1"
@@ -229,8 +245,9 @@ def test_twenty_bids_means_twenty() -> None:
     for letter in letters[:20]:
         world.do(bid(letter, 2_500_000))
     assert refused(world, bid("u", 2_000_000)) is Reason.BIDS_FULL
-    world.do(WithdrawBid(lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["a"], by="m",
-                         at_us=NOON_US))  # fmt: skip
+    world.do(
+        WithdrawBid(lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["a"], by="m", at_us=NOON_US)
+    )
     world.do(bid("u", 2_000_000))
     assert awarded(world) == "bid_u"
 
@@ -239,8 +256,9 @@ def test_a_withdrawn_bid_has_its_deposit_back_and_wins_nothing() -> None:
     world = asked(market())
     world.do(bid("a", 2_100_000))
     world.do(bid("b", 2_400_000))
-    theirs = WithdrawBid(lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["b"], by="m",
-                         at_us=NOON_US)  # fmt: skip
+    theirs = WithdrawBid(
+        lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["b"], by="m", at_us=NOON_US
+    )
     assert refused(world, theirs) is Reason.BID_UNKNOWN
     world.do(replace(theirs, account_id=OWNERS["a"]))
     assert held(world) == {"b": HALF}
@@ -305,8 +323,11 @@ def test_one_account_has_one_bid_at_a_time_and_none_on_its_own_request() -> None
     own = Booked.of(market_scene_of_owner())
     own.do(replace(job(), account_id=OWNERS["a"]))
     own.do(replace(request(), account_id=OWNERS["a"], pricing="reverse_auction"))
-    own.do(OpenAuction(lease_id=LEASE, pricing="reverse_auction", closes_at_us=CLOSES_US,
-                       at_us=NOON_US))  # fmt: skip
+    own.do(
+        OpenAuction(
+            lease_id=LEASE, pricing="reverse_auction", closes_at_us=CLOSES_US, at_us=NOON_US
+        )
+    )
     assert refused(own, bid("a", 2_500_000)) is Reason.NOT_PERMITTED
 
 
@@ -329,8 +350,9 @@ def test_a_deposit_is_the_bidders_own_money_never_granted_or_unconfirmed() -> No
     world.do(bid("a", 2_500_000))
     parts = facts(world, BidPlaced)[0].deposit
     assert [(one.source, one.amount.units) for one in parts] == [
-        ("earned", 300_000), ("cash", 200_000),
-    ]  # fmt: skip
+        ("earned", 300_000),
+        ("cash", 200_000),
+    ]
 
 
 def test_a_deposit_of_nothing_may_be_asked() -> None:
@@ -343,10 +365,14 @@ def test_a_deposit_of_nothing_may_be_asked() -> None:
 
 
 ABSURD: list[dict[str, Any]] = [
-    {"closes_at_us": NOON_US}, {"closes_at_us": NOON_US + 24 * HOUR_US},
-    {"deposit": credit(-1)}, {"deposit": credit(100_000_001)},
-    {"bids_max": 0}, {"bids_max": 101}, {"pick": "dearest"},
-]  # fmt: skip
+    {"closes_at_us": NOON_US},
+    {"closes_at_us": NOON_US + 24 * HOUR_US},
+    {"deposit": credit(-1)},
+    {"deposit": credit(100_000_001)},
+    {"bids_max": 0},
+    {"bids_max": 101},
+    {"pick": "dearest"},
+]
 
 
 @pytest.mark.parametrize("terms", ABSURD)
@@ -378,12 +404,16 @@ def test_more_quotes_than_a_lease_remembers_still_leave_room_for_the_award() -> 
     world = asked(market())
     for _ in range(70):
         world.do(bid("a", 2_500_000))
-        world.do(WithdrawBid(lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["a"], by="m",
-                             at_us=NOON_US))  # fmt: skip
+        world.do(
+            WithdrawBid(
+                lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["a"], by="m", at_us=NOON_US
+            )
+        )
         world.do(replace(bid("b", 2_500_000), bid_id=f"bid_{len(world.log)}"))
         last = facts(world, BidPlaced)[-1].bid_id
-        world.do(WithdrawBid(lease_id=LEASE, bid_id=last, account_id=OWNERS["b"], by="m",
-                             at_us=NOON_US))  # fmt: skip
+        world.do(
+            WithdrawBid(lease_id=LEASE, bid_id=last, account_id=OWNERS["b"], by="m", at_us=NOON_US)
+        )
     assert len(facts(world, LeaseQuoted)) == 63
     world.do(bid("c", 2_500_000))
     assert awarded(world) == "bid_c"
@@ -393,18 +423,22 @@ def test_a_device_that_the_request_does_not_allow_is_no_bid() -> None:
     world = market()
     world.do(job(models=("H100",)))
     world.do(replace(request(), pricing="reverse_auction"))
-    world.do(OpenAuction(lease_id=LEASE, pricing="reverse_auction", closes_at_us=CLOSES_US,
-                         at_us=NOON_US))  # fmt: skip
+    world.do(
+        OpenAuction(
+            lease_id=LEASE, pricing="reverse_auction", closes_at_us=CLOSES_US, at_us=NOON_US
+        )
+    )
     assert refused(world, bid("a", 2_500_000)) is Reason.OFFER_MISMATCH
 
 
 steps = st.lists(
     st.tuples(
         st.sampled_from(("bid", "withdraw", "lapse", "award", "ready", "close")),
-        st.sampled_from(LETTERS), st.integers(0, 4),
+        st.sampled_from(LETTERS),
+        st.integers(0, 4),
     ),
     max_size=14,
-)  # fmt: skip
+)
 
 
 @examples(60)
@@ -432,8 +466,15 @@ def _step(world: Booked, what: str, letter: str, at_us: int, number: int, pick: 
     if what == "bid":
         world.do(bid(letter, 2_000_000 + number, at_us=at_us))
     elif what == "withdraw":
-        world.do(WithdrawBid(lease_id=LEASE, bid_id=f"bid_{letter}", account_id=OWNERS[letter],
-                             by="m", at_us=at_us))  # fmt: skip
+        world.do(
+            WithdrawBid(
+                lease_id=LEASE,
+                bid_id=f"bid_{letter}",
+                account_id=OWNERS[letter],
+                by="m",
+                at_us=at_us,
+            )
+        )
     elif what == "lapse":
         world.do(LapseBids(lease_id=LEASE, at_us=at_us))
     elif what == "award":

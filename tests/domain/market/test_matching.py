@@ -37,10 +37,15 @@ def device(number: int = 0, model: str = "A100", share: int = PPM, mem: int = PP
 
 def node(name: str, price: int = 100, *devices: FreeDevice, **changes: object) -> OfferedNode:
     offered = OfferedNode(
-        node_id=f"node_{name}", offer_id=f"offer_{name}", account_id=OWNER, price=price,
-        settlement="cash", fractions=True, served_gpu_us=0,
+        node_id=f"node_{name}",
+        offer_id=f"offer_{name}",
+        account_id=OWNER,
+        price=price,
+        settlement="cash",
+        fractions=True,
+        served_gpu_us=0,
         devices=devices or (device(0), device(1)),
-    )  # fmt: skip
+    )
     return replace(offered, **changes)  # type: ignore[arg-type]
 
 
@@ -158,11 +163,19 @@ def test_a_recorded_decision_is_recomputed_and_a_changed_one_is_found(
     if match is None:
         return
     fact = MatchDecided(
-        lease_id="lease_1", rule=rule_of(asked), fleet_position=1, candidates=match.candidates,
-        considered=match.considered, node_id=match.node_id, offer_id=match.offer_id,
-        device_ids=match.device_ids, at_us=1, weights=asked.constraints.weights,
-        pricing=None, narrowed=(),
-    )  # fmt: skip
+        lease_id="lease_1",
+        rule=rule_of(asked),
+        fleet_position=1,
+        candidates=match.candidates,
+        considered=match.considered,
+        node_id=match.node_id,
+        offer_id=match.offer_id,
+        device_ids=match.device_ids,
+        at_us=1,
+        weights=asked.constraints.weights,
+        pricing=None,
+        narrowed=(),
+    )
     again = recompute(fact)
     assert again.differences == ()
     assert again.order[0] == match.node_id

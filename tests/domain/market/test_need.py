@@ -41,12 +41,15 @@ def test_no_dimension_of_a_match_is_forgotten_by_the_decision() -> None:
         (FLOOR, Looked(node_ppm=900_000), None),
         (SIGNED, Looked(attributes=(Stated("iso27001", "yes", "acct_bsi"),)), "attributes"),
         (SIGNED, Looked(attributes=(Stated("iso27001", "yes", "acct_tuev"),)), None),
-        (SIGNED, Looked(attributes=(Stated("iso27001", "yes", "acct_tuev", NOON_US),)),
-         "attributes"),
+        (
+            SIGNED,
+            Looked(attributes=(Stated("iso27001", "yes", "acct_tuev", NOON_US),)),
+            "attributes",
+        ),
         (None, Looked(spec_ttl_us=HOUR_US - 1), "spec_age"),
         (None, Looked(spec_ttl_us=HOUR_US), None),
     ],
-)  # fmt: skip
+)
 def test_what_the_views_tell_is_compared_with_the_demands_when_a_lease_is_reserved(
     demands: Constraints | None, looked: Looked, dimension: str | None
 ) -> None:

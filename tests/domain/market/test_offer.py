@@ -113,17 +113,11 @@ def test_a_class_without_a_fee_is_not_priced(gpu_class: str | None) -> None:
 def test_a_device_that_left_prices_nothing() -> None:
     gone = with_tariff.given(
         (Stream("device", GPU_1), device_registered(GPU_1, gpu_class=None)),
-        (
-            Stream("device", GPU_1),
-            DeviceRetired(device_id=GPU_1, node_id=NODE, at_us=NOON_US),
-        ),
+        (Stream("device", GPU_1), DeviceRetired(device_id=GPU_1, node_id=NODE, at_us=NOON_US)),
     )
     gone.when(publish).then((OFFER_STREAM, published))
     empty = gone.given(
-        (
-            Stream("device", GPU_0),
-            DeviceRetired(device_id=GPU_0, node_id=NODE, at_us=NOON_US),
-        )
+        (Stream("device", GPU_0), DeviceRetired(device_id=GPU_0, node_id=NODE, at_us=NOON_US))
     )
     empty.when(publish).then_refused(Reason.GPU_CLASS_UNPRICED)
 
@@ -165,10 +159,7 @@ def test_an_unknown_offer_is_not_withdrawn() -> None:
     with_tariff.when(withdraw).then_refused(Reason.OFFER_UNKNOWN)
 
 
-@given(
-    st.integers(-1, 3 * 10**5),
-    st.sampled_from(["development", "professional", "datacenter"]),
-)
+@given(st.integers(-1, 3 * 10**5), st.sampled_from(["development", "professional", "datacenter"]))
 def test_whatever_is_offered_covers_its_usage_fee(units: int, gpu_class: str) -> None:
     scene = with_tariff.given(
         *(

@@ -114,10 +114,17 @@ def test_a_claim_above_what_an_honest_clock_can_show_is_raised(over_us: int, rul
     assert most == hour_us + 1_800_000 + 2_000_000
     row_us = most + over_us
     claim = UsageRow(
-        position=1, device_id="GPU-a", boot="b", mono_start_us=0, mono_end_us=row_us,
-        wall_start_us=NOON_US, wall_end_us=NOON_US + hour_us, available_us=row_us,
-        share_ppm=1_000_000, received_us=NOON_US + hour_us,
-    )  # fmt: skip
+        position=1,
+        device_id="GPU-a",
+        boot="b",
+        mono_start_us=0,
+        mono_end_us=row_us,
+        wall_start_us=NOON_US,
+        wall_end_us=NOON_US + hour_us,
+        available_us=row_us,
+        share_ppm=1_000_000,
+        received_us=NOON_US + hour_us,
+    )
     window = Window(NOON_US, NOON_US + 100 * MINUTE_US, ("GPU-a",), 1_000_000)
     counted = count([claim], window, {})
     assert counted.ppm_us == hour_us * 1_000_000, "what is above elapsed earns nothing either way"
@@ -127,13 +134,15 @@ def test_a_claim_above_what_an_honest_clock_can_show_is_raised(over_us: int, rul
 @given(
     st.lists(
         st.tuples(
-            st.integers(-5, 70), st.integers(1, 5), st.sampled_from(["GPU-a", "GPU-b", "GPU-z"]),
+            st.integers(-5, 70),
+            st.integers(1, 5),
+            st.sampled_from(["GPU-a", "GPU-b", "GPU-z"]),
             st.integers(0, 3),
         ),
         max_size=40,
     ),
     st.integers(0, 40),
-)  # fmt: skip
+)
 def test_totals_do_not_depend_on_how_rows_are_batched(
     shapes: list[tuple[int, int, str, int]], cut: int
 ) -> None:
@@ -193,13 +202,15 @@ def test_every_row_is_consumed_exactly_once_however_accruals_fall(
 @given(
     st.lists(
         st.tuples(
-            st.integers(1, 30), st.integers(-40, 40), st.integers(-1, 30),
+            st.integers(1, 30),
+            st.integers(-40, 40),
+            st.integers(-1, 30),
             st.sampled_from(["GPU-a", "GPU-b", "GPU-z"]),
         ),
         max_size=30,
     ),
     st.lists(st.tuples(st.integers(0, 9), st.integers(1, 30)), max_size=6),
-)  # fmt: skip
+)
 def test_totals_do_not_depend_on_where_accruals_fall_however_the_clock_moves(
     shapes: list[tuple[int, int, int, str]], accruals: list[tuple[int, int]]
 ) -> None:
@@ -211,11 +222,15 @@ def test_totals_do_not_depend_on_where_accruals_fall_however_the_clock_moves(
         end_us = NOON_US + (minute + minutes + stepped) * MINUTE_US
         rows.append(
             row(
-                minute, minutes, device, position=index // 2 + 1,
-                wall_start_us=end_us - minutes * MINUTE_US, wall_end_us=end_us,
+                minute,
+                minutes,
+                device,
+                position=index // 2 + 1,
+                wall_start_us=end_us - minutes * MINUTE_US,
+                wall_end_us=end_us,
                 received_us=end_us + late * MINUTE_US,
             )
-        )  # fmt: skip
+        )
         minute += minutes
     whole = count(rows, WINDOW, {})
     reached, position, until_us, resume, ppm_us = Reach(0, NOON_US), 0, NOON_US, 0, 0
@@ -259,12 +274,14 @@ def test_time_refused_is_told_up_to_the_greatest_number_a_fact_can_hold() -> Non
 @given(
     st.lists(
         st.tuples(
-            st.integers(-5, 70), st.integers(1, 5), st.sampled_from(["GPU-a", "GPU-b", "GPU-z"]),
+            st.integers(-5, 70),
+            st.integers(1, 5),
+            st.sampled_from(["GPU-a", "GPU-b", "GPU-z"]),
             st.integers(-4, 3),
         ),
         max_size=30,
-    ),
-)  # fmt: skip
+    )
+)
 def test_what_is_refused_row_by_row_is_what_is_refused_of_all(
     told: list[tuple[int, int, str, int]],
 ) -> None:

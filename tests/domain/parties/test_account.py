@@ -50,11 +50,7 @@ ADDRESS = "0x" + "ab" * 20
 OTHER_ADDRESS = "0x" + "cd" * 20
 
 open_alice = OpenAccount(
-    account_id=ALICE,
-    kind="party",
-    opened_by="key_ops",
-    owner_member_id="mem_alice",
-    at_us=NOON_US,
+    account_id=ALICE, kind="party", opened_by="key_ops", owner_member_id="mem_alice", at_us=NOON_US
 )
 bootstrap = BootstrapOperator(
     account_id="acct_ops", member_id="mem_ops", key_id="k1", key_sha256="00" * 32, at_us=NOON_US
@@ -284,10 +280,7 @@ def test_an_unknown_key_is_neither_revoked_nor_rotated() -> None:
 def test_a_rotated_key_stays_valid_for_a_day_beside_its_successor() -> None:
     ends_us = NOON_US + 5 + KEY_OVERLAP_US
     with_key.when(rotate).then(
-        (
-            ALICE_STREAM,
-            replace(issued, key_id="key00002", key_sha256="22" * 32, at_us=NOON_US + 5),
-        ),
+        (ALICE_STREAM, replace(issued, key_id="key00002", key_sha256="22" * 32, at_us=NOON_US + 5)),
         (ALICE_STREAM, replace(revoked, effective_at_us=ends_us)),
     )
     keys = account_of(with_key.after(rotate), ALICE).keys

@@ -22,9 +22,13 @@ from tests.domain.scenes.market import NOON_US, OWNER, RENTER, scene
 
 HOOK = "hook_" + "1" * 32
 add = AddWebhook(
-    endpoint_id=HOOK, account_id=RENTER, url="https://hooks.example.com/x?y=1", types=("lease.",),
-    by="mem", at_us=NOON_US,
-)  # fmt: skip
+    endpoint_id=HOOK,
+    account_id=RENTER,
+    url="https://hooks.example.com/x?y=1",
+    types=("lease.",),
+    by="mem",
+    at_us=NOON_US,
+)
 rotate = RotateWebhookSecret(endpoint_id=HOOK, account_id=RENTER, by="mem", at_us=NOON_US)
 stop = DisableWebhook(
     endpoint_id=HOOK, account_id=RENTER, reason="owner", position=7, by="mem", at_us=NOON_US
@@ -35,11 +39,18 @@ start = EnableWebhook(endpoint_id=HOOK, account_id=RENTER, by="mem", at_us=NOON_
 @pytest.mark.parametrize(
     "url",
     [
-        "http://hooks.example.com", "https://", "ftp://a.example", "https://u:p@a.example/",
-        "https://a.example/#x", "https://a.example:22/", "https://a b.example/", "https://[::1",
-        "https://exämple.com/", "https://a.example/" + "x" * URL_MAX,
+        "http://hooks.example.com",
+        "https://",
+        "ftp://a.example",
+        "https://u:p@a.example/",
+        "https://a.example/#x",
+        "https://a.example:22/",
+        "https://a b.example/",
+        "https://[::1",
+        "https://exämple.com/",
+        "https://a.example/" + "x" * URL_MAX,
     ],
-)  # fmt: skip
+)
 def test_an_endpoint_is_https_with_a_host_and_nothing_secret(url: str) -> None:
     scene().when(replace(add, url=url)).then_refused(Reason.WEBHOOK_URL)
 
@@ -63,11 +74,14 @@ def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
         (
             Stream("webhook", HOOK),
             WebhookSecretRotated(
-                endpoint_id=HOOK, generation=2, overlap_until_us=NOON_US + OVERLAP_US, by="mem",
+                endpoint_id=HOOK,
+                generation=2,
+                overlap_until_us=NOON_US + OVERLAP_US,
+                by="mem",
                 at_us=NOON_US,
             ),
         )
-    )  # fmt: skip
+    )
 
 
 def test_stopping_and_starting_twice_is_once() -> None:

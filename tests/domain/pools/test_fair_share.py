@@ -60,10 +60,14 @@ def test_deserved_shares_that_do_not_fit_are_cut_in_proportion() -> None:
 queues = st.lists(
     st.builds(
         lambda deserved, requested, weight, priority: (deserved, requested, weight, priority),
-        st.integers(0, 50), st.integers(0, 90), st.integers(0, 5), st.integers(0, 2),
+        st.integers(0, 50),
+        st.integers(0, 90),
+        st.integers(0, 5),
+        st.integers(0, 2),
     ),
-    min_size=1, max_size=6,
-).map(lambda rows: [Queue(f"q{n}", *row) for n, row in enumerate(rows)])  # fmt: skip
+    min_size=1,
+    max_size=6,
+).map(lambda rows: [Queue(f"q{n}", *row) for n, row in enumerate(rows)])
 
 
 @given(st.integers(0, 200), queues)

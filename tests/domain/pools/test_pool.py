@@ -60,9 +60,14 @@ node = Stream("node", NODE)
 
 def create(pool_id: str = POOL, **changes: Any) -> CreatePool:
     made = CreatePool(
-        pool_id=pool_id, account_id=OWNER, name="research", policy=DEFAULT_POLICY,
-        controller_address=None, by="mem", at_us=NOON_US,
-    )  # fmt: skip
+        pool_id=pool_id,
+        account_id=OWNER,
+        name="research",
+        policy=DEFAULT_POLICY,
+        controller_address=None,
+        by="mem",
+        at_us=NOON_US,
+    )
     return replace(made, **changes)
 
 
@@ -80,9 +85,14 @@ def remove(pool_id: str = POOL, account_id: str = OWNER) -> RemovePoolNode:
 
 def queue(request_id: str = LEASE) -> QueueRequest:
     return QueueRequest(
-        pool_id=POOL, request_id=request_id, account_id=RENTER, project_id="p", is_gang=False,
-        demand=DEMAND, at_us=NOON_US,
-    )  # fmt: skip
+        pool_id=POOL,
+        request_id=request_id,
+        account_id=RENTER,
+        project_id="p",
+        is_gang=False,
+        demand=DEMAND,
+        at_us=NOON_US,
+    )
 
 
 def pooled(**changes: Any) -> Scene:
@@ -129,26 +139,39 @@ def test_a_policy_has_versions_and_setting_it_again_gives_no_fact() -> None:
 
 def leaf(name: str, **changes: Any) -> PoolQueue:
     made = PoolQueue(
-        name=name, parent=None, deserved_ppm=0, weight=1, priority=0, account_id=None,
+        name=name,
+        parent=None,
+        deserved_ppm=0,
+        weight=1,
+        priority=0,
+        account_id=None,
         project_id=None,
-    )  # fmt: skip
+    )
     return replace(made, **changes)
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"scheduler": "lottery"}, {"pricing": "free"}, {"rank": "best"},
-        {"precedence": ()}, {"precedence": ("arrival", "share")},
-        {"precedence": ("share", "share", "arrival")}, {"half_life_us": 0},
-        {"gang_timeout_us": 1}, {"history_ppm": -1},
-        {"queues": (leaf("a"), leaf("a"))}, {"queues": (leaf("a", parent="b"), leaf("b"))},
-        {"queues": (leaf("a", weight=0),)}, {"queues": (leaf("a", deserved_ppm=-1),)},
-        {"queues": (leaf("a", project_id="p"),)}, {"queues": (leaf("a/b"),)},
+        {"scheduler": "lottery"},
+        {"pricing": "free"},
+        {"rank": "best"},
+        {"precedence": ()},
+        {"precedence": ("arrival", "share")},
+        {"precedence": ("share", "share", "arrival")},
+        {"half_life_us": 0},
+        {"gang_timeout_us": 1},
+        {"history_ppm": -1},
+        {"queues": (leaf("a"), leaf("a"))},
+        {"queues": (leaf("a", parent="b"), leaf("b"))},
+        {"queues": (leaf("a", weight=0),)},
+        {"queues": (leaf("a", deserved_ppm=-1),)},
+        {"queues": (leaf("a", project_id="p"),)},
+        {"queues": (leaf("a/b"),)},
         {"queues": (leaf("a", account_id="x"), leaf("b", account_id="x"))},
         {"queues": (leaf("a", account_id="x"), leaf("b", parent="a"))},
     ],
-)  # fmt: skip
+)
 def test_a_policy_that_cannot_be_is_refused(changes: dict[str, Any]) -> None:
     policy = replace(DEFAULT_POLICY, **changes)
     scene().when(create(policy=policy)).then_refused(Reason.POOL_POLICY_INVALID)
@@ -162,9 +185,15 @@ def test_a_controller_s_address_is_one() -> None:
 def test_a_request_gets_one_place_at_the_end_of_the_queue() -> None:
     market = pooled()
     queued = RequestQueued(
-        pool_id=POOL, request_id=LEASE, account_id=RENTER, project_id="p", place=1, is_gang=False,
-        demand=DEMAND, at_us=NOON_US,
-    )  # fmt: skip
+        pool_id=POOL,
+        request_id=LEASE,
+        account_id=RENTER,
+        project_id="p",
+        place=1,
+        is_gang=False,
+        demand=DEMAND,
+        at_us=NOON_US,
+    )
     told = LeaseQueued(lease_id=LEASE, pool_id=POOL, place=1, at_us=NOON_US)
     market.when(queue()).then((stream_of(POOL), queued), (lease_stream, told))
     market.after(queue()).when(queue()).then_nothing()
@@ -176,12 +205,18 @@ def test_a_pool_that_keeps_nobody_waiting_and_a_full_queue_refuse() -> None:
         (
             stream_of(POOL),
             RequestQueued(
-                pool_id=POOL, request_id=f"r{place}", account_id=RENTER, project_id="p",
-                place=place, is_gang=True, demand=DEMAND, at_us=NOON_US,
+                pool_id=POOL,
+                request_id=f"r{place}",
+                account_id=RENTER,
+                project_id="p",
+                place=place,
+                is_gang=True,
+                demand=DEMAND,
+                at_us=NOON_US,
             ),
         )
         for place in range(1, QUEUE_MAX + 1)
-    ]  # fmt: skip
+    ]
     pooled().given(*crowd).when(queue()).then_refused(
         Reason.QUEUE_FULL, pool_id="pool_a", waiting=1000
     )
@@ -199,9 +234,15 @@ def test_a_decision_looks_at_the_earliest_and_of_one_account_not_at_too_many() -
     state = QueueState()
     for place, (account_id, number) in enumerate(asked, 1):
         queued = RequestQueued(
-            pool_id=POOL, request_id=f"{account_id}/{number}", account_id=account_id,
-            project_id="p", place=place, is_gang=False, demand=DEMAND, at_us=NOON_US,
-        )  # fmt: skip
+            pool_id=POOL,
+            request_id=f"{account_id}/{number}",
+            account_id=account_id,
+            project_id="p",
+            place=place,
+            is_gang=False,
+            demand=DEMAND,
+            at_us=NOON_US,
+        )
         state = evolve(state, queued)
     assert len(state.first) == LOOKED_AT_MAX
     whose = [one.account_id for one in state.first]
@@ -233,9 +274,13 @@ def looked(*names: str) -> Inputs:
 
 def decide(chosen: str, *names: str, version: int = 1) -> DecideSchedule:
     return DecideSchedule(
-        pool_id=POOL, policy_version=version, fleet_position=7, inputs=looked(*names),
-        chosen=chosen, at_us=NOON_US,
-    )  # fmt: skip
+        pool_id=POOL,
+        policy_version=version,
+        fleet_position=7,
+        inputs=looked(*names),
+        chosen=chosen,
+        at_us=NOON_US,
+    )
 
 
 def test_a_decision_takes_its_request_out_and_lets_it_be_reserved() -> None:

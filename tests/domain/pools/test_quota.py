@@ -37,17 +37,28 @@ def grouped(outer: int | None = 3_000_000, inner: int | None = 2_000_000) -> Sce
     """Project p in a group of two GPUs, which is part of one of three."""
     return (
         scene()
-        .after(CreateGroup(
-            group_id=OUTER, account_id=RENTER, pool_id=None, parent_id=None, gpu_ppm_max=outer, **BY
-        ))
-        .after(CreateGroup(
-            group_id=INNER, account_id=RENTER, pool_id=None, parent_id=OUTER, gpu_ppm_max=inner,
-            **BY,
-        ))
-        .after(AddGroupMember(
-            group_id=INNER, account_id=RENTER, kind="project", target="p", **BY
-        ))
-    )  # fmt: skip
+        .after(
+            CreateGroup(
+                group_id=OUTER,
+                account_id=RENTER,
+                pool_id=None,
+                parent_id=None,
+                gpu_ppm_max=outer,
+                **BY,
+            )
+        )
+        .after(
+            CreateGroup(
+                group_id=INNER,
+                account_id=RENTER,
+                pool_id=None,
+                parent_id=OUTER,
+                gpu_ppm_max=inner,
+                **BY,
+            )
+        )
+        .after(AddGroupMember(group_id=INNER, account_id=RENTER, kind="project", target="p", **BY))
+    )
 
 
 def told(where: Scene, changes: list[Change]) -> Scene:
@@ -91,9 +102,13 @@ def test_groups_are_no_deeper_than_allowed() -> None:
     where, parent = scene(), None
     for depth in range(9):
         command = CreateGroup(
-            group_id=f"group_{depth}", account_id=RENTER, pool_id=None, parent_id=parent,
-            gpu_ppm_max=None, **BY,
-        )  # fmt: skip
+            group_id=f"group_{depth}",
+            account_id=RENTER,
+            pool_id=None,
+            parent_id=parent,
+            gpu_ppm_max=None,
+            **BY,
+        )
         if depth == 8:
             where.when(command).then_refused(Reason.COUNT_OUT_OF_RANGE)
             return

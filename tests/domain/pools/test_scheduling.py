@@ -43,17 +43,28 @@ def policy(scheduler: str, *queues: PoolQueue, **changes: object) -> PoolPolicy:
 
 def queue(name: str, **changes: object) -> PoolQueue:
     made = PoolQueue(
-        name=name, parent=None, deserved_ppm=0, weight=1, priority=0, account_id=name,
+        name=name,
+        parent=None,
+        deserved_ppm=0,
+        weight=1,
+        priority=0,
+        account_id=name,
         project_id=None,
-    )  # fmt: skip
+    )
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
 def waits(place: int, who: str, gpus: int = 1, *, fits: bool = True, **changes: object) -> Waiting:
     made = Waiting(
-        request_id=f"r{place}", queue=who, place=place, is_gang=False,
-        demand=(Quantity(GPU, gpus * GPUS),), fits=fits, delays_first=False, since_us=NOW_US,
-    )  # fmt: skip
+        request_id=f"r{place}",
+        queue=who,
+        place=place,
+        is_gang=False,
+        demand=(Quantity(GPU, gpus * GPUS),),
+        fits=fits,
+        delays_first=False,
+        since_us=NOW_US,
+    )
     return replace(made, **changes)  # type: ignore[arg-type]
 
 
@@ -64,9 +75,12 @@ def holds(who: str, gpus: int, used_gpu_us: int = 0, cores: int = 0) -> Holding:
 
 def inputs(waiting: list[Waiting], *held: Holding, gpus: int = 10, cores: int = 0) -> Inputs:
     return Inputs(
-        capacity=(Quantity(GPU, gpus * GPUS), Quantity(CPU_CORES, cores)), held=held,
-        waiting=tuple(waiting), window_gpu_us=gpus * 10 * HOUR_US, at_us=NOW_US,
-    )  # fmt: skip
+        capacity=(Quantity(GPU, gpus * GPUS), Quantity(CPU_CORES, cores)),
+        held=held,
+        waiting=tuple(waiting),
+        window_gpu_us=gpus * 10 * HOUR_US,
+        at_us=NOW_US,
+    )
 
 
 def test_first_come_takes_the_earliest_that_fits() -> None:
@@ -107,9 +121,12 @@ def test_fair_share_serves_who_is_below_its_deserved_share_first() -> None:
 
 def test_fair_share_compares_parents_before_their_children() -> None:
     queues = (
-        queue("left", account_id=None), queue("right", account_id=None),
-        queue("l", parent="left"), queue("r1", parent="right"), queue("r2", parent="right"),
-    )  # fmt: skip
+        queue("left", account_id=None),
+        queue("right", account_id=None),
+        queue("l", parent="left"),
+        queue("r1", parent="right"),
+        queue("r2", parent="right"),
+    )
     asked = [waits(1, "r1", 5), waits(2, "r2", 5), waits(3, "l", 5)]
     seen = inputs(asked, holds("r1", 4), holds("r2", 0), holds("l", 2))
     order = [one.queue for one in ranked(policy(FAIR_SHARE, *queues), seen)]
@@ -152,22 +169,27 @@ def seen(draw: st.DrawFn) -> tuple[PoolPolicy, Inputs]:
     precedence = draw(st.sampled_from(((ARRIVAL,), (SHARE, ARRIVAL), (PRIORITY, SHARE, ARRIVAL))))
     queues = tuple(
         queue(
-            name, deserved_ppm=draw(st.integers(0, 4)) * GPUS, weight=draw(st.integers(1, 4)),
+            name,
+            deserved_ppm=draw(st.integers(0, 4)) * GPUS,
+            weight=draw(st.integers(1, 4)),
             priority=draw(st.integers(0, 2)),
         )
         for name in NAMES[: draw(st.integers(0, 4))]
-    )  # fmt: skip
+    )
     rules = policy(
         chosen, *queues, precedence=precedence, history_ppm=draw(st.sampled_from((0, 10**6)))
     )
     asked = [
         waits(
-            place, draw(st.sampled_from(NAMES)), draw(st.integers(1, 5)), fits=draw(st.booleans()),
+            place,
+            draw(st.sampled_from(NAMES)),
+            draw(st.integers(1, 5)),
+            fits=draw(st.booleans()),
             delays_first=place > 1 and draw(st.booleans()),
             since_us=NOW_US - draw(st.integers(0, 60)) * MINUTE_US,
         )
         for place in range(1, draw(st.integers(2, 7)))
-    ]  # fmt: skip
+    ]
     held = [holds(name, draw(st.integers(0, 4)), draw(st.integers(0, 10**12))) for name in NAMES]
     return rules, inputs(asked, *held)
 

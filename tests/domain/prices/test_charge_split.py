@@ -181,9 +181,12 @@ def splits(draw: st.DrawFn) -> Split:
 
 
 @given(
-    split=splits(), has_client=st.booleans(), price=st.integers(1, 10**8), fee_ppm=ppm,
+    split=splits(),
+    has_client=st.booleans(),
+    price=st.integers(1, 10**8),
+    fee_ppm=ppm,
     charges=st.lists(st.integers(0, 10**9), min_size=1, max_size=10),
-)  # fmt: skip
+)
 def test_every_part_of_every_split_only_grows_and_they_sum_to_the_charge(
     split: Split, has_client: bool, price: int, fee_ppm: int, charges: list[int]
 ) -> None:

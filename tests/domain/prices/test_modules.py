@@ -60,18 +60,24 @@ def markets(draw: st.DrawFn) -> tuple[PriceRequest, tuple[PriceOffer, ...], Pric
     """A request and offers of every sort: expired ones, held ones, for terms, at any price."""
     asks = draw(st.lists(prices, max_size=8))
     one = PriceRequest(
-        request_id="lease_1", cap=draw(prices), at_us=NOW_US,
-        months=draw(st.sampled_from((None, 1, 3))), on_demand=draw(st.booleans()),
-    )  # fmt: skip
+        request_id="lease_1",
+        cap=draw(prices),
+        at_us=NOW_US,
+        months=draw(st.sampled_from((None, 1, 3))),
+        on_demand=draw(st.booleans()),
+    )
     found = tuple(
         PriceOffer(
-            offer_id=f"bid_{number}", ask=ask, arrived=draw(st.integers(0, 3)),
+            offer_id=f"bid_{number}",
+            ask=ask,
+            arrived=draw(st.integers(0, 3)),
             expires_at_us=draw(st.sampled_from((None, NOW_US, NOW_US + 1))),
             months=draw(st.sampled_from((None, 1, 3))),
-            held_at=draw(st.sampled_from((None, ask, ask + 1))), is_held=draw(st.booleans()),
+            held_at=draw(st.sampled_from((None, ask, ask + 1))),
+            is_held=draw(st.booleans()),
         )
         for number, ask in enumerate(asks)
-    )  # fmt: skip
+    )
     pick = draw(st.sampled_from((None, "bid_0", "bid_none")))
     return one, found, PricingPolicy(pick=pick, slots=draw(st.integers(1, 2)))
 
@@ -114,8 +120,9 @@ def test_a_coconut_costs_robinson_two_leaves_and_friday_four() -> None:
     assert (ROBINSON.coconut_in_leaves, FRIDAY.coconut_in_leaves) == (Fraction(2), Fraction(4))
 
 
-@pytest.mark.parametrize(("price", "both_gain"), [(1, False), (2, True), (3, True), (4, True),
-                                                  (5, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("price", "both_gain"), [(1, False), (2, True), (3, True), (4, True), (5, False)]
+)
 def test_a_coconut_is_traded_between_two_and_four_leaves_and_at_no_other_price(
     price: int, both_gain: bool
 ) -> None:
@@ -234,9 +241,10 @@ def test_whoever_is_displaced_bid_less_and_bid_the_least_of_all(
 
 def test_a_reserved_term_has_the_price_of_its_months() -> None:
     listed = (
-        PriceOffer(offer_id="a", ask=5, months=1), PriceOffer(offer_id="b", ask=3, months=3),
+        PriceOffer(offer_id="a", ask=5, months=1),
+        PriceOffer(offer_id="b", ask=3, months=3),
         PriceOffer(offer_id="c", ask=1),
-    )  # fmt: skip
+    )
     module, policy = Reserved(), PricingPolicy()
     for months, expected in ((1, ["a"]), (3, ["b"]), (6, []), (None, [])):
         quotes = module.quote(request(9, months=months), listed, policy)
@@ -256,8 +264,12 @@ def test_a_module_is_named_with_its_version_in_every_fact() -> None:
     assert label(Posted()) == "posted/1"
     assert module_of("posted/1") is module_of(None) is MODULES["posted"]
     assert {label(one) for one in MODULES.values()} >= {
-        "posted/1", "reverse_auction/1", "continuous_bid/1", "reserved/1", "second_price/1",
-    }  # fmt: skip
+        "posted/1",
+        "reverse_auction/1",
+        "continuous_bid/1",
+        "reserved/1",
+        "second_price/1",
+    }
 
 
 @pytest.mark.parametrize("name", ["dutch", "posted/2", "", "posted/"])
@@ -307,9 +319,14 @@ def test_a_plug_in_registers_its_module_under_a_name_of_its_own() -> None:
         register(Dutch())
         register(Dutch())
         assert module_of("dutch/1").kind == "posted"
-        for wrong in (Dutch(version=2), Dutch(name="posted"), Dutch(name="no name"),
-                      Dutch(name="d" * 65), Dutch(name="other", kind="barter"),
-                      Dutch(name="other", version=0)):  # fmt: skip
+        for wrong in (
+            Dutch(version=2),
+            Dutch(name="posted"),
+            Dutch(name="no name"),
+            Dutch(name="d" * 65),
+            Dutch(name="other", kind="barter"),
+            Dutch(name="other", version=0),
+        ):
             with pytest.raises(ValueError, match=r"dutch|posted|name|other|d{65}"):
                 register(wrong)
     assert "dutch" not in MODULES

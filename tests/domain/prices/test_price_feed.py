@@ -58,9 +58,15 @@ HEALTHY = priced(("a", 2_000_000, NOW - 5), ("b", 2_010_000, NOW - 6), ("c", 2_0
 TAKE = TakePriceSnapshot(**BY)
 TAKEN = HEALTHY.after(TAKE)
 INTEND = IntendBurn(
-    burn_id=1, first_position=1, last_position=9, credits=credit(19_000_000),
-    price_micro_usd=2_005_000, price_round=1, at_us=NOW, price_snapshot=1,
-)  # fmt: skip
+    burn_id=1,
+    first_position=1,
+    last_position=9,
+    credits=credit(19_000_000),
+    price_micro_usd=2_005_000,
+    price_round=1,
+    at_us=NOW,
+    price_snapshot=1,
+)
 DUE = {"network:burn_due": 20_000_000, "world:bank": 30_000_000}
 
 
@@ -128,15 +134,26 @@ def test_a_source_cannot_fill_the_memory() -> None:
 def test_a_snapshot_tells_all_that_was_looked_at() -> None:
     def said(source: str, price: int, age_us: int) -> SourceReading:
         return SourceReading(
-            source=source, is_stale=False, twap_micro_usd=price, price_micro_usd=price,
-            published_at_us=NOW - age_us, observed_at_us=NOW,
-        )  # fmt: skip
+            source=source,
+            is_stale=False,
+            twap_micro_usd=price,
+            price_micro_usd=price,
+            published_at_us=NOW - age_us,
+            observed_at_us=NOW,
+        )
 
     first = PriceSnapshotTaken(
-        number=1, window_us=W, max_age_us=AGE, max_deviation_bps=150, min_sources=3,
+        number=1,
+        window_us=W,
+        max_age_us=AGE,
+        max_deviation_bps=150,
+        min_sources=3,
         sources=(said("a", 2_000_000, 5), said("b", 2_010_000, 6), said("c", 2_005_000, 7)),
-        health="healthy", median_micro_usd=2_005_000, deviation_bps=50, **BY,
-    )  # fmt: skip
+        health="healthy",
+        median_micro_usd=2_005_000,
+        deviation_bps=50,
+        **BY,
+    )
     HEALTHY.when(TAKE).then((FEED, first))
     TAKEN.when(TAKE).then((FEED, replace(first, number=2)))
 
@@ -153,11 +170,7 @@ def test_a_snapshot_says_why_there_is_no_price() -> None:
 
 
 prices = st.lists(
-    st.tuples(
-        st.sampled_from("abc"),
-        st.integers(1_000, 10**9),
-        st.integers(NOW - 2 * W, NOW),
-    ),
+    st.tuples(st.sampled_from("abc"), st.integers(1_000, 10**9), st.integers(NOW - 2 * W, NOW)),
     max_size=25,
     unique_by=lambda one: (one[0], one[2]),
 )
@@ -189,8 +202,10 @@ def test_a_snapshot_is_found_again_from_the_facts_before_it(
     scene = priced(*all_prices)
     (change,) = decide(TAKE, scene)
     taken = change.fact
-    whole = {name: [Observation(at, price) for who, price, at in all_prices if who == name]
-             for name in "abc"}  # fmt: skip
+    whole = {
+        name: [Observation(at, price) for who, price, at in all_prices if who == name]
+        for name in "abc"
+    }
     again = read_price(whole, LIMITS, taken.at_us)
     told = {one.source: one.twap_micro_usd for one in taken.sources if not one.is_stale}
     assert told == again.twaps

@@ -192,20 +192,26 @@ def test_a_split_may_leave_the_rest_to_any_bucket() -> None:
     [
         ({"device_fee_per_month": credit(-1)}, Reason.AMOUNT_OUT_OF_RANGE),
         ({"storage_node_per_hour": token(1)}, Reason.AMOUNT_OUT_OF_RANGE),
-        ({"federated": FederatedFees(credit(1), credit(FEE_UNITS_MAX + 1), "job")},
-         Reason.AMOUNT_OUT_OF_RANGE),
+        (
+            {"federated": FederatedFees(credit(1), credit(FEE_UNITS_MAX + 1), "job")},
+            Reason.AMOUNT_OUT_OF_RANGE,
+        ),
         ({"federated": FederatedFees(credit(1), credit(1), "team")}, Reason.UNKNOWN_MODE),
         ({"meters": (MeterRate("cpu", credit(1), 0),)}, Reason.COUNT_OUT_OF_RANGE),
         ({"meters": (MeterRate("gpu", credit(1), 1),)}, Reason.UNKNOWN_MODE),
         ({"meters": (MeterRate("cpu", credit(1), 1),) * 2}, Reason.DUPLICATE_ID),
         ({"sla": (SlaClass("gold", ()),)}, Reason.COUNT_OUT_OF_RANGE),
         ({"sla": (SlaClass("gold", (SlaTier(990_000, 0),)),)}, Reason.SHARE_OUT_OF_RANGE),
-        ({"sla": (SlaClass("gold", (SlaTier(990_000, 100_000), SlaTier(995_000, 200_000))),)},
-         Reason.COUNT_OUT_OF_RANGE),
-        ({"sla": (SlaClass("gold", (SlaTier(990_000, 200_000), SlaTier(950_000, 100_000))),)},
-         Reason.COUNT_OUT_OF_RANGE),
+        (
+            {"sla": (SlaClass("gold", (SlaTier(990_000, 100_000), SlaTier(995_000, 200_000))),)},
+            Reason.COUNT_OUT_OF_RANGE,
+        ),
+        (
+            {"sla": (SlaClass("gold", (SlaTier(990_000, 200_000), SlaTier(950_000, 100_000))),)},
+            Reason.COUNT_OUT_OF_RANGE,
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_row_that_means_nothing_is_refused(changed: dict[str, Any], reason: Reason) -> None:
     FRESH.when(replace(FIRST, **changed)).then_refused(reason)
 

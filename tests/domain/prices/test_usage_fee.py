@@ -48,10 +48,13 @@ def _own_lease(gpu_class: str, gpus: int, hours: int) -> Scene:
         if hour < hours - 1:
             where = where.after(
                 AccrueUsage(
-                    lease_id=LEASE, lane=1, usage_position=hour + 1, rows=rows,
+                    lease_id=LEASE,
+                    lane=1,
+                    usage_position=hour + 1,
+                    rows=rows,
                     at_us=NOON_US + (hour + 1) * HOUR_US,
                 )
-            )  # fmt: skip
+            )
     end_us = hours * HOUR_US
     return where.after(close(end_us, "job", 3)).after(settle(end_us, rows))
 

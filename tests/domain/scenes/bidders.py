@@ -50,8 +50,11 @@ def _of(letter: str, where: Stream[Any], fact: Any) -> tuple[Stream[Any], Any]:
             return replace(value, device_id=renamed(value.device_id))
         if not isinstance(value, str):
             return value
-        named = {"acct_owner": OWNERS[letter], "prov_a": f"prov_{letter}",
-                 "node_aaaaaaaa": f"node_{letter * 8}"}  # fmt: skip
+        named = {
+            "acct_owner": OWNERS[letter],
+            "prov_a": f"prov_{letter}",
+            "node_aaaaaaaa": f"node_{letter * 8}",
+        }
         if value.startswith(("GPU-", "offer_")):
             return f"{value}-{letter}"
         return named.get(value, value)
@@ -73,10 +76,15 @@ def bid(letter: str, price: int, **changes: Any) -> PlaceBid:
     """The provider's bid, with its first device."""
     suffix = "" if letter == "a" else f"-{letter}"
     placed = PlaceBid(
-        lease_id=LEASE, bid_id=f"bid_{letter}", account_id=OWNERS[letter],
-        provider_id=f"prov_{letter}", offer_id=f"offer_cash{suffix}",
-        device_ids=(f"GPU-0{suffix}",), price_per_gpu_hour=credit(price), at_us=NOON_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        bid_id=f"bid_{letter}",
+        account_id=OWNERS[letter],
+        provider_id=f"prov_{letter}",
+        offer_id=f"offer_cash{suffix}",
+        device_ids=(f"GPU-0{suffix}",),
+        price_per_gpu_hour=credit(price),
+        at_us=NOON_US,
+    )
     return replace(placed, **changes)
 
 

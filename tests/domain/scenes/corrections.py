@@ -77,10 +77,15 @@ def open_dispute(
     """A dispute over the whole of these lines, or so much of each; right after the last one."""
     claims = tuple(Claim(line=line, claimed=claimed or line.charge) for line in lines)
     return OpenDispute(
-        dispute_id="dispute_1", claims=claims, party_account_id=party, claim_code="not_running",
-        claim_sha256="ab" * 32, evidence=(), by="member_1",
+        dispute_id="dispute_1",
+        claims=claims,
+        party_account_id=party,
+        claim_code="not_running",
+        claim_sha256="ab" * 32,
+        evidence=(),
+        by="member_1",
         at_us=at_us or lines[-1].posted_at_us + 1,
-    )  # fmt: skip
+    )
 
 
 def rule(
@@ -88,10 +93,16 @@ def rule(
 ) -> RuleDispute:
     outcome = {0: "rejected", 1_000_000: "upheld"}.get(ppm, "split")
     return RuleDispute(
-        dispute_id="dispute_1", outcome=outcome, upheld_ppm=ppm, lines=tuple(world.lines()),
-        burn_promised=burn_promised, arbiter_account_id=by, reason_sha256=None, by="member_9",
+        dispute_id="dispute_1",
+        outcome=outcome,
+        upheld_ppm=ppm,
+        lines=tuple(world.lines()),
+        burn_promised=burn_promised,
+        arbiter_account_id=by,
+        reason_sha256=None,
+        by="member_9",
         at_us=at_us or NOON_US + 100 * HOUR_US,
-    )  # fmt: skip
+    )
 
 
 def no_window(world: Booked) -> None:
@@ -113,10 +124,14 @@ def mature(world: Booked, at_us: int) -> None:
     )
     world.do(
         MatureEarnings(
-            account_id=OWNER, after_position=state.matured_through,
-            through_position=len(world.log), through_us=0, gross=gross, at_us=at_us,
+            account_id=OWNER,
+            after_position=state.matured_through,
+            through_position=len(world.log),
+            through_us=0,
+            gross=gross,
+            at_us=at_us,
         )
-    )  # fmt: skip
+    )
 
 
 def sweep(world: Booked, at_us: int) -> None:

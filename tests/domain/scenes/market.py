@@ -79,21 +79,31 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                     effective_from_us=0,
                     by="op",
                     at_us=at["at_us"],
-                    split=None, federated=None, device_fee_per_month=None,
-                    storage_node_per_hour=None, meters=(), sla=(), notice_us=0,
+                    split=None,
+                    federated=None,
+                    device_fee_per_month=None,
+                    storage_node_per_hour=None,
+                    meters=(),
+                    sla=(),
+                    notice_us=0,
                 ),
             ),
             (
                 Stream("provider", PROVIDER),
-                ProviderRegistered(
-                    provider_id=PROVIDER, account_id=OWNER, kind="physical", **at
-                ),
+                ProviderRegistered(provider_id=PROVIDER, account_id=OWNER, kind="physical", **at),
             ),
             (
                 node,
                 NodeJoinRequested(
-                    node_id=NODE, provider_id=PROVIDER, region_id="region_a", client_id=None,
-                    key_id="k", public_key="00", token_sha256="00", agent="0.1.0", **at,
+                    node_id=NODE,
+                    provider_id=PROVIDER,
+                    region_id="region_a",
+                    client_id=None,
+                    key_id="k",
+                    public_key="00",
+                    token_sha256="00",
+                    agent="0.1.0",
+                    **at,
                 ),
             ),
             (node, NodeSpecReported(node_id=NODE, devices=devices, host=host, **at)),
@@ -104,44 +114,69 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                 (
                     Stream("device", device),
                     DeviceRegistered(
-                        device_id=device, node_id=NODE, provider_id=PROVIDER, vendor="nvidia",
-                        model="A100", gpu_class="datacenter", memory_mib=81_920, **at,
+                        device_id=device,
+                        node_id=NODE,
+                        provider_id=PROVIDER,
+                        vendor="nvidia",
+                        model="A100",
+                        gpu_class="datacenter",
+                        memory_mib=81_920,
+                        **at,
                     ),
                 )
                 for device in DEVICES
             ),
             (Stream("offer", OFFER), offer),
-            (
-                Stream("offer", BURN_OFFER),
-                replace(offer, offer_id=BURN_OFFER, settlement="burn"),
-            ),
+            (Stream("offer", BURN_OFFER), replace(offer, offer_id=BURN_OFFER, settlement="burn")),
         )
         .having({f"party:{RENTER}:cash": 100_000_000} if balances is None else balances)
-    )  # fmt: skip
+    )
 
 
 def job(gpus: int = 1, share_ppm: int = 1_000_000, **changes: object) -> SubmitJob:
     asked = SubmitJob(
-        job_id=JOB, account_id=RENTER, client_id="direct", project_id="p", end_user_ref="u",
-        kind="batch", image=None, command=("python", "train.py"), env_refs=(), gpu_count=gpus,
-        share_ppm=share_ppm, mem_ppm=share_ppm, models=(),
-        max_price_per_gpu_hour=credit(3_000_000), at_us=NOON_US,
-    )  # fmt: skip
+        job_id=JOB,
+        account_id=RENTER,
+        client_id="direct",
+        project_id="p",
+        end_user_ref="u",
+        kind="batch",
+        image=None,
+        command=("python", "train.py"),
+        env_refs=(),
+        gpu_count=gpus,
+        share_ppm=share_ppm,
+        mem_ppm=share_ppm,
+        models=(),
+        max_price_per_gpu_hour=credit(3_000_000),
+        at_us=NOON_US,
+    )
     return replace(asked, **changes)  # type: ignore[arg-type]
 
 
 def request(term_us: int | None = None, funds: int | None = None) -> RequestLease:
     return RequestLease(
-        lease_id=LEASE, job_id=JOB, account_id=RENTER, term_us=term_us,
-        funds=None if funds is None else credit(funds), at_us=NOON_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        job_id=JOB,
+        account_id=RENTER,
+        term_us=term_us,
+        funds=None if funds is None else credit(funds),
+        at_us=NOON_US,
+    )
 
 
 def reserve(gpus: int = 1, offer: str = OFFER) -> ReserveLease:
     return ReserveLease(
-        lease_id=LEASE, rule="lowest_cost/1", fleet_position=1, candidates=(), considered=1,
-        node_id=NODE, offer_id=offer, device_ids=DEVICES[:gpus], at_us=NOON_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        rule="lowest_cost/1",
+        fleet_position=1,
+        candidates=(),
+        considered=1,
+        node_id=NODE,
+        offer_id=offer,
+        device_ids=DEVICES[:gpus],
+        at_us=NOON_US,
+    )
 
 
 ready = ReadyLease(lease_id=LEASE, node_id=NODE, endpoint=None, at_us=NOON_US)
@@ -174,17 +209,27 @@ def opening(where: Scene) -> LeaseOpened:
 def usage(from_us: int, to_us: int, device: str = "GPU-0", position: int = 1) -> UsageRow:
     """Honest time of one device, in microseconds after noon."""
     return UsageRow(
-        position=position, device_id=device, boot="b", mono_start_us=10**9 + from_us,
-        mono_end_us=10**9 + to_us, wall_start_us=NOON_US + from_us, wall_end_us=NOON_US + to_us,
-        available_us=to_us - from_us, share_ppm=1_000_000, received_us=NOON_US + to_us,
-    )  # fmt: skip
+        position=position,
+        device_id=device,
+        boot="b",
+        mono_start_us=10**9 + from_us,
+        mono_end_us=10**9 + to_us,
+        wall_start_us=NOON_US + from_us,
+        wall_end_us=NOON_US + to_us,
+        available_us=to_us - from_us,
+        share_ppm=1_000_000,
+        received_us=NOON_US + to_us,
+    )
 
 
 def close(after_us: int, party: str = "renter", code: int = 1) -> CloseLease:
     return CloseLease(
-        lease_id=LEASE, closed_at_us=NOON_US + after_us, party=party, code=code,
+        lease_id=LEASE,
+        closed_at_us=NOON_US + after_us,
+        party=party,
+        code=code,
         at_us=NOON_US + after_us,
-    )  # fmt: skip
+    )
 
 
 def settle(at_us: int, rows: tuple[UsageRow, ...] = (), position: int = 9) -> SettleLease:

@@ -72,9 +72,14 @@ def free_nodes(world: Booked) -> list[OfferedNode]:
         number = int(stream.id.removeprefix("node_"))
         found.append(
             OfferedNode(
-                node_id=stream.id, offer_id=f"offer_{number}", account_id="acct_owner",
-                price=2_780_000, settlement="cash", fractions=True, served_gpu_us=0,
+                node_id=stream.id,
+                offer_id=f"offer_{number}",
+                account_id="acct_owner",
+                price=2_780_000,
+                settlement="cash",
+                fractions=True,
+                served_gpu_us=0,
                 devices=tuple(devices),
             )
-        )  # fmt: skip
+        )
     return found

@@ -149,8 +149,7 @@ tariff = TariffPublished(
 with_account = Scene().given((ALICE_STREAM, opened), (ALICE_STREAM, owned))
 with_provider = with_account.given((Stream("provider", PROVIDER), registered))
 with_region = with_provider.given(
-    (region_name_stream(PROVIDER, "home"), region_named),
-    (Stream("region", REGION), region_opened),
+    (region_name_stream(PROVIDER, "home"), region_named), (Stream("region", REGION), region_opened)
 )
 with_code = with_region.given((CODE_STREAM, code_issued))
 with_joined_node = with_code.given(

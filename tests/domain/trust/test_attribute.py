@@ -32,10 +32,17 @@ SCENE = supply.with_active_node.given(
     (Stream("signer", LAB), KEY),
 )
 SAID = StateAttribute(
-    subject_id=NODE, name="location", value="DE-BE", signer_account_id=LAB, key_id="0" * 16,
-    signature="00" * 64, stated_at_us=NOON_US, expires_at_us=NOON_US + 10, by="mem_alice",
+    subject_id=NODE,
+    name="location",
+    value="DE-BE",
+    signer_account_id=LAB,
+    key_id="0" * 16,
+    signature="00" * 64,
+    stated_at_us=NOON_US,
+    expires_at_us=NOON_US + 10,
+    by="mem_alice",
     at_us=NOON_US,
-)  # fmt: skip
+)
 REVOKE = RevokeAttribute(
     statement_id=SAID.statement_id, account_id=LAB, by="mem_lab", at_us=NOON_US + 5
 )
@@ -53,10 +60,13 @@ def test_a_third_party_states_something_of_a_node_or_a_provider(subject_id: str)
 def test_the_same_statement_twice_is_one_and_another_word_makes_another() -> None:
     SCENE.after(SAID).when(replace(SAID, by="mem_other", at_us=NOON_US + 1)).then_nothing()
     others = [
-        replace(SAID, value="DE-BY"), replace(SAID, name="site"), replace(SAID, key_id="1" * 16),
-        replace(SAID, expires_at_us=None), replace(SAID, stated_at_us=NOON_US - 1),
+        replace(SAID, value="DE-BY"),
+        replace(SAID, name="site"),
+        replace(SAID, key_id="1" * 16),
+        replace(SAID, expires_at_us=None),
+        replace(SAID, stated_at_us=NOON_US - 1),
         replace(SAID, subject_id=PROVIDER),
-    ]  # fmt: skip
+    ]
     assert len({SAID.statement_id, *(other.statement_id for other in others)}) == 7
 
 

@@ -26,22 +26,45 @@ from tests.domain.scenes.supply import GPU_0, NODE, NOON_US, with_active_node
 SEED, SIZE, ROUNDS, FILL = "5e" * 16, 6, 3, 64
 STREAM = Stream("challenge", "chal_1")
 issue = IssueChallenge(
-    challenge_id="chal_1", node_id=NODE, device_id=GPU_0, job_id="job_1", lease_id="lease_1",
-    program="reference", seed=SEED, size=SIZE, rounds=ROUNDS, fill_kib=FILL, limit_us=1_000,
+    challenge_id="chal_1",
+    node_id=NODE,
+    device_id=GPU_0,
+    job_id="job_1",
+    lease_id="lease_1",
+    program="reference",
+    seed=SEED,
+    size=SIZE,
+    rounds=ROUNDS,
+    fill_kib=FILL,
+    limit_us=1_000,
     at_us=NOON_US,
-)  # fmt: skip
+)
 issued = ChallengeIssued(
-    challenge_id="chal_1", node_id=NODE, device_id=GPU_0, job_id="job_1", lease_id="lease_1",
-    program="reference", seed=SEED, size=SIZE, rounds=ROUNDS, fill_kib=FILL, limit_us=1_000,
+    challenge_id="chal_1",
+    node_id=NODE,
+    device_id=GPU_0,
+    job_id="job_1",
+    lease_id="lease_1",
+    program="reference",
+    seed=SEED,
+    size=SIZE,
+    rounds=ROUNDS,
+    fill_kib=FILL,
+    limit_us=1_000,
     at_us=NOON_US,
-)  # fmt: skip
+)
 
 
 def judged(rule: str | None, took_us: int | None) -> ChallengeJudged:
     return ChallengeJudged(
-        challenge_id="chal_1", node_id=NODE, device_id=GPU_0, program="reference", rule=rule,
-        took_us=took_us, at_us=NOON_US,
-    )  # fmt: skip
+        challenge_id="chal_1",
+        node_id=NODE,
+        device_id=GPU_0,
+        program="reference",
+        rule=rule,
+        took_us=took_us,
+        at_us=NOON_US,
+    )
 
 
 def draw() -> int:

@@ -98,8 +98,12 @@ def test_a_client_starts_from_what_all_others_saw(good: int, total: int, bound: 
 
 def test_weights_of_ages_are_exact_roots() -> None:
     table = weights(30, 360)
-    assert (table[0], table[1], table[15], table[30]) == (2**32, 4_196_870_107, 3_037_000_499,
-                                                         2**31)  # fmt: skip
+    assert (table[0], table[1], table[15], table[30]) == (
+        2**32,
+        4_196_870_107,
+        3_037_000_499,
+        2**31,
+    )
     assert len(table) == 360
 
 
@@ -255,8 +259,9 @@ def test_a_tier_needs_all_its_criteria_and_tells_what_is_missing() -> None:
 
 @given(st.integers(0, 300), st.integers(0, 300), st.integers(0, PPM), st.integers(0, PPM))
 def test_more_never_costs_a_tier(leases: int, age: int, part: int, score: int) -> None:
-    shown = Shown(leases=leases, age_days=age, completion_ppm=part, uptime_ppm=part,
-                  score_ppm=score)  # fmt: skip
+    shown = Shown(
+        leases=leases, age_days=age, completion_ppm=part, uptime_ppm=part, score_ppm=score
+    )
     found = tier_of(shown)
     assert found <= tier_of(replace(shown, leases=leases + 1, age_days=age + 1))
     assert found == 0 or leases >= REPUTATION_TERMS.provisional_leases
@@ -269,9 +274,13 @@ def test_other_terms_score_the_same_evidence_otherwise() -> None:
     slow = replace(REPUTATION_TERMS, half_life_days=60)
     days = _worked()[COMPLETION]
     assert fold(days, TODAY, slow).n > fold(days, TODAY).n
-    only = replace(REPUTATION_TERMS, node_weights=tuple(
-        Weight(one.name, PPM if one.name == UPTIME else 0)
-        for one in REPUTATION_TERMS.node_weights))  # fmt: skip
+    only = replace(
+        REPUTATION_TERMS,
+        node_weights=tuple(
+            Weight(one.name, PPM if one.name == UPTIME else 0)
+            for one in REPUTATION_TERMS.node_weights
+        ),
+    )
     assert rate("node", _folded(_worked()), only).score_ppm == 934_860
 
 
@@ -279,13 +288,20 @@ def test_other_terms_score_the_same_evidence_otherwise() -> None:
     "changed",
     [
         {"node_weights": (Weight(COMPLETION, PPM),)},
-        {"renter_weights": tuple(
-            replace(one, ppm=one.ppm - 1) for one in REPUTATION_TERMS.renter_weights)},
-        {"prior_mean_ppm": PPM + 1}, {"prior_strength": 0}, {"half_life_days": 0},
-        {"horizon_days": 29}, {"provisional_leases": 0},
-        {"tiers": REPUTATION_TERMS.tiers[::-1]}, {"bonds": ()},
+        {
+            "renter_weights": tuple(
+                replace(one, ppm=one.ppm - 1) for one in REPUTATION_TERMS.renter_weights
+            )
+        },
+        {"prior_mean_ppm": PPM + 1},
+        {"prior_strength": 0},
+        {"half_life_days": 0},
+        {"horizon_days": 29},
+        {"provisional_leases": 0},
+        {"tiers": REPUTATION_TERMS.tiers[::-1]},
+        {"bonds": ()},
     ],
-)  # fmt: skip
+)
 def test_terms_that_make_no_sense_are_refused(changed: dict[str, Any]) -> None:
     check_terms(REPUTATION_TERMS)
     with pytest.raises(Refused) as refused:

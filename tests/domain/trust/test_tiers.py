@@ -16,15 +16,29 @@ LIBRARY = ("580.95.05", "5e" * 32)
 UUID = "GPU-5c1d8f3e-0f6b-4c6e-9a3b-2f1d0c9e8a71"
 HOUR_US = 3_600_000_000
 A5000 = Identity(
-    name="NVIDIA RTX A5000", pci_id="0x223110DE", mem_bytes=24_564 * 2**20,
-    compute_capability="8.6", driver=LIBRARY[0], library_sha256=LIBRARY[1], proc_nvidia="ok",
-    power_limit_mw=230_000, counter_mj=6_000_000, integrated_mj=6_100_000,
-)  # fmt: skip
+    name="NVIDIA RTX A5000",
+    pci_id="0x223110DE",
+    mem_bytes=24_564 * 2**20,
+    compute_capability="8.6",
+    driver=LIBRARY[0],
+    library_sha256=LIBRARY[1],
+    proc_nvidia="ok",
+    power_limit_mw=230_000,
+    counter_mj=6_000_000,
+    integrated_mj=6_100_000,
+)
 HONEST = Metered(
-    rows=60, available_us=HOUR_US, energy_us=HOUR_US, energy_mj=360_000_000, power_rows=60,
-    power_mw_min=95_000, power_mw_max=104_000, busy_rows=60, busy_ppm_min=310_000,
+    rows=60,
+    available_us=HOUR_US,
+    energy_us=HOUR_US,
+    energy_mj=360_000_000,
+    power_rows=60,
+    power_mw_min=95_000,
+    power_mw_max=104_000,
+    busy_rows=60,
+    busy_ppm_min=310_000,
     busy_ppm_max=480_000,
-)  # fmt: skip
+)
 GOOD = Evidence(
     device_id=UUID, identity=A5000, told_at=Place(3, 1), metered=HONEST, metered_at=Place(3, 9)
 )
@@ -167,8 +181,9 @@ def test_no_board_passes_for_another() -> None:
 
 @given(
     st.sampled_from(["elsewhere", "identity", "challenge", "attestation"]),
-    st.sampled_from([None, "passed", "failed"]), st.sampled_from([None, "passed", "failed"]),
-)  # fmt: skip
+    st.sampled_from([None, "passed", "failed"]),
+    st.sampled_from([None, "passed", "failed"]),
+)
 def test_the_tier_is_just_below_the_lowest_rule_that_fails(
     lost: str, challenge: str | None, attestation: str | None
 ) -> None:

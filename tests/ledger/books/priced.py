@@ -35,46 +35,72 @@ def ended_early(draw: st.DrawFn) -> Any:
         OwnerPart(who, part, part) for who, part in split_among(parts.provider, shares, OWNER)
     )
     return reserved_term.TermEndedEarly(
-        lease_id=LEASE, account_id=RENTER, provider_account_id=OWNER, months=3,
-        refund_ppm=500_000, unused=credit(2 * kept), refunded=credit(kept), kept=credit(kept),
-        parts=parts, drawn=(EscrowPart("cash", credit(kept)),), at_us=AT_US,
+        lease_id=LEASE,
+        account_id=RENTER,
+        provider_account_id=OWNER,
+        months=3,
+        refund_ppm=500_000,
+        unused=credit(2 * kept),
+        refunded=credit(kept),
+        kept=credit(kept),
+        parts=parts,
+        drawn=(EscrowPart("cash", credit(kept)),),
+        at_us=AT_US,
         owners=owners if draw(st.booleans()) else (),
-        client_account_id=None, node_id="node_1",
-    )  # fmt: skip
+        client_account_id=None,
+        node_id="node_1",
+    )
 
 
 def placed(deposit: tuple[auction.DepositPart, ...]) -> auction.BidPlaced:
     return auction.BidPlaced(
-        lease_id=LEASE, bid_id=BID, number=1, account_id=OWNER, provider_id="prov_1",
-        offer_id="offer_1", node_id="node_1", device_ids=("GPU-1",),
-        price_per_gpu_hour=credit(1), deposit=deposit, expires_at_us=AT_US, at_us=AT_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        bid_id=BID,
+        number=1,
+        account_id=OWNER,
+        provider_id="prov_1",
+        offer_id="offer_1",
+        node_id="node_1",
+        device_ids=("GPU-1",),
+        price_per_gpu_hour=credit(1),
+        deposit=deposit,
+        expires_at_us=AT_US,
+        at_us=AT_US,
+    )
 
 
 ONE: dict[str, Any] = {"lease_id": st.just(LEASE), "at_us": st.just(AT_US)}
 BACK: dict[str, Any] = {
-    **ONE, "bid_id": st.just(BID), "account_id": st.just(OWNER), "returned": deposits,
-}  # fmt: skip
+    **ONE,
+    "bid_id": st.just(BID),
+    "account_id": st.just(OWNER),
+    "returned": deposits,
+}
 
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     auction.BidPlaced: deposits.map(placed),
     auction.BidWithdrawn: st.builds(auction.BidWithdrawn, **BACK, by=st.just("mem")),
     auction.BidLapsed: st.builds(auction.BidLapsed, **BACK, cause=st.just("expired")),
     auction.AuctionAwarded: st.builds(
-        auction.AuctionAwarded, **ONE, pricing=st.just("reverse_auction/1"), bid_id=st.just(BID),
-        ask_per_gpu_hour=st.just(credit(1)), price_per_gpu_hour=st.just(credit(2)),
-        returned=st.lists(backs, max_size=20).map(tuple), by=st.just("job"),
+        auction.AuctionAwarded,
+        **ONE,
+        pricing=st.just("reverse_auction/1"),
+        bid_id=st.just(BID),
+        ask_per_gpu_hour=st.just(credit(1)),
+        price_per_gpu_hour=st.just(credit(2)),
+        returned=st.lists(backs, max_size=20).map(tuple),
+        by=st.just("job"),
     ),
     auction.AuctionEnded: st.builds(
         auction.AuctionEnded, **ONE, returned=st.lists(backs, max_size=20).map(tuple)
     ),
-    auction.WinnerDepositReturned: st.builds(
-        auction.WinnerDepositReturned, **ONE, returned=backs
-    ),
+    auction.WinnerDepositReturned: st.builds(auction.WinnerDepositReturned, **ONE, returned=backs),
     auction.WinnerDepositForfeited: st.builds(
-        auction.WinnerDepositForfeited, **ONE, forfeited=backs,
+        auction.WinnerDepositForfeited,
+        **ONE,
+        forfeited=backs,
         to_account_id=st.sampled_from((RENTER, None)),
         code=st.just(10_003),
     ),
     reserved_term.TermEndedEarly: ended_early(),
-}  # fmt: skip
+}

@@ -69,65 +69,139 @@ escrows = st.dictionaries(sources, positive, max_size=5).map(
 @st.composite
 def deposits(draw: st.DrawFn) -> Any:
     return deposit.DepositConfirmed(
-        deposit_id="dep_1", account_id=RENTER, source=draw(st.sampled_from(("cash", "card"))),
-        amount=credit(draw(positive)), reference="r", confirmed_by="op", at_us=AT_US,
-    )  # fmt: skip
+        deposit_id="dep_1",
+        account_id=RENTER,
+        source=draw(st.sampled_from(("cash", "card"))),
+        amount=credit(draw(positive)),
+        reference="r",
+        confirmed_by="op",
+        at_us=AT_US,
+    )
 
 
 @st.composite
 def purchases(draw: st.DrawFn) -> Any:
     return deposit.CreditsPurchaseConfirmed(
-        burner="0xb", purchase_id=1, account_id=draw(st.sampled_from((None, RENTER))), payer="0x1",
-        tokens_burned=token(draw(positive)), credits=credit(draw(positive)), price_round=1,
-        tx_hash="0x2", log_index=0, block_number=9, at_us=AT_US,
-    )  # fmt: skip
+        burner="0xb",
+        purchase_id=1,
+        account_id=draw(st.sampled_from((None, RENTER))),
+        payer="0x1",
+        tokens_burned=token(draw(positive)),
+        credits=credit(draw(positive)),
+        price_round=1,
+        tx_hash="0x2",
+        log_index=0,
+        block_number=9,
+        at_us=AT_US,
+    )
 
 
 @st.composite
 def reservations(draw: st.DrawFn) -> Any:
     return lease.LeaseReserved(
-        lease_id=LEASE, job_id="job_1", account_id=RENTER, client_id="direct", project_id="p",
-        end_user_ref="u", node_id="node_1", provider_id="prov_1", provider_account_id=OWNER,
-        offer_id="offer_1", device_ids=(GPU,), share_ppm=PPM, mem_ppm=PPM, gpu_class="datacenter",
-        price_per_gpu_hour=credit(1), settlement="cash", own=False, tariff_version=1,
-        fee_per_gpu_hour=credit(1), provider_share_ppm=500_000, burn_share_ppm=0,
-        escrow=draw(escrows), at_us=AT_US,
-        split=None, client_account_id=None, owners=(), federated=None, sla_class=None, counted=(),
-        prepaid=None, quotas=(), gang_id=None, pool_id=None, mode="whole", mig=None,
-        reclaim_window_us=None, interruptible=False, quote_id=None, by=None,
-    )  # fmt: skip
+        lease_id=LEASE,
+        job_id="job_1",
+        account_id=RENTER,
+        client_id="direct",
+        project_id="p",
+        end_user_ref="u",
+        node_id="node_1",
+        provider_id="prov_1",
+        provider_account_id=OWNER,
+        offer_id="offer_1",
+        device_ids=(GPU,),
+        share_ppm=PPM,
+        mem_ppm=PPM,
+        gpu_class="datacenter",
+        price_per_gpu_hour=credit(1),
+        settlement="cash",
+        own=False,
+        tariff_version=1,
+        fee_per_gpu_hour=credit(1),
+        provider_share_ppm=500_000,
+        burn_share_ppm=0,
+        escrow=draw(escrows),
+        at_us=AT_US,
+        split=None,
+        client_account_id=None,
+        owners=(),
+        federated=None,
+        sla_class=None,
+        counted=(),
+        prepaid=None,
+        quotas=(),
+        gang_id=None,
+        pool_id=None,
+        mode="whole",
+        mig=None,
+        reclaim_window_us=None,
+        interruptible=False,
+        quote_id=None,
+        by=None,
+    )
 
 
 @st.composite
 def closings(draw: st.DrawFn) -> Any:
     return lease.LeaseClosed(
-        lease_id=LEASE, account_id=RENTER, closed_at_us=AT_US, party="renter", code=1,
-        refund=draw(escrows), at_us=AT_US,
-        by=None, evidence=None,
-    )  # fmt: skip
+        lease_id=LEASE,
+        account_id=RENTER,
+        closed_at_us=AT_US,
+        party="renter",
+        code=1,
+        refund=draw(escrows),
+        at_us=AT_US,
+        by=None,
+        evidence=None,
+    )
 
 
 @st.composite
 def settlements(draw: st.DrawFn) -> Any:
     return lease.LeaseSettled(
-        lease_id=LEASE, account_id=RENTER, charge=credit(draw(units)), gpu_us=draw(units),
-        refund=draw(escrows), at_us=AT_US,
+        lease_id=LEASE,
+        account_id=RENTER,
+        charge=credit(draw(units)),
+        gpu_us=draw(units),
+        refund=draw(escrows),
+        at_us=AT_US,
         disputed=False,
-    )  # fmt: skip
+    )
 
 
 def accrued(drawn: dict[str, int], new: Parts) -> lease.UsageAccrued:
     charge = sum(drawn.values())
     assert new.total == charge
     return lease.UsageAccrued(
-        lease_id=LEASE, hour_index=0, until_us=AT_US, node_id="node_1", account_id=RENTER,
-        provider_account_id=OWNER, client_id="direct", project_id="p", end_user_ref="u", lane=1,
-        usage_position=1, resume_position=1, ppm_us=0, gpu_us=0, gpu_us_new=0,
-        charge=credit(charge), charge_new=credit(charge), parts=new, parts_new=new,
+        lease_id=LEASE,
+        hour_index=0,
+        until_us=AT_US,
+        node_id="node_1",
+        account_id=RENTER,
+        provider_account_id=OWNER,
+        client_id="direct",
+        project_id="p",
+        end_user_ref="u",
+        lane=1,
+        usage_position=1,
+        resume_position=1,
+        ppm_us=0,
+        gpu_us=0,
+        gpu_us_new=0,
+        charge=credit(charge),
+        charge_new=credit(charge),
+        parts=new,
+        parts_new=new,
         drawn=tuple(lease.EscrowPart(source, credit(part)) for source, part in drawn.items()),
-        watermarks=(), refused=(), at_us=AT_US,
-        client_account_id=None, owners=(), federated=None, owed=None, escrow_id=None,
-    )  # fmt: skip
+        watermarks=(),
+        refused=(),
+        at_us=AT_US,
+        client_account_id=None,
+        owners=(),
+        federated=None,
+        owed=None,
+        escrow_id=None,
+    )
 
 
 @st.composite
@@ -164,80 +238,139 @@ def shared(draw: st.DrawFn, fact: lease.UsageAccrued) -> lease.UsageAccrued:
         unfunded = lease.Unfunded("acct_creator", fact.drawn[-1].amount)
         fact = replace(fact, drawn=fact.drawn[:-1], owed=unfunded)
     return replace(
-        fact, parts=parts, parts_new=parts, client_account_id="client_1", owners=owners,
+        fact,
+        parts=parts,
+        parts_new=parts,
+        client_account_id="client_1",
+        owners=owners,
         federated=lease.FederatedCharge(credit(federated), credit(federated)),
         drawn=(*fact.drawn, paid),
-    )  # fmt: skip
+    )
 
 
 def extended(units: int) -> lease_turns.LeaseExtended:
     return lease_turns.LeaseExtended(
-        lease_id=LEASE, account_id=RENTER, term_us=2, parts=topped_up(units).parts,
-        put_in=credit(units + 1), term_end_us=None, funds_end_us=None, at_us=AT_US,
+        lease_id=LEASE,
+        account_id=RENTER,
+        term_us=2,
+        parts=topped_up(units).parts,
+        put_in=credit(units + 1),
+        term_end_us=None,
+        funds_end_us=None,
+        at_us=AT_US,
         counted=(),
-    )  # fmt: skip
+    )
 
 
 def funds_taken(units: int) -> lease_turns.LeaseFundsTaken:
     return lease_turns.LeaseFundsTaken(
-        lease_id=LEASE, account_id=OWNER, payment_id="pay_1", parts=topped_up(units).parts,
-        funds_end_us=None, at_us=AT_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        account_id=OWNER,
+        payment_id="pay_1",
+        parts=topped_up(units).parts,
+        funds_end_us=None,
+        at_us=AT_US,
+    )
 
 
 def escrow_funded(units: int) -> shared_escrow.EscrowFunded:
     return shared_escrow.EscrowFunded(
-        escrow_id="job_1", account_id=RENTER, depositor_account_id=OWNER,
-        parts=topped_up(units).parts, put_in=credit(units + 1), ends_us=None, at_us=AT_US,
+        escrow_id="job_1",
+        account_id=RENTER,
+        depositor_account_id=OWNER,
+        parts=topped_up(units).parts,
+        put_in=credit(units + 1),
+        ends_us=None,
+        at_us=AT_US,
         counted=(),
-    )  # fmt: skip
+    )
 
 
 def topped_up(units: int) -> lease.LeaseToppedUp:
     parts = (
-        lease.EscrowPart("cash", credit(units), 2), lease.EscrowPart("card", credit(1), 3, OWNER)
-    )  # fmt: skip
+        lease.EscrowPart("cash", credit(units), 2),
+        lease.EscrowPart("card", credit(1), 3, OWNER),
+    )
     return lease.LeaseToppedUp(
-        lease_id=LEASE, account_id=RENTER, depositor_account_id=OWNER, parts=parts,
-        put_in=credit(units + 1), funds_end_us=None, at_us=AT_US,
+        lease_id=LEASE,
+        account_id=RENTER,
+        depositor_account_id=OWNER,
+        parts=parts,
+        put_in=credit(units + 1),
+        funds_end_us=None,
+        at_us=AT_US,
         counted=(),
-    )  # fmt: skip
+    )
 
 
 def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> device.CapacityAccrued:
     return device.CapacityAccrued(
-        device_id=GPU, from_us=0, to_us=AT_US, physical_us=0, leased_ppm_us=0, stranded_ppm_us=0,
-        unavailable_ppm_us=0, at_us=AT_US, node_id="node_1",
-        physical=Amount(Asset.GPU_MS, physical), leased=Amount(Asset.GPU_MS, leased),
+        device_id=GPU,
+        from_us=0,
+        to_us=AT_US,
+        physical_us=0,
+        leased_ppm_us=0,
+        stranded_ppm_us=0,
+        unavailable_ppm_us=0,
+        at_us=AT_US,
+        node_id="node_1",
+        physical=Amount(Asset.GPU_MS, physical),
+        leased=Amount(Asset.GPU_MS, leased),
         stranded=Amount(Asset.GPU_MS, stranded),
         unavailable=Amount(Asset.GPU_MS, unavailable),
-        lane=None, usage_position=None,
-    )  # fmt: skip
+        lane=None,
+        usage_position=None,
+    )
 
 
 def policy(version: int, cap: int) -> PolicyPublished:
     return PolicyPublished(
-        version=version, epoch_length_us=1, segments=(EmissionSegment(1, 52, 1),),
-        hard_cap=token(cap), compute_ppm=700_000, availability_ppm=200_000, treasury_ppm=100_000,
-        compute_base="burned_value", holdback_epochs=0, effective_from_epoch=1, by="op",
+        version=version,
+        epoch_length_us=1,
+        segments=(EmissionSegment(1, 52, 1),),
+        hard_cap=token(cap),
+        compute_ppm=700_000,
+        availability_ppm=200_000,
+        treasury_ppm=100_000,
+        compute_base="burned_value",
+        holdback_epochs=0,
+        effective_from_epoch=1,
+        by="op",
         at_us=AT_US,
-        rewards=None, governance=None, proposal=None,
-    )  # fmt: skip
+        rewards=None,
+        governance=None,
+        proposal=None,
+    )
 
 
 def sealed(compute: int, availability: int, treasury: int, before: int, carry: int) -> Any:
     return epoch.EpochSealed(
-        epoch=1, cut_position=1, policy_version=1,
+        epoch=1,
+        cut_position=1,
+        policy_version=1,
         emission=token(compute + availability + treasury),
-        compute_pool=token(compute), availability_pool=token(availability),
-        treasury_pool=token(treasury), compute_carry_before=token(before),
-        rewards=token(compute + before + treasury - carry), compute_carry=token(carry),
-        recipients=1, chunks=1, file_sha256="22" * 32, at_us=AT_US,
-        unissued=token(0), recyclable=token(0), release=token(0), returned=token(0),
-        returned_release=token(0), availability_carry_before=token(0),
-        availability_carry=token(availability), compute_weight=0, availability_weight=0,
-        adjustments_open=(), price_snapshot=None,
-    )  # fmt: skip
+        compute_pool=token(compute),
+        availability_pool=token(availability),
+        treasury_pool=token(treasury),
+        compute_carry_before=token(before),
+        rewards=token(compute + before + treasury - carry),
+        compute_carry=token(carry),
+        recipients=1,
+        chunks=1,
+        file_sha256="22" * 32,
+        at_us=AT_US,
+        unissued=token(0),
+        recyclable=token(0),
+        release=token(0),
+        returned=token(0),
+        returned_release=token(0),
+        availability_carry_before=token(0),
+        availability_carry=token(availability),
+        compute_weight=0,
+        availability_weight=0,
+        adjustments_open=(),
+        price_snapshot=None,
+    )
 
 
 @st.composite
@@ -261,22 +394,37 @@ matured = st.builds(
 
 slashed = positive.map(
     lambda units: reward_changes.RewardSlashed(
-        epoch=1, correction_id="c", account_id=OWNER, amount=token(units), reason="r",
-        evidence_position=None, proposed_by="a", by="b", at_us=AT_US,
+        epoch=1,
+        correction_id="c",
+        account_id=OWNER,
+        amount=token(units),
+        reason="r",
+        evidence_position=None,
+        proposed_by="a",
+        by="b",
+        at_us=AT_US,
     )
-)  # fmt: skip
+)
 forfeited = st.builds(
-    reward_changes.RewardsForfeited, epoch=st.just(2), through_epoch=st.just(1), rewards=rewards,
+    reward_changes.RewardsForfeited,
+    epoch=st.just(2),
+    through_epoch=st.just(1),
+    rewards=rewards,
     at_us=st.just(AT_US),
-)  # fmt: skip
+)
 
 
 def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
     return maturity.EarningsMatured(
-        account_id=OWNER, after_position=0, through_position=9, gross=credit(gross + reduced),
-        reduced=credit(reduced), amount=credit(gross), at_us=AT_US,
+        account_id=OWNER,
+        after_position=0,
+        through_position=9,
+        gross=credit(gross + reduced),
+        reduced=credit(reduced),
+        amount=credit(gross),
+        at_us=AT_US,
         clients=(),
-    )  # fmt: skip
+    )
 
 
 def earnings_swept(amount: int, to: str) -> maturity.EarningsSwept:
@@ -303,15 +451,28 @@ def cash_outs(kind: type[Any]) -> st.SearchStrategy[Any]:
 
 def disputed(held: list[tuple[str, int]]) -> dispute.DisputeOpened:
     line = dispute.DisputedLine(
-        position=7, charge=credit(10**9), claimed=credit(10**9), gpu_us=1,
+        position=7,
+        charge=credit(10**9),
+        claimed=credit(10**9),
+        gpu_us=1,
         held=tuple(dispute.Held(who, units) for who, units in held),
-    )  # fmt: skip
+    )
     return dispute.DisputeOpened(
-        dispute_id="dispute_1", lease_id="lease_1", account_id=RENTER, provider_account_id=OWNER,
-        side="renter", lines=(line, line), claimed=credit(1), reserved=credit(1),
-        claim_code="other", claim_sha256=None, evidence=(), expires_at_us=AT_US, by="m",
+        dispute_id="dispute_1",
+        lease_id="lease_1",
+        account_id=RENTER,
+        provider_account_id=OWNER,
+        side="renter",
+        lines=(line, line),
+        claimed=credit(1),
+        reserved=credit(1),
+        claim_code="other",
+        claim_sha256=None,
+        evidence=(),
+        expires_at_us=AT_US,
+        by="m",
         at_us=AT_US,
-    )  # fmt: skip
+    )
 
 
 def adjusted(given: int, payable: int) -> adjustment.AdjustmentBooked:
@@ -321,32 +482,58 @@ def adjusted(given: int, payable: int) -> adjustment.AdjustmentBooked:
         adjustment.BookLine(f"party:{OWNER}:payable", -payable),
     )
     return adjustment.AdjustmentBooked(
-        adjustment_id="adj_1", corrects_position=7, lease_id="lease_1", account_id=RENTER,
-        provider_account_id=OWNER, reason="dispute", cause="dispute:dispute_1", returned=given,
-        recovered=given, lines=lines, late=None, by="m", at_us=AT_US,
-    )  # fmt: skip
+        adjustment_id="adj_1",
+        corrects_position=7,
+        lease_id="lease_1",
+        account_id=RENTER,
+        provider_account_id=OWNER,
+        reason="dispute",
+        cause="dispute:dispute_1",
+        returned=given,
+        recovered=given,
+        lines=lines,
+        late=None,
+        by="m",
+        at_us=AT_US,
+    )
 
 
 def minted(amount: int) -> payout.EpochMintConfirmed:
     return payout.EpochMintConfirmed(
-        epoch=1, amount=token(amount), settlement_id="22" * 32, tx_hash="0x3", block_number=6,
+        epoch=1,
+        amount=token(amount),
+        settlement_id="22" * 32,
+        tx_hash="0x3",
+        block_number=6,
         at_us=AT_US,
-    )  # fmt: skip
+    )
 
 
 def paid(amount: int, set_aside: int = 0) -> payout.PayoutConfirmed:
     return payout.PayoutConfirmed(
-        distributor="0xd", account_id=OWNER, address="0xab", seq=1, amount=token(amount),
-        cumulative=token(amount), tx_hash="0x8", log_index=0, block_number=7, at_us=AT_US,
+        distributor="0xd",
+        account_id=OWNER,
+        address="0xab",
+        seq=1,
+        amount=token(amount),
+        cumulative=token(amount),
+        tx_hash="0x8",
+        log_index=0,
+        block_number=7,
+        at_us=AT_US,
         set_aside=set_aside,
-    )  # fmt: skip
+    )
 
 
 def burned(credits: int, tokens: int) -> burn.BurnConfirmed:
     return burn.BurnConfirmed(
-        burn_id=1, credits=credit(credits), tokens=token(tokens), tx_hash="0xbb", block_number=5,
+        burn_id=1,
+        credits=credit(credits),
+        tokens=token(tokens),
+        tx_hash="0xbb",
+        block_number=5,
         at_us=AT_US,
-    )  # fmt: skip
+    )
 
 
 @st.composite
@@ -360,10 +547,19 @@ def drawings(draw: st.DrawFn) -> tuple[Drawn, ...]:
 def device_fee(drawn: tuple[Drawn, ...], owed: int) -> edge_device.DeviceFeeCharged:
     charge = credit(sum(one.amount.units for one in drawn) + owed)
     return edge_device.DeviceFeeCharged(
-        account_id=RENTER, day="2026-11-20", unique=1, fee_per_month=charge, tariff_version=1,
-        days_in_month=30, fee_days=charge.units * 30, due=charge, charge=charge, drawn=drawn,
-        owed=credit(owed), at_us=AT_US,
-    )  # fmt: skip
+        account_id=RENTER,
+        day="2026-11-20",
+        unique=1,
+        fee_per_month=charge,
+        tariff_version=1,
+        days_in_month=30,
+        fee_days=charge.units * 30,
+        due=charge,
+        charge=charge,
+        drawn=drawn,
+        owed=credit(owed),
+        at_us=AT_US,
+    )
 
 
 @st.composite
@@ -372,14 +568,27 @@ def region_days(draw: st.DrawFn) -> region_pool.RegionDayShared:
     gathered, before, infra, participation, usage = (draw(st.integers(0, 10**9)) for _ in range(5))
     gathered += infra + participation + usage
     return region_pool.RegionDayShared(
-        region_id="region_a", day=1, terms_version=1, gathered=credit(gathered),
-        carry_before=credit(before), infra_due=credit(infra), arrears_before=credit(0),
-        infra=credit(infra), infra_account_id=OWNER, arrears=credit(0), forgone=credit(0),
-        participation=credit(participation), usage=credit(usage),
-        carry=credit(gathered + before - infra - participation - usage), control_nodes=1,
-        ingress_nodes=0, nodes=1, chunks=1, at_us=AT_US,
+        region_id="region_a",
+        day=1,
+        terms_version=1,
+        gathered=credit(gathered),
+        carry_before=credit(before),
+        infra_due=credit(infra),
+        arrears_before=credit(0),
+        infra=credit(infra),
+        infra_account_id=OWNER,
+        arrears=credit(0),
+        forgone=credit(0),
+        participation=credit(participation),
+        usage=credit(usage),
+        carry=credit(gathered + before - infra - participation - usage),
+        control_nodes=1,
+        ingress_nodes=0,
+        nodes=1,
+        chunks=1,
+        at_us=AT_US,
         infra_book=draw(st.sampled_from((None, "network:suspense"))),
-    )  # fmt: skip
+    )
 
 
 def region_shares(parts: list[tuple[str, int, bool]]) -> region_pool.RegionSharesPaid:
@@ -390,23 +599,37 @@ def region_shares(parts: list[tuple[str, int, bool]]) -> region_pool.RegionShare
     )
     units = sum(part.units for part in told)
     return region_pool.RegionSharesPaid(
-        region_id="region_a", day=1, chunk=0, amount=credit(units), at_us=AT_US,
+        region_id="region_a",
+        day=1,
+        chunk=0,
+        amount=credit(units),
+        at_us=AT_US,
         shares=(region_pool.NodeShare("node_a", 5, 0, units, 0, units, told),),
-    )  # fmt: skip
+    )
 
 
 holders = st.sampled_from((None, RENTER))
 REFUND: dict[str, st.SearchStrategy[Any]] = {
-    "payment_id": st.just("pay_1"), "account_id": st.just(RENTER), "refund_id": st.just("ref_1"),
-    "amount": positive.map(credit), "at_us": st.just(AT_US),
-}  # fmt: skip
+    "payment_id": st.just("pay_1"),
+    "account_id": st.just(RENTER),
+    "refund_id": st.just("ref_1"),
+    "amount": positive.map(credit),
+    "at_us": st.just(AT_US),
+}
 
 
 def paid_in(account_id: str | None, amount: int, confirm_at_us: int | None) -> Any:
     return payment.PaymentReceived(
-        payment_id="pay_1", account_id=account_id, method="card", amount=credit(amount),
-        reference="pi_1", saved_method=None, confirm_at_us=confirm_at_us, by="stripe", at_us=AT_US,
-    )  # fmt: skip
+        payment_id="pay_1",
+        account_id=account_id,
+        method="card",
+        amount=credit(amount),
+        reference="pi_1",
+        saved_method=None,
+        confirm_at_us=confirm_at_us,
+        by="stripe",
+        at_us=AT_US,
+    )
 
 
 @st.composite
@@ -414,10 +637,16 @@ def reversals(draw: st.DrawFn) -> Any:
     account_id, unspent = draw(holders), draw(positive)
     spent = draw(units) if account_id else 0
     return payment.PaymentReversed(
-        payment_id="pay_1", account_id=account_id, reference="dp_1",
-        amount=credit(unspent + spent), unspent=credit(unspent), spent=credit(spent),
-        is_final=draw(st.booleans()), reason="fraudulent", at_us=AT_US,
-    )  # fmt: skip
+        payment_id="pay_1",
+        account_id=account_id,
+        reference="dp_1",
+        amount=credit(unspent + spent),
+        unspent=credit(unspent),
+        spent=credit(spent),
+        is_final=draw(st.booleans()),
+        reason="fraudulent",
+        at_us=AT_US,
+    )
 
 
 @st.composite
@@ -433,34 +662,69 @@ def resources(draw: st.DrawFn) -> resource_usage.ResourceAccrued:
 
 def resource(drawn: tuple[Drawn, ...], owed: int, parts: Parts) -> resource_usage.ResourceAccrued:
     return resource_usage.ResourceAccrued(
-        lease_id=LEASE, meter="storage", unit="GB-second", node_id="node_1", account_id=RENTER,
-        provider_account_id=OWNER, client_id="direct", project_id="", end_user_ref="",
-        after_position=0, through_position=1, events=1, events_chain="11" * 32, log_position=1,
-        log_chain="22" * 32, sources=(), quantity=1, quantity_new=1, rate=None, tariff_version=1,
-        charge=credit(parts.total), charge_new=credit(parts.total), parts=parts, parts_new=parts,
-        drawn=drawn, owed=credit(owed), refused=(), at_us=AT_US,
-    )  # fmt: skip
+        lease_id=LEASE,
+        meter="storage",
+        unit="GB-second",
+        node_id="node_1",
+        account_id=RENTER,
+        provider_account_id=OWNER,
+        client_id="direct",
+        project_id="",
+        end_user_ref="",
+        after_position=0,
+        through_position=1,
+        events=1,
+        events_chain="11" * 32,
+        log_position=1,
+        log_chain="22" * 32,
+        sources=(),
+        quantity=1,
+        quantity_new=1,
+        rate=None,
+        tariff_version=1,
+        charge=credit(parts.total),
+        charge_new=credit(parts.total),
+        parts=parts,
+        parts_new=parts,
+        drawn=drawn,
+        owed=credit(owed),
+        refused=(),
+        at_us=AT_US,
+    )
 
 
 def grant_opened(locked: int, unassigned: int) -> Any:
     return grant.GrantOpened(
-        grant_id="grant_1", locked=token(locked), unassigned=token(unassigned), proposed_by="a",
-        by="b", at_us=AT_US,
-    )  # fmt: skip
+        grant_id="grant_1",
+        locked=token(locked),
+        unassigned=token(unassigned),
+        proposed_by="a",
+        by="b",
+        at_us=AT_US,
+    )
 
 
 def milestone_accepted(amount: int) -> Any:
     return grant.MilestoneAccepted(
-        grant_id="grant_1", milestone_id="api", amount=token(amount), proposed_by="a", by="b",
+        grant_id="grant_1",
+        milestone_id="api",
+        amount=token(amount),
+        proposed_by="a",
+        by="b",
         at_us=AT_US,
-    )  # fmt: skip
+    )
 
 
 def clawed_back(locked: int, unassigned: int) -> Any:
     return grant.GrantClawedBack(
-        grant_id="grant_1", scope="unearned", locked=token(locked), unassigned=token(unassigned),
-        proposed_by="a", by="b", at_us=AT_US,
-    )  # fmt: skip
+        grant_id="grant_1",
+        scope="unearned",
+        locked=token(locked),
+        unassigned=token(unassigned),
+        proposed_by="a",
+        by="b",
+        at_us=AT_US,
+    )
 
 
 def program(kind: Any) -> Any:
@@ -472,9 +736,14 @@ def program(kind: Any) -> Any:
 
 def granted(amount: int) -> Any:
     return funding.PromotionGranted(
-        account_id=RENTER, program="spring", amount=credit(amount), priority=1, expires_at_us=None,
-        by="op", at_us=AT_US,
-    )  # fmt: skip
+        account_id=RENTER,
+        program="spring",
+        amount=credit(amount),
+        priority=1,
+        expires_at_us=None,
+        by="op",
+        at_us=AT_US,
+    )
 
 
 def expired(amount: int) -> Any:
@@ -486,9 +755,17 @@ def expired(amount: int) -> Any:
 def storage(drawn: tuple[Drawn, ...], owed: int) -> storage_node.StorageNodeCharged:
     charge = credit(sum(one.amount.units for one in drawn) + owed)
     return storage_node.StorageNodeCharged(
-        region_id="region_1", number=1, account_id=OWNER, until_us=AT_US, elapsed_us=1,
-        charge=charge, charge_new=charge, drawn=drawn, owed=credit(owed), at_us=AT_US,
-    )  # fmt: skip
+        region_id="region_1",
+        number=1,
+        account_id=OWNER,
+        until_us=AT_US,
+        elapsed_us=1,
+        charge=charge,
+        charge_new=charge,
+        drawn=drawn,
+        owed=credit(owed),
+        at_us=AT_US,
+    )
 
 
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
@@ -508,8 +785,13 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     ),
     shared_escrow.EscrowFundsTaken: escrows.map(
         lambda parts: shared_escrow.EscrowFundsTaken(
-            escrow_id="job_1", account_id=OWNER, payment_id="pay_1", parts=parts, allotted=None,
-            ends_us=None, at_us=AT_US,
+            escrow_id="job_1",
+            account_id=OWNER,
+            payment_id="pay_1",
+            parts=parts,
+            allotted=None,
+            ends_us=None,
+            at_us=AT_US,
         )
     ),
     grant.GrantOpened: st.builds(grant_opened, units, units),
@@ -524,7 +806,10 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
         lambda leased, stranded, away, idle: capacity(
             leased + stranded + away + idle, leased, stranded, away
         ),
-        units, units, units, units,
+        units,
+        units,
+        units,
+        units,
     ),
     edge_device.DeviceFeeCharged: st.builds(device_fee, drawings(), units),
     resource_usage.ResourceAccrued: resources(),
@@ -535,9 +820,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     storage_node.StorageNodeCharged: st.builds(storage, drawings(), units),
     PolicyPublished: st.builds(policy, st.integers(1, 3), positive),
     maturity.EarningsMatured: st.builds(earnings_matured, units, units),
-    maturity.EarningsSwept: st.builds(
-        earnings_swept, positive, st.sampled_from((OWNER, RENTER))
-    ),
+    maturity.EarningsSwept: st.builds(earnings_swept, positive, st.sampled_from((OWNER, RENTER))),
     maturity.EarningsForgone: positive.map(
         lambda amount: maturity.EarningsForgone(
             account_id=OWNER, amount=credit(amount), by="mem", at_us=AT_US
@@ -545,8 +828,13 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     ),
     region_pool.RegionEarningsGathered: positive.map(
         lambda units: region_pool.RegionEarningsGathered(
-            region_id="region_a", day=1, account_id=OWNER, through_position=9,
-            nodes=(region_pool.NodeEarned("node_a", units),), amount=credit(units), at_us=AT_US,
+            region_id="region_a",
+            day=1,
+            account_id=OWNER,
+            through_position=9,
+            nodes=(region_pool.NodeEarned("node_a", units),),
+            amount=credit(units),
+            at_us=AT_US,
         )
     ),
     region_pool.RegionDayShared: region_days(),
@@ -556,8 +844,11 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     **{
         kind: cash_outs(kind)
         for kind in (
-            cash_out.CashOutRequested, cash_out.CashOutPaid, cash_out.CashOutFailed,
-            cash_out.CashOutCancelled, cash_out.CashOutReturned,
+            cash_out.CashOutRequested,
+            cash_out.CashOutPaid,
+            cash_out.CashOutFailed,
+            cash_out.CashOutCancelled,
+            cash_out.CashOutReturned,
         )
     },
     epoch.EpochSealed: seals(),
@@ -574,45 +865,65 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
         paid_in, holders, positive, st.sampled_from((None, AT_US + 1))
     ),
     payment.PaymentConfirmed: st.builds(
-        payment.PaymentConfirmed, payment_id=st.just("pay_1"), account_id=holders,
-        amount=positive.map(credit), at_us=st.just(AT_US),
+        payment.PaymentConfirmed,
+        payment_id=st.just("pay_1"),
+        account_id=holders,
+        amount=positive.map(credit),
+        at_us=st.just(AT_US),
     ),
     payment.PaymentReversed: reversals(),
     payment.PaymentReinstated: st.builds(
-        payment.PaymentReinstated, payment_id=st.just("pay_1"), account_id=holders,
-        reference=st.just("dp_1"), amount=positive.map(credit), is_final=st.booleans(),
+        payment.PaymentReinstated,
+        payment_id=st.just("pay_1"),
+        account_id=holders,
+        reference=st.just("dp_1"),
+        amount=positive.map(credit),
+        is_final=st.booleans(),
         at_us=st.just(AT_US),
     ),
     payment.PaymentRefundAsked: st.builds(
-        payment.PaymentRefundAsked, **REFUND, is_final=st.booleans(), by=st.just("op"),
+        payment.PaymentRefundAsked, **REFUND, is_final=st.booleans(), by=st.just("op")
     ),
     payment.PaymentRefunded: st.builds(
-        payment.PaymentRefunded, **REFUND, is_final=st.booleans(), reference=st.just("re_1"),
+        payment.PaymentRefunded, **REFUND, is_final=st.booleans(), reference=st.just("re_1")
     ),
     payment.PaymentRefundFailed: st.builds(
-        payment.PaymentRefundFailed, **REFUND, is_final=st.booleans(), reason=st.just("closed"),
+        payment.PaymentRefundFailed, **REFUND, is_final=st.booleans(), reason=st.just("closed")
     ),
     card_money.CardMoneyMoved: st.builds(
-        card_money.CardMoneyMoved, account_id=st.just(RENTER), cause=st.just("pay_1"),
-        exposed=units.map(credit), settled=units.map(credit), to_cash=units.map(credit),
+        card_money.CardMoneyMoved,
+        account_id=st.just(RENTER),
+        cause=st.just("pay_1"),
+        exposed=units.map(credit),
+        settled=units.map(credit),
+        to_cash=units.map(credit),
         at_us=st.just(AT_US),
     ),
     debt.DebtRepaid: st.builds(
-        debt.DebtRepaid, account_id=st.just(RENTER), cause=st.just("pay_1"), at_us=st.just(AT_US),
+        debt.DebtRepaid,
+        account_id=st.just(RENTER),
+        cause=st.just("pay_1"),
+        at_us=st.just(AT_US),
         paid=st.lists(
             st.builds(debt.Repaid, st.sampled_from(debt.REPAYS), positive.map(credit)),
-            min_size=1, max_size=3, unique_by=lambda part: part.source,
+            min_size=1,
+            max_size=3,
+            unique_by=lambda part: part.source,
         ).map(tuple),
     ),
     debt.DebtWrittenOff: st.builds(
-        debt.DebtWrittenOff, account_id=st.just(RENTER), amount=positive.map(credit),
-        reason=st.just("gone"), by=st.just("op"), at_us=st.just(AT_US),
+        debt.DebtWrittenOff,
+        account_id=st.just(RENTER),
+        amount=positive.map(credit),
+        reason=st.just("gone"),
+        by=st.just("op"),
+        at_us=st.just(AT_US),
     ),
     debt.ReserveFunded: st.builds(
         debt.ReserveFunded, amount=positive.map(credit), by=st.just("op"), at_us=st.just(AT_US)
     ),
     **priced.FACTS,
-}  # fmt: skip
+}
 
 
 def test_every_fact_that_moves_money_has_an_example_here() -> None:
@@ -700,17 +1011,22 @@ def test_a_resource_is_drawn_from_balances_and_shared_like_a_charge() -> None:
     """R-7, J-6: other resources than the GPU are billed."""
     drawn = (Drawn(RENTER, "cash", credit(70)),)
     assert lines(resource(drawn, 30, Parts(0, 50, 40, 10))) == {
-        "party:acct_renter:cash": 70, "party:acct_renter:owed": 30,
-        "party:acct_owner:holdback": -50, "network:revenue:take": -40, "network:burn_due": -10,
-    }  # fmt: skip
+        "party:acct_renter:cash": 70,
+        "party:acct_renter:owed": 30,
+        "party:acct_owner:holdback": -50,
+        "network:revenue:take": -40,
+        "network:burn_due": -10,
+    }
 
 
 def test_burned_credits_pay_for_resources_by_being_retired_and_the_debt_is_left_to_burn() -> None:
     drawn = (Drawn(RENTER, "burned", credit(70)),)
     assert lines(resource(drawn, 30, Parts(0, 0, 0, 100))) == {
-        "party:acct_renter:burned": 70, "party:acct_renter:owed": 30, "world:burned": -70,
+        "party:acct_renter:burned": 70,
+        "party:acct_renter:owed": 30,
+        "world:burned": -70,
         "network:burn_due": -30,
-    }  # fmt: skip
+    }
 
 
 def test_a_cash_out_leaves_earned_when_asked_and_the_bank_when_paid() -> None:
@@ -729,9 +1045,10 @@ def test_a_cash_out_leaves_earned_when_asked_and_the_bank_when_paid() -> None:
 def test_a_storage_node_is_paid_by_its_provider_and_has_a_revenue_of_its_own() -> None:
     drawn = (Drawn(OWNER, "earned", credit(70)),)
     assert lines(storage(drawn, 30)) == {
-        "party:acct_owner:earned": 70, "party:acct_owner:owed": 30,
+        "party:acct_owner:earned": 70,
+        "party:acct_owner:owed": 30,
         "network:revenue:storage": -100,
-    }  # fmt: skip
+    }
 
 
 def test_an_accrual_that_earned_nothing_books_nothing() -> None:
@@ -760,9 +1077,18 @@ def test_a_device_leased_twice_takes_idle_below_zero_which_the_books_refuse() ->
 
 def test_an_unknown_buyers_credits_wait_in_suspense_and_the_tokens_are_recycled() -> None:
     fact = deposit.CreditsPurchaseConfirmed(
-        burner="0xb", purchase_id=1, account_id=None, payer="0x1", tokens_burned=token(7),
-        credits=credit(5), price_round=1, tx_hash="0x2", log_index=0, block_number=9, at_us=AT_US,
-    )  # fmt: skip
+        burner="0xb",
+        purchase_id=1,
+        account_id=None,
+        payer="0x1",
+        tokens_burned=token(7),
+        credits=credit(5),
+        price_round=1,
+        tx_hash="0x2",
+        log_index=0,
+        block_number=9,
+        at_us=AT_US,
+    )
     assert lines(fact) == {"world:burned": 5, "network:suspense": -5}
     assert lines(fact, Asset.TOKEN) == {"recycle:authority": 7, "recycle:pool": -7}
 
@@ -805,13 +1131,17 @@ def test_a_token_goes_from_the_epoch_to_the_party_and_out_of_the_distributor() -
 
 def test_a_slash_is_the_treasurys_at_once_and_a_forfeit_is_carried_in_the_compute_pool() -> None:
     fact = reward_changes.RewardSlashed(
-        epoch=1, correction_id="c", account_id=OWNER, amount=token(4), reason="r",
-        evidence_position=None, proposed_by="a", by="b", at_us=AT_US,
-    )  # fmt: skip
-    assert lines(fact, Asset.TOKEN) == {
-        f"party:{OWNER}:unmatured": 4,
-        "party:treasury:matured": -4,
-    }
+        epoch=1,
+        correction_id="c",
+        account_id=OWNER,
+        amount=token(4),
+        reason="r",
+        evidence_position=None,
+        proposed_by="a",
+        by="b",
+        at_us=AT_US,
+    )
+    assert lines(fact, Asset.TOKEN) == {f"party:{OWNER}:unmatured": 4, "party:treasury:matured": -4}
     left = (epoch.Reward(OWNER, token(5)), epoch.Reward(RENTER, token(2)))
     back = reward_changes.RewardsForfeited(epoch=2, through_epoch=1, rewards=left, at_us=AT_US)
     assert lines(back, Asset.TOKEN) == {
@@ -825,31 +1155,54 @@ def test_a_slash_is_the_treasurys_at_once_and_a_forfeit_is_carried_in_the_comput
 def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str) -> None:
     """Hardware names itself; a colon in it must not stop the capacity of everybody."""
     fact = device.CapacityAccrued(
-        device_id=device_id, from_us=AT_US, to_us=AT_US + 10_000, leased=Amount(Asset.GPU_MS, 4),
-        physical=Amount(Asset.GPU_MS, 10), stranded=Amount(Asset.GPU_MS, 2),
-        unavailable=Amount(Asset.GPU_MS, 1), physical_us=10_000, leased_ppm_us=4 * 10**9,
-        stranded_ppm_us=2 * 10**9, unavailable_ppm_us=10**9, at_us=AT_US,
-        node_id="node_1", lane=None, usage_position=None,
-    )  # fmt: skip
+        device_id=device_id,
+        from_us=AT_US,
+        to_us=AT_US + 10_000,
+        leased=Amount(Asset.GPU_MS, 4),
+        physical=Amount(Asset.GPU_MS, 10),
+        stranded=Amount(Asset.GPU_MS, 2),
+        unavailable=Amount(Asset.GPU_MS, 1),
+        physical_us=10_000,
+        leased_ppm_us=4 * 10**9,
+        stranded_ppm_us=2 * 10**9,
+        unavailable_ppm_us=10**9,
+        at_us=AT_US,
+        node_id="node_1",
+        lane=None,
+        usage_position=None,
+    )
     check(entries_for(fact))
     booked = lines(fact, Asset.GPU_MS)
     assert {name.rpartition(":")[2]: moved for name, moved in booked.items()} == {
-        "physical": -10, "idle": 3, "leased": 4, "stranded": 2, "unavailable": 1,
-    }  # fmt: skip
+        "physical": -10,
+        "idle": 3,
+        "leased": 4,
+        "stranded": 2,
+        "unavailable": 1,
+    }
     assert all(name.startswith(f"device:{device_id}:") for name in booked)
 
 
 # --- what a bill calls them ------------------------------------------------------------------
 
 OF_NO_PARTY = {
-    "device.capacity_accrued.v1", "policy.published.v1", "epoch.sealed.v1",
-    "epoch.mint_confirmed.v1", "burn.confirmed.v1", "milestone.accepted.v1",
-    "payment.confirmed.v1", "payment.refunded.v1", "reserve.funded.v1", "cash_out.paid.v1",
-}  # fmt: skip
+    "device.capacity_accrued.v1",
+    "policy.published.v1",
+    "epoch.sealed.v1",
+    "epoch.mint_confirmed.v1",
+    "burn.confirmed.v1",
+    "milestone.accepted.v1",
+    "payment.confirmed.v1",
+    "payment.refunded.v1",
+    "reserve.funded.v1",
+    "cash_out.paid.v1",
+}
 """Facts that move no party's account and no escrow: no bill shows them."""
 
 
 def test_every_fact_that_moves_a_party_has_a_kind_on_its_bill() -> None:
-    """A fact that books on `party:` or `escrow:` accounts goes into `projections/income/movements.py`."""
+    """A fact that books on `party:` or `escrow:` accounts goes into
+    `projections/income/movements.py`.
+    """
     booked = {codec.NAME_OF[kind] for kind in postings._BOOKS}
     assert booked == KINDS.keys() | OF_NO_PARTY

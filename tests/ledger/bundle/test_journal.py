@@ -155,8 +155,9 @@ def test_an_export_as_of_a_position_never_changes_and_an_empty_one_is_accepted(
         later = told.NOW_US + 40 * DAY_US
         ledger.handle(
             told.do(told.withdrawn("o"), told.deposited("two", 7, "acct_Z.-")),
-            key=None, now_us=later,
-        )  # fmt: skip
+            key=None,
+            now_us=later,
+        )
     for form in Form:
         assert exported(database, form, last=1) == before[form]
         assert exported(database, form) != before[form]

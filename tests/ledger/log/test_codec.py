@@ -32,10 +32,17 @@ def _encode(fact: object) -> tuple[str, bytes]:
 
 def _body(**changes: object) -> bytes:
     values = {
-        "account_id": "acct_1", "amount": {"asset": "CREDIT", "units": "5"}, "at_us": 1,
-        "blind": "00", "command_id": "cmd_1", "confirmed_by": "op", "deposit_id": "dep_1",
-        "reference": "r", "source": "cash", **changes,
-    }  # fmt: skip
+        "account_id": "acct_1",
+        "amount": {"asset": "CREDIT", "units": "5"},
+        "at_us": 1,
+        "blind": "00",
+        "command_id": "cmd_1",
+        "confirmed_by": "op",
+        "deposit_id": "dep_1",
+        "reference": "r",
+        "source": "cash",
+        **changes,
+    }
     return json.dumps({name: value for name, value in values.items() if value is not None}).encode()
 
 
@@ -45,8 +52,8 @@ ASKED = {Need, PriceRequest, Inputs}
 
 def test_every_fact_of_the_domain_has_a_stored_name() -> None:
     facts = set()
-    for module in pkgutil.iter_modules(domain.__path__):
-        for kind in vars(importlib.import_module(f"domain.{module.name}")).values():
+    for module in pkgutil.walk_packages(domain.__path__, "domain."):
+        for kind in vars(importlib.import_module(module.name)).values():
             if (
                 isinstance(kind, type)
                 and dataclasses.is_dataclass(kind)
@@ -76,9 +83,14 @@ def test_what_is_stored_comes_back_and_is_stored_alike(name: str, fact: object) 
 @given(st.text(), st.integers(-(10**38), 10**38))
 def test_any_text_and_any_amount_survives(text: str, units: int) -> None:
     fact = DepositConfirmed(
-        deposit_id=text, account_id="a", source="cash", amount=Amount(Asset.TOKEN, units),
-        reference="", confirmed_by="", at_us=0,
-    )  # fmt: skip
+        deposit_id=text,
+        account_id="a",
+        source="cash",
+        amount=Amount(Asset.TOKEN, units),
+        reference="",
+        confirmed_by="",
+        at_us=0,
+    )
     try:
         name, body = _encode(fact)
     except (AssertionError, UnicodeEncodeError):

@@ -19,9 +19,13 @@ from tests.scenes.running_market import OPERATOR, OWNER, RENTER, START_US, Marke
 
 KEY = b"tests/ledger/test_fresh"
 STREAMS = [
-    Stream("account", RENTER), Stream("account", OWNER), Stream("account", OPERATOR),
-    Stream("account", "acct_nobody"), Stream("tariff", "network"), Stream("lease", "lease_none"),
-]  # fmt: skip
+    Stream("account", RENTER),
+    Stream("account", OWNER),
+    Stream("account", OPERATOR),
+    Stream("account", "acct_nobody"),
+    Stream("tariff", "network"),
+    Stream("lease", "lease_none"),
+]
 
 
 @pytest.fixture
@@ -52,10 +56,16 @@ def test_a_state_is_the_logs_after_every_refresh(
                     market.join(f"n{market.head}x{number}", gpus=1)
                 case "open":
                     name = f"acct_{market.head}x{number}"
-                    market.do(START_US, OpenAccount(
-                        account_id=name, kind="party", opened_by="operator",
-                        owner_member_id=f"{name}_member", at_us=START_US,
-                    ))  # fmt: skip
+                    market.do(
+                        START_US,
+                        OpenAccount(
+                            account_id=name,
+                            kind="party",
+                            opened_by="operator",
+                            owner_member_id=f"{name}_member",
+                            at_us=START_US,
+                        ),
+                    )
                 case "prepare":
                     states.prepare(STREAMS)
                 case _:

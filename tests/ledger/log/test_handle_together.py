@@ -57,21 +57,42 @@ def opening(market: Market, name: str, slot: int) -> list[Any]:
     lease_id, job_id = f"lease_{name:0>32}", f"job_{name}"
     return [
         SubmitJob(
-            job_id=job_id, account_id=RENTER, client_id="direct", project_id="p",
-            end_user_ref="u", kind="batch", image=None, command=("true",), env_refs=(),
-            gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(),
-            max_price_per_gpu_hour=credit(PRICE), **at,
+            job_id=job_id,
+            account_id=RENTER,
+            client_id="direct",
+            project_id="p",
+            end_user_ref="u",
+            kind="batch",
+            image=None,
+            command=("true",),
+            env_refs=(),
+            gpu_count=1,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
+            max_price_per_gpu_hour=credit(PRICE),
+            **at,
         ),
         RequestLease(
-            lease_id=lease_id, job_id=job_id, account_id=RENTER, term_us=None,
-            funds=credit(24 * PRICE), **at,
+            lease_id=lease_id,
+            job_id=job_id,
+            account_id=RENTER,
+            term_us=None,
+            funds=credit(24 * PRICE),
+            **at,
         ),
         ReserveLease(
-            lease_id=lease_id, rule="lowest_cost/1", fleet_position=1, candidates=(),
-            considered=1, node_id=node.id, offer_id=node.offer_id,
-            device_ids=(node.device_ids[slot],), **at,
+            lease_id=lease_id,
+            rule="lowest_cost/1",
+            fleet_position=1,
+            candidates=(),
+            considered=1,
+            node_id=node.id,
+            offer_id=node.offer_id,
+            device_ids=(node.device_ids[slot],),
+            **at,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def answer_of(world: World, name: str) -> Answer:
@@ -104,9 +125,8 @@ def test_the_log_is_that_of_one_call_after_the_other(
                 assert refused.value.reason is Reason.DEVICE_TAKEN
             else:
                 alone = apart.ledger.handle(
-                    each.commands, key=each.key, now_us=START_US,
-                    answer=lambda _: Answer(201, b""),
-                )  # fmt: skip
+                    each.commands, key=each.key, now_us=START_US, answer=lambda _: Answer(201, b"")
+                )
                 assert alone.position == outcome.position
         assert written(together) == written(apart)
         assert [one is not None for one in outcomes] == [

@@ -137,8 +137,10 @@ def test_a_lost_close_is_found_in_a_long_history() -> None:
     ]
     assert linearization(turns, model, ONE) is not None
     last = turns[-1].returned_ns
-    assert linearization([*turns, call(last + 1, last + 2, "took", "pause", "a", "gpu")],
-                         model, ONE) is None  # fmt: skip
+    assert (
+        linearization([*turns, call(last + 1, last + 2, "took", "pause", "a", "gpu")], model, ONE)
+        is None
+    )
 
 
 # --- the ledger ----------------------------------------------------------------------------------
@@ -152,25 +154,46 @@ def founded(ledger: Ledger, connection: psycopg.Connection[Any], leases: Sequenc
     market.do(
         START_US,
         PublishOffer(
-            offer_id=OFFER, provider_id=PROVIDER, node_id=market.nodes["one"].id,
-            price_per_gpu_hour=credit(PRICE), settlement="cash", fractions=True,
-            available_until_us=None, terms=OfferTerms(interruptible=True), **at,
+            offer_id=OFFER,
+            provider_id=PROVIDER,
+            node_id=market.nodes["one"].id,
+            price_per_gpu_hour=credit(PRICE),
+            settlement="cash",
+            fractions=True,
+            available_until_us=None,
+            terms=OfferTerms(interruptible=True),
+            **at,
         ),
         SubmitJob(
-            job_id="job_1", account_id=RENTER, client_id="direct", project_id="p",
-            end_user_ref="u", kind="batch", image=None, command=("true",), env_refs=(),
-            gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(),
+            job_id="job_1",
+            account_id=RENTER,
+            client_id="direct",
+            project_id="p",
+            end_user_ref="u",
+            kind="batch",
+            image=None,
+            command=("true",),
+            env_refs=(),
+            gpu_count=1,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
             max_price_per_gpu_hour=credit(PRICE),
-            constraints=Constraints(interruptible=True), **at,
+            constraints=Constraints(interruptible=True),
+            **at,
         ),
         *(
             RequestLease(
-                lease_id=one, job_id="job_1", account_id=RENTER, term_us=None,
-                funds=credit(10 * PRICE), **at,
+                lease_id=one,
+                job_id="job_1",
+                account_id=RENTER,
+                term_us=None,
+                funds=credit(10 * PRICE),
+                **at,
             )
             for one in leases
         ),
-    )  # fmt: skip
+    )
     return market
 
 
@@ -180,9 +203,15 @@ def command_of(market: Market, asked: tuple[str, ...]) -> Any:
     told: dict[str, Any] = dict(at)
     if verb == "reserve":
         return ReserveLease(
-            rule="lowest_cost/1", fleet_position=1, candidates=(), considered=1, node_id=node.id,
-            offer_id=OFFER, device_ids=(device,), **told,
-        )  # fmt: skip
+            rule="lowest_cost/1",
+            fleet_position=1,
+            candidates=(),
+            considered=1,
+            node_id=node.id,
+            offer_id=OFFER,
+            device_ids=(device,),
+            **told,
+        )
     if verb == "ready":
         return ReadyLease(node_id=node.id, endpoint=None, **told)
     if verb == "pause":
@@ -196,8 +225,9 @@ def command_of(market: Market, asked: tuple[str, ...]) -> Any:
     return CloseLease(closed_at_us=NOW_US, party="operator", code=20_002, **told)
 
 
-def asking(market: Market, calls: Sequence[tuple[str, ...]], gate: threading.Barrier,
-           told: list[Operation]) -> None:  # fmt: skip
+def asking(
+    market: Market, calls: Sequence[tuple[str, ...]], gate: threading.Barrier, told: list[Operation]
+) -> None:
     """One client: its calls, one after the other."""
     gate.wait()
     for asked in calls:
@@ -250,7 +280,7 @@ def test_lease_commands_of_eight_threads_are_linearizable(database: str, seed: i
                 for lease in chance.choices(leases, k=CALLS)
             ]
             for _ in range(THREADS)
-        ]  # fmt: skip
+        ]
         first = start(leases, devices)
         for verb in ("reserve", "ready"):
             for lease in leases[:2]:

@@ -110,9 +110,7 @@ def test_facts_of_several_streams_are_recorded_together_or_not_at_all(database: 
 
         outcome = ledger.handle(Do(decide), key=None, now_us=NOW_US)
         assert outcome.position == 4
-        assert [r.fact.offer_id for r in ledger.market.read_facts(0, 9)] == [
-            "a", "a", "new", "a-2",
-        ]  # fmt: skip
+        assert [r.fact.offer_id for r in ledger.market.read_facts(0, 9)] == ["a", "a", "new", "a-2"]
         assert ledger.market.load(offer("new")).originator_version == 1
 
 

@@ -92,9 +92,7 @@ def test_a_log_that_is_held_too_long_is_busy_and_nothing_is_recorded(database: s
 
 def test_a_duplicate_of_a_command_still_running_is_told_so(database: str) -> None:
     with ledger_on(database) as ledger, psycopg.connect(database) as first:
-        first.execute(
-            "INSERT INTO command VALUES ('acct_a', 'k', sha256(''), 200, '', 0, 0)",
-        )
+        first.execute("INSERT INTO command VALUES ('acct_a', 'k', sha256(''), 200, '', 0, 0)")
         with pytest.raises(InProgress):
             ledger.handle(do(withdrawn("a")), key=key("k"), now_us=NOW_US)
         first.rollback()

@@ -28,10 +28,18 @@ def item(number: int, **changes: Any) -> Item:
     """An hour of the lease, each number the next one."""
     hour = 3_600_000_000
     made = Item(
-        source="meter/1", event_id=f"e-{number}", lease_id=LEASE, meter="cpu", quantity=number,
-        from_us=number * hour, to_us=(number + 1) * hour, route=None, dataset=None,
-        body=b'{"n":%d}' % number, is_timely=True,
-    )  # fmt: skip
+        source="meter/1",
+        event_id=f"e-{number}",
+        lease_id=LEASE,
+        meter="cpu",
+        quantity=number,
+        from_us=number * hour,
+        to_us=(number + 1) * hour,
+        route=None,
+        dataset=None,
+        body=b'{"n":%d}' % number,
+        is_timely=True,
+    )
     return replace(made, **changes)
 
 
@@ -62,8 +70,12 @@ def test_an_event_sent_again_is_no_error_also_in_one_batch_and_when_it_is_old_by
 ) -> None:
     put(connection, item(1))
     again = put(connection, item(1), replace(item(1), is_timely=False), item(2), item(2))
-    assert again == [(Status.DUPLICATE, 1), (Status.DUPLICATE, 1), (Status.STORED, 2),
-                     (Status.DUPLICATE, 2)]  # fmt: skip
+    assert again == [
+        (Status.DUPLICATE, 1),
+        (Status.DUPLICATE, 1),
+        (Status.STORED, 2),
+        (Status.DUPLICATE, 2),
+    ]
     assert count(connection) == 2
 
 
@@ -110,8 +122,11 @@ def test_stored_events_cannot_be_changed_removed_or_cut_off(
     put(connection, item(1))
     if replica:
         connection.execute("SET session_replication_role = replica")
-    for statement in ("UPDATE meter_event SET quantity = 9", "DELETE FROM meter_event",
-                      "TRUNCATE meter_event"):  # fmt: skip
+    for statement in (
+        "UPDATE meter_event SET quantity = 9",
+        "DELETE FROM meter_event",
+        "TRUNCATE meter_event",
+    ):
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="append-only"):
             connection.execute(statement)
 
@@ -141,10 +156,13 @@ def test_the_reading_roles_read_and_cannot_append(connection: psycopg.Connection
 
 @pytest.mark.parametrize(
     "change",
-    ["UPDATE meter_event SET body = 'x' WHERE position = 2",
-     "DELETE FROM meter_event WHERE position = 2", "DELETE FROM meter_event WHERE position = 3",
-     "UPDATE meter_head SET hash = sha256('x')"],
-)  # fmt: skip
+    [
+        "UPDATE meter_event SET body = 'x' WHERE position = 2",
+        "DELETE FROM meter_event WHERE position = 2",
+        "DELETE FROM meter_event WHERE position = 3",
+        "UPDATE meter_head SET hash = sha256('x')",
+    ],
+)
 def test_a_changed_row_is_found_by_recomputing_the_chain(
     connection: psycopg.Connection[Any], change: str
 ) -> None:

@@ -185,12 +185,7 @@ def test_after_a_refused_report_the_rest_of_its_node_waits_but_not_other_nodes(
     first, second, third = node.items(3)
     forked = replace(second, prev=bytes(32))
     receipts = put(connection, first, forked, third, other.items(1)[0])
-    assert statuses(receipts) == [
-        Status.STORED,
-        Status.FORK,
-        Status.NOT_REACHED,
-        Status.STORED,
-    ]
+    assert statuses(receipts) == [Status.STORED, Status.FORK, Status.NOT_REACHED, Status.STORED]
     assert usage.head_of(connection, node.id) == (1, first.hash)
 
 

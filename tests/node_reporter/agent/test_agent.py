@@ -401,8 +401,9 @@ def test_simulated_devices_are_of_any_maker_and_kind_and_seats_name_their_licenc
     seats = SimulatedGpus(clock, count=2, model="ThirdAI Bolt", maker="thirdai", licence="lic_1")
     told = inventory.specs(seats.inventory(), "sim")["devices"]
     assert [(one["device_id"], one["kind"], one["memory_mib"]) for one in told] == [
-        ("lic_1:1", "seat", 0), ("lic_1:2", "seat", 0),
-    ]  # fmt: skip
+        ("lic_1:1", "seat", 0),
+        ("lic_1:2", "seat", 0),
+    ]
     (plain,) = inventory.specs(SimulatedGpus(clock).inventory(), "sim")["devices"]
     assert "kind" not in plain
 

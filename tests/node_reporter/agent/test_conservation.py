@@ -206,9 +206,15 @@ class Run:
         for device, lease, row in self.scene.server.rows():
             sums = per_row.setdefault((device, lease), [0] * 6)
             for index, value in enumerate(
-                (row.available_us, row.unavailable_us, row.unknown_us, row.suspended_us,
-                 row.busy_us or 0, row.samples)
-            ):  # fmt: skip
+                (
+                    row.available_us,
+                    row.unavailable_us,
+                    row.unknown_us,
+                    row.suspended_us,
+                    row.busy_us or 0,
+                    row.samples,
+                )
+            ):
                 sums[index] += value
         credited = [self.credited(number) for number in range(1, len(self.leases) + 1)]
         whole = all(lease.share_ppm == 1_000_000 for lease in self.leases)

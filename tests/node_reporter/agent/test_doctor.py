@@ -51,8 +51,14 @@ def test_a_node_that_is_well_has_nothing_to_do(home: Path) -> None:
     result = examined(home)
     assert result["ok"]
     assert {name for name, check in checks_of(result).items() if check["state"] == "ok"} >= {
-        "driver", "key", "folder", "disk", "server", "joined", "clock",
-    }  # fmt: skip
+        "driver",
+        "key",
+        "folder",
+        "disk",
+        "server",
+        "joined",
+        "clock",
+    }
 
 
 @pytest.mark.parametrize(
@@ -67,7 +73,7 @@ def test_a_node_that_is_well_has_nothing_to_do(home: Path) -> None:
         (ServerView(why="no answer", code="unreachable"), "server", "failed", "network"),
         (replace(JOINED, offset_us=-3_000_000), "clock", "absent", "set-ntp"),
     ],
-)  # fmt: skip
+)
 def test_what_the_server_says_comes_with_what_to_do(
     home: Path, view: ServerView | None, name: str, state: str, todo: str
 ) -> None:
@@ -96,9 +102,12 @@ def test_an_agent_that_works_in_the_folder_is_seen_by_its_lock(home: Path) -> No
 
 def test_every_failing_rule_of_the_verdict_is_told(home: Path) -> None:
     view = replace(
-        JOINED, joinable=True, sellable=False, failing=("nvme_drives", "ethernet_10g"),
+        JOINED,
+        joinable=True,
+        sellable=False,
+        failing=("nvme_drives", "ethernet_10g"),
         waived=("ethernet_10g",),
-    )  # fmt: skip
+    )
     lines = list(doctor.lines(examined(home, view)))
     assert "        joinable: yes, sellable: no" in lines
     assert "        rule not met: nvme_drives" in lines

@@ -137,9 +137,7 @@ def test_summer_time_moves_no_clock_of_ours(zone: str, monkeypatch: pytest.Monke
     assert abs((after.wall_us - after.mono_us) - (before.wall_us - before.mono_us)) < 10_000_000
 
 
-def test_a_reboot_leaves_a_hole_nobody_pays_for_and_reports_of_one_boot_each(
-    scene: Scene,
-) -> None:
+def test_a_reboot_leaves_a_hole_nobody_pays_for_and_reports_of_one_boot_each(scene: Scene) -> None:
     lease_id = leased(scene)
     scene.run(10)
     scene.wire.down = True
@@ -211,21 +209,40 @@ def test_a_lying_offset_earns_no_time_beyond_the_leases_own(lie_us: int) -> None
     chain = ReportChain("node_12345678", key)
     opened_us, received_us = WALL_US + HOUR_US, WALL_US + HOUR_US + 5 * MINUTE_US
     row = report.Row(
-        device=0, lease=0, driver_epoch=1, mono_start_us=0, len_us=HOUR_US,
-        wall_minus_mono_us=WALL_US, available_us=HOUR_US, unavailable_us=0, unknown_us=0, samples=1,
-    )  # fmt: skip
+        device=0,
+        lease=0,
+        driver_epoch=1,
+        mono_start_us=0,
+        len_us=HOUR_US,
+        wall_minus_mono_us=WALL_US,
+        available_us=HOUR_US,
+        unavailable_us=0,
+        unknown_us=0,
+        samples=1,
+    )
     signed = chain.sign(
-        [row], [report.Device(id="GPU-1")], ["lease_12345678"], mono_us=HOUR_US,
-        wall_us=WALL_US + HOUR_US, boot="00000000-0000-4000-8000-00000000000a",
+        [row],
+        [report.Device(id="GPU-1")],
+        ["lease_12345678"],
+        mono_us=HOUR_US,
+        wall_us=WALL_US + HOUR_US,
+        boot="00000000-0000-4000-8000-00000000000a",
         clock=ClockOffset(offset_us=lie_us, rtt_us=0),
-    )  # fmt: skip
+    )
     one = report.parse(signed.body)
     start_us = row.wall_start_us + (one.clock_offset_us or 0)
     told = accrual.UsageRow(
-        position=1, device_id="GPU-1", boot=one.boot, mono_start_us=0, mono_end_us=HOUR_US,
-        wall_start_us=start_us, wall_end_us=start_us + HOUR_US, available_us=HOUR_US,
-        share_ppm=1_000_000, received_us=received_us,
-    )  # fmt: skip
+        position=1,
+        device_id="GPU-1",
+        boot=one.boot,
+        mono_start_us=0,
+        mono_end_us=HOUR_US,
+        wall_start_us=start_us,
+        wall_end_us=start_us + HOUR_US,
+        available_us=HOUR_US,
+        share_ppm=1_000_000,
+        received_us=received_us,
+    )
     window = accrual.Window(opened_us, opened_us + DAY_US, ("GPU-1",), 1_000_000)
     counted = accrual.count([told], window, {})
     assert counted.ppm_us <= (received_us - opened_us) * 1_000_000

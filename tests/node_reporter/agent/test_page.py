@@ -24,17 +24,27 @@ from tests.node_reporter.programs.test_program import ROOT, joined, running
 
 CHECK = {"name": "driver", "state": "ok", "said": "1 device(s)", "todo": ""}
 DEVICE = {
-    "id": "GPU-1", "name": "NVIDIA H200", "ok": True, "health": "ok", "mig_enabled": False,
+    "id": "GPU-1",
+    "name": "NVIDIA H200",
+    "ok": True,
+    "health": "ok",
+    "mig_enabled": False,
     "values": {"energy_mj": "ok", "busy_ppm": "absent"},
-}  # fmt: skip
+}
 CHECKED: dict[str, Any] = {
-    "checks": [CHECK], "devices": [DEVICE], "verdict": None, "flagged": [], "refused": [],
-}  # fmt: skip
+    "checks": [CHECK],
+    "devices": [DEVICE],
+    "verdict": None,
+    "flagged": [],
+    "refused": [],
+}
 SHOWN = Shown(
-    node_id="node_1", server="https://tallystick.example", checked=CHECKED,
+    node_id="node_1",
+    server="https://tallystick.example",
+    checked=CHECKED,
     today=Today(day="2026-11-20", gpu_us=5_400_000_000, earned_units=1_250_000, burn_units=0),
     at="2026-11-20 12:00:00 UTC",
-)  # fmt: skip
+)
 
 
 class Looked:

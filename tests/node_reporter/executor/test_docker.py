@@ -17,11 +17,15 @@ LEASE = "lease_" + "1" * 32
 
 def grant(**changes: object) -> Grant:
     told: dict[str, object] = {
-        "lease_id": LEASE, "command": ("python", "train.py"), "image": "a@sha256:0",
-        "environment": {"HF_TOKEN": "s3cret", "PATH": "/bin"}, "folder": Path("/jobs/a"),
-        "device_ids": ("GPU-1", "GPU-2"), "limits": Limits(memory_bytes=1_000, processes=7),
+        "lease_id": LEASE,
+        "command": ("python", "train.py"),
+        "image": "a@sha256:0",
+        "environment": {"HF_TOKEN": "s3cret", "PATH": "/bin"},
+        "folder": Path("/jobs/a"),
+        "device_ids": ("GPU-1", "GPU-2"),
+        "limits": Limits(memory_bytes=1_000, processes=7),
         **changes,
-    }  # fmt: skip
+    }
     return Grant(**told)  # type: ignore[arg-type]
 
 

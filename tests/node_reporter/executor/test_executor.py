@@ -50,18 +50,32 @@ class Server:
     def asks(self, lease: str, script: str, **changes: Any) -> str:
         """A lease whose work is a shell script."""
         lease_id = f"lease_{lease:0>32}"
-        work = {"kind": "batch", "command": ["sh", "-c", script], "env_refs": [], "image": None,
-                **changes.pop("work", {})}  # fmt: skip
+        work = {
+            "kind": "batch",
+            "command": ["sh", "-c", script],
+            "env_refs": [],
+            "image": None,
+            **changes.pop("work", {}),
+        }
         digest = workload_hash(
-            work["image"], tuple(work["command"]), tuple(work["env_refs"]),
+            work["image"],
+            tuple(work["command"]),
+            tuple(work["env_refs"]),
             tuple(Reference(**one) for one in work.get("references", ())),
-        )  # fmt: skip
+        )
         self.starts[lease_id] = {
-            "lease_id": lease_id, "job_id": "job_1", "account_id": RENTER, "device_ids": ["GPU-1"],
-            "share_ppm": 370_000, "mem_ppm": 370_000, "mode": "memory", "memory_mib": 30_176,
-            "reserved_at": "2026-11-20T00:00:00Z", "work": {"workload_sha256": digest, **work},
+            "lease_id": lease_id,
+            "job_id": "job_1",
+            "account_id": RENTER,
+            "device_ids": ["GPU-1"],
+            "share_ppm": 370_000,
+            "mem_ppm": 370_000,
+            "mode": "memory",
+            "memory_mib": 30_176,
+            "reserved_at": "2026-11-20T00:00:00Z",
+            "work": {"workload_sha256": digest, **work},
             **changes,
-        }  # fmt: skip
+        }
         return lease_id
 
     def closes(self, lease_id: str) -> None:
@@ -78,8 +92,11 @@ class Server:
         if method == "GET":
             pending = [one for key, one in self.starts.items() if key not in self.running]
             pending = [one for one in pending if one["lease_id"] not in self.stops]
-            told = {"pending": pending, "data": [*self.running.values()],
-                    "stopping": [*self.stops.values()]}  # fmt: skip
+            told = {
+                "pending": pending,
+                "data": [*self.running.values()],
+                "stopping": [*self.stops.values()],
+            }
             return Response(status=200, headers={}, body=json.dumps(told).encode())
         return self._post(path, json.loads(body or b"{}"))
 
@@ -144,10 +161,14 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
             url="", node_id=NODE, executor=ME, executor_key="ts_exec_key", variables=variables
         )
         executor = Executor(
-            settings, ExecutorClient(NODE, "ts_exec_key", server), [on.runner], on.jobs,
-            SystemClock(), user=job_user(None),
+            settings,
+            ExecutorClient(NODE, "ts_exec_key", server),
+            [on.runner],
+            on.jobs,
+            SystemClock(),
+            user=job_user(None),
             allowed=allowed or Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
-        )  # fmt: skip
+        )
         made.append(executor)
         return World(server, executor, on)
 
@@ -162,8 +183,9 @@ def here(world: Make) -> World:
 
 
 def test_work_is_acknowledged_started_ready_streamed_ended_and_let_go(here: World) -> None:
-    lease = here.server.asks("a", "echo hello; echo $TALLYSTICK_SHARE_PPM $CUDA_VISIBLE_DEVICES;"
-                             " echo oh >&2; exit 3")  # fmt: skip
+    lease = here.server.asks(
+        "a", "echo hello; echo $TALLYSTICK_SHARE_PPM $CUDA_VISIBLE_DEVICES; echo oh >&2; exit 3"
+    )
     here.until_settled(lease)
     names = [name for _, name, _ in here.server.calls if name != "log"]
     assert names == ["acknowledge", "ready", "ended", "acknowledge"]
@@ -288,13 +310,19 @@ def test_a_job_finds_what_it_refers_to_and_another_dataset_is_other_work(here: W
 
 
 def test_an_endpoint_is_told_with_credentials_that_only_the_renter_opens(world: Make) -> None:
-    allowed = Allowed(network=True, host="10.0.0.7", ports=range(9_000, 9_002),
-                      limits=Limits(memory_bytes=256 * MIB, grace_s=1))  # fmt: skip
+    allowed = Allowed(
+        network=True,
+        host="10.0.0.7",
+        ports=range(9_000, 9_002),
+        limits=Limits(memory_bytes=256 * MIB, grace_s=1),
+    )
     here = world(allowed)
     lease = here.server.asks(
-        "a", "echo $TALLYSTICK_PORT $TALLYSTICK_TOKEN", work={"kind": "endpoint"},
+        "a",
+        "echo $TALLYSTICK_PORT $TALLYSTICK_TOKEN",
+        work={"kind": "endpoint"},
         encryption_key=bytes(KEY.public_key).hex(),
-    )  # fmt: skip
+    )
     here.until_settled(lease)
     (ready,) = here.server.said(lease, "ready")
     port, token = here.server.out(lease).split()
@@ -306,8 +334,12 @@ def test_an_endpoint_is_told_with_credentials_that_only_the_renter_opens(world: 
 
 def test_a_rest_service_is_ready_when_it_answers_and_its_health_is_told(world: Make) -> None:
     """A real server in the sandbox: it answers late, is asked over HTTP, and stops answering."""
-    allowed = Allowed(network=True, host="127.0.0.1", ports=range(9_310, 9_330),
-                      limits=Limits(memory_bytes=256 * MIB, grace_s=1))  # fmt: skip
+    allowed = Allowed(
+        network=True,
+        host="127.0.0.1",
+        ports=range(9_310, 9_330),
+        limits=Limits(memory_bytes=256 * MIB, grace_s=1),
+    )
     here = world(allowed)
     service = """
 import http.server, os, sys, threading, time
@@ -325,9 +357,11 @@ server.shutdown(); server.server_close()
 time.sleep(600)
 """
     lease = here.server.asks(
-        "a", "", work={"kind": "endpoint", "command": ["python3", "-c", service]},
+        "a",
+        "",
+        work={"kind": "endpoint", "command": ["python3", "-c", service]},
         encryption_key=bytes(KEY.public_key).hex(),
-    )  # fmt: skip
+    )
     here.until(lambda: "not yet" in here.server.out(lease), "it runs")
     assert here.server.said(lease, "ready") == [], "nobody pays for what does not answer"
     folder = here.executor.jobs[lease].folder
@@ -380,10 +414,14 @@ def test_a_list_of_another_form_is_not_acted_on() -> None:
     good: dict[str, Any] = {"pending": [], "data": [], "stopping": []}
     assert parse(good) == Work((), (), {})
     several: tuple[Any, ...] = (
-        {}, [], {**good, "pending": {}}, {**good, "pending": [1]}, {**good, "stopping": [{}]},
+        {},
+        [],
+        {**good, "pending": {}},
+        {**good, "pending": [1]},
+        {**good, "stopping": [{}]},
         {**good, "data": [{"lease_id": "../../etc"}]},
         {**good, "stopping": [{"lease_id": "lease_" + "1" * 32, "workload_sha256": "zz"}]},
-    )  # fmt: skip
+    )
     for broken in several:
         with pytest.raises(WorkUnreadable):
             parse(broken)

@@ -18,14 +18,7 @@ from node_reporter.executor import launch
 from node_reporter.executor.gpu_files import DeviceFiles
 from node_reporter.executor.runner import Grant, Limits, NotStarted, RunnerUnusable
 from node_reporter.executor.sandbox import PATH, SandboxRunner, TrustedRunner, job_user
-from tests.node_reporter.confined import (
-    MIB,
-    Ground,
-    finished,
-    ground,
-    needs_walls,
-    processes_with,
-)
+from tests.node_reporter.confined import MIB, Ground, finished, ground, needs_walls, processes_with
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="confinement is Linux's"),
@@ -65,8 +58,17 @@ def test_a_job_cannot_read_the_executors_key_nor_anybodys_home(
     secret = tmp_path / "executor.key"
     secret.write_text("ts_exec_secret")
     secret.chmod(0o644)  # its mode alone does not protect it
-    places = [secret, Path.home(), Path("/root"), Path("/home"), Path("/etc/shadow"),
-              Path("/var"), Path("/run"), here.jobs, Path("/proc/1/root", "home")]  # fmt: skip
+    places = [
+        secret,
+        Path.home(),
+        Path("/root"),
+        Path("/home"),
+        Path("/etc/shadow"),
+        Path("/var"),
+        Path("/run"),
+        here.jobs,
+        Path("/proc/1/root", "home"),
+    ]
     for place in places:
         done = here.sh(f"cat {place}/* {place} || ls {place}/")
         assert done.code != 0, place
@@ -142,9 +144,22 @@ def test_a_job_sees_no_process_and_no_device_of_the_machine(here: Ground) -> Non
     count, *devices = done.out.split()
     assert int(count) <= 5
     assert set(devices) <= {
-        "console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr",
-        "stdin", "stdout", "tty", "urandom", "zero",
-    }  # fmt: skip
+        "console",
+        "core",
+        "fd",
+        "full",
+        "null",
+        "ptmx",
+        "pts",
+        "random",
+        "shm",
+        "stderr",
+        "stdin",
+        "stdout",
+        "tty",
+        "urandom",
+        "zero",
+    }
 
 
 def test_a_job_has_no_capability_and_gains_none(here: Ground) -> None:
@@ -233,10 +248,17 @@ def test_walls_stand_without_root(tmp_path: Path) -> None:
     for path in [home, *home.rglob("*")]:
         os.chmod(path, 0o777 if path.is_dir() else 0o644)
     done = subprocess.run(
-        [PYTHON, "-c", script], cwd=home, user=65_534, group=65_534, extra_groups=[],
-        env={"PATH": PATH, "PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, text=True,
-        check=False, timeout=30,
-    )  # fmt: skip
+        [PYTHON, "-c", script],
+        cwd=home,
+        user=65_534,
+        group=65_534,
+        extra_groups=[],
+        env={"PATH": PATH, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
     shutil.rmtree(home, ignore_errors=True)
     assert done.stdout.split()[0] == "1000", done.stderr
     assert done.stdout.split()[-1] != "0", "there is no home to list"
@@ -263,9 +285,15 @@ def test_without_a_confinement_that_works_nothing_runs(
         SandboxRunner(tmp_path).check()
     with pytest.raises(NotStarted):
         SandboxRunner(tmp_path).start(
-            Grant(lease_id="x", command=("true",), image=None, environment={}, folder=tmp_path,
-                  device_ids=())
-        )  # fmt: skip
+            Grant(
+                lease_id="x",
+                command=("true",),
+                image=None,
+                environment={},
+                folder=tmp_path,
+                device_ids=(),
+            )
+        )
 
 
 @needs_python

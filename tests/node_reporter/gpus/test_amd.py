@@ -56,13 +56,25 @@ def test_the_inventory_tells_what_a_renter_asks_for(probe: Probe) -> None:
     probe("open")
     (told,) = probe("inventory")
     assert {key: value for key, value in told.items() if value is not None} == {
-        "id": FIRST, "name": "AMD Instinct MI300X", "mem_bytes": 205_822_885_888,
-        "pci": "0000:05:00.0", "pci_id": "0x74b51002", "driver": "fake-amdsmi 1.0",
-        "serial": "0x0000000000001234", "vbios": "113-M3000100-103", "power_limit_mw": 750_000,
-        "pcie_gen": 5, "pcie_lanes": 16, "mig_enabled": False, "shape": "whole",
-        "share_ppm": 1_000_000, "mem_ppm": 1_000_000, "busy_source": "util",
-        "energy_scope": "device", "connection": "sxm",
-    }  # fmt: skip
+        "id": FIRST,
+        "name": "AMD Instinct MI300X",
+        "mem_bytes": 205_822_885_888,
+        "pci": "0000:05:00.0",
+        "pci_id": "0x74b51002",
+        "driver": "fake-amdsmi 1.0",
+        "serial": "0x0000000000001234",
+        "vbios": "113-M3000100-103",
+        "power_limit_mw": 750_000,
+        "pcie_gen": 5,
+        "pcie_lanes": 16,
+        "mig_enabled": False,
+        "shape": "whole",
+        "share_ppm": 1_000_000,
+        "mem_ppm": 1_000_000,
+        "busy_source": "util",
+        "energy_scope": "device",
+        "connection": "sxm",
+    }
     (spec,) = inventory.specs([Device(**told)], "amd")["devices"]
     assert (spec["vendor"], spec["memory_mib"]) == ("amd", 196_288)
 
@@ -127,9 +139,15 @@ def test_a_gpu_that_answers_nothing_at_all_is_blind(machine: Scripted, probe: Pr
 
 @pytest.mark.parametrize(
     ("code", "said", "restart"),
-    [(31, "lost", None), (54, "lost", None), (7, "blind", False), (8, "blind", False),
-     (32, "blind", True), (34, "blind", True)],
-)  # fmt: skip
+    [
+        (31, "lost", None),
+        (54, "lost", None),
+        (7, "blind", False),
+        (8, "blind", False),
+        (32, "blind", True),
+        (34, "blind", True),
+    ],
+)
 def test_each_error_ends_in_its_class(
     machine: Scripted, probe: Probe, code: int, said: str, restart: bool | None
 ) -> None:
@@ -166,8 +184,15 @@ def test_a_machine_without_rocm_is_told_so_and_standard_output_stays_clean(
     machine: Scripted, tmp_path: Path
 ) -> None:
     environment = machine.environment() | {"ROCM_HOME": str(tmp_path), "ROCM_PATH": str(tmp_path)}
-    done = ran("doctor", "--backend", "amd", "--json", "--state", str(tmp_path / "node"),
-               environment=environment)  # fmt: skip
+    done = ran(
+        "doctor",
+        "--backend",
+        "amd",
+        "--json",
+        "--state",
+        str(tmp_path / "node"),
+        environment=environment,
+    )
     driver: dict[str, Any] = json.loads(done.stdout)["checks"][0]
     assert (done.returncode, driver["state"]) == (1, "failed")
     assert "ROCm" in driver["said"]

@@ -49,9 +49,15 @@ def board(scene: Scene) -> Cut:
 def instance(scene: Scene, name: str, gi: int = 1) -> Device:
     """Three sevenths of the board."""
     return Device(
-        id=f"MIG-{name}", name="3g.71gb", parent=scene.gpus.inventory()[0].id, gi=gi, ci=0,
-        shape="mig:3g.71gb", share_ppm=428_571, mem_ppm=500_000,
-    )  # fmt: skip
+        id=f"MIG-{name}",
+        name="3g.71gb",
+        parent=scene.gpus.inventory()[0].id,
+        gi=gi,
+        ci=0,
+        shape="mig:3g.71gb",
+        share_ppm=428_571,
+        mem_ppm=500_000,
+    )
 
 
 def told(scene: Scene) -> dict[str, tuple[int, int, int]]:
@@ -74,9 +80,7 @@ def events(scene: Scene) -> list[tuple[str, str | None, object]]:
     ]
 
 
-def test_a_board_that_is_cut_ends_in_one_unknown_step_and_its_instances_begin(
-    scene: Scene,
-) -> None:
+def test_a_board_that_is_cut_ends_in_one_unknown_step_and_its_instances_begin(scene: Scene) -> None:
     scene.run(1)
     whole, first = scene.gpus.inventory()[0].id, instance(scene, "a")
     board(scene).now = (first, instance(scene, "b", 2))
@@ -125,8 +129,12 @@ def test_an_instance_is_told_as_a_part_of_its_board_and_listed_as_no_device(scen
 
 
 LAYOUTS: tuple[tuple[tuple[str, int], ...], ...] = (
-    (), (("a", 1),), (("b", 2),), (("a", 1), ("b", 2)), (("c", 1), ("b", 2)),
-)  # fmt: skip
+    (),
+    (("a", 1),),
+    (("b", 2),),
+    (("a", 1), ("b", 2)),
+    (("c", 1), ("b", 2)),
+)
 FAILURES = (None, None, None, DeviceLost(15, "lost"), MonitorBlind(999, "unknown"))
 
 

@@ -247,9 +247,14 @@ def test_an_instance_that_comes_later_says_which_board_it_is_a_part_of(node: Nod
 def instance(name: str, gi: int, *, slices: int = 3, **more: str) -> dict[str, str]:
     """`slices` of an H200's seven."""
     return {
-        "uuid": f"MIG-{name}", "gi": str(gi), "ci": "0", "slices": str(slices),
-        "mem_mb": str(slices * 17_000), "name": f"NVIDIA H200 MIG {slices}g.71gb", **more,
-    }  # fmt: skip
+        "uuid": f"MIG-{name}",
+        "gi": str(gi),
+        "ci": "0",
+        "slices": str(slices),
+        "mem_mb": str(slices * 17_000),
+        "name": f"NVIDIA H200 MIG {slices}g.71gb",
+        **more,
+    }
 
 
 def test_instances_have_their_share_of_the_board_and_its_energy(node: Nodes) -> None:

@@ -59,16 +59,23 @@ def test_a_machine_without_the_driver_says_so(tmp_path: Path) -> None:
 
 def test_every_value_the_server_looks_at_is_told_under_its_name() -> None:
     device = Device(
-        id="GPU-1", name="NVIDIA H200", pci_id="0x233510de", mem_bytes=150_754_820_096,
-        compute_capability="9.0", driver="580.95.05", power_limit_mw=700_000,
-    )  # fmt: skip
+        id="GPU-1",
+        name="NVIDIA H200",
+        pci_id="0x233510de",
+        mem_bytes=150_754_820_096,
+        compute_capability="9.0",
+        driver="580.95.05",
+        power_limit_mw=700_000,
+    )
     told = evidence.inventory(device, "5e" * 32, "ok")
     read = {name: told[name] for name in IDENTITY_FIELDS if name in told}
     identity = Identity(**read)  # type: ignore[arg-type]
     assert identity.library_sha256 == "5e" * 32
     assert (identity.name, identity.driver, identity.proc_nvidia) == (
-        "NVIDIA H200", "580.95.05", "ok",
-    )  # fmt: skip
+        "NVIDIA H200",
+        "580.95.05",
+        "ok",
+    )
     board = board_of(identity.pci_id)
     assert board is not None
     assert board.is_named(identity.name or "")

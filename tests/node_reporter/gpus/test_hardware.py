@@ -55,9 +55,13 @@ def test_a_machine_with_a_bare_sys_has_no_drives_and_no_tpm_and_says_nothing_els
     tmp_path: Path,
 ) -> None:
     assert told(Machine(tmp_path)) == {
-        "nvme_drives_gb": [], "sata_drives": [], "tpm_2_0": False, "ram_gb": None,
-        "cpu_cores": None, "ethernet_mbps": None,
-    }  # fmt: skip
+        "nvme_drives_gb": [],
+        "sata_drives": [],
+        "tpm_2_0": False,
+        "ram_gb": None,
+        "cpu_cores": None,
+        "ethernet_mbps": None,
+    }
 
 
 def test_where_there_is_no_sys_nothing_is_claimed(tmp_path: Path) -> None:
@@ -150,9 +154,14 @@ def test_the_inventory_carries_the_hardware_beside_devices_and_host(tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("driver", "is_told"),
-    [("580.159.04", False), ("24.35.30872", False), (None, False), ("simulated", True),
-     ("fake-nvml 580.159.04", True)],
-)  # fmt: skip
+    [
+        ("580.159.04", False),
+        ("24.35.30872", False),
+        (None, False),
+        ("simulated", True),
+        ("fake-nvml 580.159.04", True),
+    ],
+)
 def test_a_driver_that_is_no_real_one_is_told_to_the_owner(
     driver: str | None, *, is_told: bool
 ) -> None:

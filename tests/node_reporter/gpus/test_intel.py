@@ -40,12 +40,23 @@ def test_the_inventory_tells_what_a_renter_asks_for(probe: Probe) -> None:
     probe("open")
     (told,) = probe("inventory")
     assert {key: value for key, value in told.items() if value is not None} == {
-        "id": FIRST, "name": "Intel Arc Pro B60", "mem_bytes": 25_669_140_480,
-        "pci": "00000000:03:00.0", "pci_id": "0xe2118086", "driver": "fake-level-zero 1.0",
-        "serial": "S0", "power_limit_mw": 200_000, "pcie_gen": 5, "pcie_lanes": 8,
-        "mig_enabled": False, "shape": "whole", "share_ppm": 1_000_000, "mem_ppm": 1_000_000,
-        "busy_source": "counter", "energy_scope": "device",
-    }  # fmt: skip
+        "id": FIRST,
+        "name": "Intel Arc Pro B60",
+        "mem_bytes": 25_669_140_480,
+        "pci": "00000000:03:00.0",
+        "pci_id": "0xe2118086",
+        "driver": "fake-level-zero 1.0",
+        "serial": "S0",
+        "power_limit_mw": 200_000,
+        "pcie_gen": 5,
+        "pcie_lanes": 8,
+        "mig_enabled": False,
+        "shape": "whole",
+        "share_ppm": 1_000_000,
+        "mem_ppm": 1_000_000,
+        "busy_source": "counter",
+        "energy_scope": "device",
+    }
 
 
 def test_a_reading_is_in_our_units_and_of_the_whole_card(machine: Scripted, probe: Probe) -> None:
@@ -116,10 +127,16 @@ def test_a_wedged_gpu_is_lost_although_its_counters_answer(machine: Scripted, pr
 
 @pytest.mark.parametrize(
     ("code", "said", "restart"),
-    [(0x70000001, "lost", None), (0x70000006, "lost", None), (0x78000020, "lost", None),
-     (0x7FFFFFFE, "blind", False), (0x70000007, "blind", False), (0x78000001, "blind", True),
-     (0x70020000, "blind", True)],
-)  # fmt: skip
+    [
+        (0x70000001, "lost", None),
+        (0x70000006, "lost", None),
+        (0x78000020, "lost", None),
+        (0x7FFFFFFE, "blind", False),
+        (0x70000007, "blind", False),
+        (0x78000001, "blind", True),
+        (0x70020000, "blind", True),
+    ],
+)
 def test_each_error_ends_in_its_class(
     machine: Scripted, probe: Probe, code: int, said: str, restart: bool | None
 ) -> None:

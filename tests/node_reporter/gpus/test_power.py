@@ -27,9 +27,7 @@ def of_an_hour(power_mw: int, rate_mw: int) -> dict[str, int]:
 
 
 def rules(told: dict[str, int]) -> set[str]:
-    identity = Identity(
-        counter_mj=told["counter_mj"], integrated_mj=told["integrated_mj"],
-    )  # fmt: skip
+    identity = Identity(counter_mj=told["counter_mj"], integrated_mj=told["integrated_mj"])
     evidence = Evidence(device_id="GPU-1", identity=identity)
     return {finding.rule for finding in standing(evidence, set()).findings}
 
@@ -37,9 +35,10 @@ def rules(told: dict[str, int]) -> set[str]:
 def test_an_honest_counter_tells_what_its_power_did() -> None:
     told = of_an_hour(power_mw=500_000, rate_mw=500_000)
     assert told == {
-        "counter_mj": 500_000 * 3_600, "integrated_mj": 500_000 * 3_600,
+        "counter_mj": 500_000 * 3_600,
+        "integrated_mj": 500_000 * 3_600,
         "covered_us": TELL_EVERY_US,
-    }  # fmt: skip
+    }
     assert "energy_is_not_power" not in rules(told)
 
 
@@ -49,9 +48,9 @@ def test_a_counter_that_never_writes_beside_a_power_gauge_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate_mw", "is_off"), [(0, True), (9_999_999, True), (10_000_000, False),
-                            (10**9, False), (10**9 + 1, True)],
-)  # fmt: skip
+    ("rate_mw", "is_off"),
+    [(0, True), (9_999_999, True), (10_000_000, False), (10**9, False), (10**9 + 1, True)],
+)
 def test_a_counter_off_by_more_than_ten_times_is_seen_in_the_first_minute(
     rate_mw: int, is_off: bool
 ) -> None:
@@ -65,11 +64,13 @@ def test_a_counter_off_by_more_than_ten_times_is_seen_in_the_first_minute(
 
 polls = st.lists(
     st.tuples(
-        st.integers(1, 5 * SECOND_US), st.integers(1, 2), st.none() | st.integers(0, 700),
+        st.integers(1, 5 * SECOND_US),
+        st.integers(1, 2),
+        st.none() | st.integers(0, 700),
         st.none() | st.integers(0, 700_000),
     ),
     max_size=60,
-)  # fmt: skip
+)
 
 
 @given(polls)

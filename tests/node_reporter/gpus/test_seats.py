@@ -13,8 +13,19 @@ from tests.node_reporter.model_server import ModelServer, serve
 from tests.node_reporter.programs.test_program import ran
 
 LICENCE = "lic_bolt"
-SEATS = ("--backend", "seats", "--seats", "2", "--seats-licence", LICENCE,
-         "--seats-model", "Bolt", "--seats-vendor", "thirdai", "--seats-check")  # fmt: skip
+SEATS = (
+    "--backend",
+    "seats",
+    "--seats",
+    "2",
+    "--seats-licence",
+    LICENCE,
+    "--seats-model",
+    "Bolt",
+    "--seats-vendor",
+    "thirdai",
+    "--seats-check",
+)
 
 
 class Scene:
@@ -26,9 +37,13 @@ class Scene:
         self.says("exit 0")
         self.now_s = 0.0
         self.seats = LicenceSeats(
-            LICENCE, 2, model="Bolt", maker="thirdai", check=("sh", str(self.script)),
+            LICENCE,
+            2,
+            model="Bolt",
+            maker="thirdai",
+            check=("sh", str(self.script)),
             now_s=lambda: self.now_s,
-        )  # fmt: skip
+        )
         self.seats.open()
 
     def says(self, line: str) -> None:
@@ -45,11 +60,13 @@ def scene(tmp_path: Path) -> Scene:
 
 def test_seats_are_devices_of_the_licence_without_memory(scene: Scene) -> None:
     told = inventory.specs(scene.seats.inventory(), scene.seats.vendor)["devices"]
-    assert [(one["device_id"], one["kind"], one["vendor"], one["model"], one["memory_mib"])
-            for one in told] == [
+    assert [
+        (one["device_id"], one["kind"], one["vendor"], one["model"], one["memory_mib"])
+        for one in told
+    ] == [
         (f"{LICENCE}:1", "seat", "thirdai", "Bolt", 0),
         (f"{LICENCE}:2", "seat", "thirdai", "Bolt", 0),
-    ]  # fmt: skip
+    ]
 
 
 def test_one_check_a_second_speaks_for_all_seats(scene: Scene) -> None:
@@ -107,8 +124,19 @@ def test_a_machine_without_a_gpu_joins_and_meters_its_seats(tmp_path: Path) -> N
     with serve(server) as url:
         joining = ran("join", url, "CODE", "--state", state, *SEATS, "true")
         assert joining.returncode == 0, joining.stderr
-        running = ran("run", "--state", state, "--seconds", "3", "--interval", "1",
-                      "--tick", "100", *SEATS, "true")  # fmt: skip
+        running = ran(
+            "run",
+            "--state",
+            state,
+            "--seconds",
+            "3",
+            "--interval",
+            "1",
+            "--tick",
+            "100",
+            *SEATS,
+            "true",
+        )
     assert running.returncode == 0, running.stderr
     rows = server.rows()
     assert {device for device, _, _ in rows} == {f"{LICENCE}:1", f"{LICENCE}:2"}

@@ -75,14 +75,22 @@ def test_an_a5000_faked_with_the_pci_id_of_a_4090_ends_at_tier_1(
 ) -> None:
     faked = machine(1)
     faked.set(
-        gpu__0__name="NVIDIA RTX A5000", gpu__0__pci_id=str(0x268410DE), gpu__0__cc="8.6",
-        gpu__0__mem_total=str(24_564 * 2**20), gpu__0__power_max_mw="230000", gpu__0__util="42",
-        gpu__0__energy_rate_mw="0", gpu__0__power_mw="200000",
-    )  # fmt: skip
+        gpu__0__name="NVIDIA RTX A5000",
+        gpu__0__pci_id=str(0x268410DE),
+        gpu__0__cc="8.6",
+        gpu__0__mem_total=str(24_564 * 2**20),
+        gpu__0__power_max_mw="230000",
+        gpu__0__util="42",
+        gpu__0__energy_rate_mw="0",
+        gpu__0__power_mw="200000",
+    )
     found = judged(tmp_path, opened(faked))
     assert rules(found) == {
-        "board", "energy_stands_still", "energy_is_not_power", "busy_never_jitters",
-    }  # fmt: skip
+        "board",
+        "energy_stands_still",
+        "energy_is_not_power",
+        "busy_never_jitters",
+    }
     assert found.tier == 1
 
 

@@ -30,9 +30,14 @@ ANALYZE = shutil.which("systemd-analyze")
 needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="no systemd-analyze here")
 HOME = Path("/home") / "ada"
 MACHINE = Machine(
-    platform="linux", environment={}, is_root=True, has_systemd=True,
-    program=Path("/usr/bin/env"), home=HOME, groups=frozenset({"render", "users"}),
-)  # fmt: skip
+    platform="linux",
+    environment={},
+    is_root=True,
+    has_systemd=True,
+    program=Path("/usr/bin/env"),
+    home=HOME,
+    groups=frozenset({"render", "users"}),
+)
 HARDENED = {
     *("Type=notify", "WatchdogSec=60", "Restart=always", "RestartSec=5", "DynamicUser=yes"),
     *("StateDirectory=tallystick", "StateDirectoryMode=0700", "NoNewPrivileges=yes"),
@@ -97,9 +102,10 @@ def test_the_unit_of_the_system_is_fenced_in(tmp_path: Path) -> None:
 
 def test_a_path_with_spaces_and_signs_is_one_argument_of_the_service() -> None:
     unit = Unit(
-        program=Path("/opt/my node/$HOME%n/run\"it"), arguments=["--url", "http://a/%41"],
+        program=Path('/opt/my node/$HOME%n/run"it'),
+        arguments=["--url", "http://a/%41"],
         is_system=False,
-    )  # fmt: skip
+    )
     (line,) = (line for line in unit.text().splitlines() if line.startswith("ExecStart="))
     assert line == 'ExecStart="/opt/my node/$$HOME%%n/run\\"it" run --url http://a/%%41'
 
@@ -136,9 +142,12 @@ def test_without_systemd_root_or_program_it_says_what_to_do(tmp_path: Path) -> N
 
 
 WINDOWS = replace(
-    MACHINE, platform="win32", environment={"USERDOMAIN": "LAB", "USERNAME": "ada & co"},
-    program=Path("C:/Program Files/tallystick/tallystick-node.exe"), groups=frozenset(),
-)  # fmt: skip
+    MACHINE,
+    platform="win32",
+    environment={"USERDOMAIN": "LAB", "USERNAME": "ada & co"},
+    program=Path("C:/Program Files/tallystick/tallystick-node.exe"),
+    groups=frozenset(),
+)
 TASK_ORDER = ("RegistrationInfo", "Triggers", "Principals", "Settings", "Actions")
 
 
@@ -169,11 +178,17 @@ def test_on_windows_a_task_starts_with_the_machine_and_is_said_to_be_untried(
     assert told(task, "Actions", "Exec", "Arguments") == f'run --state "{state}" --page 8479'
     assert plan.path == state / "tallystick-node.task.xml"
     assert plan.commands == [
-        ["icacls", str(state), "/inheritance:r", "/grant:r", "LAB\\ada & co:(OI)(CI)F",
-         "*S-1-5-18:(OI)(CI)F"],
+        [
+            "icacls",
+            str(state),
+            "/inheritance:r",
+            "/grant:r",
+            "LAB\\ada & co:(OI)(CI)F",
+            "*S-1-5-18:(OI)(CI)F",
+        ],
         ["schtasks", "/Create", "/F", "/TN", "tallystick-node", "/XML", str(plan.path)],
         ["schtasks", "/Run", "/TN", "tallystick-node"],
-    ]  # fmt: skip
+    ]
     assert "Never run" in plan.notes[0]
     carry_out(replace(plan, commands=[]))
     assert plan.path.read_bytes()[:2] in (b"\xff\xfe", b"\xfe\xff"), "schtasks wants UTF-16"
@@ -222,9 +237,7 @@ def test_on_a_mac_seats_are_started_by_launchd_and_gpus_are_told_to_be_missing(
     assert gone.commands == [["launchctl", "bootout", "gui/501/org.tallystick.node"]]
 
 
-def test_a_folder_that_was_named_is_not_swapped_for_the_services_in_silence(
-    tmp_path: Path,
-) -> None:
+def test_a_folder_that_was_named_is_not_swapped_for_the_services_in_silence(tmp_path: Path) -> None:
     for dry_run in (False, True):
         with pytest.raises(InstallRefused, match=f"leave {tmp_path} out"):
             plan_of(tmp_path, is_named=True, dry_run=dry_run)
@@ -280,11 +293,24 @@ def test_a_dry_run_shows_everything_and_writes_nothing(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     environment = {
-        **os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}",
+        **os.environ,
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
         "XDG_CONFIG_HOME": str(tmp_path / "config"),
-    }  # fmt: skip
-    words = ("install", "--user", "--dry-run", "--backend", "sim", "--sim-model", "AMD Instinct",
-             "--sim-gpus", "2", "--allow-http", "--state", str(tmp_path))  # fmt: skip
+    }
+    words = (
+        "install",
+        "--user",
+        "--dry-run",
+        "--backend",
+        "sim",
+        "--sim-model",
+        "AMD Instinct",
+        "--sim-gpus",
+        "2",
+        "--allow-http",
+        "--state",
+        str(tmp_path),
+    )
     done = ran(*words, "--json", environment=environment)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
@@ -312,8 +338,10 @@ def test_a_running_node_says_ready_and_alive_and_stopping(tmp_path: Path) -> Non
     manager.bind(str(tmp_path / "notify"))
     manager.settimeout(30)
     environment = {
-        **os.environ, "NOTIFY_SOCKET": str(tmp_path / "notify"), "WATCHDOG_USEC": "400000",
-    }  # fmt: skip
+        **os.environ,
+        "NOTIFY_SOCKET": str(tmp_path / "notify"),
+        "WATCHDOG_USEC": "400000",
+    }
     with serve(ModelServer()) as url:
         joined(url, tmp_path / "state", environment, "--backend", "sim")
         words = running(tmp_path / "state", "--backend", "sim", "--tick", "100")

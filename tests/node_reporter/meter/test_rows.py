@@ -125,9 +125,13 @@ def test_a_row_says_how_its_lease_shares_the_board(
     mode: str | None, profile: str | None, share_ppm: int, shape: str
 ) -> None:
     told = {
-        "lease_id": "lease_12345678", "device_id": "GPU-1", "from_us": WALL_US, "mode": mode,
-        "mig_profile": profile, "share_ppm": share_ppm,
-    }  # fmt: skip
+        "lease_id": "lease_12345678",
+        "device_id": "GPU-1",
+        "from_us": WALL_US,
+        "mode": mode,
+        "mig_profile": profile,
+        "share_ppm": share_ppm,
+    }
     (found,) = rows_of(DEVICE, minutes(1), parse_windows({"data": [told]}), None, "tick")
     assert (found.device.shape, found.device.share_ppm) == (shape, share_ppm)
     assert re.fullmatch(report.SHAPE_PATTERN, shape)

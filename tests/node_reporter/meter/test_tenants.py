@@ -25,16 +25,26 @@ def instance(name: str, gi: int, profile: str = "3g.40gb") -> Device:
 
 def leased(number: int, start: int = 0, until_us: int | None = None, *, from_us: int = 0) -> Window:
     return Window(
-        lease_id=LEASES[number], device_id=BOARD, from_us=from_us, until_us=until_us,
-        share_ppm=428_571, mem_ppm=500_000, mode="mig", mig_profile="3g.40gb", mig_start=start,
-    )  # fmt: skip
+        lease_id=LEASES[number],
+        device_id=BOARD,
+        from_us=from_us,
+        until_us=until_us,
+        share_ppm=428_571,
+        mem_ppm=500_000,
+        mode="mig",
+        mig_profile="3g.40gb",
+        mig_start=start,
+    )
 
 
 def local(device_id: str, number: int, since_us: int = 100) -> LocalLease:
     return LocalLease(
-        device_id=device_id, lease_id=LEASES[number], share_ppm=250_000, mode="mps",
+        device_id=device_id,
+        lease_id=LEASES[number],
+        share_ppm=250_000,
+        mode="mps",
         since_us=since_us,
-    )  # fmt: skip
+    )
 
 
 def works_on(tenants: Tenants, *present: Device) -> dict[str, list[str]]:
@@ -94,13 +104,17 @@ def test_the_servers_window_and_share_win_over_a_file() -> None:
 @given(
     st.lists(
         st.builds(
-            leased, st.integers(0, 7), st.sampled_from((0, 4)), st.one_of(st.none(),
-            st.integers(51, 100)), from_us=st.integers(0, 50)
+            leased,
+            st.integers(0, 7),
+            st.sampled_from((0, 4)),
+            st.one_of(st.none(), st.integers(51, 100)),
+            from_us=st.integers(0, 50),
         ),
-        max_size=8, unique_by=lambda window: window.lease_id,
+        max_size=8,
+        unique_by=lambda window: window.lease_id,
     ),
     st.dictionaries(st.integers(0, 7), st.sampled_from((A.id, B.id)), max_size=2),
-)  # fmt: skip
+)
 def test_a_lease_is_counted_on_one_instance_of_a_board_at_most(
     windows: list[Window], named: dict[int, str]
 ) -> None:
@@ -165,8 +179,12 @@ def test_a_profile_that_no_report_may_name_is_no_assignment() -> None:
 
 def test_where_an_instance_is_placed_comes_with_its_assignment() -> None:
     item = {
-        "lease_id": LEASES[0], "device_id": BOARD, "from_us": 1, "mode": "mig",
-        "mig_profile": "3g.40gb", "mig_start": 4,
-    }  # fmt: skip
+        "lease_id": LEASES[0],
+        "device_id": BOARD,
+        "from_us": 1,
+        "mode": "mig",
+        "mig_profile": "3g.40gb",
+        "mig_start": 4,
+    }
     (window,) = parse_windows({"data": [item]})
     assert (window.mig_profile, window.mig_start) == ("3g.40gb", 4)

@@ -87,9 +87,7 @@ def test_a_join_that_is_cut_off_between_its_files_can_be_made_again(tmp_path: Pa
     assert (settings.node_id, settings.node_key) == (NODE, NODE_KEY)
 
 
-def test_joining_makes_a_key_prints_its_fingerprint_and_remembers_the_node(
-    tmp_path: Path,
-) -> None:
+def test_joining_makes_a_key_prints_its_fingerprint_and_remembers_the_node(tmp_path: Path) -> None:
     server = ModelServer()
     state = tmp_path / "state"
     with serve(server) as url:
@@ -263,10 +261,7 @@ def test_eight_gpus_at_one_hertz_fit_into_48_mib(machine: Machines, tmp_path: Pa
     with serve(server) as url:
         joined(url, tmp_path / "state", found.environment())
         node = subprocess.Popen(
-            running(tmp_path / "state"),
-            cwd=ROOT,
-            env=found.environment(),
-            stderr=subprocess.PIPE,
+            running(tmp_path / "state"), cwd=ROOT, env=found.environment(), stderr=subprocess.PIPE
         )
         until(lambda: server.seq >= 4)
         status = Path(f"/proc/{node.pid}/status")

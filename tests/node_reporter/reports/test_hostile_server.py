@@ -70,9 +70,17 @@ def told(folder: Path, answers: Mapping[str, Response], *, from_the_start: bool)
     server = ModelServer(public_key=public_key(KEY), clock=clock)
     wire = Taken(server, answers)
     reporter = Reporter(
-        NODE, KEY, SimulatedGpus(clock), clock, folder / "spool.db", wire, node_key=NODE_KEY,
-        tick_us=TICK_US, tell=lines.append, draw=lambda low, _high: low,
-    )  # fmt: skip
+        NODE,
+        KEY,
+        SimulatedGpus(clock),
+        clock,
+        folder / "spool.db",
+        wire,
+        node_key=NODE_KEY,
+        tick_us=TICK_US,
+        tell=lines.append,
+        draw=lambda low, _high: low,
+    )
     reporter.poll()
     for minute in range(20):
         wire.is_taken = (0 if from_the_start else 2) <= minute < 6
@@ -104,8 +112,15 @@ USAGE: dict[str, Response] = {
     "half a number": said({"acked_seq": 0.5}),
     "no hash": said({"acked_seq": 0, "head": "zz"}),
     "receipts": said(
-        {"acked_seq": 0, "results": [{"receipt": {"seq": 2**70, "flags": 1}}, {"receipt": 1}, 2,
-                                     {"receipt": {"seq": 1, "flags": {"a": "b"}}}]}
+        {
+            "acked_seq": 0,
+            "results": [
+                {"receipt": {"seq": 2**70, "flags": 1}},
+                {"receipt": 1},
+                2,
+                {"receipt": {"seq": 1, "flags": {"a": "b"}}},
+            ],
+        }
     ),
     "half a character": said(
         b'{"acked_seq":0,"results":[{"receipt":{"seq":1,"flags":"\\ud800"}}]}'
@@ -114,12 +129,13 @@ USAGE: dict[str, Response] = {
     "nothing": said(b""),
     "a wait in five thousand digits": said(b"{}", 503, retry_after="9" * 5_000),
     "a wait in other digits": said(b"{}", 503, retry_after="\u0663"),
-}  # fmt: skip
+}
 
 ASSIGNMENTS: dict[str, Response] = {
     "brackets": said(b"[" * 100_000),
-    "infinity": said(b'{"data":[{"lease_id":"%s","device_id":"x","from_us":1e999}]}'
-                     % LEASE.encode()),
+    "infinity": said(
+        b'{"data":[{"lease_id":"%s","device_id":"x","from_us":1e999}]}' % LEASE.encode()
+    ),
     "text": said({"data": "leases"}),
     "an object": said({"data": {"a": 1}}),
     "no objects": said({"data": [1, None, "a"]}),
@@ -129,9 +145,11 @@ ASSIGNMENTS: dict[str, Response] = {
     "a time in text": said(window(from_us="17")),
     "a time before time": said(window(from_us=-1)),
     "a time beyond time": said(window(until_us=10**300)),
-    "a share without end": said(b'{"data":[{"lease_id":"%s","device_id":"x","from_us":0,'
-                                b'"share_ppm":Infinity}]}' % LEASE.encode()),
-}  # fmt: skip
+    "a share without end": said(
+        b'{"data":[{"lease_id":"%s","device_id":"x","from_us":0,'
+        b'"share_ppm":Infinity}]}' % LEASE.encode()
+    ),
+}
 
 
 @pytest.mark.parametrize("from_the_start", [True, False])

@@ -40,10 +40,20 @@ class Life:
     def run(self, url: str, kill_at: int) -> int | None:
         """The number of statements of a process that was let live, None for one that was killed."""
         done = subprocess.run(
-            [sys.executable, "-m", "tests.node_reporter.killed",
-             str(self.spool), url, str(self.runs), str(kill_at)],
-            cwd=ROOT, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "tests.node_reporter.killed",
+                str(self.spool),
+                url,
+                str(self.runs),
+                str(kill_at),
+            ],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         assert done.returncode in (0, -9), done.stderr
         self.runs += 1
         self.clock.advance(RUN_US)

@@ -34,9 +34,12 @@ class Rotating(Scene):
     def settings(self) -> Settings:
         rotation.settle(self.state)
         return Settings(
-            url="", node_id=NODE, node_key=self.node_key, spool=self.folder / "spool.db",
+            url="",
+            node_id=NODE,
+            node_key=self.node_key,
+            spool=self.folder / "spool.db",
             signing_key=load_key(self.state.signing_key),
-        )  # fmt: skip
+        )
 
     def rotate(self) -> bool:
         """Stop, change the key, start; whether the server knows already."""
@@ -126,9 +129,7 @@ def test_a_server_that_was_not_told_is_told_before_the_first_report_of_the_new_k
     assert len(node.reports_by_key()) == 2
 
 
-def test_a_crash_before_the_file_is_replaced_is_made_good_at_the_next_start(
-    node: Rotating,
-) -> None:
+def test_a_crash_before_the_file_is_replaced_is_made_good_at_the_next_start(node: Rotating) -> None:
     node.run(2)
     node.reporter.stop()
     node.reporter.close()

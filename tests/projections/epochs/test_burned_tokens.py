@@ -43,25 +43,43 @@ def used(
     account = fact.provider_account_id if own else "acct_cash"
     parts = replace(fact.parts_new, provider=0, platform=0, fee=0, burn=units)
     return Stream("lease", fact.lease_id), replace(
-        fact, account_id=account, charge_new=credit(units), parts_new=parts,
+        fact,
+        account_id=account,
+        charge_new=credit(units),
+        parts_new=parts,
         drawn=(EscrowPart(source, credit(units), None, payer),),
-    )  # fmt: skip
+    )
 
 
 def bought(number: int, tokens: int, credits: int, account: str = "acct_cash") -> Told:
     return Stream("purchase", f"0xb/{number}"), deposit.CreditsPurchaseConfirmed(
-        burner="0xb", purchase_id=number, account_id=account, payer="0xp",
-        tokens_burned=token(tokens), credits=credit(credits), price_round=1, tx_hash="0x",
-        log_index=0, block_number=1, at_us=AT_US,
-    )  # fmt: skip
+        burner="0xb",
+        purchase_id=number,
+        account_id=account,
+        payer="0xp",
+        tokens_burned=token(tokens),
+        credits=credit(credits),
+        price_round=1,
+        tx_hash="0x",
+        log_index=0,
+        block_number=1,
+        at_us=AT_US,
+    )
 
 
 def burnt(number: int, first: int, last: int, credits: int, tokens: int) -> Iterator[Told]:
     at: dict[str, Any] = {"credits": credit(credits), "tokens": token(tokens), "at_us": AT_US}
-    yield Stream("burn", str(number)), burn.BurnIntended(
-        burn_id=number, first_position=first, last_position=last, price_micro_usd=1,
-        price_round=1, **at,
-    )  # fmt: skip
+    yield (
+        Stream("burn", str(number)),
+        burn.BurnIntended(
+            burn_id=number,
+            first_position=first,
+            last_position=last,
+            price_micro_usd=1,
+            price_round=1,
+            **at,
+        ),
+    )
     yield (
         Stream("burn", str(number)),
         burn.BurnConfirmed(burn_id=number, tx_hash="0", block_number=1, **at),
@@ -90,9 +108,11 @@ def test_a_burn_is_divided_by_the_credits_that_each_node_has_in_it(
 ) -> None:
     """What grants paid, and a provider for itself, is burned too, and is said of nobody."""
     charges = [
-        used(0, "cash", 600), used(1, "cash", 300), used(2, "grant.spring", 60),
+        used(0, "cash", 600),
+        used(1, "cash", 300),
+        used(2, "grant.spring", 60),
         used(2, "cash", 40, own=True),
-    ]  # fmt: skip
+    ]
     told(connection, [*charges, *burnt(1, 1, 4, 1_000, 101), closing(1)])
     assert tokens(connection, 1) == [60, 30, 0]
 
@@ -101,16 +121,25 @@ def test_burned_credits_cost_their_average_epoch_by_epoch(
     connection: psycopg.Connection[Any],
 ) -> None:
     facts = [
-        bought(1, 1_000, 100), used(0, "burned", 30), used(1, "burned", 10), closing(1),
-        bought(2, 600, 60), used(0, "burned", 60), used(2, "burned", 30, own=True), closing(2),
-        used(1, "burned", 30), closing(3),
-    ]  # fmt: skip
+        bought(1, 1_000, 100),
+        used(0, "burned", 30),
+        used(1, "burned", 10),
+        closing(1),
+        bought(2, 600, 60),
+        used(0, "burned", 60),
+        used(2, "burned", 30, own=True),
+        closing(2),
+        used(1, "burned", 30),
+        closing(3),
+    ]
     told(connection, facts)
     # 40 of 100 credits took 400 of 1,000 tokens; then 90 of 120 took 900 of 1,200, of which a third
     # was the provider's own use; then the rest.
     assert [tokens(connection, number) for number in (1, 2, 3)] == [
-        [300, 100, 0], [600, 0, 0], [0, 300, 0]
-    ]  # fmt: skip
+        [300, 100, 0],
+        [600, 0, 0],
+        [0, 300, 0],
+    ]
 
 
 CHARGE = st.tuples(

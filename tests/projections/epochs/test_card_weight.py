@@ -80,7 +80,9 @@ def test_usage_paid_with_card_money_alone_has_no_weight_by_value_or_by_gpu_time(
 
 
 def _is_weighed(fact: Any) -> bool:
-    """What is contested has no weight (tests/projections/epochs/test_disputed_weights.py): left out."""
+    """What is contested has no weight (tests/projections/epochs/test_disputed_weights.py): left
+    out.
+    """
     return type(fact).__module__ not in ("domain.corrections.dispute", "domain.income.adjustment")
 
 

@@ -84,8 +84,9 @@ def test_a_board_that_joins_again_has_promised_since_the_first_time(network: Net
     network.read()
     found = attested(network, 1)
     assert {who: (one.gpu_us, one.promised_us) for who, (one,) in found.items()} == {
-        A: (HALF, SPAN // 2), B: (HALF, SPAN // 2)
-    }  # fmt: skip
+        A: (HALF, SPAN // 2),
+        B: (HALF, SPAN // 2),
+    }
 
 
 def test_a_row_that_comes_after_the_cut_counts_in_the_next_epoch_and_only_there(
@@ -103,8 +104,10 @@ def test_a_row_that_comes_after_the_cut_counts_in_the_next_epoch_and_only_there(
     network.close()
     network.read()
     assert [hours(network, number) for number in (1, 2, 3)] == [
-        {A: HALF}, {A: QUARTER + HALF + QUARTER}, {A: QUARTER}
-    ]  # fmt: skip
+        {A: HALF},
+        {A: QUARTER + HALF + QUARTER},
+        {A: QUARTER},
+    ]
 
 
 def test_time_that_is_held_back_for_the_next_cut_keeps_no_promise_of_that_epoch(
@@ -123,8 +126,9 @@ def test_time_that_is_held_back_for_the_next_cut_keeps_no_promise_of_that_epoch(
     found = attested(network, 2)
     assert found[B] == [Attested("datacenter", 1, HALF, SPAN)] * 2
     assert found[A] == [  # late, a half of the half hour that it was there in epoch 1
-        Attested("datacenter", 1, QUARTER, SPAN // 2), Attested("datacenter", 1, HALF, SPAN)
-    ]  # fmt: skip
+        Attested("datacenter", 1, QUARTER, SPAN // 2),
+        Attested("datacenter", 1, HALF, SPAN),
+    ]
 
 
 def test_parts_of_a_board_count_once_and_a_board_that_is_not_the_nodes_does_not(
@@ -236,16 +240,29 @@ def test_a_farm_of_spoofed_devices_earns_nothing_for_being_available(network: Ne
     network.close()
     network.read()
     policy = PolicyPublished(
-        version=1, epoch_length_us=SPAN, segments=(EmissionSegment(1, 1, 1_000),),
-        hard_cap=token(1_000), compute_ppm=700_000, availability_ppm=200_000,
-        treasury_ppm=100_000, compute_base="burned_value", holdback_epochs=0,
-        effective_from_epoch=1, by="op", at_us=1, rewards=REWARD_TERMS,
-        governance=None, proposal=None,
-    )  # fmt: skip
+        version=1,
+        epoch_length_us=SPAN,
+        segments=(EmissionSegment(1, 1, 1_000),),
+        hard_cap=token(1_000),
+        compute_ppm=700_000,
+        availability_ppm=200_000,
+        treasury_ppm=100_000,
+        compute_base="burned_value",
+        holdback_epochs=0,
+        effective_from_epoch=1,
+        by="op",
+        at_us=1,
+        rewards=REWARD_TERMS,
+        governance=None,
+        proposal=None,
+    )
     cut = Cut(
-        epoch=1, cut_position=1, policy=policy, openings=Openings(unissued=1_000),
+        epoch=1,
+        cut_position=1,
+        policy=policy,
+        openings=Openings(unissued=1_000),
         nodes=nodes(network, 1),
-    )  # fmt: skip
+    )
     settlement = settle(cut)
     farmed = settlement.cut.nodes[1].attested
     assert (len(farmed), {one.tier for one in farmed}) == (100, {1})

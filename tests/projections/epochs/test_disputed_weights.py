@@ -42,31 +42,52 @@ def accrual(source: str) -> Told:
 
 def opened(line: int, claimed: int, charge: int, gpu_us: int) -> Told:
     fact = dispute.DisputeOpened(
-        dispute_id="dispute_1", lease_id=f"lease_{0:032x}", account_id="acct_cash",
-        provider_account_id="acct_provider", side="renter",
+        dispute_id="dispute_1",
+        lease_id=f"lease_{0:032x}",
+        account_id="acct_cash",
+        provider_account_id="acct_provider",
+        side="renter",
         lines=(
             dispute.DisputedLine(
-                position=line, charge=credit(charge), claimed=credit(claimed), gpu_us=gpu_us,
+                position=line,
+                charge=credit(charge),
+                claimed=credit(claimed),
+                gpu_us=gpu_us,
                 held=(),
             ),
         ),
-        claimed=credit(claimed), reserved=credit(0), claim_code="other", claim_sha256=None,
-        evidence=(), expires_at_us=AT_US, by="m", at_us=AT_US,
-    )  # fmt: skip
+        claimed=credit(claimed),
+        reserved=credit(0),
+        claim_code="other",
+        claim_sha256=None,
+        evidence=(),
+        expires_at_us=AT_US,
+        by="m",
+        at_us=AT_US,
+    )
     return Stream("dispute", "dispute_1"), fact
 
 
 def resolved(line: int, claimed: int, upheld: int) -> Told:
     fact = dispute.DisputeResolved(
-        dispute_id="dispute_1", lease_id=f"lease_{0:032x}", outcome="split", upheld_ppm=1,
+        dispute_id="dispute_1",
+        lease_id=f"lease_{0:032x}",
+        outcome="split",
+        upheld_ppm=1,
         lines=(
             dispute.ResolvedLine(
                 position=line, claimed=credit(claimed), upheld=credit(upheld), adjustment_id=None
             ),
         ),
-        claimed=credit(claimed), upheld=credit(upheld), opened_by="renter", unfounded=not upheld,
-        arbiter_account_id=None, reason_sha256=None, by="m", at_us=AT_US,
-    )  # fmt: skip
+        claimed=credit(claimed),
+        upheld=credit(upheld),
+        opened_by="renter",
+        unfounded=not upheld,
+        arbiter_account_id=None,
+        reason_sha256=None,
+        by="m",
+        at_us=AT_US,
+    )
     return Stream("dispute", "dispute_1"), fact
 
 
@@ -76,9 +97,12 @@ def cut(number: int) -> Told:
 
 def burns() -> Iterator[Told]:
     at: dict[str, Any] = {"credits": credit(1_000), "tokens": token(1), "at_us": AT_US}
-    yield Stream("burn", "1"), burn.BurnIntended(
-        burn_id=1, first_position=1, last_position=10**6, price_micro_usd=1, price_round=1, **at
-    )  # fmt: skip
+    yield (
+        Stream("burn", "1"),
+        burn.BurnIntended(
+            burn_id=1, first_position=1, last_position=10**6, price_micro_usd=1, price_round=1, **at
+        ),
+    )
     yield Stream("burn", "1"), burn.BurnConfirmed(burn_id=1, tx_hash="0", block_number=1, **at)
 
 
@@ -162,11 +186,20 @@ def test_what_is_given_back_of_a_burn_makes_the_next_one_smaller(
     connection: psycopg.Connection[Any],
 ) -> None:
     fact = AdjustmentBooked(
-        adjustment_id="adj_1", corrects_position=1, lease_id="lease_1", account_id="acct_cash",
-        provider_account_id="acct_provider", reason="dispute", cause="x", returned=7, recovered=7,
-        lines=(BookLine("network:burn_due", 7), BookLine("party:acct_cash:cash", -7)), late=None,
-        by="m", at_us=AT_US,
-    )  # fmt: skip
+        adjustment_id="adj_1",
+        corrects_position=1,
+        lease_id="lease_1",
+        account_id="acct_cash",
+        provider_account_id="acct_provider",
+        reason="dispute",
+        cause="x",
+        returned=7,
+        recovered=7,
+        lines=(BookLine("network:burn_due", 7), BookLine("party:acct_cash:cash", -7)),
+        late=None,
+        by="m",
+        at_us=AT_US,
+    )
     tables.ensure(connection, [EPOCHS])
     told(connection, [accrual("cash"), (Stream("adjustment", "1"), fact)], 100)
     due: lease.UsageAccrued = accrual("cash")[1]

@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from domain.fleet import (
-    kinds as resource_kind,
-)
-from domain.fleet import (
-    licence,
-    maintenance,
-    node,
-    provider,
-)
-from domain.fleet import (
-    roles as node_role,
-)
+from domain.fleet import kinds as resource_kind
+from domain.fleet import licence, maintenance, node, provider
+from domain.fleet import roles as node_role
 from domain.money import Asset
 from domain.stream import Stream
 from domain.trust import attribute
@@ -28,9 +19,14 @@ def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], 
     yield from _regions(at)
     for number, name in enumerate(nodes[:2], 1):
         planned = maintenance.MaintenanceScheduled(
-            maintenance_id=f"maint_{number}", node_id=name, kind="planned", from_us=at_us + 10,
-            until_us=at_us + 20, keep_leases=number == 1, **at,
-        )  # fmt: skip
+            maintenance_id=f"maint_{number}",
+            node_id=name,
+            kind="planned",
+            from_us=at_us + 10,
+            until_us=at_us + 20,
+            keep_leases=number == 1,
+            **at,
+        )
         yield maintenance.stream_of(name), planned
         yield Stream("node", name), node.NodeSpecConfirmed(node_id=name, at_us=at_us + number)
     cancelled = maintenance.MaintenanceCancelled(maintenance_id="maint_1", node_id=nodes[0], **at)
@@ -40,56 +36,115 @@ def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], 
     yield stream, node.NodeActivated(node_id=nodes[0], **at)
     yield from _stated(nodes[0], at)
     for role, ingress in (("control", None), ("worker", nodes[-1])):
-        yield Stream("node-role", nodes[0]), node_role.NodeRoleSet(
-            node_id=nodes[0], role=role, ingress_node_id=ingress, **at
-        )  # fmt: skip
+        yield (
+            Stream("node-role", nodes[0]),
+            node_role.NodeRoleSet(node_id=nodes[0], role=role, ingress_node_id=ingress, **at),
+        )
     yield from _kinds(at)
 
 
 def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     region = Stream("region", "region_2")
-    yield region, provider.RegionOpened(
-        region_id="region_2", provider_id="prov_1", name="homes", storage_mode="local",
-        setting="edge", admission="permissionless", allow_public_jobs=True, at_us=at["at_us"],
-        hardware_rules=("tpm_2_0", "ram"),
-    )  # fmt: skip
+    yield (
+        region,
+        provider.RegionOpened(
+            region_id="region_2",
+            provider_id="prov_1",
+            name="homes",
+            storage_mode="local",
+            setting="edge",
+            admission="permissionless",
+            allow_public_jobs=True,
+            at_us=at["at_us"],
+            hardware_rules=("tpm_2_0", "ram"),
+        ),
+    )
     yield region, provider.RegionHardwareSet(region_id="region_2", rules=("ram",), **at)
     for tier in (0, 2):
-        yield region, provider.RegionPolicySet(
-            region_id="region_2", allow_public_jobs=True, refused_workloads=("ip_lease", "cron"),
-            down_ranked_workloads=("large_storage",), security_tier=tier, **at,
-        )  # fmt: skip
+        yield (
+            region,
+            provider.RegionPolicySet(
+                region_id="region_2",
+                allow_public_jobs=True,
+                refused_workloads=("ip_lease", "cron"),
+                down_ranked_workloads=("large_storage",),
+                security_tier=tier,
+                **at,
+            ),
+        )
 
 
 def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     for number in (1, 2):
         name = f"stmt_{number:032x}"
-        yield Stream("attribute", name), attribute.AttributeStated(
-            statement_id=name, subject_id=node_id, name="location", value=f"DE-{number}",
-            signer_account_id="acct_cash", key_id="0" * 16, signature="00" * 64,
-            stated_at_us=at["at_us"], expires_at_us=at["at_us"] + 9 if number == 1 else None, **at,
-        )  # fmt: skip
+        yield (
+            Stream("attribute", name),
+            attribute.AttributeStated(
+                statement_id=name,
+                subject_id=node_id,
+                name="location",
+                value=f"DE-{number}",
+                signer_account_id="acct_cash",
+                key_id="0" * 16,
+                signature="00" * 64,
+                stated_at_us=at["at_us"],
+                expires_at_us=at["at_us"] + 9 if number == 1 else None,
+                **at,
+            ),
+        )
     name = f"stmt_{2:032x}"
     yield Stream("attribute", name), attribute.AttributeRevoked(statement_id=name, **at)
     name = f"stmt_{3:032x}"
-    yield Stream("attribute", name), attribute.AttributeStated(
-        statement_id=name, subject_id=node_id, name="benchmark.resnet50", value="970/1000",
-        signer_account_id="acct_cash", key_id="0" * 16, signature="00" * 64,
-        stated_at_us=at["at_us"], expires_at_us=None, **at,
-    )  # fmt: skip
+    yield (
+        Stream("attribute", name),
+        attribute.AttributeStated(
+            statement_id=name,
+            subject_id=node_id,
+            name="benchmark.resnet50",
+            value="970/1000",
+            signer_account_id="acct_cash",
+            key_id="0" * 16,
+            signature="00" * 64,
+            stated_at_us=at["at_us"],
+            expires_at_us=None,
+            **at,
+        ),
+    )
 
 
 def _kinds(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
-    yield resource_kind.NETWORK, resource_kind.ResourceKindRegistered(
-        kind="npu", vendor="acme", dimensions=("compute", "memory"), memory="dedicated",
-        is_divisible=False, capacity_asset=Asset.GPU_MS, effective_from_us=at["at_us"], **at,
-    )  # fmt: skip
-    yield resource_kind.NETWORK, resource_kind.ModelClassed(
-        model="Acme One", gpu_class="accelerator", effective_from_us=at["at_us"], **at
-    )  # fmt: skip
+    yield (
+        resource_kind.NETWORK,
+        resource_kind.ResourceKindRegistered(
+            kind="npu",
+            vendor="acme",
+            dimensions=("compute", "memory"),
+            memory="dedicated",
+            is_divisible=False,
+            capacity_asset=Asset.GPU_MS,
+            effective_from_us=at["at_us"],
+            **at,
+        ),
+    )
+    yield (
+        resource_kind.NETWORK,
+        resource_kind.ModelClassed(
+            model="Acme One", gpu_class="accelerator", effective_from_us=at["at_us"], **at
+        ),
+    )
     for number in (1, 2):
-        yield Stream("licence", f"lic_{number}"), licence.LicenceGranted(
-            licence_id=f"lic_{number}", provider_id="prov_1", vendor="thirdai", model="ThirdAI",
-            seats=4, terms_sha256="0a" * 32, from_us=at["at_us"], until_us=None, **at,
-        )  # fmt: skip
+        yield (
+            Stream("licence", f"lic_{number}"),
+            licence.LicenceGranted(
+                licence_id=f"lic_{number}",
+                provider_id="prov_1",
+                vendor="thirdai",
+                model="ThirdAI",
+                seats=4,
+                terms_sha256="0a" * 32,
+                from_us=at["at_us"],
+                until_us=None,
+                **at,
+            ),
+        )
     yield Stream("licence", "lic_2"), licence.LicenceRevoked(licence_id="lic_2", **at)

@@ -79,9 +79,14 @@ def test_a_device_shows_the_mode_of_those_who_hold_it_and_none_when_nobody_does(
     gpu = SIZE.device(0, 0)
     stream = Stream("device", gpu)
     three = device.DeviceReserved(
-        device_id=gpu, lease_id="lease_1", share_ppm=428_571, mem_ppm=500_000, at_us=START_US,
-        mode="mig", mig=device.MigPart("3g.40gb", 4),
-    )  # fmt: skip
+        device_id=gpu,
+        lease_id="lease_1",
+        share_ppm=428_571,
+        mem_ppm=500_000,
+        at_us=START_US,
+        mode="mig",
+        mig=device.MigPart("3g.40gb", 4),
+    )
     gone = device.DeviceReleased(
         device_id=gpu, lease_id="lease_1", share_ppm=428_571, mem_ppm=500_000, at_us=START_US
     )

@@ -43,8 +43,9 @@ def _pool(node_id: str) -> Any:
 
 
 def _sums(rows: list[Utilisation]) -> tuple[int, ...]:
-    assert all(row.leased + row.idle + row.stranded + row.unavailable == row.physical
-               for row in rows)  # fmt: skip
+    assert all(
+        row.leased + row.idle + row.stranded + row.unavailable == row.physical for row in rows
+    )
     assert all(row.idle >= 0 for row in rows)
     names = ("physical", "leased", "idle", "stranded", "unavailable")
     return tuple(sum(getattr(row, name) for row in rows) for name in names)
@@ -107,9 +108,20 @@ def test_fragmentation_is_none_without_parts_and_all_without_whole_devices(
 ) -> None:
     free = whole * 1_000_000 + sum(parts)
     row = Fragmentation(
-        None, None, None, 64, whole, len(parts), free, sum(parts), 0, whole, whole // 2,
-        whole // 4, whole // 8,
-    )  # fmt: skip
+        None,
+        None,
+        None,
+        64,
+        whole,
+        len(parts),
+        free,
+        sum(parts),
+        0,
+        whole,
+        whole // 2,
+        whole // 4,
+        whole // 8,
+    )
     assert 0 <= row.fragmented_ppm <= 1_000_000
     assert (row.fragmented_ppm == 0) == (not parts or not free or sum(parts) * 10**6 < free)
     assert (row.fragmented_ppm == 1_000_000) == (bool(parts) and not whole)

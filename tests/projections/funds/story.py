@@ -18,10 +18,18 @@ OPERATOR, RENTER, OTHER = "acct_operator", "acct_granted", "acct_funded"
 def funding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     """Every fact of promotions, payers and budgets, some of them more than once."""
     at: dict[str, Any] = {"by": "mem_a", "at_us": at_us}
-    yield Stream("deposit", "dep_fund"), deposit.DepositConfirmed(
-        deposit_id="dep_fund", account_id=OPERATOR, source="cash", amount=credit(900),
-        reference="fund", confirmed_by="mem_a", at_us=at_us,
-    )  # fmt: skip
+    yield (
+        Stream("deposit", "dep_fund"),
+        deposit.DepositConfirmed(
+            deposit_id="dep_fund",
+            account_id=OPERATOR,
+            source="cash",
+            amount=credit(900),
+            reference="fund",
+            confirmed_by="mem_a",
+            at_us=at_us,
+        ),
+    )
     for program in ("spring", "summer"):
         stream = promotion.program_stream(program)
         yield (
@@ -31,10 +39,17 @@ def funding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
             ),
         )
         for who, units in ((RENTER, 100), (OTHER, 50), (RENTER, 20)):
-            yield fund.stream_of(who), fund.PromotionGranted(
-                account_id=who, program=program, amount=credit(units), priority=1,
-                expires_at_us=at_us + 10 if program == "spring" else None, **at,
-            )  # fmt: skip
+            yield (
+                fund.stream_of(who),
+                fund.PromotionGranted(
+                    account_id=who,
+                    program=program,
+                    amount=credit(units),
+                    priority=1,
+                    expires_at_us=at_us + 10 if program == "spring" else None,
+                    **at,
+                ),
+            )
     for units in (30, 15):
         yield (
             fund.stream_of(RENTER),
@@ -53,10 +68,16 @@ def funding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     yield fund.stream_of(OTHER), fund.PayerEnded(**link)
     yield fund.stream_of(OTHER), fund.PayerSet(**link)
     yield from _budgets(at_us)
-    yield grant.stream_of("grant_1"), grant.GrantProposed(
-        grant_id="grant_1", account_id=RENTER, total=token(10),
-        milestones=(grant.Milestone("a", 100_000),), **at,
-    )  # fmt: skip
+    yield (
+        grant.stream_of("grant_1"),
+        grant.GrantProposed(
+            grant_id="grant_1",
+            account_id=RENTER,
+            total=token(10),
+            milestones=(grant.Milestone("a", 100_000),),
+            **at,
+        ),
+    )
     lease_id = f"lease_{2:032x}"
     yield (
         Stream("lease", lease_id),
@@ -67,10 +88,17 @@ def funding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
 def _budgets(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     whose: dict[str, Any] = {"account_id": RENTER, "scope": "project", "target": "p"}
     for target, monthly in (("p", 500), ("q", 7), ("p", 600), ("q", None)):
-        yield budget.stream_of(RENTER, "project", target), budget.BudgetSet(
-            account_id=RENTER, scope="project", target=target,
-            monthly=None if monthly is None else credit(monthly), by="mem_a", at_us=at_us,
-        )  # fmt: skip
+        yield (
+            budget.stream_of(RENTER, "project", target),
+            budget.BudgetSet(
+                account_id=RENTER,
+                scope="project",
+                target=target,
+                monthly=None if monthly is None else credit(monthly),
+                by="mem_a",
+                at_us=at_us,
+            ),
+        )
     stream = budget.stream_of(RENTER, "project", "p")
     yield (
         stream,

@@ -56,37 +56,61 @@ def _told(number: int, run: dict[str, Any], owners: Owners) -> Iterator[Told]:
         who = owners[lease_id, str(index)] = mine if is_mine or index == 1 else friend
         added = tuple(
             EscrowPart(
-                source, credit(units), deposit=None if index == 1 else index,
+                source,
+                credit(units),
+                deposit=None if index == 1 else index,
                 account_id=None if who == mine else who,
             )
             for source, units in sums.items()
-        )  # fmt: skip
+        )
         for source, units in sums.items():
             deposit_id = f"dep_{number}_{index}_{source}"
-            yield Stream("deposit", deposit_id), DepositConfirmed(
-                deposit_id=deposit_id, account_id=who, source=source, amount=credit(units),
-                reference=deposit_id, confirmed_by="op", at_us=START_US,
-            )  # fmt: skip
+            yield (
+                Stream("deposit", deposit_id),
+                DepositConfirmed(
+                    deposit_id=deposit_id,
+                    account_id=who,
+                    source=source,
+                    amount=credit(units),
+                    reference=deposit_id,
+                    confirmed_by="op",
+                    at_us=START_US,
+                ),
+            )
         held += added
         if index == 1:
             yield stream, _reserved(lease_id, mine, added)
         else:
-            yield stream, LeaseToppedUp(
-                lease_id=lease_id, account_id=mine, depositor_account_id=who, parts=added,
-                put_in=credit(sum(part.amount.units for part in held)), funds_end_us=None,
-                at_us=START_US,
-                counted=(),
-            )  # fmt: skip
+            yield (
+                stream,
+                LeaseToppedUp(
+                    lease_id=lease_id,
+                    account_id=mine,
+                    depositor_account_id=who,
+                    parts=added,
+                    put_in=credit(sum(part.amount.units for part in held)),
+                    funds_end_us=None,
+                    at_us=START_US,
+                    counted=(),
+                ),
+            )
     before = 0
     for hour, charge in enumerate(run["charges"]):
         drawn, held = _take(held, charge - before)
         yield stream, _accrued(lease_id, mine, hour, before, charge, drawn)
         before = charge
-    yield stream, LeaseSettled(
-        lease_id=lease_id, account_id=mine, charge=credit(before), gpu_us=0, refund=tuple(held),
-        at_us=START_US,
-        disputed=False,
-    )  # fmt: skip
+    yield (
+        stream,
+        LeaseSettled(
+            lease_id=lease_id,
+            account_id=mine,
+            charge=credit(before),
+            gpu_us=0,
+            refund=tuple(held),
+            at_us=START_US,
+            disputed=False,
+        ),
+    )
 
 
 def _take(held: list[EscrowPart], units: int) -> tuple[tuple[EscrowPart, ...], list[EscrowPart]]:
@@ -103,16 +127,46 @@ def _take(held: list[EscrowPart], units: int) -> tuple[tuple[EscrowPart, ...], l
 
 def _reserved(lease_id: str, mine: str, escrow: tuple[EscrowPart, ...]) -> LeaseReserved:
     return LeaseReserved(
-        lease_id=lease_id, job_id="job_1", account_id=mine, client_id="direct", project_id="p",
-        end_user_ref="u", node_id="node_1", provider_id="prov_1", provider_account_id=PROVIDER,
-        offer_id="offer_1", device_ids=("GPU-1",), share_ppm=PPM, mem_ppm=PPM,
-        gpu_class="datacenter", price_per_gpu_hour=credit(PRICE), settlement="cash", own=False,
-        tariff_version=1, fee_per_gpu_hour=credit(FEE), provider_share_ppm=500_000,
-        burn_share_ppm=0, escrow=escrow, at_us=START_US,
-        split=None, client_account_id=None, owners=(), federated=None, sla_class=None, counted=(),
-        prepaid=None, quotas=(), gang_id=None, pool_id=None, mode="whole", mig=None,
-        reclaim_window_us=None, interruptible=False, quote_id=None, by=None,
-    )  # fmt: skip
+        lease_id=lease_id,
+        job_id="job_1",
+        account_id=mine,
+        client_id="direct",
+        project_id="p",
+        end_user_ref="u",
+        node_id="node_1",
+        provider_id="prov_1",
+        provider_account_id=PROVIDER,
+        offer_id="offer_1",
+        device_ids=("GPU-1",),
+        share_ppm=PPM,
+        mem_ppm=PPM,
+        gpu_class="datacenter",
+        price_per_gpu_hour=credit(PRICE),
+        settlement="cash",
+        own=False,
+        tariff_version=1,
+        fee_per_gpu_hour=credit(FEE),
+        provider_share_ppm=500_000,
+        burn_share_ppm=0,
+        escrow=escrow,
+        at_us=START_US,
+        split=None,
+        client_account_id=None,
+        owners=(),
+        federated=None,
+        sla_class=None,
+        counted=(),
+        prepaid=None,
+        quotas=(),
+        gang_id=None,
+        pool_id=None,
+        mode="whole",
+        mig=None,
+        reclaim_window_us=None,
+        interruptible=False,
+        quote_id=None,
+        by=None,
+    )
 
 
 def _accrued(
@@ -120,14 +174,35 @@ def _accrued(
 ) -> UsageAccrued:
     after = peel(charge, PRICE, FEE, 500_000, 0)
     return UsageAccrued(
-        lease_id=lease_id, hour_index=hour, until_us=START_US, node_id="node_1", account_id=mine,
-        provider_account_id=PROVIDER, client_id="direct", project_id="p", end_user_ref="u", lane=1,
-        usage_position=1, resume_position=1, ppm_us=0, gpu_us=0, gpu_us_new=0,
-        charge=credit(charge), charge_new=credit(charge - before), parts=after,
-        parts_new=after - peel(before, PRICE, FEE, 500_000, 0), drawn=drawn, watermarks=(),
-        refused=(), at_us=START_US,
-        client_account_id=None, owners=(), federated=None, owed=None, escrow_id=None,
-    )  # fmt: skip
+        lease_id=lease_id,
+        hour_index=hour,
+        until_us=START_US,
+        node_id="node_1",
+        account_id=mine,
+        provider_account_id=PROVIDER,
+        client_id="direct",
+        project_id="p",
+        end_user_ref="u",
+        lane=1,
+        usage_position=1,
+        resume_position=1,
+        ppm_us=0,
+        gpu_us=0,
+        gpu_us_new=0,
+        charge=credit(charge),
+        charge_new=credit(charge - before),
+        parts=after,
+        parts_new=after - peel(before, PRICE, FEE, 500_000, 0),
+        drawn=drawn,
+        watermarks=(),
+        refused=(),
+        at_us=START_US,
+        client_account_id=None,
+        owners=(),
+        federated=None,
+        owed=None,
+        escrow_id=None,
+    )
 
 
 def _booked(told: Told, owners: Owners, balances: dict[tuple[str, str], int]) -> None:

@@ -23,10 +23,15 @@ def bidding(at: Callable[[int], int]) -> Iterator[Told]:
     yield (
         Stream("account", "acct_spot"),
         deposit.DepositConfirmed(
-            deposit_id="dep_spot", account_id="acct_spot", source="cash", amount=credit(100),
-            reference="r_spot", confirmed_by="op", at_us=at(0),
+            deposit_id="dep_spot",
+            account_id="acct_spot",
+            source="cash",
+            amount=credit(100),
+            reference="r_spot",
+            confirmed_by="op",
+            at_us=at(0),
         ),
-    )  # fmt: skip
+    )
     yield from _list(at(0))
     yield from _auction("lease_won", at(1), forfeited=False)
     yield from _auction("lease_lost", at(2), forfeited=True)
@@ -42,46 +47,88 @@ def _list(at_us: int) -> Iterator[Told]:
         yield (
             Stream("offer_prices", "offer_0"),
             offer_prices.OfferPricesSet(
-                offer_id="offer_0", provider_id="prov_0", by="mem_a", at_us=at_us,
-                interruptible_floor=None if floor is None else credit(floor), reserved=(line,),
+                offer_id="offer_0",
+                provider_id="prov_0",
+                by="mem_a",
+                at_us=at_us,
+                interruptible_floor=None if floor is None else credit(floor),
+                reserved=(line,),
             ),
-        )  # fmt: skip
+        )
 
 
 def _request(lease_id: str, pricing: str, at_us: int, months: int | None = None) -> Told:
     return (
         Stream("lease", lease_id),
         lease.LeaseRequested(
-            lease_id=lease_id, job_id=f"job_{lease_id}", account_id="acct_spot",
-            client_id="direct", project_id="p", end_user_ref="u", gpu_count=1, share_ppm=PPM,
-            mem_ppm=PPM, models=(), max_price_per_gpu_hour=credit(3_000_000), settlement=None,
-            term_us=None, funds=None, at_us=at_us, pricing=pricing, months=months,
-            refill=False, sla_class=None, key_id=None, restart_of=None, constraints=None,
-            encryption_key=None, remoting_session_id=None, split_label=None, part=None,
-            attempt=None, run_due_us=None, overflow=False, gang_id=None, start_timeout_us=None,
+            lease_id=lease_id,
+            job_id=f"job_{lease_id}",
+            account_id="acct_spot",
+            client_id="direct",
+            project_id="p",
+            end_user_ref="u",
+            gpu_count=1,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
+            max_price_per_gpu_hour=credit(3_000_000),
+            settlement=None,
+            term_us=None,
+            funds=None,
+            at_us=at_us,
+            pricing=pricing,
+            months=months,
+            refill=False,
+            sla_class=None,
+            key_id=None,
+            restart_of=None,
+            constraints=None,
+            encryption_key=None,
+            remoting_session_id=None,
+            split_label=None,
+            part=None,
+            attempt=None,
+            run_due_us=None,
+            overflow=False,
+            gang_id=None,
+            start_timeout_us=None,
             escrow_id=None,
         ),
-    )  # fmt: skip
+    )
 
 
 def _opened(lease_id: str, at_us: int) -> Told:
     return (
         Stream("auction", lease_id),
         auction.AuctionOpened(
-            lease_id=lease_id, account_id="acct_spot", pricing="reverse_auction/1",
-            cap_per_gpu_hour=credit(3_000_000), deposit=credit(5), bids_max=20, pick="cheapest",
-            closes_at_us=at_us + 60, at_us=at_us,
+            lease_id=lease_id,
+            account_id="acct_spot",
+            pricing="reverse_auction/1",
+            cap_per_gpu_hour=credit(3_000_000),
+            deposit=credit(5),
+            bids_max=20,
+            pick="cheapest",
+            closes_at_us=at_us + 60,
+            at_us=at_us,
         ),
-    )  # fmt: skip
+    )
 
 
 def _bid(lease_id: str, number: int, who: str, at_us: int) -> auction.BidPlaced:
     return auction.BidPlaced(
-        lease_id=lease_id, bid_id=f"bid_{number}_{lease_id}", number=number, account_id=who,
-        provider_id="prov_0", offer_id="offer_0", node_id=f"node_{0:032x}", device_ids=("GPU-x",),
+        lease_id=lease_id,
+        bid_id=f"bid_{number}_{lease_id}",
+        number=number,
+        account_id=who,
+        provider_id="prov_0",
+        offer_id="offer_0",
+        node_id=f"node_{0:032x}",
+        device_ids=("GPU-x",),
         price_per_gpu_hour=credit(2_000_000 + number),
-        deposit=(auction.DepositPart("cash", credit(5)),), expires_at_us=at_us + 90, at_us=at_us,
-    )  # fmt: skip
+        deposit=(auction.DepositPart("cash", credit(5)),),
+        expires_at_us=at_us + 90,
+        at_us=at_us,
+    )
 
 
 def _auction(lease_id: str, at_us: int, *, forfeited: bool) -> Iterator[Told]:
@@ -95,35 +142,46 @@ def _auction(lease_id: str, at_us: int, *, forfeited: bool) -> Iterator[Told]:
     yield (
         stream,
         auction.BidWithdrawn(
-            lease_id=lease_id, bid_id=first.bid_id, account_id=first.account_id,
-            returned=first.deposit, by="mem_a", at_us=at_us + 1,
+            lease_id=lease_id,
+            bid_id=first.bid_id,
+            account_id=first.account_id,
+            returned=first.deposit,
+            by="mem_a",
+            at_us=at_us + 1,
         ),
-    )  # fmt: skip
+    )
     yield (
         stream,
         auction.BidLapsed(
-            lease_id=lease_id, bid_id=second.bid_id, account_id=second.account_id,
-            returned=second.deposit, cause="expired", at_us=at_us + 2,
+            lease_id=lease_id,
+            bid_id=second.bid_id,
+            account_id=second.account_id,
+            returned=second.deposit,
+            cause="expired",
+            at_us=at_us + 2,
         ),
-    )  # fmt: skip
+    )
     yield (
         stream,
         auction.AuctionAwarded(
-            lease_id=lease_id, pricing="reverse_auction/1", bid_id=winner.bid_id,
+            lease_id=lease_id,
+            pricing="reverse_auction/1",
+            bid_id=winner.bid_id,
             ask_per_gpu_hour=winner.price_per_gpu_hour,
-            price_per_gpu_hour=winner.price_per_gpu_hour, returned=auction.back([third]),
-            by="job", at_us=at_us + 60,
+            price_per_gpu_hour=winner.price_per_gpu_hour,
+            returned=auction.back([third]),
+            by="job",
+            at_us=at_us + 60,
         ),
-    )  # fmt: skip
+    )
     held = auction.back([winner])[0]
     if forfeited:
         yield (
             stream,
             auction.WinnerDepositForfeited(
-                lease_id=lease_id, forfeited=held, code=10_003,
-                at_us=at_us + 70,
+                lease_id=lease_id, forfeited=held, code=10_003, at_us=at_us + 70
             ),
-        )  # fmt: skip
+        )
     else:
         returned = auction.WinnerDepositReturned(lease_id=lease_id, returned=held, at_us=at_us + 70)
         yield stream, returned
@@ -145,27 +203,41 @@ def _standing(lease_id: str, at_us: int, last: str) -> Iterator[Told]:
         yield (
             Stream("standing_bid", lease_id),
             standing_bid.StandingBidSet(
-                lease_id=lease_id, account_id="acct_spot", price_per_gpu_hour=credit(units),
+                lease_id=lease_id,
+                account_id="acct_spot",
+                price_per_gpu_hour=credit(units),
                 at_us=at_us,
             ),
-        )  # fmt: skip
+        )
     turns = [
         _reserved(lease_id, at_us + 1),
         lease_turns.LeasePaused(
-            lease_id=lease_id, reason="outbid", by="matcher", paused_at_us=at_us + 2,
+            lease_id=lease_id,
+            reason="outbid",
+            by="matcher",
+            paused_at_us=at_us + 2,
             at_us=at_us + 2,
         ),
         lease_turns.LeaseResumed(
-            lease_id=lease_id, by="matcher", resumed_at_us=at_us + 3, funds_end_us=at_us + 99,
+            lease_id=lease_id,
+            by="matcher",
+            resumed_at_us=at_us + 3,
+            funds_end_us=at_us + 99,
             at_us=at_us + 3,
             mig_starts=(),
         ),
         lease.LeaseClosed(
-            lease_id=lease_id, account_id="acct_spot", closed_at_us=at_us + 4, party="renter",
-            code=1, refund=(), at_us=at_us + 4,
-            by=None, evidence=None,
+            lease_id=lease_id,
+            account_id="acct_spot",
+            closed_at_us=at_us + 4,
+            party="renter",
+            code=1,
+            refund=(),
+            at_us=at_us + 4,
+            by=None,
+            evidence=None,
         ),
-    ]  # fmt: skip
+    ]
     for turn in turns[: ("requested", "reserved", "paused", "resumed", "closed").index(last)]:
         yield stream, turn
 
@@ -174,16 +246,46 @@ def _reserved(
     lease_id: str, at_us: int, escrow: tuple[lease.EscrowPart, ...] = ()
 ) -> lease.LeaseReserved:
     return lease.LeaseReserved(
-        lease_id=lease_id, job_id=f"job_{lease_id}", account_id="acct_spot", client_id="direct",
-        project_id="p", end_user_ref="u", node_id=f"node_{0:032x}", provider_id="prov_0",
-        provider_account_id="acct_provider", offer_id="offer_0", device_ids=("GPU-x",),
-        share_ppm=PPM, mem_ppm=PPM, gpu_class="datacenter", price_per_gpu_hour=credit(1_200_000),
-        settlement="cash", own=False, tariff_version=1, fee_per_gpu_hour=credit(250_000),
-        provider_share_ppm=500_000, burn_share_ppm=0, escrow=escrow, at_us=at_us,
-        split=None, client_account_id=None, owners=(), federated=None, sla_class=None, counted=(),
-        prepaid=None, quotas=(), gang_id=None, pool_id=None, mode="whole", mig=None,
-        reclaim_window_us=None, interruptible=False, quote_id=None, by=None,
-    )  # fmt: skip
+        lease_id=lease_id,
+        job_id=f"job_{lease_id}",
+        account_id="acct_spot",
+        client_id="direct",
+        project_id="p",
+        end_user_ref="u",
+        node_id=f"node_{0:032x}",
+        provider_id="prov_0",
+        provider_account_id="acct_provider",
+        offer_id="offer_0",
+        device_ids=("GPU-x",),
+        share_ppm=PPM,
+        mem_ppm=PPM,
+        gpu_class="datacenter",
+        price_per_gpu_hour=credit(1_200_000),
+        settlement="cash",
+        own=False,
+        tariff_version=1,
+        fee_per_gpu_hour=credit(250_000),
+        provider_share_ppm=500_000,
+        burn_share_ppm=0,
+        escrow=escrow,
+        at_us=at_us,
+        split=None,
+        client_account_id=None,
+        owners=(),
+        federated=None,
+        sla_class=None,
+        counted=(),
+        prepaid=None,
+        quotas=(),
+        gang_id=None,
+        pool_id=None,
+        mode="whole",
+        mig=None,
+        reclaim_window_us=None,
+        interruptible=False,
+        quote_id=None,
+        by=None,
+    )
 
 
 def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
@@ -194,24 +296,43 @@ def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
     yield (
         stream,
         reserved_term.TermEndedEarly(
-            lease_id=lease_id, account_id="acct_spot", provider_account_id="acct_provider",
-            months=3, refund_ppm=500_000, unused=credit(10), refunded=credit(5), kept=credit(5),
-            parts=parts, node_id=f"node_{0:032x}", at_us=at_us + 2,
+            lease_id=lease_id,
+            account_id="acct_spot",
+            provider_account_id="acct_provider",
+            months=3,
+            refund_ppm=500_000,
+            unused=credit(10),
+            refunded=credit(5),
+            kept=credit(5),
+            parts=parts,
+            node_id=f"node_{0:032x}",
+            at_us=at_us + 2,
             drawn=(lease.EscrowPart("cash", credit(5)),),
-            client_account_id=None, owners=(),
+            client_account_id=None,
+            owners=(),
         ),
-    )  # fmt: skip
+    )
     yield (
         stream,
         lease.LeaseClosed(
-            lease_id=lease_id, account_id="acct_spot", closed_at_us=at_us + 2, party="renter",
-            code=1, refund=(lease.EscrowPart("cash", credit(5)),), at_us=at_us + 2,
-            by=None, evidence=None,
+            lease_id=lease_id,
+            account_id="acct_spot",
+            closed_at_us=at_us + 2,
+            party="renter",
+            code=1,
+            refund=(lease.EscrowPart("cash", credit(5)),),
+            at_us=at_us + 2,
+            by=None,
+            evidence=None,
         ),
-    )  # fmt: skip
+    )
     settled = lease.LeaseSettled(
-        lease_id=lease_id, account_id="acct_spot", charge=credit(0), gpu_us=0, refund=(),
+        lease_id=lease_id,
+        account_id="acct_spot",
+        charge=credit(0),
+        gpu_us=0,
+        refund=(),
         at_us=at_us + 3,
         disputed=False,
-    )  # fmt: skip
+    )
     yield stream, settled

@@ -53,32 +53,91 @@ def _changes() -> list[list[Told]]:
     by: dict[str, Any] = {"by": "mem_a", "at_us": at}
     statement: dict[str, Any] = {"statement_id": "st_1", "at_us": at, "by": "mem_a"}
     return [
-        [(Stream("device", gpu), device.DeviceReserved(
-            device_id=gpu, lease_id="lease_x", share_ppm=142_857, mem_ppm=125_000, at_us=at,
-            mode="mig", mig=device.MigPart("1g.10gb", 6)))],
+        [
+            (
+                Stream("device", gpu),
+                device.DeviceReserved(
+                    device_id=gpu,
+                    lease_id="lease_x",
+                    share_ppm=142_857,
+                    mem_ppm=125_000,
+                    at_us=at,
+                    mode="mig",
+                    mig=device.MigPart("1g.10gb", 6),
+                ),
+            )
+        ],
         [(Stream("node", first), node.NodeMaintenanceStarted(by="mem_a", **here))],
-        [(Stream("node", first), node.NodeActivated(by="mem_a", **here)),
-         (Stream("node", second), PoolNodeAdded(pool_id="pool_1", node_id=second, **by))],
+        [
+            (Stream("node", first), node.NodeActivated(by="mem_a", **here)),
+            (Stream("node", second), PoolNodeAdded(pool_id="pool_1", node_id=second, **by)),
+        ],
         [(Stream("offer", "offer_1"), offer.OfferWithdrawn(offer_id="offer_1", **by))],
-        [(Stream("node", second), PoolNodeRemoved(pool_id="pool_1", node_id=second, **by)),
-         (Stream("node", first), PoolNodeAdded(pool_id="pool_2", node_id=first, **by))],
-        [(Stream("attribute", "st_1"), attribute.AttributeStated(
-            subject_id=first, name="certification", value="iso27001", key_id="key_1",
-            signer_account_id="acct_tuev", signature="00", stated_at_us=at, expires_at_us=None,
-            **statement))],
-        [(Stream("maintenance", first), maintenance.MaintenanceScheduled(
-            maintenance_id="mt_1", kind="planned", from_us=at + 10, until_us=at + 20,
-            keep_leases=True, by="mem_a", **here))],
-        [(Stream("region", "region_1"), provider.RegionPolicySet(
-            region_id="region_1", allow_public_jobs=False, security_tier=2,
-            refused_workloads=("mining",), **by))],
-        [(Stream("attribute", "st_1"), attribute.AttributeRevoked(**statement)),
-         (Stream("counterparty", "acct_provider"), counterparty.CounterpartyDenied(
-             account_id="acct_provider", counterparty_id="acct_cash", **by))],
-        [(Stream("device", gpu), device.DeviceReleased(
-            device_id=gpu, lease_id="lease_x", share_ppm=142_857, mem_ppm=125_000, at_us=at))],
+        [
+            (Stream("node", second), PoolNodeRemoved(pool_id="pool_1", node_id=second, **by)),
+            (Stream("node", first), PoolNodeAdded(pool_id="pool_2", node_id=first, **by)),
+        ],
+        [
+            (
+                Stream("attribute", "st_1"),
+                attribute.AttributeStated(
+                    subject_id=first,
+                    name="certification",
+                    value="iso27001",
+                    key_id="key_1",
+                    signer_account_id="acct_tuev",
+                    signature="00",
+                    stated_at_us=at,
+                    expires_at_us=None,
+                    **statement,
+                ),
+            )
+        ],
+        [
+            (
+                Stream("maintenance", first),
+                maintenance.MaintenanceScheduled(
+                    maintenance_id="mt_1",
+                    kind="planned",
+                    from_us=at + 10,
+                    until_us=at + 20,
+                    keep_leases=True,
+                    by="mem_a",
+                    **here,
+                ),
+            )
+        ],
+        [
+            (
+                Stream("region", "region_1"),
+                provider.RegionPolicySet(
+                    region_id="region_1",
+                    allow_public_jobs=False,
+                    security_tier=2,
+                    refused_workloads=("mining",),
+                    **by,
+                ),
+            )
+        ],
+        [
+            (Stream("attribute", "st_1"), attribute.AttributeRevoked(**statement)),
+            (
+                Stream("counterparty", "acct_provider"),
+                counterparty.CounterpartyDenied(
+                    account_id="acct_provider", counterparty_id="acct_cash", **by
+                ),
+            ),
+        ],
+        [
+            (
+                Stream("device", gpu),
+                device.DeviceReleased(
+                    device_id=gpu, lease_id="lease_x", share_ppm=142_857, mem_ppm=125_000, at_us=at
+                ),
+            )
+        ],
         [(Stream("node", second), node.NodeRetired(node_id=second, **by))],
-    ]  # fmt: skip
+    ]
 
 
 def test_columns_that_follow_are_those_that_are_read_anew_after_every_change(
@@ -128,13 +187,22 @@ def _served(number: int, node_id: str, at_us: int) -> list[Told]:
     """A lease of a stranger that ended well."""
     stream = Stream("lease", f"lease_known_{number}")
     reserved = replace(
-        sample(lease.LeaseReserved, leave_out_optional=True), lease_id=stream.id, node_id=node_id,
-        account_id=f"acct_{number}", provider_id="prov_1", device_ids=(), own=False, escrow=(),
-    )  # fmt: skip
+        sample(lease.LeaseReserved, leave_out_optional=True),
+        lease_id=stream.id,
+        node_id=node_id,
+        account_id=f"acct_{number}",
+        provider_id="prov_1",
+        device_ids=(),
+        own=False,
+        escrow=(),
+    )
     closed = replace(
-        sample(lease.LeaseClosed, leave_out_optional=True), lease_id=stream.id, code=0, refund=(),
+        sample(lease.LeaseClosed, leave_out_optional=True),
+        lease_id=stream.id,
+        code=0,
+        refund=(),
         at_us=at_us,
-    )  # fmt: skip
+    )
     return [(stream, reserved), (stream, closed)]
 
 
@@ -150,8 +218,14 @@ def test_scores_in_the_columns_decay_with_every_day_some_nodes_at_a_time(
     def scored(at_us: int) -> int | None:
         """Something is recorded; the score of the node in the columns afterwards."""
         writer.recorded_us = at_us
-        writer.write([(Stream("device", gpu), device.DeviceRetired(
-            device_id=gpu, node_id=first, at_us=at_us))])  # fmt: skip
+        writer.write(
+            [
+                (
+                    Stream("device", gpu),
+                    device.DeviceRetired(device_id=gpu, node_id=first, at_us=at_us),
+                )
+            ]
+        )
         tables.step_all(connection, only=("fleet", "reputation"))
         for _ in range(3):  # twelve nodes, five at a time
             feed.follow(connection)
@@ -189,8 +263,9 @@ def test_the_best_of_the_columns_is_the_best_of_the_whole_fleet(
             price_max=rnd.choice([PRICE, PRICE + 1, PRICE + 2]),
             account_id=rnd.choice(["acct_cash", "acct_provider"]),
             settlements=rnd.choice([("cash",), ("burn",), ("cash", "burn")]),
-            at_us=LATER_US, until_us=LATER_US + 1,
-        )  # fmt: skip
+            at_us=LATER_US,
+            until_us=LATER_US + 1,
+        )
         fees = fleet_feed.fees(connection, LATER_US)
         found = answer(feed.columns, need, fees)
         expected = choose(need, answer(feed.columns, need, fees, limit=500).nodes)
@@ -205,11 +280,20 @@ def test_the_best_of_the_columns_is_the_best_of_the_whole_fleet(
         matched += 1
         mode = need.mode
         writer.write(
-            (Stream("device", one), device.DeviceReserved(
-                device_id=one, lease_id=f"lease_{number}", share_ppm=need.share_ppm,
-                mem_ppm=need.mem_ppm, at_us=START_US, mode=mode, mig=None))
+            (
+                Stream("device", one),
+                device.DeviceReserved(
+                    device_id=one,
+                    lease_id=f"lease_{number}",
+                    share_ppm=need.share_ppm,
+                    mem_ppm=need.mem_ppm,
+                    at_us=START_US,
+                    mode=mode,
+                    mig=None,
+                ),
+            )
             for one in got.device_ids
-        )  # fmt: skip
+        )
     assert matched > 20
 
 
@@ -247,12 +331,21 @@ def test_an_offer_below_the_usage_fee_of_a_later_tariff_is_no_candidate(
     writer, feed = Writer(connection), Feed.empty()
     writer.write(story(SIZE))
     dearer = TariffPublished(
-        version=2, usage_fees=(UsageFee("datacenter", credit(PRICE + 1)),),
-        provider_share_ppm=500_000, burn_share_ppm=0, effective_from_us=START_US + 10,
-        by="op", at_us=START_US,
-        split=None, federated=None, device_fee_per_month=None, storage_node_per_hour=None,
-        meters=(), sla=(), notice_us=0,
-    )  # fmt: skip
+        version=2,
+        usage_fees=(UsageFee("datacenter", credit(PRICE + 1)),),
+        provider_share_ppm=500_000,
+        burn_share_ppm=0,
+        effective_from_us=START_US + 10,
+        by="op",
+        at_us=START_US,
+        split=None,
+        federated=None,
+        device_fee_per_month=None,
+        storage_node_per_hour=None,
+        meters=(),
+        sla=(),
+        notice_us=0,
+    )
     writer.write([(Stream("tariff", "network"), dearer)])
     tables.step_all(connection, only=("fleet",))
     feed.follow(connection)

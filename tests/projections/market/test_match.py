@@ -88,10 +88,18 @@ def test_a_row_gives_back_what_was_put_in(rows: list[OfferedNode]) -> None:
 def test_a_fleet_larger_than_a_decision_lists_is_ranked_by_every_key() -> None:
     """Sixty equal nodes: only their ids tell them apart, and the first twenty are the best."""
     template = OfferedNode(
-        node_id="", offer_id="offer", account_id=OWNER, price=3, settlement="cash",
-        fractions=True, served_gpu_us=0, devices=(), model="A100", gpu_class="datacenter",
+        node_id="",
+        offer_id="offer",
+        account_id=OWNER,
+        price=3,
+        settlement="cash",
+        fractions=True,
+        served_gpu_us=0,
+        devices=(),
+        model="A100",
+        gpu_class="datacenter",
         vendor="nvidia",
-    )  # fmt: skip
+    )
     rows = [
         replace(template, node_id=f"node_{number:02}", devices=_two(number)) for number in range(60)
     ]

@@ -87,9 +87,15 @@ def test_the_fast_sums_equal_the_reference(
     offset_us: int | None,
 ) -> None:
     body = make_report(
-        "node_00000001", 1, rows=rows, length_us=length_us, start_us=start_us, devices=devices,
-        lease=lease, offset_us=offset_us,
-    )  # fmt: skip
+        "node_00000001",
+        1,
+        rows=rows,
+        length_us=length_us,
+        start_us=start_us,
+        devices=devices,
+        lease=lease,
+        offset_us=offset_us,
+    )
     report.parse(body)
     assert usage.fold(_stored("node_00000001", [body])).hours == _reference([body])
 
@@ -129,21 +135,36 @@ def test_a_valid_report_of_absurd_time_and_energy_stops_nobodys_sums(
     node, day_us = "node_0000000c", report.ROW_US_MAX
     body = report.encode(
         report.Report(
-            node=node, seq=1, prev="00" * 32, boot="00000000-0000-4000-8000-000000000000",
-            agent="test", mono_us=day_us, wall_us=START_US,
+            node=node,
+            seq=1,
+            prev="00" * 32,
+            boot="00000000-0000-4000-8000-000000000000",
+            agent="test",
+            mono_us=day_us,
+            wall_us=START_US,
             devices=tuple(Device(id=f"GPU-{number}") for number in range(64)),
             leases=("lease_00000001", "lease_00000002"),
             rows=tuple(
                 report.Row(
-                    device=device, lease=lease, driver_epoch=1, mono_start_us=0, len_us=day_us,
-                    wall_minus_mono_us=START_US - day_us, wall_slew_us=0, available_us=day_us,
-                    unavailable_us=0, unknown_us=0, samples=1, busy_us=day_us,
+                    device=device,
+                    lease=lease,
+                    driver_epoch=1,
+                    mono_start_us=0,
+                    len_us=day_us,
+                    wall_minus_mono_us=START_US - day_us,
+                    wall_slew_us=0,
+                    available_us=day_us,
+                    unavailable_us=0,
+                    unknown_us=0,
+                    samples=1,
+                    busy_us=day_us,
                     energy_mj=report.INT_MAX,
                 )
-                for device in range(64) for lease in (0, 1)
+                for device in range(64)
+                for lease in (0, 1)
             ),
         )
-    )  # fmt: skip
+    )
     report.parse(body)
     for seq in range(1, 18):
         append(connection, node, seq, body)

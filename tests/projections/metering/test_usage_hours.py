@@ -27,9 +27,10 @@ def connection(database: str) -> Any:
 
 def _sums(rows: list[Used]) -> tuple[int, int, int]:
     return (
-        sum(row.accruals for row in rows), sum(row.gpu_us for row in rows),
+        sum(row.accruals for row in rows),
+        sum(row.gpu_us for row in rows),
         sum(row.charge for row in rows),
-    )  # fmt: skip
+    )
 
 
 def test_usage_adds_up_to_the_accruals_by_every_grouping(

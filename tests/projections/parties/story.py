@@ -29,9 +29,10 @@ def demanding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     yield lists, counterparty.CounterpartyDenied(**told)
     yield lists, counterparty.CounterpartyAllowed(**{**told, "counterparty_id": CLIENT})
     for overflow in ("rent", "refuse", "rent"):
-        yield Stream("project", f"{RENTER}|p"), group.ProjectOverflowSet(
-            account_id=RENTER, project_id="p", overflow=overflow, **by
-        )  # fmt: skip
+        yield (
+            Stream("project", f"{RENTER}|p"),
+            group.ProjectOverflowSet(account_id=RENTER, project_id="p", overflow=overflow, **by),
+        )
     yield from _planned(at_us)
 
 
@@ -52,20 +53,30 @@ def _clients(by: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
 
 def _groups(by: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     for group_id, parent_id in ((GROUP, None), (INNER, GROUP)):
-        yield Stream("group", group_id), group.GroupCreated(
-            group_id=group_id, account_id=RENTER, pool_id=None, parent_id=parent_id, **by
-        )  # fmt: skip
+        yield (
+            Stream("group", group_id),
+            group.GroupCreated(
+                group_id=group_id, account_id=RENTER, pool_id=None, parent_id=parent_id, **by
+            ),
+        )
         for most in (None, 4_000_000):
-            yield quota.stream_of(group_id), quota.QuotaSet(
-                quota_id=group_id, gpu_ppm_max=most, **by
-            )  # fmt: skip
+            yield (
+                quota.stream_of(group_id),
+                quota.QuotaSet(quota_id=group_id, gpu_ppm_max=most, **by),
+            )
     quota_id, at = quota.client_quota(CLIENT), by["at_us"]
     yield quota.stream_of(quota_id), quota.QuotaSet(quota_id=quota_id, gpu_ppm_max=5, **by)
     for where, fact in ((GROUP, quota.QuotaHeld), (GROUP, quota.QuotaReleased)):
-        yield quota.stream_of(where), fact(
-            quota_id=where, lease_id="lease_a", gpu_ppm=1_000_000,
-            used_ppm=1_000_000 if fact is quota.QuotaHeld else 0, at_us=at,
-        )  # fmt: skip
+        yield (
+            quota.stream_of(where),
+            fact(
+                quota_id=where,
+                lease_id="lease_a",
+                gpu_ppm=1_000_000,
+                used_ppm=1_000_000 if fact is quota.QuotaHeld else 0,
+                at_us=at,
+            ),
+        )
     for target, facts in (("p", 1), ("q", 2), ("r", 3)):
         stream = Stream("group_member", f"{RENTER}|project|{target}")
         told: dict[str, Any] = {"scope": RENTER, "kind": "project", "target": target, **by}
@@ -81,14 +92,32 @@ def _planned(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
         job_id = f"job_plan{index}"
         stream = Stream("job", job_id)
         told: dict[str, Any] = {"job_id": job_id, "at_us": at_us}
-        yield stream, job.JobSubmitted(
-            account_id=RENTER, client_id=CLIENT, project_id="p", end_user_ref="u",
-            kind="queue" if index == 0 else "batch", image="img", command=(), env_refs=(),
-            workload_sha256="00" * 32, gpu_count=1, share_ppm=5, mem_ppm=5, models=(),
-            max_price_per_gpu_hour=credit(5), work="inference", plan=plan,
-            references=(Reference("dataset", "s3://a/b"),), instance_id="eu", key_id="key00001",
-            parent_job_id=None if index == 0 else "job_plan0", **told,
-        )  # fmt: skip
+        yield (
+            stream,
+            job.JobSubmitted(
+                account_id=RENTER,
+                client_id=CLIENT,
+                project_id="p",
+                end_user_ref="u",
+                kind="queue" if index == 0 else "batch",
+                image="img",
+                command=(),
+                env_refs=(),
+                workload_sha256="00" * 32,
+                gpu_count=1,
+                share_ppm=5,
+                mem_ppm=5,
+                models=(),
+                max_price_per_gpu_hour=credit(5),
+                work="inference",
+                plan=plan,
+                references=(Reference("dataset", "s3://a/b"),),
+                instance_id="eu",
+                key_id="key00001",
+                parent_job_id=None if index == 0 else "job_plan0",
+                **told,
+            ),
+        )
         lease: dict[str, Any] = {"part": 0, "attempt": 1, "lease_id": f"lease_plan{index}"}
         yield stream, job.JobPartStarted(**lease, **told)
         yield stream, job.JobPartEnded(code=10_004, **lease, **told)

@@ -24,10 +24,14 @@ def pools(nodes: list[str], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
         yield (
             Stream("pool", pool_id),
             pool.PoolCreated(
-                pool_id=pool_id, account_id="acct_provider", name=pool_id, policy=DEFAULT_POLICY,
-                controller_address="0x" + "0a" * 20 if pool_id == POOLS[0] else None, **by,
+                pool_id=pool_id,
+                account_id="acct_provider",
+                name=pool_id,
+                policy=DEFAULT_POLICY,
+                controller_address="0x" + "0a" * 20 if pool_id == POOLS[0] else None,
+                **by,
             ),
-        )  # fmt: skip
+        )
         for version in (2, 3):
             # In the end none keeps a queue: the nodes are there for everybody.
             scheduler = "drf" if version == 2 else "immediate"
@@ -51,47 +55,94 @@ def _queue(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     stream = pool_queue.stream_of(POOLS[0])
     names = [f"request_{number}" for number in range(5)]
     for place, name in enumerate(names, 1):
-        yield stream, pool_queue.RequestQueued(
-            pool_id=POOLS[0], request_id=name, account_id="acct_cash", project_id="prj",
-            place=place, is_gang=place % 2 == 0, demand=DEMAND, at_us=at_us + place,
-        )  # fmt: skip
-    yield stream, pool_queue.RequestLeftQueue(
-        pool_id=POOLS[0], request_id=names[0], reason=pool_queue.WITHDRAWN, at_us=at_us + 6
-    )  # fmt: skip
+        yield (
+            stream,
+            pool_queue.RequestQueued(
+                pool_id=POOLS[0],
+                request_id=name,
+                account_id="acct_cash",
+                project_id="prj",
+                place=place,
+                is_gang=place % 2 == 0,
+                demand=DEMAND,
+                at_us=at_us + place,
+            ),
+        )
+    yield (
+        stream,
+        pool_queue.RequestLeftQueue(
+            pool_id=POOLS[0], request_id=names[0], reason=pool_queue.WITHDRAWN, at_us=at_us + 6
+        ),
+    )
     for name in names[1:3]:
-        yield stream, pool_queue.ScheduleDecided(
-            pool_id=POOLS[0], rule="first_come/1", policy_version=3, fleet_position=1,
-            capacity=DEMAND, held=(Holding("acct_cash", DEMAND, 5),),
-            waiting=(Waiting(name, "acct_cash", 2, False, DEMAND, True, False, at_us),),
-            waiting_count=4, window_gpu_us=1_000_000, chosen=name, at_us=at_us + 7,
-        )  # fmt: skip
+        yield (
+            stream,
+            pool_queue.ScheduleDecided(
+                pool_id=POOLS[0],
+                rule="first_come/1",
+                policy_version=3,
+                fleet_position=1,
+                capacity=DEMAND,
+                held=(Holding("acct_cash", DEMAND, 5),),
+                waiting=(Waiting(name, "acct_cash", 2, False, DEMAND, True, False, at_us),),
+                waiting_count=4,
+                window_gpu_us=1_000_000,
+                chosen=name,
+                at_us=at_us + 7,
+            ),
+        )
 
 
 def _gangs(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     for number, ends in enumerate(("open", "closed", "waiting")):
         gang_id = f"gang_{number}"
         stream, leases = Stream("gang", gang_id), tuple(f"lease_{gang_id}_{n}" for n in range(4))
-        yield stream, gang.GangRequested(
-            gang_id=gang_id, job_id=f"job_{0:032x}", account_id="acct_cash", project_id="prj",
-            pool_id=POOLS[0], members=4, min_members=2, gpus_per_member=1, term_us=None,
-            funds=None, settlement=None, key_id=None, timeout_us=600_000_000, at_us=at_us,
-        )  # fmt: skip
+        yield (
+            stream,
+            gang.GangRequested(
+                gang_id=gang_id,
+                job_id=f"job_{0:032x}",
+                account_id="acct_cash",
+                project_id="prj",
+                pool_id=POOLS[0],
+                members=4,
+                min_members=2,
+                gpus_per_member=1,
+                term_us=None,
+                funds=None,
+                settlement=None,
+                key_id=None,
+                timeout_us=600_000_000,
+                at_us=at_us,
+            ),
+        )
         if ends == "waiting":
             continue
-        yield stream, gang.GangReserved(
-            gang_id=gang_id, lease_ids=leases[:2], ready_until_us=at_us + 600_000_000, at_us=at_us
-        )  # fmt: skip
-        yield stream, gang.GangMemberReady(
-            gang_id=gang_id, lease_id=leases[0], ready=1, at_us=at_us
-        )  # fmt: skip
+        yield (
+            stream,
+            gang.GangReserved(
+                gang_id=gang_id,
+                lease_ids=leases[:2],
+                ready_until_us=at_us + 600_000_000,
+                at_us=at_us,
+            ),
+        )
+        yield (
+            stream,
+            gang.GangMemberReady(gang_id=gang_id, lease_id=leases[0], ready=1, at_us=at_us),
+        )
         if ends == "closed":
-            yield stream, gang.GangClosed(
-                gang_id=gang_id, party="job", code=20_003, missing=(leases[1],), at_us=at_us + 9
-            )  # fmt: skip
+            yield (
+                stream,
+                gang.GangClosed(
+                    gang_id=gang_id, party="job", code=20_003, missing=(leases[1],), at_us=at_us + 9
+                ),
+            )
             continue
-        yield stream, gang.GangMemberReady(
-            gang_id=gang_id, lease_id=leases[1], ready=2, at_us=at_us
-        )  # fmt: skip
+        yield (
+            stream,
+            gang.GangMemberReady(gang_id=gang_id, lease_id=leases[1], ready=2, at_us=at_us),
+        )
         yield stream, gang.GangOpened(gang_id=gang_id, opened_at_us=at_us, at_us=at_us)
         for late in leases[2:]:
             yield stream, gang.GangGrown(gang_id=gang_id, lease_ids=(late,), at_us=at_us)

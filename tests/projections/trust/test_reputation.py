@@ -99,19 +99,25 @@ def log(connection: Any) -> Log:
 
 def _supply() -> list[Told]:
     told: list[Told] = [
-        (Stream("provider", "prov_1"), _fact(provider.ProviderRegistered, provider_id="prov_1")),
+        (Stream("provider", "prov_1"), _fact(provider.ProviderRegistered, provider_id="prov_1"))
     ]
     for node, setting in zip(NODES, ("edge", "datacenter"), strict=True):
         opened = _fact(provider.RegionOpened, region_id=f"region_{setting}", setting=setting)
-        joined = _fact(NodeJoinRequested, node_id=node, region_id=f"region_{setting}",
-                       provider_id="prov_1")  # fmt: skip
+        joined = _fact(
+            NodeJoinRequested, node_id=node, region_id=f"region_{setting}", provider_id="prov_1"
+        )
         told += [(Stream("region", f"region_{setting}"), opened), (Stream("node", node), joined)]
     return told
 
 
 def _placed(device_id: str, node_id: str, day: int = 0) -> Told:
-    registered = _fact(device.DeviceRegistered, device_id=device_id, node_id=node_id,
-                       provider_id="prov_1", at_us=_at(day))  # fmt: skip
+    registered = _fact(
+        device.DeviceRegistered,
+        device_id=device_id,
+        node_id=node_id,
+        provider_id="prov_1",
+        at_us=_at(day),
+    )
     return Stream("device", device_id), registered
 
 
@@ -131,14 +137,21 @@ def _ended(
     named: dict[str, Any] = {"lease_id": stream.id, "account_id": renter, "at_us": at}
     facts = [
         _fact(
-            lease.LeaseReserved, **named, node_id=node, provider_id="prov_1", client_id=client,
-            provider_account_id="acct_owner", device_ids=devices, share_ppm=500_000, own=own,
+            lease.LeaseReserved,
+            **named,
+            node_id=node,
+            provider_id="prov_1",
+            client_id=client,
+            provider_account_id="acct_owner",
+            device_ids=devices,
+            share_ppm=500_000,
+            own=own,
             escrow=(),
         ),
         _fact(lease.LeaseOpened, lease_id=stream.id, opened_at_us=at, at_us=at),
         _fact(lease.LeaseClosed, **named, closed_at_us=at + HOUR_US, code=code, refund=()),
         _fact(lease.LeaseSettled, **named, gpu_us=HOUR_US // 2, charge=credit(0), refund=()),
-    ]  # fmt: skip
+    ]
     return [(stream, fact) for fact in facts]
 
 
@@ -150,8 +163,15 @@ def _many(log: Log, count: int = 150) -> list[tuple[lease.LeaseReserved, int, in
     draw, told, facts = random.Random(4), [], []
     for number in range(count):
         own, code, day = number % 7 == 0, draw.choice(CODES), number * 40 // count
-        ended = _ended(number, code, day, node=draw.choice(NODES), renter=draw.choice(RENTERS),
-                       client=draw.choice(CLIENTS), own=own)  # fmt: skip
+        ended = _ended(
+            number,
+            code,
+            day,
+            node=draw.choice(NODES),
+            renter=draw.choice(RENTERS),
+            client=draw.choice(CLIENTS),
+            own=own,
+        )
         facts += ended
         if not own:
             told.append((ended[0][1], code, day, log.writer.position + len(facts) - 1))
@@ -195,9 +215,11 @@ def _reference(
 
 
 SUBJECTS = (
-    ("node", "node_id", NODES[0]), ("node", "node_id", NODES[1]),
-    ("provider", "provider_id", "prov_1"), ("renter", "account_id", RENTERS[0]),
-)  # fmt: skip
+    ("node", "node_id", NODES[0]),
+    ("node", "node_id", NODES[1]),
+    ("provider", "provider_id", "prov_1"),
+    ("renter", "account_id", RENTERS[0]),
+)
 
 
 def test_sql_and_the_domain_give_the_same_scores_on_any_day(log: Log) -> None:
@@ -227,12 +249,13 @@ def test_a_score_can_be_computed_again_as_it_was_at_any_position(log: Log) -> No
     log.tell(
         *[one for n in range(60) for one in _ended(f"x{n}", CODES[n % 14], 41 + n % 9)],
         *[_revised(str(reserved.lease_id)) for reserved in lost],
-        _placed(GPU, NODES[1], 44), _placed(GPU, NODES[0], 45),
-    )  # fmt: skip
+        _placed(GPU, NODES[1], 44),
+        _placed(GPU, NODES[0], 45),
+    )
     for (kind, value), rating in before.items():
-        assert scores.read_rating(
-            log.connection, kind, value, day=DAY + 50, as_of=then
-        ) == rating, kind  # fmt: skip
+        assert (
+            scores.read_rating(log.connection, kind, value, day=DAY + 50, as_of=then) == rating
+        ), kind
         assert scores.read_rating(log.connection, kind, value, day=DAY + 50) != rating
     for as_of in (10, 60, told[-1][3]):
         for kind, subject, value in SUBJECTS:
@@ -251,8 +274,13 @@ def test_of_one_counterparty_and_day_only_the_first_five_leases_count(log: Log) 
 
 
 def test_a_fault_counts_when_the_window_that_was_in_force_at_its_close_is_over(log: Log) -> None:
-    window = _fact(maturity.MaturityWindowSet, version=1, window_us=DAY_US,
-                   effective_from_us=_at(10), at_us=_at(5))  # fmt: skip
+    window = _fact(
+        maturity.MaturityWindowSet,
+        version=1,
+        window_us=DAY_US,
+        effective_from_us=_at(10),
+        at_us=_at(5),
+    )
     log.tell(*_ended(1, 10_000, day=8))
     log.tell((Stream("maturity", "network"), window))
     for number, code, day in ((2, 10_000, 9), (3, 10_000, 10), (4, 0, 10)):
@@ -272,8 +300,16 @@ def test_a_fault_of_the_network_costs_neither_completion_nor_uptime_once_it_is_k
     stream = Stream("lease", "lease_1")
     degraded = _fact(lease_turns.LeaseDegraded, lease_id=stream.id, since_us=_at(0, HOUR_US // 2))
     reserved, opened, closed, settled = _ended(1, 10_004)
-    log.tell(_placed(GPU, NODES[0]), _accrued(GPU, NODES[0], day=0), _accrued(GPU, NODES[0], day=1),
-             reserved, opened, (stream, degraded), closed, settled)  # fmt: skip
+    log.tell(
+        _placed(GPU, NODES[0]),
+        _accrued(GPU, NODES[0], day=0),
+        _accrued(GPU, NODES[0], day=1),
+        reserved,
+        opened,
+        (stream, degraded),
+        closed,
+        settled,
+    )
     day_us = 4 * PPM
     half_hour = PPM // 12
     assert log.counted("node", NODES[0], COMPLETION, 9) == (0, PPM)
@@ -313,11 +349,22 @@ def _accrued(device_id: str, node_id: str, day: int, away_us: int = 0, us: int =
     """A day of a device in the capacity books, of which so much was unavailable."""
     booked = {
         name: Amount(Asset.GPU_MS, value // 1_000)
-        for name, value in (("physical", us), ("leased", 0), ("stranded", 0),
-                            ("unavailable", away_us))
-    }  # fmt: skip
-    fact = _fact(device.CapacityAccrued, device_id=device_id, from_us=_at(day),
-                 to_us=_at(day) + us, node_id=node_id, at_us=_at(day, 1), **booked)  # fmt: skip
+        for name, value in (
+            ("physical", us),
+            ("leased", 0),
+            ("stranded", 0),
+            ("unavailable", away_us),
+        )
+    }
+    fact = _fact(
+        device.CapacityAccrued,
+        device_id=device_id,
+        from_us=_at(day),
+        to_us=_at(day) + us,
+        node_id=node_id,
+        at_us=_at(day, 1),
+        **booked,
+    )
     return Stream("device", device_id), fact
 
 
@@ -325,8 +372,11 @@ def test_uptime_is_what_was_promised_and_attested_as_much_per_device_as_the_node
     log: Log,
 ) -> None:
     log.tell(_placed(GPU, NODES[0]), _placed(OTHER, NODES[0]), _placed("GPU-3", NODES[1]))
-    log.tell(_accrued(GPU, NODES[0], 1, 12 * HOUR_US), _accrued(OTHER, NODES[0], 1, 12 * HOUR_US),
-             _accrued("GPU-3", NODES[1], 1))  # fmt: skip
+    log.tell(
+        _accrued(GPU, NODES[0], 1, 12 * HOUR_US),
+        _accrued(OTHER, NODES[0], 1, 12 * HOUR_US),
+        _accrued("GPU-3", NODES[1], 1),
+    )
     day_us = 4 * PPM
     assert log.counted("node", NODES[0], UPTIME, 1) == (day_us // 2, day_us), "one machine"
     assert log.counted("provider", "prov_1", UPTIME, 1) == (day_us * 3 // 2, 2 * day_us)
@@ -337,9 +387,14 @@ def test_maintenance_that_was_announced_is_neither_good_nor_bad_and_an_emergency
 ) -> None:
     def announced(name: str, kind: str, from_us: int, until_us: int, at_us: int) -> Told:
         return Stream("maintenance", NODES[0]), _fact(
-            maintenance.MaintenanceScheduled, maintenance_id=name, node_id=NODES[0], kind=kind,
-            from_us=from_us, until_us=until_us, at_us=at_us,
-        )  # fmt: skip
+            maintenance.MaintenanceScheduled,
+            maintenance_id=name,
+            node_id=NODES[0],
+            kind=kind,
+            from_us=from_us,
+            until_us=until_us,
+            at_us=at_us,
+        )
 
     def cancelled(name: str, at_us: int) -> Told:
         return Stream("maintenance", NODES[0]), _fact(
@@ -354,9 +409,10 @@ def test_maintenance_that_was_announced_is_neither_good_nor_bad_and_an_emergency
         announced("emergency", "emergency", hours[9], hours[12], _at(0)),
         announced("afterwards", "planned", hours[13], hours[14], hours[14]),
         announced("called off", "planned", hours[15], hours[18], _at(0)),
-        cancelled("called off", hours[15]), cancelled("overlapping", hours[7]),
+        cancelled("called off", hours[15]),
+        cancelled("overlapping", hours[7]),
         _accrued(GPU, NODES[0], 1, 13 * HOUR_US),
-    )  # fmt: skip
+    )
     good, total = log.counted("node", NODES[0], UPTIME, 1)
     assert (good, total) == (11 * PPM // 6, 17 * PPM // 6), "seven hours out of 24 are excused"
 
@@ -367,8 +423,16 @@ def test_a_silence_that_degraded_a_lease_is_no_uptime_even_among_friends(log: Lo
     silent = _fact(lease_turns.LeaseDegraded, lease_id=stream.id, since_us=_at(0))
     back = _fact(lease_turns.LeaseRecovered, lease_id=stream.id, gap_us=6 * HOUR_US, at_us=_at(0))
     kept = replace(silent, kept_until_us=_at(1))
-    log.tell(_placed(GPU, NODES[0]), _accrued(GPU, NODES[0], 0), reserved, opened,
-             (stream, silent), (stream, back), (stream, kept), (stream, back))  # fmt: skip
+    log.tell(
+        _placed(GPU, NODES[0]),
+        _accrued(GPU, NODES[0], 0),
+        reserved,
+        opened,
+        (stream, silent),
+        (stream, back),
+        (stream, kept),
+        (stream, back),
+    )
     log.tell(closed, settled)
     assert log.counted("node", NODES[0], UPTIME, 9) == (4 * PPM - PPM // 2, 4 * PPM), "half a GPU"
 
@@ -378,17 +442,31 @@ def test_a_silence_that_degraded_a_lease_is_no_uptime_even_among_friends(log: Lo
 
 def _measured(number: int, value: str, *, signer: str = RENTERS[0], day: int = 1) -> Told:
     stated = _fact(
-        attribute.AttributeStated, statement_id=f"st_{number}", subject_id=NODES[0],
-        name="benchmark.resnet50", value=value, signer_account_id=signer, at_us=_at(day),
-    )  # fmt: skip
+        attribute.AttributeStated,
+        statement_id=f"st_{number}",
+        subject_id=NODES[0],
+        name="benchmark.resnet50",
+        value=value,
+        signer_account_id=signer,
+        at_us=_at(day),
+    )
     return Stream("attribute", f"st_{number}"), stated
 
 
 def test_who_has_rented_a_node_may_say_what_it_delivered_a_few_times_a_day(log: Log) -> None:
     reserved, opened, *rest = _ended(1, 0)
-    log.tell(_measured(0, "1/2"), reserved, _measured(1, "1/2"), opened, _measured(2, "970/1000"),
-             _measured(3, "3/2"), _measured(4, "fast"), _measured(5, "1/0"),
-             _measured(6, "0/1", signer="acct_rival"), *rest)  # fmt: skip
+    log.tell(
+        _measured(0, "1/2"),
+        reserved,
+        _measured(1, "1/2"),
+        opened,
+        _measured(2, "970/1000"),
+        _measured(3, "3/2"),
+        _measured(4, "fast"),
+        _measured(5, "1/0"),
+        _measured(6, "0/1", signer="acct_rival"),
+        *rest,
+    )
     assert log.counted("node", NODES[0], PERFORMANCE, 1) == (1_970_000, 2 * PPM)
     log.tell(*[_measured(10 + n, "0/1") for n in range(9)])
     assert log.counted("node", NODES[0], PERFORMANCE, 1) == (1_970_000, LEASES_MAX * PPM)
@@ -411,11 +489,22 @@ def test_answers_are_leases_made_ready_challenges_and_disputes(log: Log) -> None
 
     def judged(number: int, rule: str | None) -> Told:
         return Stream("challenge", f"chal_{number}"), _fact(
-            challenge.ChallengeJudged, challenge_id=f"chal_{number}", node_id=NODES[0],
-            device_id=GPU, rule=rule, at_us=_at(0))  # fmt: skip
+            challenge.ChallengeJudged,
+            challenge_id=f"chal_{number}",
+            node_id=NODES[0],
+            device_id=GPU,
+            rule=rule,
+            at_us=_at(0),
+        )
 
-    log.tell(reserved, (Stream("lease", "lease_1"), ready), *ended, *_ended(2, 10_003),
-             judged(1, None), judged(2, "too_late"))  # fmt: skip
+    log.tell(
+        reserved,
+        (Stream("lease", "lease_1"), ready),
+        *ended,
+        *_ended(2, 10_003),
+        judged(1, None),
+        judged(2, "too_late"),
+    )
     for kind, who in (("node", NODES[0]), ("provider", "prov_1")):
         assert log.counted(kind, who, RESPONSIVENESS, 9) == (2 * PPM, 4 * PPM)
     assert log.counted("node", NODES[0], RESPONSIVENESS, 1) == (2 * PPM, 3 * PPM), "a fault waits"
@@ -424,11 +513,20 @@ def test_answers_are_leases_made_ready_challenges_and_disputes(log: Log) -> None
         told = [
             _fact(dispute.DisputeOpened, dispute_id=name, lease_id="lease_1", side=by, lines=()),
             _fact(dispute.DisputeAnswered, dispute_id=name, side=answered_by),
-            _fact(dispute.DisputeResolved, dispute_id=name, lease_id="lease_1", opened_by=by,
-                  unfounded=unfounded, at_us=_at(0)),
-        ]  # fmt: skip
-        return [(Stream("dispute", name), one) for one in told if one.__class__ is not
-                dispute.DisputeAnswered or answered_by]  # fmt: skip
+            _fact(
+                dispute.DisputeResolved,
+                dispute_id=name,
+                lease_id="lease_1",
+                opened_by=by,
+                unfounded=unfounded,
+                at_us=_at(0),
+            ),
+        ]
+        return [
+            (Stream("dispute", name), one)
+            for one in told
+            if one.__class__ is not dispute.DisputeAnswered or answered_by
+        ]
 
     log.tell(*disputed("d1", "renter", "provider", False), *disputed("d2", "renter", None, True))
     log.tell(*disputed("d3", "provider", "renter", True))
@@ -438,15 +536,15 @@ def test_answers_are_leases_made_ready_challenges_and_disputes(log: Log) -> None
     assert log.counted("node", NODES[0], RESPONSIVENESS, 9) == (3 * PPM, 6 * PPM)
 
 
-def test_a_renter_pays_with_what_was_funded_and_a_reversal_counts_until_it_is_won(
-    log: Log,
-) -> None:
+def test_a_renter_pays_with_what_was_funded_and_a_reversal_counts_until_it_is_won(log: Log) -> None:
     *running, settled = _ended(1, 0)
     owed = _fact(
-        lease.UsageAccrued, lease_id="lease_1", drawn=(),
+        lease.UsageAccrued,
+        lease_id="lease_1",
+        drawn=(),
         parts_new=Parts(fee=25, provider=0, platform=0, burn=0),
         owed=lease.Unfunded(RENTERS[0], credit(25)),
-    )  # fmt: skip
+    )
     paid = replace(settled[1], charge=credit(100))
     log.tell(*running, (settled[0], owed), (settled[0], paid), *_ended(2, 0))
     assert log.counted("renter", RENTERS[0], PAYMENT, 9) == (750_000, PPM), "nothing was charged"
@@ -470,10 +568,15 @@ def test_what_a_device_did_follows_it_to_another_node_however_late_it_is_known(l
     """And nothing else does: not what other devices of the old node did, nor what comes after."""
     reserved, opened, closed, settled = _ended("late", 10_004, devices=(GPU, OTHER))
     log.tell(
-        _placed(GPU, NODES[0]), _placed(OTHER, NODES[0]),
-        *_ended("both", 10_000, devices=(GPU, OTHER)), *_ended("stays", 0, devices=(OTHER,)),
-        _accrued(GPU, NODES[0], 1, DAY_US), _accrued(OTHER, NODES[0], 1, 0), reserved, opened,
-    )  # fmt: skip
+        _placed(GPU, NODES[0]),
+        _placed(OTHER, NODES[0]),
+        *_ended("both", 10_000, devices=(GPU, OTHER)),
+        *_ended("stays", 0, devices=(OTHER,)),
+        _accrued(GPU, NODES[0], 1, DAY_US),
+        _accrued(OTHER, NODES[0], 1, 0),
+        reserved,
+        opened,
+    )
     before = log.seen("node", NODES[0], 9)
     assert log.seen("node", NODES[1], 9) == {}
     moved = log.tell(_placed(GPU, NODES[1], 2))
@@ -522,8 +625,13 @@ def test_evidence_does_not_depend_on_how_the_log_is_cut(log: Log, facts_max: int
     log.tell(_placed(GPU, NODES[0]), _placed(OTHER, NODES[1]))
     told = _many(log, 90)
     lost = next(reserved for reserved, code, _, _ in told if code == 10_004)
-    log.tell(_placed(GPU, NODES[1]), _placed(OTHER, NODES[0]), _revised(str(lost.lease_id)),
-             *_ended("n", 0), _placed(GPU, NODES[0]))  # fmt: skip
+    log.tell(
+        _placed(GPU, NODES[1]),
+        _placed(OTHER, NODES[0]),
+        _revised(str(lost.lease_id)),
+        *_ended("n", 0),
+        _placed(GPU, NODES[0]),
+    )
     whole = tables.digest(log.connection, REPUTATION.schema)
     tables.drop(log.connection, REPUTATION)
     tables.create(log.connection, REPUTATION)
