@@ -102,6 +102,7 @@ def _of_terms(terms: Terms) -> PolicyPublished:
         hard_cap=token(terms.hard_cap),
         by="",
         at_us=0,
+        proposal=None,
     )
 
 

@@ -175,7 +175,9 @@ def read_policy(document: dict[str, Any], by: str = "", at_us: int = 0) -> Polic
     segments = tuple(EmissionSegment(start, n, int(total)) for start, n, total in told["segments"])
     told.update(segments=segments, hard_cap=Amount(Asset.TOKEN, int(told["hard_cap"])))
     terms = None if rewards is None else _read_terms(rewards)
-    return PolicyPublished(**told, by=by, at_us=at_us, rewards=terms)
+    return PolicyPublished(
+        **told, by=by, at_us=at_us, rewards=terms, governance=None, proposal=None
+    )
 
 
 def _read_terms(document: dict[str, Any]) -> RewardTerms:

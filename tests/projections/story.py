@@ -585,6 +585,16 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             at_us=at,
             constraints=demands,
             **common,
+            federated=None,
+            participants=(),
+            sla_class=None,
+            auto_restart=False,
+            work=None,
+            references=(),
+            plan=None,
+            parent_job_id=None,
+            instance_id=None,
+            key_id=None,
         ),
     )
     yield (
@@ -603,6 +613,22 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             at_us=at,
             constraints=demands,
             **common,
+            refill=False,
+            sla_class=None,
+            key_id=None,
+            restart_of=None,
+            encryption_key=None,
+            remoting_session_id=None,
+            split_label=None,
+            pricing=None,
+            months=None,
+            part=None,
+            attempt=None,
+            run_due_us=None,
+            overflow=False,
+            gang_id=None,
+            start_timeout_us=None,
+            escrow_id=None,
         ),
     )
     if index == 4:
@@ -654,6 +680,17 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             quotas=(INNER, GROUP, "acct_client|") if index % 2 else (),
             pool_id=POOLS[0] if index % 2 else None,
             **common,
+            split=None,
+            owners=(),
+            federated=None,
+            counted=(),
+            prepaid=None,
+            gang_id=None,
+            mig=None,
+            reclaim_window_us=None,
+            interruptible=False,
+            quote_id=None,
+            by=None,
         ),
     )
     here = Stream("device", device_id)
@@ -1205,6 +1242,7 @@ def _epoch_end() -> Iterator[Told]:
             price_round=1,
             at_us=at,
             **amounts,
+            price_snapshot=None,
         ),
     )
     yield burned, burn.BurnConfirmed(burn_id=1, tx_hash="0xbb", block_number=5, at_us=at, **amounts)
@@ -1385,6 +1423,7 @@ def _money_out() -> Iterator[Told]:
             by="mem_a",
             at_us=at,
             **common,
+            destination_from_us=None,
         ),
     )
     yield (
@@ -1402,6 +1441,7 @@ def _money_out() -> Iterator[Told]:
                 amount=credit(100),
                 at_us=at,
                 **common,
+                clients=(),
             ),
         )
     yield (
@@ -1612,6 +1652,7 @@ def _region_day(size: Size) -> Iterator[Told]:
             nodes=2,
             chunks=2,
             **here,
+            infra_book=None,
         ),
     )
     for chunk, (node_id, got) in enumerate(((first, (2, 3)), (second, (1, 1)))):

@@ -43,10 +43,11 @@ ROOT = "0x" + "11" * 32
 
 
 def as_fact(kind: type[Any], command: Any) -> Any:
-    """The fact with the content of its command; what only one of them has is left out."""
+    """The fact with the content of its command; what only one of them has is left out, or empty."""
     known = {field.name for field in fields(kind)}
     told = {field.name: getattr(command, field.name) for field in fields(command)}
-    return kind(**{name: value for name, value in told.items() if name in known})
+    none = {"set_aside": 0} if kind is PayoutConfirmed else {}
+    return kind(**{name: value for name, value in told.items() if name in known}, **none)
 
 
 MINT = ConfirmEpochMint(

@@ -151,7 +151,7 @@ def test_v_8_announced_maintenance_counts_only_beyond_its_announced_length(
     world._states[Stream("maintenance", market.NODE)] = MaintenanceState((Window(told),))
     world.do(credit_sla(world))
     assessed = world.facts(SlaAssessed)[0]
-    assert assessed.excused_gpu_us == (excused_us or None)
+    assert assessed.excused_gpu_us == excused_us
     assert assessed.promised_gpu_us == 4 * HOUR_US - excused_us
     assert assessed.availability_ppm == ppm
 

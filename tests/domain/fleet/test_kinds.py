@@ -68,7 +68,7 @@ def test_a_gpu_that_shares_the_memory_of_its_host_says_so_whatever_its_vendor_ma
     (shared,) = admitted(listed(replace(device(None, "nvidia", "NVIDIA GB10"), memory="unified")))
     (own,) = admitted(listed(device(None, "nvidia", "NVIDIA H100")))
     assert (shared.memory, shared.kind) == ("unified", "gpu")
-    assert own.memory is None
+    assert own.memory == "dedicated"
 
 
 def seat(number: int) -> DeviceSpec:
@@ -89,19 +89,19 @@ def test_a_seat_counts_in_seat_time_and_nothing_else_does() -> None:
 @pytest.mark.parametrize(
     ("kind", "vendor", "model", "gpu_class", "memory"),
     [
-        (None, "nvidia", "NVIDIA H100", "datacenter", None),
+        (None, "nvidia", "NVIDIA H100", "datacenter", "dedicated"),
         ("gpu", "amd", "AMD Instinct MI300X", "datacenter", "dedicated"),
         ("gpu", "Intel", "Intel Data Center GPU Max 1550", "datacenter", "dedicated"),
         ("ipu", "graphcore", "Graphcore Bow IPU", "accelerator", "dedicated"),
         ("hpu", "intel", "Intel Gaudi2", "accelerator", "dedicated"),
         ("gpu", "apple", "Apple M3 Max", "unified", "unified"),
         (None, "apple", "Apple M3 Max", "unified", "unified"),
-        ("gpu", "acme", "NVIDIA H100", None, None),
+        ("gpu", "acme", "NVIDIA H100", None, "dedicated"),
         ("gpu", "amd", "AMD Somethingelse", None, "dedicated"),
     ],
 )
 def test_every_vendors_devices_are_registered_with_what_the_registry_knows_of_them(
-    kind: str | None, vendor: str, model: str, gpu_class: str | None, memory: str | None
+    kind: str | None, vendor: str, model: str, gpu_class: str | None, memory: str
 ) -> None:
     (fact,) = admitted(listed(device(kind, vendor, model)))
     assert (fact.gpu_class, fact.memory, fact.vendor) == (gpu_class, memory, vendor)

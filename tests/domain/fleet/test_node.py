@@ -186,7 +186,7 @@ def test_a_new_inventory_is_recorded_and_an_equal_one_is_not() -> None:
                 host=HOST,
                 at_us=LATER_US,
                 hardware=None,
-                agent="0.1.0",
+                agent="tallystick-node/0.1.0",
             ),
         )
     )

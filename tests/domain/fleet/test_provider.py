@@ -52,8 +52,8 @@ doors_closed = RegionPolicySet(
     allow_public_jobs=False,
     by="mem_alice",
     at_us=NOON_US + 1,
-    refused_workloads=(),
-    down_ranked_workloads=(),
+    refused_workloads=("ip_lease",),
+    down_ranked_workloads=("large_storage",),
     security_tier=0,
 )
 

@@ -107,6 +107,7 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
                 setting="edge",
                 admission="operator",
                 allow_public_jobs=True,
+                hardware_rules=(),
                 **at,
             ),
         )

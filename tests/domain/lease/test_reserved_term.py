@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
 from domain.gpu_time import charge_for
-from domain.lease.lease import CloseLease, LeaseClosed, LeaseReserved, ReserveLease, lease_of
+from domain.lease.lease import (
+    CloseLease,
+    LeaseClosed,
+    LeaseReserved,
+    PrepaidTerm,
+    ReserveLease,
+    lease_of,
+)
 from domain.lease.reserved_term import (
     MONTH_US,
     MONTHS,
@@ -107,7 +114,7 @@ def refused(world: Booked, command: Any) -> Reason:
 def test_the_whole_term_is_held_at_the_price_of_its_months() -> None:
     world = reserved(3)
     fact = only(world, LeaseReserved)
-    assert (fact.price_per_gpu_hour, fact.months, fact.refund_ppm) == (credit(PRICE), 3, 500_000)
+    assert (fact.price_per_gpu_hour, fact.prepaid) == (credit(PRICE), PrepaidTerm(3, 500_000))
     assert lease_of(world, LEASE).held_units == 3 * 720 * PRICE
 
 
@@ -242,7 +249,7 @@ def test_an_absurd_line_of_a_price_list_is_refused(line: ReservedPrice, reason: 
 def test_a_later_list_touches_no_term_that_is_reserved() -> None:
     world = reserved(1, 1_000_000)
     listed(world, 1, 0, PRICE + 1)
-    assert only(world, LeaseReserved).refund_ppm == 1_000_000
+    assert only(world, LeaseReserved).prepaid.refund_ppm == 1_000_000
     world.do(close(NOON_US + HOUR_US))
     assert not [change for change in world.log if isinstance(change.fact, TermEndedEarly)]
     assert [change.fact for change in world.log if isinstance(change.fact, OfferPricesSet)]

@@ -15,6 +15,7 @@ from domain.lease.funds import FEDERATED, EscrowPart, total
 from domain.lease.lease import (
     PARTS_MAX,
     AccrueUsage,
+    FederatedCharge,
     Lease,
     LeaseReserved,
     LeaseSettled,
@@ -76,6 +77,13 @@ def tariff(**changes: object) -> tuple[Stream[Any], TariffPublished]:
         "effective_from_us": 1,
         "by": "op",
         "at_us": 1,
+        "split": None,
+        "federated": None,
+        "device_fee_per_month": None,
+        "storage_node_per_hour": None,
+        "meters": (),
+        "sla": (),
+        "notice_us": 0,
         **changes,
     }
     return Stream("tariff", "network"), TariffPublished(**plain)  # type: ignore[arg-type]
@@ -284,7 +292,7 @@ def test_the_creator_pays_the_federated_fee_and_the_project_owner_the_usage_fee(
     (accrued,) = facts(where, UsageAccrued)
     assert accrued.charge == credit(500_000)
     assert accrued.parts.fee == 500_000
-    assert accrued.federated == accrued.federated_new == credit(fee)
+    assert accrued.federated == FederatedCharge(credit(fee), credit(fee))
     assert accrued.project_id == "home"
     paid = {(part.account_id, part.purpose): part.amount for part in accrued.drawn}
     assert paid == {(None, None): credit(500_000), (RENTER, FEDERATED): credit(fee)}
@@ -294,8 +302,10 @@ def test_the_creator_pays_the_federated_fee_and_the_project_owner_the_usage_fee(
 def test_the_federated_fee_counts_hours_whatever_the_number_of_devices(gpus: int) -> None:
     where = federated(gpus=gpus).after(top_up(10_000_000, 0, OWNER))
     where = where.after(hour(1, gpus)).after(hour(2, gpus))
-    fees = [(fact.federated, fact.federated_new) for fact in facts(where, UsageAccrued)]
-    assert fees == [(credit(2_650_000), credit(2_650_000)), (credit(5_300_000), credit(2_650_000))]
+    assert [fact.federated for fact in facts(where, UsageAccrued)] == [
+        FederatedCharge(credit(2_650_000), credit(2_650_000)),
+        FederatedCharge(credit(5_300_000), credit(2_650_000)),
+    ]
 
 
 def test_a_job_of_one_fee_has_it_carried_by_one_lease_at_a_time() -> None:

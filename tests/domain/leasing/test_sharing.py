@@ -46,7 +46,7 @@ def reserved(where: Scene, gpus: int = 1) -> tuple[LeaseReserved, list[DeviceRes
 
 def with_terms(where: Scene, *modes: str, fractions: bool = True) -> Scene:
     """The offer says in which modes it is rented."""
-    terms = OfferTerms(modes=modes) if modes else None
+    terms = OfferTerms(modes=modes or None)
     return replace(
         where,
         past=tuple(

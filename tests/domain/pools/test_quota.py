@@ -129,7 +129,7 @@ def test_above_the_quota_a_project_is_refused_or_rents_elsewhere_as_it_says() ->
     rented = rents.after(job(2)).after(replace(request(), overflow=True))
     changes = decide_reserve(reserve(2), rented)
     reserved = next(one.fact for one in changes if isinstance(one.fact, LeaseReserved))
-    assert reserved.quotas is None, "it is not counted"
+    assert reserved.quotas == (), "it is not counted"
     refused = where.after(job(2)).after(replace(request(), overflow=True))
     refused.when(reserve(2)).then_refused(
         Reason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses"

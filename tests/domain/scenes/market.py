@@ -25,9 +25,9 @@ from domain.lease.lease import (
     ReserveLease,
     SettleLease,
 )
-from domain.market.offer import OfferPublished
+from domain.market.offer import OfferPublished, OfferTerms
 from domain.metering.counting import UsageRow
-from domain.money import credit
+from domain.money import Asset, credit
 from domain.parties.account import AccountOpened
 from domain.prices.tariff import CLOUDBENDER, TariffPublished
 from domain.stream import Stream
@@ -57,6 +57,7 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
         fractions=True,
         available_until_us=None,
         **at,
+        terms=OfferTerms(),
     )
     parties = (
         (
@@ -106,9 +107,14 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                     **at,
                 ),
             ),
-            (node, NodeSpecReported(node_id=NODE, devices=devices, host=host, **at)),
+            (
+                node,
+                NodeSpecReported(
+                    node_id=NODE, devices=devices, host=host, hardware=None, agent="0.1.0", **at
+                ),
+            ),
             (node, NodeKeyConfirmed(node_id=NODE, key_id="k", public_key="00", by="o", **at)),
-            (node, NodeAdmitted(node_id=NODE, by="op", **at)),
+            (node, NodeAdmitted(node_id=NODE, by="op", **at, waived=())),
             (node, NodeActivated(node_id=NODE, by="op", **at)),
             *(
                 (
@@ -122,6 +128,10 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                         gpu_class="datacenter",
                         memory_mib=81_920,
                         **at,
+                        kind="gpu",
+                        memory="dedicated",
+                        is_divisible=True,
+                        capacity_asset=Asset.GPU_MS,
                     ),
                 )
                 for device in DEVICES

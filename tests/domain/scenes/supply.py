@@ -92,7 +92,7 @@ specs = NodeSpecReported(
     host=HOST,
     at_us=NOON_US,
     hardware=None,
-    agent="0.1.0",
+    agent="tallystick-node/0.1.0",
 )
 confirmed = NodeKeyConfirmed(
     node_id=NODE, key_id="nk_1", public_key="ab" * 32, by="mem_alice", at_us=NOON_US

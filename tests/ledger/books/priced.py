@@ -96,11 +96,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     ),
     auction.WinnerDepositReturned: st.builds(auction.WinnerDepositReturned, **ONE, returned=backs),
     auction.WinnerDepositForfeited: st.builds(
-        auction.WinnerDepositForfeited,
-        **ONE,
-        forfeited=backs,
-        to_account_id=st.sampled_from((RENTER, None)),
-        code=st.just(10_003),
+        auction.WinnerDepositForfeited, **ONE, forfeited=backs, code=st.just(10_003)
     ),
     reserved_term.TermEndedEarly: ended_early(),
 }

@@ -858,7 +858,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     reward_changes.RewardsForfeited: forfeited,
     payout.EpochMintConfirmed: positive.map(minted),
     payout.PayoutConfirmed: positive.flatmap(
-        lambda most: st.builds(paid, st.just(most), st.none() | st.integers(1, most))
+        lambda most: st.builds(paid, st.just(most), st.integers(0, most))
     ),
     burn.BurnConfirmed: st.builds(burned, positive, positive),
     payment.PaymentReceived: st.builds(

@@ -78,6 +78,7 @@ def burnt(number: int, first: int, last: int, credits: int, tokens: int) -> Iter
             price_micro_usd=1,
             price_round=1,
             **at,
+            price_snapshot=None,
         ),
     )
     yield (

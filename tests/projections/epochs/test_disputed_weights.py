@@ -100,7 +100,13 @@ def burns() -> Iterator[Told]:
     yield (
         Stream("burn", "1"),
         burn.BurnIntended(
-            burn_id=1, first_position=1, last_position=10**6, price_micro_usd=1, price_round=1, **at
+            burn_id=1,
+            first_position=1,
+            last_position=10**6,
+            price_micro_usd=1,
+            price_round=1,
+            **at,
+            price_snapshot=None,
         ),
     )
     yield Stream("burn", "1"), burn.BurnConfirmed(burn_id=1, tx_hash="0", block_number=1, **at)

@@ -116,6 +116,7 @@ def _changes() -> list[list[Told]]:
                     security_tier=2,
                     refused_workloads=("mining",),
                     **by,
+                    down_ranked_workloads=(),
                 ),
             )
         ],

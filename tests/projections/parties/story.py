@@ -116,6 +116,11 @@ def _planned(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
                 key_id="key00001",
                 parent_job_id=None if index == 0 else "job_plan0",
                 **told,
+                federated=None,
+                participants=(),
+                sla_class=None,
+                auto_restart=False,
+                constraints=None,
             ),
         )
         lease: dict[str, Any] = {"part": 0, "attempt": 1, "lease_id": f"lease_plan{index}"}
