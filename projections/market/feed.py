@@ -384,5 +384,5 @@ def _row(
         settlement=settlement,
         fractions=fractions,
         available_until_us=until_us,
-        terms=_terms_of(terms),
+        terms=OfferTerms() if terms is None else _terms_of(terms),
     )

@@ -150,7 +150,14 @@ def _ended(
         ),
         _fact(lease.LeaseOpened, lease_id=stream.id, opened_at_us=at, at_us=at),
         _fact(lease.LeaseClosed, **named, closed_at_us=at + HOUR_US, code=code, refund=()),
-        _fact(lease.LeaseSettled, **named, gpu_us=HOUR_US // 2, charge=credit(0), refund=()),
+        _fact(
+            lease.LeaseSettled,
+            **named,
+            gpu_us=HOUR_US // 2,
+            charge=credit(0),
+            refund=(),
+            disputed=False,
+        ),
     ]
     return [(stream, fact) for fact in facts]
 
@@ -542,6 +549,7 @@ def test_a_renter_pays_with_what_was_funded_and_a_reversal_counts_until_it_is_wo
         lease.UsageAccrued,
         lease_id="lease_1",
         drawn=(),
+        owners=(),
         parts_new=Parts(fee=25, provider=0, platform=0, burn=0),
         owed=lease.Unfunded(RENTERS[0], credit(25)),
     )
