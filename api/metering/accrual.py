@@ -29,7 +29,7 @@ from domain.metering.counting import Passed, UsageRow, is_ahead
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
-from ledger.log.handle import LOG_AWAY, Ledger
+from ledger.log.handle import LOG_AWAY, Ahead, Ledger, Order
 from ledger.log.market import Held
 from ledger.log.usage import StoredReport, reports_of_node
 
@@ -519,8 +519,10 @@ class _Run:
         waiting, ahead, done = batch.waiting, batch.ahead, 0
         while waiting:
             try:
-                parts = self.ledger.handle_each(
-                    [commands for _, commands in waiting], ahead=ahead, now_us=self.now_us
+                parts = self.ledger.handle_all(
+                    [Order(commands, is_whole=False) for _, commands in waiting],
+                    ahead=Ahead(ahead, {}),
+                    now_us=self.now_us,
                 )
             except LOG_AWAY:
                 raise  # it is no lease's fault, and the next one would wait as long

@@ -139,8 +139,8 @@ class LeaseDesk:
         made = [_order(one, here) for one in openings]
         orders = [order for order in made if order is not None]
         self._states.prepare(_streams_of(orders))
-        outcomes = iter(self._ledger.handle_together(orders, ahead=ahead, now_us=now_us))
-        return [None if order is None else next(outcomes) for order in made]
+        handled = iter(self._ledger.handle_all(orders, ahead=ahead, now_us=now_us))
+        return [None if order is None else next(handled).outcome for order in made]
 
 
 def _order(opening: Opening, here: Round) -> Order | None:

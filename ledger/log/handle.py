@@ -136,12 +136,14 @@ class Outcome:
 class Order:
     """One of several calls that share an append: its commands, and the answer kept with its key.
 
-    All of its commands are recorded or none. `answer` is made from the world right after them.
+    `is_whole`: all of its commands are recorded or none; else those before the first that is
+    refused. `answer` is made from the world right after them.
     """
 
     commands: Sequence[Any]
-    key: CommandKey
-    answer: Callable[[World], Answer]
+    key: CommandKey | None = None
+    answer: Callable[[World], Answer] | None = None
+    is_whole: bool = True
 
 
 class States(Protocol):
@@ -159,14 +161,43 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What became of one list of commands: how many were recorded, and what refused the next.
+class Handled:
+    """What became of one order: how many of its commands were recorded, what refused the next, and
+    the outcome of a whole one that was recorded.
 
-    Fewer than all without a refusal: the append was full, and the rest waits for another.
+    Fewer than all without a refusal: the append was full, or somebody else was faster.
     """
 
     done: int
-    refusal: Refused | None
+    refusal: Refused | None = None
+    outcome: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """An order as it was decided: so many commands, and the facts of the append up to there."""
+
+    order: Order
+    done: int
+    facts: int
+    answer: Answer = NO_ANSWER
+    refusal: Refused | None = None
+
+    @property
+    def row(self) -> tuple[CommandRow, int] | None:
+        """What is kept with its key."""
+        key = self.order.key
+        if key is None or not self.done:
+            return None
+        answer = self.answer
+        row = CommandRow(key.account, key.key, key.fingerprint, answer.status, answer.body)
+        return row, self.facts
+
+    def handled(self, first: int) -> Handled:
+        """Once it is recorded after position `first`."""
+        if not (self.order.is_whole and self.done):
+            return Handled(self.done, self.refusal)
+        return Handled(self.done, None, Outcome(first + self.facts, self.answer, False))
 
 
 class _Later(Exception):
@@ -178,6 +209,7 @@ class _Later(Exception):
 
 
 _NONE_AHEAD: dict[Stream[Any], Held] = {}
+NOTHING_AHEAD = Ahead(_NONE_AHEAD, {})
 
 
 class _World:
@@ -410,141 +442,80 @@ class Ledger:
                 # If it was committed, the command row of the next attempt says so.
                 self.market.datastore.forget_lost_connections()
 
-    def handle_each(
-        self, lists: Sequence[Sequence[Any]], *, ahead: Mapping[Stream[Any], Held], now_us: int
-    ) -> list[Part]:
-        """Record several decisions that have nothing to do with each other in one append.
+    def handle_all(
+        self, orders: Sequence[Order], *, now_us: int, ahead: Ahead = NOTHING_AHEAD
+    ) -> list[Handled]:
+        """Record several orders in one append, decided one after the other.
 
-        Each list is decided by itself, command after command, until one of it is refused or the
-        append is full; what it decided before stays. Returns what became of each list it came to,
-        in order: the facts are those of deciding and appending one command after the other. `ahead`
-        are states the caller has loaded already.
+        The facts are those of handling one order after the other. Returns what became of each that
+        it came to, in order: an order that is not whole ends the append where it is full. An order
+        with a key was made by its caller from what the caller saw: where somebody else was faster
+        or its key is known already, none of all is recorded, and each is to be handled by itself.
+        Orders without keys are decided again. `ahead`: what the caller has loaded already.
 
-        All of it is recorded or nothing. Raises StreamMoved, LogBusy, OutcomeUnknown, Refused when
-        the books refuse; BooksRefused for a bug.
+        Raises LogBusy, OutcomeUnknown; of orders without keys StreamMoved, Refused when the books
+        refuse, BooksRefused for a bug.
         """
+        has_keys = any(order.key is not None for order in orders)
         for attempt in range(1, TOGETHER_ATTEMPTS_MAX + 1):
             try:
-                return self._attempt_each(lists, ahead, now_us)
-            except _Later as later:
+                return self._attempt_all(orders, ahead, now_us)
+            except (_Later, BooksRefused) as error:
+                if has_keys:
+                    return [Handled(0)] * len(orders)
+                if not isinstance(error, _Later):
+                    raise
                 if attempt == TOGETHER_ATTEMPTS_MAX:
-                    if later.refusal is not None:
-                        raise Refused(later.refusal) from later.__cause__
-                    raise StreamMoved from later.__cause__
-                ahead = self.market.load_many(list(ahead))
+                    if error.refusal is not None:
+                        raise Refused(error.refusal) from error.__cause__
+                    raise StreamMoved from error.__cause__
+                ahead = self._ahead_again(ahead)
             except (OperationalError, InterfaceError) as error:
                 _raise_if_not_lost(error)
                 raise OutcomeUnknown from error
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _attempt_each(
-        self, lists: Sequence[Sequence[Any]], ahead: Mapping[Stream[Any], Held], now_us: int
-    ) -> list[Part]:
-        world = _World(self.market, self.books, self._entries_for)
-        world.foresee(ahead)
-        parts: list[Part] = []
-        is_full = False
-        for commands in lists:
-            done, refusal = 0, None
-            for command in commands:
-                try:
-                    changes = self.market.rules.decide(command, world)
-                except Refused as refused:
-                    refusal = refused
-                    break
-                is_full = bool(world.changes) and len(world.changes) + len(changes) > FACTS_MAX
-                if is_full:
-                    break
-                world.apply(changes)
-                done += 1
-            parts.append(Part(done, refusal))
-            if is_full:
+    def _ahead_again(self, ahead: Ahead) -> Ahead:
+        """The same states as they stand now, where they are known by name."""
+        names = list(ahead.states) if isinstance(ahead.states, Mapping) else []
+        return Ahead(self.market.load_many(names), {})
+
+    def _attempt_all(self, orders: Sequence[Order], ahead: Ahead, now_us: int) -> list[Handled]:
+        world = self._world(ahead)
+        decided: list[_Decided] = []
+        for order in orders:
+            one = self._decide(order, world)
+            decided.append(one)
+            is_full = one.refusal is None and one.done < len(order.commands)
+            if is_full and not order.is_whole:
                 break
-        self._append(_Call((), None, now_us), world, NO_ANSWER)
-        written = world.written()
-        self.market.remember(written)
-        due = {stream.uuid for stream, _ in world.due_for_snapshot()}
-        self.market.keep([held for held in written if held.originator_id in due])
-        return parts
+        if not world.changes:
+            return [one.handled(0) for one in decided]
+        rows = [row for one in decided if (row := one.row) is not None]
+        appended = self._append(world, now_us, answered=rows)
+        first = appended.position - len(world.changes)
+        return [one.handled(first) for one in decided]
 
-    def handle_together(
-        self, orders: Sequence[Order], *, ahead: Ahead, now_us: int
-    ) -> list[Outcome | None]:
-        """Record several calls in one append, decided one after the other, each with its answer.
-
-        The facts are those of handling one call after the other. None stands for a call that was
-        not recorded: it was refused, the append was full, its key is known already, or somebody
-        else was faster. Handle it by itself and it gets its answer.
-
-        Raises LogBusy, OutcomeUnknown.
-        """
-        world = _World(self.market, self.books, self._entries_for)
-        world.foresee(ahead.states, ahead.balances)
-        outcomes: list[tuple[Answer, int] | None] = [
-            self._decide_whole(order, world) for order in orders
-        ]
-        rows = [
-            (
-                CommandRow(
-                    order.key.account,
-                    order.key.key,
-                    order.key.fingerprint,
-                    made[0].status,
-                    made[0].body,
-                ),
-                made[1],
-            )
-            for order, made in zip(orders, outcomes, strict=True)
-            if made is not None
-        ]
-        if not rows:
-            return [None] * len(orders)
-        try:
-            last = self._append_answered(world, rows, now_us)
-        except IntegrityError:  # one of them spoils it for all; alone each is told what is wrong
-            return [None] * len(orders)
-        except (OperationalError, InterfaceError) as error:
-            _raise_if_not_lost(error)
-            raise OutcomeUnknown from error
-        written = world.written()
-        self.market.remember(written)
-        due = {stream.uuid for stream, _ in world.due_for_snapshot()}
-        self.market.keep([held for held in written if held.originator_id in due])
-        first = last - len(world.changes)
-        return [made and Outcome(first + made[1], made[0], False) for made in outcomes]
-
-    def _decide_whole(self, order: Order, world: _World) -> tuple[Answer, int] | None:
-        """All commands of an order or none; its answer, and the facts decided up to there."""
-        undo = world.mark()
-        before = len(world.changes)
-        try:
-            for command in order.commands:
-                world.apply(self.market.rules.decide(command, world))
-        except Refused:
+    def _decide(self, order: Order, world: _World) -> _Decided:
+        """The commands of an order, one after the other: all or none of a whole one."""
+        undo = world.mark() if order.is_whole else None
+        before, done, refusal = len(world.changes), 0, None
+        for command in order.commands:
+            try:
+                changes = self.market.rules.decide(command, world)
+            except Refused as refused:
+                refusal = refused
+                break
+            if world.changes and len(world.changes) + len(changes) > FACTS_MAX:
+                break
+            world.apply(changes)
+            done += 1
+        facts = len(world.changes)
+        if undo is not None and (done < len(order.commands) or facts == before):
             undo()
-            return None
-        if len(world.changes) == before or len(world.changes) > FACTS_MAX:
-            undo()
-            return None
-        return order.answer(world), len(world.changes)
-
-    def _append_answered(
-        self, world: _World, rows: Sequence[tuple[CommandRow, int]], now_us: int
-    ) -> int:
-        """The last position. Raises IntegrityError, and then nothing is recorded."""
-        append = Append(
-            now_us=now_us,
-            entries=world.entries,
-            seen=world.seen(),
-            guards=[name for change in world.changes for name in guards_for(change.fact)],
-            answered=rows,
-        )
-        ids = [CommandKey(row.account, row.key).command_id for row, _ in rows]
-        ends = [end for _, end in rows]
-        envelopes = world.envelopes(lambda place: ids[bisect_right(ends, place)])
-        self.market.events.put(envelopes, append=append)
-        assert append.appended is not None
-        return append.appended.position
+            return _Decided(order, 0, before, refusal=refusal)
+        answer = NO_ANSWER if order.answer is None else order.answer(world)
+        return _Decided(order, done, facts, answer, refusal)
 
     @contextmanager
     def _in_turn(self, attempt: int) -> Generator[None, None, None]:
@@ -564,9 +535,11 @@ class Ledger:
 
     def world(self, ahead: Ahead | None = None) -> World:
         """The states and balances as they stand now, or stood when they were loaded ahead."""
+        return self._world(NOTHING_AHEAD if ahead is None else ahead)
+
+    def _world(self, ahead: Ahead) -> _World:
         world = _World(self.market, self.books, self._entries_for)
-        if ahead is not None:
-            world.foresee(ahead.states, ahead.balances)
+        world.foresee(ahead.states, ahead.balances)
         return world
 
     def told_before(self, key: CommandKey) -> Outcome | None:
@@ -578,7 +551,7 @@ class Ledger:
         return None if stored is None else _replay(_Call((), key, 0), stored)
 
     def _attempt(self, call: _Call) -> Outcome:
-        world = _World(self.market, self.books, self._entries_for)
+        world = self._world(NOTHING_AHEAD)
         try:
             commands = call.asked()
             if call.reads is not None:
@@ -599,11 +572,9 @@ class Ledger:
         if not world.changes and self._has_moved(world):
             raise _Later(None)
         answer = call.answer(world.changes) if call.answer else NO_ANSWER
-        appended = self._append(call, world, answer)
+        appended = self._append_one(call, world, answer)
         if not appended.recorded:
             return _replay(call, appended)
-        for stream, version in world.due_for_snapshot():
-            self.market.snapshot(stream, version)
         return Outcome(appended.position, answer, False, tuple(world.changes))
 
     def _has_moved(self, world: _World) -> bool:
@@ -614,33 +585,64 @@ class Ledger:
         read = world.read()
         return len(read) > 1 and self.market.has_moved(read)
 
-    def _append(self, call: _Call, world: _World, answer: Answer) -> Appended:
+    def _append_one(self, call: _Call, world: _World, answer: Answer) -> Appended:
         if not world.changes and call.key is None:
             return Appended(True, self.market.head()[0])
-        assert len(world.changes) <= FACTS_MAX, f"{len(world.changes)} facts in one append"
-        guarded = refusal_of_guards(change.fact for change in world.changes)
         # Once a limit was violated: by somebody who was faster, or are there really too few?
         is_short = call.attempt > 1 and world.is_short()
         if is_short and call.key is None:
             raise Refused(Reason.CREDIT_TOO_LOW)
+        return self._append(
+            world,
+            call.now_us,
+            command=call.row(answer.status, answer.body),
+            limit_is_final=is_short and call.key is not None,
+            tracking=call.tracking,
+        )
+
+    def _append(
+        self,
+        world: _World,
+        now_us: int,
+        *,
+        command: CommandRow | None = None,
+        answered: Sequence[tuple[CommandRow, int]] = (),
+        limit_is_final: bool = False,
+        tracking: tuple[str, int] | None = None,
+    ) -> Appended:
+        """The one append: of the changes of a world, with one command or with several.
+
+        Raises _Later, FollowedAlready, BooksRefused.
+        """
+        assert len(world.changes) <= FACTS_MAX, f"{len(world.changes)} facts in one append"
+        guarded = refusal_of_guards(change.fact for change in world.changes)
         append = Append(
-            now_us=call.now_us,
+            now_us=now_us,
             entries=world.entries,
             seen=world.seen(),
             guards=[name for change in world.changes for name in guards_for(change.fact)],
-            command=call.row(answer.status, answer.body),
-            limit_is_final=is_short and call.key is not None,
+            command=command,
+            answered=answered,
+            limit_is_final=limit_is_final,
             limit_body=_refusal_body(Refused(Reason.CREDIT_TOO_LOW)),
             guard_body=_refusal_body(Refused(guarded)),
-            tracking=call.tracking,
+            tracking=tracking,
         )
-        command_id = "" if call.key is None else call.key.command_id
         try:
-            self.market.events.put(world.envelopes(lambda _: command_id), append=append)
+            self.market.events.put(world.envelopes(_id_of(command, answered)), append=append)
         except IntegrityError as error:
             raise _meaning(error, guarded) from error
         assert append.appended is not None
+        if append.appended.recorded:
+            self._remember(world)
         return append.appended
+
+    def _remember(self, world: _World) -> None:
+        """What was written is where the next folding starts, here and from its snapshots on."""
+        written = world.written()
+        self.market.remember(written)
+        due = {stream.uuid for stream, _ in world.due_for_snapshot()}
+        self.market.keep([held for held in written if held.originator_id in due])
 
     def _refuse(self, call: _Call, refused: Refused) -> Outcome:
         """A refusal is the answer, unless the command was handled before: then that answer is."""
@@ -695,6 +697,18 @@ class _Call:
         return CommandRow(self.key.account, self.key.key, self.key.fingerprint, status, body)
 
 
+def _id_of(
+    command: CommandRow | None, answered: Sequence[tuple[CommandRow, int]]
+) -> Callable[[int], str]:
+    """Which command led to the fact at a place of the append; "": none that has a key."""
+    if not answered:
+        command_id = "" if command is None else CommandKey(command.account, command.key).command_id
+        return lambda _: command_id
+    ids = [CommandKey(row.account, row.key).command_id for row, _ in answered]
+    ends = [end for _, end in answered]
+    return lambda place: ids[bisect_right(ends, place)]
+
+
 def _replay(call: _Call, stored: Appended) -> Outcome:
     assert call.key is not None
     if stored.fingerprint != call.key.fingerprint:
@@ -716,7 +730,7 @@ def _meaning(error: IntegrityError, guarded: Reason) -> Exception:
     constraint = getattr(diagnosis, "constraint_name", None)
     detail = getattr(diagnosis, "message_detail", None) or ""
     match constraint:
-        case "market_events_pkey":
+        case "market_events_pkey" | "command_pkey":
             return _Later(None)
         case "account_guard":
             return _Later(guarded)

@@ -18,7 +18,7 @@ from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
 from domain.money import PPM
 from domain.refusal import Reason
 from domain.stream import Stream
-from ledger.log.handle import Ledger
+from ledger.log.handle import Ahead, Ledger, Order
 from projections import tables
 from tests.scenes.running_market import PRICE, START_US, Market
 from tests.scenes.written import written
@@ -158,7 +158,8 @@ def test_only_a_lease_that_moved_is_decided_on_what_it_moved_to(
         assert [len(commands) for commands in lists] == [3, 3]
         with open_market(database) as other:
             other.close(moved, NOW_US)  # by another process, between loading and appending
-        parts = market.ledger.handle_each(lists, ahead=ahead, now_us=NOW_US)
+        orders = [Order(commands, is_whole=False) for commands in lists]
+        parts = market.ledger.handle_all(orders, ahead=Ahead(ahead, {}), now_us=NOW_US)
         assert [part.done for part in parts] == [2, 3]
         assert parts[0].refusal is not None
         assert parts[0].refusal.reason is Reason.ACCRUAL_NOT_DUE, "its last hour is settled"

@@ -68,7 +68,7 @@ def test_a_desk_that_fails_leaves_nobody_waiting(scene: Scene, monkeypatch: Any)
     def fails(*_: Any, **__: Any) -> None:
         raise LogBusy
 
-    monkeypatch.setattr(scene.service.ledger, "handle_together", fails)
+    monkeypatch.setattr(scene.service.ledger, "handle_all", fails)
     answers = _at_once(
         4, lambda number: scene.renter.post("/v1/leases", {"job": scene.job()}, key=f"f{number}")
     )

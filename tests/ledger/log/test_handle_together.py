@@ -17,13 +17,17 @@ from domain.lease.lease import RequestLease, ReserveLease, lease_stream
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
 from domain.stream import Stream, World
-from ledger.log.handle import Ahead, Answer, CommandKey, Ledger, Order
+from ledger.log.handle import Ahead, Answer, CommandKey, Ledger, Order, Outcome
 from tests.examples import examples
 from tests.scenes.running_market import PRICE, RENTER, START_US, Market, SignedNode
 from tests.scenes.written import written
 
 BLINDING_KEY = b"tests/ledger/test_handle_together"
 NOTHING = Ahead({}, {})
+
+
+def handled(market: Market, orders: list[Order], ahead: Ahead = NOTHING) -> list[Outcome | None]:
+    return [one.outcome for one in market.ledger.handle_all(orders, ahead=ahead, now_us=START_US)]
 
 
 @contextmanager
@@ -115,7 +119,7 @@ def test_the_log_is_that_of_one_call_after_the_other(
         for market in (together, apart):
             market.nodes["one"] = SignedNode("one", 4)
         orders = [order(together, *each) for each in zip(names, slots, strict=True)]
-        outcomes = together.ledger.handle_together(orders, ahead=NOTHING, now_us=START_US)
+        outcomes = handled(together, orders)
         for each, outcome in zip(
             [order(apart, *each) for each in zip(names, slots, strict=True)], outcomes, strict=True
         ):
@@ -138,9 +142,10 @@ def test_each_call_is_answered_alike_when_it_comes_again(founded: str) -> None:
     with open_market(founded) as market:
         market.nodes["one"] = SignedNode("one", 4)
         orders = [order(market, "a", 0), order(market, "b", 1)]
-        outcomes = market.ledger.handle_together(orders, ahead=NOTHING, now_us=START_US)
+        outcomes = handled(market, orders)
         for each, outcome in zip(orders, outcomes, strict=True):
             assert outcome is not None
+            assert each.key is not None
             again = market.ledger.told_before(each.key)
             assert again is not None
             assert (again.answer, again.position) == (outcome.answer, outcome.position)
@@ -151,12 +156,10 @@ def test_a_key_that_is_known_stops_all_and_nothing_is_recorded(founded: str) -> 
     with open_market(founded) as market:
         market.nodes["one"] = SignedNode("one", 4)
         first = order(market, "a", 0)
-        market.ledger.handle_together([first], ahead=NOTHING, now_us=START_US)
+        handled(market, [first])
         known = Order(opening(market, "c", 2), first.key, lambda world: answer_of(world, "c"))
         before = written(market)
-        outcomes = market.ledger.handle_together(
-            [order(market, "d", 3), known], ahead=NOTHING, now_us=START_US
-        )
+        outcomes = handled(market, [order(market, "d", 3), known])
         assert outcomes == [None, None]
         assert written(market) == before
 
@@ -168,9 +171,7 @@ def test_one_key_twice_in_an_append_is_recorded_by_neither(founded: str) -> None
             opening(market, "b", 1), CommandKey(RENTER, "a"), lambda world: answer_of(world, "b")
         )
         head = market.head
-        outcomes = market.ledger.handle_together(
-            [order(market, "a", 0), twice], ahead=NOTHING, now_us=START_US
-        )
+        outcomes = handled(market, [order(market, "a", 0), twice])
         assert outcomes == [None, None]
         assert market.head == head
 
@@ -182,9 +183,7 @@ def test_who_decided_on_what_has_moved_records_nothing(founded: str) -> None:
         old = Ahead(market.ledger.market.load_many([device]), {})
         market.do(START_US, *opening(market, "a", 0))
         head = market.head
-        outcomes = market.ledger.handle_together(
-            [order(market, "b", 0)], ahead=old, now_us=START_US
-        )
+        outcomes = handled(market, [order(market, "b", 0)], old)
         assert outcomes == [None]
         assert market.head == head
 
@@ -196,7 +195,7 @@ def test_no_device_is_given_twice_and_the_books_balance(founded: str, slots: lis
         market.nodes["one"] = SignedNode("one", 4)
         run = market.head
         orders = [order(market, f"{run}x{place}", slot) for place, slot in enumerate(slots)]
-        outcomes = market.ledger.handle_together(orders, ahead=NOTHING, now_us=START_US)
+        outcomes = handled(market, orders)
         for slot in range(4):
             device = market.ledger.market.load(
                 Stream("device", market.nodes["one"].device_ids[slot])
