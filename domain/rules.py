@@ -6,7 +6,7 @@ DECIDERS, command type -> decide(command, world). Nothing is decided here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from domain import account_closing
@@ -73,6 +73,7 @@ from domain.parties import client as compute_client
 from domain.pools import group, pool, quota
 from domain.pools import queue as pool_queue
 from domain.prices import price_feed, tariff
+from domain.refusal import Reason
 from domain.stream import Change, World
 from domain.trust import attribute, challenge
 from domain.trust import record as trust_record
@@ -168,11 +169,22 @@ _FILES = (
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}
 DECIDERS: dict[type[Any], Decide] = {}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {}
+"""What the commands that declare it can be refused for."""
 for _file in _FILES:
     assert not STREAMS.keys() & _file.STREAMS.keys(), _file
     assert not DECIDERS.keys() & _file.DECIDERS.keys(), _file
     STREAMS.update(_file.STREAMS)
     DECIDERS.update(_file.DECIDERS)
+    REFUSES.update(getattr(_file, "REFUSES", {}))
+
+
+def refused_by(*commands: type[Any], never: Iterable[Reason] = ()) -> tuple[Reason, ...]:
+    """What any of these commands can be refused for, each reason once. `never`: what cannot
+    happen, because an earlier command of the same append saw to it.
+    """
+    found = dict.fromkeys(reason for command in commands for reason in REFUSES[command])
+    return tuple(reason for reason in found if reason not in set(never))
 
 
 def initial(kind: str) -> Any:

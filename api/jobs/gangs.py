@@ -28,19 +28,20 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.jobs.jobs import EXAMPLE, JOB_PROBLEMS, NewJob, own_job
+from api.jobs.jobs import EXAMPLE, NewJob, own_job
 from api.market.matching import MATCH_AGAIN, pool_of_spec
-from api.market.placing import has_waiting, keeps_queue, wait
+from api.market.placing import BID_FOR, IN_ONE_APPEND, has_waiting, keeps_queue, wait
 from api.pools.gang_orders import reservation, streams_read
 from api.pools.pools import PoolId
 from domain.duration import SECOND_US
-from domain.jobs.gang import MEMBERS_MAX, CloseGang, RequestGang, gang_stream
+from domain.jobs.gang import MEMBERS_MAX, CloseGang, RequestGang, ReserveGang, gang_stream
 from domain.jobs.job import JobSubmitted, SubmitJob
-from domain.lease.lease import CANCELLED_BEFORE_START
+from domain.lease.lease import CANCELLED_BEFORE_START, RequestLease, ReserveLease
 from domain.money import PPM
 from domain.pools.pool import GANG_TIMEOUT_US, pool_stream
-from domain.pools.queue import queue_of
+from domain.pools.queue import QueueRequest, queue_of
 from domain.refusal import Reason, Refused
+from domain.rules import refused_by
 from projections.fleet.fleet import FLEET
 from projections.pools import pools
 from projections.pools.pools import POOLS
@@ -121,34 +122,18 @@ class GangTold(Told):
     GangTold,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_EXISTS,
-        Reason.WORKLOAD_EMPTY,
-        Reason.GANG_EXISTS,
-        Reason.GANG_STATE,
+        *refused_by(
+            SubmitJob,
+            RequestGang,
+            RequestLease,
+            ReserveLease,
+            ReserveGang,
+            QueueRequest,
+            never=(*IN_ONE_APPEND, *BID_FOR, Reason.GANG_UNKNOWN),
+        ),
         Reason.GANG_TOO_LARGE,
-        Reason.POOL_UNKNOWN,
-        Reason.QUEUE_FULL,
-        Reason.QUEUE_MOVED,
         Reason.NO_MATCH,
         Reason.MATCH_IMPOSSIBLE,
-        Reason.NODE_STATE,
-        Reason.DEVICE_TAKEN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.QUOTA_EXHAUSTED,
-        Reason.COUNTERPARTY_DENIED,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.CONSTRAINT_INVALID,
-        *JOB_PROBLEMS,
     ],
 )
 def open_gang(body: NewGang, call: Caller) -> Response:

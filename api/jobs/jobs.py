@@ -60,6 +60,7 @@ from domain.lease.lease import MatchDecided, RequestLease
 from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
 from domain.refusal import Reason, Refused
+from domain.rules import refused_by
 from ledger.log import codec
 from projections.fleet.fleet import FLEET
 from projections.lease import leases
@@ -70,21 +71,6 @@ from projections.trust.reputation import REPUTATION
 
 resource = Resource("jobs")
 
-JOB_PROBLEMS = [
-    Reason.CLIENT_NOT_AUTHORISED,
-    Reason.JOB_UNKNOWN,
-    Reason.JOB_STATE,
-    Reason.UNKNOWN_MODE,
-    Reason.COUNT_OUT_OF_RANGE,
-    Reason.DUPLICATE_ID,
-    Reason.REFERENCE_INVALID,
-    Reason.PLAN_INVALID,
-    Reason.SCHEDULE_INVALID,
-    Reason.SHARE_OUT_OF_RANGE,
-    Reason.UNKNOWN_PROFILE,
-    Reason.MODE_NOT_SUPPORTED,
-]
-"""What a job can be refused for, beside what is older."""
 TOLD_APART = {"share_ppm", "mem_ppm", "participants", "constraints", "references", "plan"}
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "client", "operator", "audit:read")
@@ -283,22 +269,7 @@ class ExplanationTold(Told):
     position: Position
 
 
-@resource.post(
-    "/v1/jobs",
-    WRITE,
-    JobTold,
-    status=201,
-    problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_EXISTS,
-        Reason.WORKLOAD_EMPTY,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.CONSTRAINT_INVALID,
-        *JOB_PROBLEMS,
-    ],
-)
+@resource.post("/v1/jobs", WRITE, JobTold, status=201, problems=refused_by(SubmitJob))
 def submit_job(body: NewJob, call: Caller) -> Response:
     """Submits a job. Leases are opened for it."""
     job_id = call.id("job")

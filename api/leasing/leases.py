@@ -44,10 +44,10 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
 from api.fleet.constraints import MigStart, Mode
-from api.jobs.jobs import EXAMPLE, JOB_PROBLEMS, NewJob, own_job
+from api.jobs.jobs import EXAMPLE, NewJob, own_job
 from api.market.lease_pricing import pricing_for, term_of
 from api.market.matching import MATCH_AGAIN
-from api.market.placing import placed
+from api.market.placing import BID_FOR, IN_ONE_APPEND, placed
 from api.market.pricing import Pricing
 from api.process.lease_desk import Round
 from domain.duration import SECOND_US
@@ -62,10 +62,16 @@ from domain.lease.lease import (
     Lease,
     LeaseReserved,
     RequestLease,
+    ReserveLease,
     TopUpLease,
     lease_stream,
 )
+from domain.lease.turns import QuoteLease
+from domain.market.auction import OpenAuction
+from domain.market.standing_bid import SetStandingBid
+from domain.pools.queue import QueueRequest
 from domain.refusal import Reason, Refused
+from domain.rules import refused_by
 from ledger.log import codec
 from projections.lease import leases
 from projections.lease.leases import LEASES
@@ -311,40 +317,18 @@ class LeaseFactTold(Told):
     LeaseOpenedTold,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_UNKNOWN,
-        Reason.JOB_STATE,
-        Reason.JOB_EXISTS,
-        Reason.LEASE_EXISTS,
-        Reason.WORKLOAD_EMPTY,
-        Reason.MATCH_IMPOSSIBLE,
+        *refused_by(
+            SubmitJob,
+            RequestLease,
+            OpenAuction,
+            SetStandingBid,
+            QueueRequest,
+            QuoteLease,
+            ReserveLease,
+            never=(*IN_ONE_APPEND, *BID_FOR),
+        ),
         Reason.NO_MATCH,
-        Reason.NODE_STATE,
-        Reason.NODE_IN_MAINTENANCE,
-        Reason.DEVICE_TAKEN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.CONSTRAINT_INVALID,
-        Reason.QUOTA_EXHAUSTED,
-        Reason.COUNTERPARTY_DENIED,
-        Reason.POOL_UNKNOWN,
-        Reason.QUEUE_FULL,
-        Reason.QUEUE_MOVED,
-        *JOB_PROBLEMS[3:],
-        Reason.CLIENT_NOT_AUTHORISED,
-        Reason.PRICING_UNKNOWN,
-        Reason.PRICING_NOT_OFFERED,
-        Reason.TERM_NOT_OFFERED,
-        Reason.AUCTION_TERMS,
+        Reason.MATCH_IMPOSSIBLE,
     ],
 )
 async def open_lease(body: NewLease, call: Caller) -> Response:

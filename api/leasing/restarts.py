@@ -22,17 +22,18 @@ from api.door.operation import Resource
 from api.jobs.jobs import own_job
 from api.leasing.leases import LeaseOpenedTold, opened_told
 from api.market.matching import MATCH_AGAIN
-from api.market.placing import placed
+from api.market.placing import BID_FOR, placed
 from api.process.lease_desk import Round
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
 from domain.funds.funding import sources_of
 from domain.gpu_time import charge_for
 from domain.jobs.job import job_stream
-from domain.lease.lease import MIN_RUNWAY_US, Lease, lease_stream
+from domain.lease.lease import MIN_RUNWAY_US, Lease, RequestLease, ReserveLease, lease_stream
 from domain.leasing.request import asked_again
 from domain.money import PPM, credit
 from domain.refusal import Reason, Refused
+from domain.rules import refused_by
 from domain.stream import derive_id
 from ledger.log.handle import JOB_ACCOUNT, StreamMoved
 from projections import tables
@@ -66,27 +67,9 @@ class Restart(Nothing):
     RestartedTold,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_UNKNOWN,
-        Reason.JOB_STATE,
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_EXISTS,
-        Reason.LEASE_STATE,
+        *refused_by(RequestLease, ReserveLease, never=(Reason.LEASE_NOT_DUE, *BID_FOR)),
         Reason.NO_MATCH,
         Reason.MATCH_IMPOSSIBLE,
-        Reason.NODE_STATE,
-        Reason.DEVICE_TAKEN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.QUOTA_EXHAUSTED,
-        Reason.COUNTERPARTY_DENIED,
     ],
 )
 def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:

@@ -33,7 +33,7 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.jobs.jobs import EXAMPLE, JOB_PROBLEMS
+from api.jobs.jobs import EXAMPLE
 from api.leasing.leases import (
     READ,
     WRITE,
@@ -45,15 +45,18 @@ from api.leasing.leases import (
     visible_lease,
 )
 from api.market.matching import looked_again
+from api.market.placing import BID_FOR, IN_ONE_APPEND
 from domain.duration import SECOND_US
+from domain.jobs.job import SubmitJob
 from domain.lease.close_codes import CLOSE_REASONS, fault_of
-from domain.lease.lease import Lease, ReserveLease, lease_stream
+from domain.lease.lease import Lease, RequestLease, ReserveLease, lease_stream
 from domain.lease.looked import Looked
 from domain.lease.turns import (
     CancelReclaim,
     ExtendLease,
     LeaseQuoted,
     PauseLease,
+    QuoteLease,
     ResumeLease,
     StartReclaim,
 )
@@ -61,6 +64,7 @@ from domain.leasing.taking import Place, quoted_instead, reserving
 from domain.market.matching import Match
 from domain.prices.modules import Posted, label
 from domain.refusal import Reason, Refused
+from domain.rules import refused_by
 from projections.lease import turns as lease_turns
 from projections.lease.leases import LEASES
 
@@ -314,27 +318,10 @@ def _told(lease_id: str) -> Any:
     LeaseQuoteTold,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_UNKNOWN,
-        Reason.JOB_STATE,
-        Reason.JOB_EXISTS,
-        Reason.LEASE_EXISTS,
-        Reason.WORKLOAD_EMPTY,
+        *refused_by(SubmitJob, RequestLease, QuoteLease, never=IN_ONE_APPEND),
+        Reason.POOL_UNKNOWN,
         Reason.NO_MATCH,
-        Reason.NODE_STATE,
-        Reason.DEVICE_TAKEN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.CONSTRAINT_INVALID,
-        Reason.COUNTERPARTY_DENIED,
-        *JOB_PROBLEMS[3:],
-        Reason.CLIENT_NOT_AUTHORISED,
+        Reason.MATCH_IMPOSSIBLE,
     ],
 )
 def quote_lease(body: NewQuote, call: Caller) -> Response:
@@ -357,22 +344,7 @@ def quote_lease(body: NewQuote, call: Caller) -> Response:
     "/v1/leases/{lease_id}/accept",
     WRITE,
     LeaseOpenedTold,
-    problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.NODE_STATE,
-        Reason.DEVICE_TAKEN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.QUOTA_EXHAUSTED,
-        Reason.COUNTERPARTY_DENIED,
-    ],
+    problems=refused_by(ReserveLease, never=BID_FOR),
 )
 def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> Response:
     """Accepts a quote before it expires. The devices are reserved and the money is held."""

@@ -41,14 +41,16 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_provider
 from api.market.bidding_devices import bids_offered, free_devices, looked_for_bid
 from api.market.matching import looked_again
-from domain.lease.lease import Lease, lease_stream
+from domain.lease.lease import Lease, ReserveLease, lease_stream
 from domain.lease.looked import NOT_LOOKED, Looked
+from domain.lease.turns import QuoteLease
 from domain.leasing.bidding import PlaceBid, award
 from domain.leasing.rebid import rebidding
 from domain.market.auction import Auction, BidPlaced, WithdrawBid, stream_of
 from domain.market.offer import offer_stream
 from domain.market.standing_bid import stream_of as standing_stream_of
 from domain.refusal import Reason, Refused
+from domain.rules import refused_by
 from projections.market import bids
 from projections.market.bids import BIDS
 from projections.pools.pools import POOLS
@@ -210,35 +212,7 @@ def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/auctions/{lease_id}/bids",
-    PROVIDER,
-    BidTold,
-    status=201,
-    problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.AUCTION_STATE,
-        Reason.PROVIDER_UNKNOWN,
-        Reason.OFFER_UNKNOWN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.NODE_STATE,
-        Reason.NODE_UNKNOWN,
-        Reason.DEVICE_TAKEN,
-        Reason.DEVICE_UNKNOWN,
-        Reason.NOT_PERMITTED,
-        Reason.ACCOUNT_CLOSED,
-        Reason.BID_EXISTS,
-        Reason.BIDS_FULL,
-        Reason.AUCTION_TERMS,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.PRICE_BELOW_USAGE_FEE,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.CREDIT_TOO_LOW,
-        Reason.NODE_IN_MAINTENANCE,
-    ],
+    "/v1/auctions/{lease_id}/bids", PROVIDER, BidTold, status=201, problems=refused_by(PlaceBid)
 )
 def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
     """Places a bid on a request with one of your offers. The deposit is held until a bid wins."""
@@ -347,25 +321,7 @@ def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: 
     "/v1/auctions/{lease_id}/bids/{bid_id}/accept",
     RENTER,
     BidAcceptedTold,
-    problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.AUCTION_STATE,
-        Reason.BID_UNKNOWN,
-        Reason.BID_STATE,
-        Reason.DEVICE_TAKEN,
-        Reason.DEVICE_UNKNOWN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.NODE_STATE,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.NODE_IN_MAINTENANCE,
-        Reason.COUNTERPARTY_DENIED,
-        Reason.QUOTA_EXHAUSTED,
-    ],
+    problems=refused_by(QuoteLease, ReserveLease),
 )
 def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
     """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its price."""

@@ -65,6 +65,10 @@ from projections.runner import Connection
 NODES_MAX = 500
 """Nodes that are looked at for one request of a priced kind."""
 QUOTE_US = 60_000_000
+IN_ONE_APPEND = (Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.LEASE_NOT_DUE)
+"""A lease that is asked for in the same append is there, and waits for its place."""
+BID_FOR = (Reason.AUCTION_STATE, Reason.BID_UNKNOWN, Reason.BID_STATE)
+"""What only a lease that was bid for is refused for."""
 
 
 def placed(

@@ -316,6 +316,19 @@ def _require_reserved(command: ReserveGang | GrowGang, world: World) -> None:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"gang": (GangState(), evolve)}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    RequestGang: (
+        Reason.GANG_EXISTS,
+        Reason.JOB_UNKNOWN,
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_STATE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+    ),
+    ReserveGang: (Reason.GANG_UNKNOWN, Reason.GANG_STATE, Reason.LEASE_STATE),
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {
     RequestGang: decide_request,
     ReserveGang: decide_reserve,

@@ -509,7 +509,30 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"job": (JobState(), evolve)}
-
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    SubmitJob: (
+        Reason.ACCOUNT_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.MODE_NOT_SUPPORTED,
+        Reason.JOB_UNKNOWN,
+        Reason.JOB_EXISTS,
+        Reason.JOB_STATE,
+        Reason.WORKLOAD_EMPTY,
+        Reason.CONSTRAINT_INVALID,
+        Reason.CLIENT_NOT_AUTHORISED,
+        Reason.PLAN_INVALID,
+        Reason.SCHEDULE_INVALID,
+        Reason.REFERENCE_INVALID,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.COUNT_OUT_OF_RANGE,
+        Reason.SHARE_OUT_OF_RANGE,
+        Reason.UNKNOWN_MODE,
+        Reason.DUPLICATE_ID,
+        Reason.UNKNOWN_PROFILE,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     SubmitJob: decide_submit,
     CancelJob: decide_cancel,

@@ -20,7 +20,7 @@ from domain.lease.looked import NOT_LOOKED, Looked
 from domain.lease.turns import QuoteLease
 from domain.leasing.life import decide_quote
 from domain.leasing.taking import Place, quoting, reserving
-from domain.leasing.terms import quoted_terms
+from domain.leasing.terms import MATCH_REFUSES, quoted_terms
 from domain.market.auction import (
     Auction,
     AuctionOpened,
@@ -273,4 +273,22 @@ def _candidate(
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    PlaceBid: (
+        Reason.LEASE_UNKNOWN,
+        Reason.AUCTION_STATE,
+        Reason.PROVIDER_UNKNOWN,
+        Reason.NOT_PERMITTED,
+        Reason.ACCOUNT_CLOSED,
+        Reason.BID_EXISTS,
+        Reason.BIDS_FULL,
+        Reason.AUCTION_TERMS,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.PRICE_BELOW_USAGE_FEE,
+        Reason.CREDIT_TOO_LOW,
+        *MATCH_REFUSES,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {PlaceBid: decide_place, DropBid: decide_drop}

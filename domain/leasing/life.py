@@ -54,7 +54,7 @@ from domain.lease.turns import (
 )
 from domain.leasing.accrual import released_devices
 from domain.leasing.extension import extended
-from domain.leasing.terms import quoted_terms
+from domain.leasing.terms import MATCH_REFUSES, quoted_terms
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World
 
@@ -417,6 +417,16 @@ def _wrong_state(lease: Lease, lease_id: str) -> Refused:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    QuoteLease: (
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.LEASE_NOT_DUE,
+        Reason.COUNT_OUT_OF_RANGE,
+        *MATCH_REFUSES,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {
     QuoteLease: decide_quote,
     PauseLease: decide_pause,

@@ -223,4 +223,23 @@ def _restarted(command: RequestLease, world: World) -> list[Change]:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    RequestLease: (
+        Reason.LEASE_EXISTS,
+        Reason.JOB_UNKNOWN,
+        Reason.ACCOUNT_CLOSED,
+        Reason.JOB_STATE,
+        Reason.CLIENT_NOT_AUTHORISED,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.UNKNOWN_MODE,
+        Reason.SIGNING_KEY_INVALID,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.PRICING_UNKNOWN,
+        Reason.PRICING_NOT_OFFERED,
+        Reason.TERM_NOT_OFFERED,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {RequestLease: decide_request}

@@ -30,7 +30,7 @@ from domain.lease.lease import (
 )
 from domain.lease.turns import LeaseQuoted
 from domain.leasing import escrow_sharing
-from domain.leasing.terms import matched_terms
+from domain.leasing.terms import MATCH_REFUSES, matched_terms
 from domain.market.price_gate import priced
 from domain.pools.group import RENT, Holder, overflow_of, pool_groups_of, quotas_of
 from domain.pools.pool import pool_of
@@ -174,4 +174,20 @@ def _fee_carried(asked: LeaseRequested, reserved: LeaseReserved) -> list[Change]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    ReserveLease: (
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.QUEUE_MOVED,
+        Reason.AUCTION_STATE,
+        Reason.BID_UNKNOWN,
+        Reason.BID_STATE,
+        Reason.TERM_NOT_OFFERED,
+        Reason.UNPAID_DEBT,
+        Reason.CREDIT_TOO_LOW,
+        Reason.BUDGET_EXHAUSTED,
+        *MATCH_REFUSES,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {ReserveLease: decide_reserve}

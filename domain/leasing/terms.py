@@ -39,6 +39,27 @@ from domain.prices.tariff import TariffPublished, sla_class, tariff_in_force, us
 from domain.refusal import Reason, Refused
 from domain.stream import World
 
+MATCH_REFUSES = (
+    Reason.OFFER_UNKNOWN,
+    Reason.NODE_UNKNOWN,
+    Reason.OFFER_WITHDRAWN,
+    Reason.NODE_STATE,
+    Reason.NODE_IN_MAINTENANCE,
+    Reason.OFFER_MISMATCH,
+    Reason.COUNTERPARTY_DENIED,
+    Reason.QUOTA_EXHAUSTED,
+    Reason.DEVICE_UNKNOWN,
+    Reason.DEVICE_TAKEN,
+    Reason.UNKNOWN_MODE,
+    Reason.UNKNOWN_PROFILE,
+    Reason.SHARE_OUT_OF_RANGE,
+    Reason.MODE_NOT_SUPPORTED,
+    Reason.GPU_CLASS_UNPRICED,
+    Reason.TARIFF_UNKNOWN,
+    Reason.PRICE_ABOVE_CAP,
+)
+"""What a match can be refused for, when it is quoted and again when it is reserved."""
+
 
 def matched_terms(
     asked: LeaseRequested, match: ReserveLease | QuoteLease, price: Amount | None, world: World

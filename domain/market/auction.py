@@ -456,6 +456,18 @@ def require_bidder(world: World, account_id: str, renter_account_id: str) -> Non
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"auction": (Auction(), evolve)}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    OpenAuction: (
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+        Reason.AUCTION_STATE,
+        Reason.PRICING_UNKNOWN,
+        Reason.PRICING_NOT_OFFERED,
+        Reason.AUCTION_TERMS,
+        Reason.CREDIT_TOO_LOW,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {
     OpenAuction: decide_open,
     WithdrawBid: decide_withdraw,

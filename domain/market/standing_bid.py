@@ -90,4 +90,15 @@ def decide_set(command: SetStandingBid, world: World) -> list[Change]:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"standing_bid": (StandingBid(), evolve)}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    SetStandingBid: (
+        Reason.LEASE_UNKNOWN,
+        Reason.PRICING_NOT_OFFERED,
+        Reason.BID_STATE,
+        Reason.AMOUNT_NOT_POSITIVE,
+        Reason.AMOUNT_OUT_OF_RANGE,
+        Reason.PRICE_ABOVE_CAP,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {SetStandingBid: decide_set}

@@ -291,6 +291,16 @@ def inputs_of(decided: ScheduleDecided) -> Inputs:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"pool_queue": (QueueState(), evolve)}
+REFUSES: dict[type[Any], tuple[Reason, ...]] = {
+    QueueRequest: (
+        Reason.POOL_UNKNOWN,
+        Reason.QUEUE_FULL,
+        Reason.NO_MATCH,
+        Reason.LEASE_UNKNOWN,
+        Reason.LEASE_STATE,
+    )
+}
+"""What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {
     QueueRequest: decide_queue,
     LeaveQueue: decide_leave,
