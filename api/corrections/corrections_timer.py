@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from api.metering.accrual import NodeReader
 from api.process.one_by_one import OneByOne
 from domain.corrections.dispute import TimeOutDispute
 from domain.corrections.dispute import stream_of as dispute_stream
@@ -26,6 +25,7 @@ from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from ledger.beside.charged import charged_line
 from ledger.log.handle import Ledger
+from ledger.log.usage_reads import NodeReader
 from projections import tables
 from projections.corrections import disputes
 from projections.runner import Connection

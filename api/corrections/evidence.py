@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.metering.accrual import rows_of
 from domain.corrections.dispute import Evidence
 from domain.lease.countersign import UsageCountersigned
 from domain.lease.lease import Lease
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from ledger.log.market import Market
+from ledger.log.report_rows import lease_rows
 from ledger.log.usage import StoredReport
 from projections.runner import Connection
 
@@ -66,7 +66,7 @@ def _is_report_of(
     row = connection.execute(_REPORT, (lane, position, node_id)).fetchone()
     if row is None:
         return False
-    return lease.reserved.lease_id in rows_of(StoredReport(*row))
+    return lease.reserved.lease_id in lease_rows(StoredReport(*row)).rows
 
 
 def _fact_at(market: Market, position: int) -> Any:

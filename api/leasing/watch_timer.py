@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 
 from api.epochs.closing import known_epochs
-from api.metering.accrual import NodeReader, first_unread
+from api.metering.accrual import first_unread
 from api.process.service import Service
 from domain.lease.lease import DEGRADED_AFTER_US, LATE_WINDOW_US, Lease, lease_stream
 from domain.lease.turns import ArchiveLease, DegradeLease, RecoverLease, ReviseFault, WarnFundsEnd
@@ -26,6 +26,7 @@ from domain.metering.counting import UsageRow
 from domain.metering.report import lane_of
 from domain.refusal import Refused
 from ledger.log.handle import LOG_AWAY
+from ledger.log.usage_reads import NodeReader
 from projections import tables
 from projections.lease import turns as lease_turns
 from projections.runner import Connection

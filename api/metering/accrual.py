@@ -9,29 +9,27 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import msgspec
 import psycopg
 
 from domain.duration import HOUR_US
-from domain.hardware.capacity import Span
 from domain.lease.close_codes import EXPIRED, FUNDS_ENDED, START_TIMEOUT, TERM_REACHED, UNREACHABLE
 from domain.lease.closing import expires_us, unreachable_us
 from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, lease_stream
 from domain.leasing.top_up import refill_due
-from domain.metering.counting import Passed, UsageRow, is_ahead
+from domain.metering.counting import Passed, UsageRow
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.log.handle import LOG_AWAY, Ahead, Ledger, Order
 from ledger.log.market import Held
-from ledger.log.usage import StoredReport, reports_of_node
+from ledger.log.usage_reads import NodeReader
 
 NO_MONEY = frozenset({Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED})
 PATIENCE_US = 600_000_000
@@ -43,283 +41,7 @@ SKEW_US = HOUR_US
 LEASES_TOGETHER = 1_000
 """Leases loaded together. Their reports are held in memory until they are recorded, and those of
 the next as many."""
-REPORTS_AHEAD_MAX = 20_000
-"""Reports read together: those of an hour, also from nodes that report every few minutes."""
-
 logger = logging.getLogger(__name__)
-
-_NODE_SEQ_AT = """
-    SELECT node_seq FROM usage_key
-    WHERE lane = %s AND node_id = %s AND position <= %s
-    ORDER BY node_seq DESC LIMIT 1
-"""
-_LANE_HEADS = "SELECT lane, pos FROM usage_head"
-_UNREAD = b"""
-    SELECT e.lane, e.position, e.node_id, e.node_seq, e.body, e.flags, e.recorded_us
-    FROM unnest(%s::int2[], %s::text[], %s::int8[], %s::int8[])
-        WITH ORDINALITY n(lane, node_id, after, head, place)
-    CROSS JOIN LATERAL (
-        SELECT y.position FROM usage_key y
-        WHERE y.lane = n.lane AND y.node_id = n.node_id AND y.node_seq > coalesce((
-            SELECT k.node_seq FROM usage_key k
-            WHERE k.lane = n.lane AND k.node_id = n.node_id AND k.position <= n.after
-            ORDER BY k.node_seq DESC LIMIT 1), 0)
-        ORDER BY y.node_seq
-    ) y
-    JOIN usage_event e ON e.lane = n.lane AND e.position = y.position
-    WHERE y.position <= n.head
-    ORDER BY n.place, y.position LIMIT %s
-"""
-_RECEIVED = "SELECT recorded_us FROM usage_event WHERE lane = %s AND position = %s"
-
-
-class _Device(msgspec.Struct, gc=False):
-    id: str
-    share_ppm: int
-    parent: str | None = None
-
-    @property
-    def leased_id(self) -> str:
-        """What a lease names: the board, whatever instance of it the time was counted on."""
-        return self.parent or self.id
-
-
-class _Cols(msgspec.Struct, gc=False):
-    device: int | list[int]
-    lease: int | list[int | None] | None
-    step_us: int | list[int]
-    len_us: int | list[int]
-    wall_minus_mono_us: int | list[int]
-    wall_slew_us: int | list[int]
-    available_us: int | list[int]
-
-
-class _Report(msgspec.Struct, gc=False):
-    boot: str
-    devices: list[_Device]
-    leases: list[str]
-    n: int
-    clock_offset_us: int | None = None
-    cols: _Cols | None = None
-
-
-_decode = msgspec.json.Decoder(_Report).decode
-
-
-def proven_by(report: StoredReport) -> Iterator[tuple[str, Span]]:
-    """What a clean report proves of each device, idle or leased: of every row as much as it was
-    available, from its beginning, and nothing after the report was received.
-    """
-    if report.flags:
-        return
-    read = _decode(report.signed)
-    cols, n = read.cols, read.n
-    if cols is None:
-        return
-    start_us = read.clock_offset_us or 0
-    for device, step_us, wall_us, available_us in zip(
-        *(
-            _column(value, n)
-            for value in (cols.device, cols.step_us, cols.wall_minus_mono_us, cols.available_us)
-        ),
-        strict=True,
-    ):
-        start_us += step_us
-        from_us = start_us + wall_us
-        until_us = min(from_us + available_us, report.recorded_us)
-        if from_us < until_us:
-            yield read.devices[device].id, Span(from_us, until_us)
-
-
-def rows_of(report: StoredReport) -> dict[str, list[UsageRow]]:
-    """The rows of a clean report by lease, with wall time corrected to the server's clock.
-
-    The form was checked when the report came in; a flagged report earns nothing.
-    """
-    return _told(report).rows
-
-
-def passed_by(report: StoredReport) -> dict[str, int]:
-    """The moments that a clean report has passed, by device: how far it tells of its time."""
-    return _told(report).passed
-
-
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What a report tells of leases, and the moments up to which it tells of devices at all."""
-
-    position: int
-    rows: dict[str, list[UsageRow]]
-    passed: dict[str, int]
-
-
-def _told(report: StoredReport) -> _Told:
-    found: dict[str, list[UsageRow]] = {}
-    told = _Told(report.position, found, {})
-    if report.flags:
-        return told
-    read = _decode(report.signed)
-    cols, n = read.cols, read.n
-    if cols is None:
-        return told
-    offset_us = read.clock_offset_us or 0
-    passed: dict[int, int] = {}
-    start_us = 0
-    for device, lease, step_us, len_us, wall_us, slew_us, available_us in zip(
-        *(
-            _column(value, n)
-            for value in (
-                cols.device,
-                cols.lease,
-                cols.step_us,
-                cols.len_us,
-                cols.wall_minus_mono_us,
-                cols.wall_slew_us,
-                cols.available_us,
-            )
-        ),
-        strict=True,
-    ):
-        start_us += step_us
-        wall_start_us = start_us + wall_us + offset_us
-        if lease is None:
-            passed[device] = wall_start_us + len_us + slew_us
-            continue
-        passed[device] = wall_start_us
-        found.setdefault(read.leases[lease], []).append(
-            UsageRow(
-                position=report.position,
-                device_id=read.devices[device].leased_id,
-                boot=read.boot,
-                mono_start_us=start_us,
-                mono_end_us=start_us + len_us,
-                wall_start_us=wall_start_us,
-                wall_end_us=wall_start_us + len_us + slew_us,
-                available_us=available_us,
-                share_ppm=read.devices[device].share_ppm,
-                received_us=report.recorded_us,
-            )
-        )
-    for device, at_us in passed.items():
-        # The time of one instance says nothing of the others on its board.
-        if read.devices[device].parent is None and not is_ahead(at_us, report.recorded_us):
-            told.passed[read.devices[device].id] = at_us
-    return told
-
-
-def _column(value: Any, n: int) -> Sequence[Any]:
-    return value if isinstance(value, list) else [value] * n
-
-
-@dataclass(slots=True)
-class NodeReader:
-    """Reads a node's reports once for all of its leases in one run of the job."""
-
-    connection: psycopg.Connection[Any]
-    _stored: dict[str, list[StoredReport]] = field(default_factory=dict)
-    _reports: dict[str, list[_Told]] = field(default_factory=dict)
-    _read_from: dict[str, int] = field(default_factory=dict)
-    _heads: dict[int, int] = field(default_factory=dict)
-    _received: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def head(self, lane: int) -> int:
-        """How far the lane is read in this run: fixed, for all lanes, at the first look."""
-        if not self._heads:
-            self._heads.update(self.connection.execute(_LANE_HEADS).fetchall())
-        return self._heads[lane]
-
-    def beside(self) -> NodeReader:
-        """Another reader of the same run: it sees the lanes as far as this one does."""
-        return NodeReader(self.connection, _heads=self._heads)
-
-    def received_before(self, lane: int, at_us: int) -> int:
-        """The last position of a lane received before a moment; 0 when there is none.
-
-        Times of receipt never fall along a lane, so a bisection needs no index of its own.
-        """
-        if (lane, at_us) in self._received:
-            return self._received[lane, at_us]
-        low, high = 0, self.head(lane)
-        while low < high:
-            middle = (low + high + 1) // 2
-            row = self.connection.execute(_RECEIVED, (lane, middle)).fetchone()
-            assert row is not None, (lane, middle)
-            low, high = (middle, high) if row[0] < at_us else (low, middle - 1)
-        self._received[lane, at_us] = low
-        return low
-
-    def read_ahead(self, after: Mapping[str, int]) -> None:
-        """Read the reports of many nodes, each after its position, with one query; forget others.
-
-        When there are more than REPORTS_AHEAD_MAX, the nodes it does not come to are read when
-        they are asked for. What cannot be decoded is found then as well: it stops its node only.
-        """
-        self._stored.clear()
-        self._reports.clear()
-        self._read_from.clear()
-        nodes = list(after)
-        lanes = [lane_of(node_id) for node_id in nodes]
-        rows: Sequence[Any] = self.connection.execute(
-            _UNREAD,
-            (
-                lanes,
-                nodes,
-                list(after.values()),
-                [self.head(lane) for lane in lanes],
-                REPORTS_AHEAD_MAX,
-            ),
-            binary=True,
-        ).fetchall()
-        for row in rows:
-            stored = StoredReport(*row)
-            self._stored.setdefault(stored.node_id, []).append(stored)
-        if len(rows) == REPORTS_AHEAD_MAX:  # the last one may have more
-            nodes = nodes[: nodes.index(rows[-1][2])]
-            self._stored.pop(rows[-1][2])
-        self._read_from.update({node_id: after[node_id] for node_id in nodes})
-
-    def rows(self, node_id: str, lease_id: str, after_position: int) -> tuple[UsageRow, ...]:
-        """The lease's rows of every report of the node after a lane position, in lane order."""
-        return tuple(
-            row
-            for one in self._read(node_id, after_position)
-            if one.position > after_position
-            for row in one.rows.get(lease_id, ())
-        )
-
-    def passed(
-        self, node_id: str, device_ids: Iterable[str], after_position: int
-    ) -> tuple[Passed, ...]:
-        """How far the node's reports after a lane position tell of each device, where they do."""
-        told = [one for one in self._read(node_id, after_position) if one.position > after_position]
-        found = []
-        for device_id in device_ids:
-            moments = [one.passed[device_id] for one in told if device_id in one.passed]
-            found += [Passed(device_id, max(moments))] if moments else []
-        return tuple(found)
-
-    def reports(
-        self, node_id: str, after_position: int, until_position: int
-    ) -> Iterator[StoredReport]:
-        """A node's reports with after < lane position <= until, in order."""
-        found = (lane_of(node_id), node_id, after_position)
-        known = self.connection.execute(_NODE_SEQ_AT, found).fetchone()
-        after_seq = 0 if known is None else known[0]
-        while batch := reports_of_node(self.connection, node_id, after_seq):
-            yield from (one for one in batch if one.position <= until_position)
-            if batch[-1].position > until_position:
-                return
-            after_seq = batch[-1].node_seq
-
-    def _read(self, node_id: str, after_position: int) -> list[_Told]:
-        """The node's reports after this position, and perhaps some before it."""
-        if self._read_from.get(node_id, after_position + 1) > after_position:
-            found = self.reports(node_id, after_position, self.head(lane_of(node_id)))
-            self._reports[node_id] = [_told(one) for one in found]
-            self._read_from[node_id] = after_position
-        elif node_id not in self._reports:
-            self._reports[node_id] = [_told(one) for one in self._stored.pop(node_id, ())]
-        return self._reports[node_id]
 
 
 def due_commands(

@@ -13,13 +13,14 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from api.metering.accrual import NodeReader, proven_by
 from api.process.service import Service
 from domain.duration import HOUR_US
 from domain.fleet.device import AccrueCapacity, DeviceState, device_stream
 from domain.hardware.capacity import PROOF_GAP_US, Span, unproven
 from domain.metering.report import lane_of
 from ledger.log.handle import LOG_AWAY
+from ledger.log.report_rows import proven_by
+from ledger.log.usage_reads import NodeReader
 from projections import tables
 from projections.fleet.away import read_away
 from projections.runner import Connection

@@ -15,12 +15,14 @@ from typing import Any
 
 import psycopg
 
-from api.metering.accrual import NodeReader, first_unread, rows_of
+from api.metering.accrual import first_unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import window_of
 from domain.metering.counting import Reach, UsageRow, count, due
 from ledger.log.handle import Ledger
+from ledger.log.report_rows import lease_rows
 from ledger.log.usage import StoredReport
+from ledger.log.usage_reads import NodeReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def read(
     after = first_unread(lease, reader)
     found = reader.reports(fact.node_id, after, fact.usage_position)
     stored = {one.position: one for one in found}
-    rows = [row for one in stored.values() for row in rows_of(one).get(fact.lease_id, ())]
+    rows = [row for one in stored.values() for row in lease_rows(one).rows.get(fact.lease_id, ())]
     is_last = lease.closed is not None and fact.until_us >= lease.closed.closed_at_us
     reach = Reach(lease.usage_position, lease.accrued_until_us)
     fresh = due(rows, reach, None if is_last else fact.until_us)

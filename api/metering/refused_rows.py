@@ -14,12 +14,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from api.metering.accrual import NodeReader, first_unread, rows_of
+from api.metering.accrual import first_unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import window_of
 from domain.metering.counting import REFUSED_US_MAX, Reach, RefusedRow, due, refusals
 from ledger.log.market import Market
+from ledger.log.report_rows import lease_rows
 from ledger.log.usage import StoredReport, flagged_of_node
+from ledger.log.usage_reads import NodeReader
 from projections.runner import Connection
 
 ROWS_MAX = 200
@@ -70,7 +72,7 @@ def rows_of_accrual(
     assert isinstance(before, Lease)
     reader = NodeReader(connection)
     read = reader.reports(fact.node_id, first_unread(before, reader), fact.usage_position)
-    rows = [row for one in read for row in rows_of(one).get(fact.lease_id, ())]
+    rows = [row for one in read for row in lease_rows(one).rows.get(fact.lease_id, ())]
     reached = Reach(before.usage_position, before.accrued_until_us)
     marks = {mark.device_id: mark for mark in before.marks}
     told = {refused.rule: refused.us for refused in fact.refused}

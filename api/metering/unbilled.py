@@ -13,10 +13,11 @@ from typing import Any
 
 import psycopg
 
-from api.metering.accrual import NodeReader, unread
+from api.metering.accrual import unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import accrued_so_far
 from ledger.log.handle import Ledger
+from ledger.log.usage_reads import NodeReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 from nacl.signing import SigningKey
 
-from api.metering.accrual import NodeReader, due_commands
+from api.metering.accrual import due_commands
 from api.replay.trace_openb import TraceNode, TraceTask
 from domain.duration import HOUR_US
 from domain.fleet.device import AccrueCapacity
@@ -55,6 +55,7 @@ from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
 from ledger.log import usage
 from ledger.log.handle import Ledger
+from ledger.log.usage_reads import NodeReader
 from ledger.tree import cut, trees
 from node_reporter.identity import key_id, public_key
 from node_reporter.reports.reports import ReportChain

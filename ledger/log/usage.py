@@ -110,10 +110,11 @@ class StoredReport(NamedTuple):
     @property
     def signed(self) -> bytes:
         """The bytes the node signed: what `domain.metering.report.parse` reads."""
-        return _signed(self.body)
+        return signed_of(self.body)
 
 
-def _signed(body: bytes) -> bytes:
+def signed_of(body: bytes) -> bytes:
+    """The bytes the node signed, of a report as it is stored."""
     return body[4 : 4 + int.from_bytes(body[:4], "big")]
 
 
@@ -366,7 +367,7 @@ class UsageLog:
             except psycopg.OperationalError as error:
                 self._reader = None
                 raise Unavailable from error
-        return {seq: report.report_hash(_signed(body)) for seq, body in rows}
+        return {seq: report.report_hash(signed_of(body)) for seq, body in rows}
 
     async def _connect(self) -> AsyncConnection[Any]:
         connection = await AsyncConnection.connect(self._conninfo, autocommit=True)

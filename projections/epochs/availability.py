@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple
-from itertools import accumulate
 
 import msgspec
 
-from domain.gpu_time import GPU_HOUR_US
-from domain.metering.counting import CLOCK_TOLERANCE_US
+from domain.metering.counting import is_ahead
+from domain.metering.row_times import hour_of
+from ledger.log import report_rows
+from ledger.log.report_rows import each, times_of
 from projections.runner import Connection, Projection, Report, Reports, Rule, own, run
 from projections.trust import evidence as trust
 from projections.trust.evidence import HOUR_COLUMNS, HOUR_SUMMED, PROOF_RULES, PROOF_TABLES, SUM_MAX
@@ -225,36 +226,26 @@ def fold_there(reports: Iterable[Report]) -> dict[tuple[str, str, str, int], int
     for report in reports:
         if report.flags:
             continue
-        stored = memoryview(report.body)
-        body = trust.decode_body(stored[4 : 4 + int.from_bytes(stored[:4], "big")])
-        cols = body.cols
+        found = report_rows.read(report.body)
+        cols, n = found.cols, found.n
         if cols is None:
             continue
-        steps = cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n
-        told = map(
-            trust.each,
-            (
-                cols.device,
-                cols.len_us,
-                cols.wall_minus_mono_us,
-                cols.wall_slew_us,
-                cols.available_us,
-            ),
-        )
-        latest_us = report.recorded_us + CLOCK_TOLERANCE_US - (body.clock_offset_us or 0)
         reached: dict[str, int] = {}
-        for start, device, length, wall, slew, available_us in zip(
-            accumulate(steps), *told, strict=False
+        starts, _, ends = times_of(cols, n, found.offset_us)
+        for start_us, until_us, device, length_us, available_us in zip(
+            starts,
+            ends,
+            each(cols.device, n),
+            each(cols.len_us, n),
+            each(cols.available_us, n),
+            strict=True,
         ):
-            one, end = body.devices[device], start + length
-            fresh_us = min(available_us, end - max(start, reached.get(one.id, 0)))
-            end_us = end + wall + slew
-            if fresh_us <= 0 or end_us > latest_us:
+            one, end_us = found.devices[device], start_us + length_us
+            fresh_us = min(available_us, end_us - max(start_us, reached.get(one.id, 0)))
+            if fresh_us <= 0 or is_ahead(until_us, report.recorded_us):
                 continue
-            reached[one.id] = end
-            ended_us = end_us + (body.clock_offset_us or 0)
-            hour_us = (ended_us - 1) // GPU_HOUR_US * GPU_HOUR_US
-            sums[report.node_id, one.board_id, one.id, hour_us] += fresh_us
+            reached[one.id] = end_us
+            sums[report.node_id, one.board_id, one.id, hour_of(until_us)] += fresh_us
     return sums
 
 

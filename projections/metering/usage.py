@@ -9,15 +9,28 @@ flags earn nothing and are only counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import accumulate, islice, repeat
 from typing import Any
 
-import msgspec
-
 from domain.gpu_time import GPU_HOUR_US
+from domain.metering.row_times import hour_of
 from domain.money import PPM
+from ledger.log import report_rows
+from ledger.log.report_rows import (
+    Column,
+    Device,
+    DeviceColumns,
+    Nullable,
+    ReportRows,
+    column,
+    each,
+    each_known,
+    last_until_us,
+    nullable,
+    times_of,
+    until_bounds_us,
+)
 from projections import read
 from projections.runner import Connection, Projection, Report, Reports, Rule, run
 
@@ -79,41 +92,6 @@ _RULES = (
 
 
 # --- reports ---------------------------------------------------------------------------------
-
-Column = int | list[int]
-Nullable = int | list[int | None] | None
-
-
-class _Device(msgspec.Struct, gc=False):
-    share_ppm: int
-
-
-class _Cols(msgspec.Struct, gc=False):
-    """The columns that are added up; a column of equal values is that one value."""
-
-    device: msgspec.Raw  # needed only where devices have different shares
-    lease: Nullable
-    step_us: Column
-    len_us: Column
-    wall_minus_mono_us: Column
-    wall_slew_us: Column
-    available_us: Column
-    unavailable_us: Column
-    unknown_us: Column
-    busy_us: Nullable
-    energy_mj: Nullable
-    throttle_power_ns: Nullable = None
-    throttle_thermal_ns: Nullable = None
-
-
-class _Body(msgspec.Struct, gc=False):
-    n: int
-    clock_offset_us: int | None
-    devices: list[_Device]
-    cols: _Cols | None = None
-
-
-_decode = msgspec.json.Decoder(_Body).decode
 
 
 @dataclass(slots=True)
@@ -179,47 +157,37 @@ def fold(reports: Sequence[Report]) -> Folded:
 
 def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> int:
     """Add a report to its hours; when its last row ends, 0 where it has none."""
-    stored = memoryview(report.body)
-    body = _decode(stored[4 : 4 + int.from_bytes(stored[:4], "big")])
-    if body.cols is None:
+    found = report_rows.read(report.body)
+    cols, n = found.cols, found.n
+    if cols is None:
         return 0
-    offset_us = body.clock_offset_us or 0
-    hour_us = _one_hour(body.cols, body.n, offset_us)
-    share_ppm = _one_share(body)
+    last_us = min(last_until_us(cols, n, found.offset_us), SUM_MAX)
+    hour_us = _one_hour(found, cols)
+    share_ppm = _one_share(found.devices)
     if hour_us is None or share_ppm is None:
-        _add_rows(body, body.cols, offset_us, report.node_id, hours)
-        return _end_us(body.cols, body.n, offset_us)
-    cols, n = body.cols, body.n
+        _add_rows(found, cols, report.node_id, hours)
+        return last_us
     available = _sum(cols.available_us, n)
     leased = available
     if cols.lease is None:
         leased = 0
-    elif type(cols.lease) is list and None in cols.lease:
-        leased -= sum(
-            us
-            for us, lease in zip(_each(cols.available_us), cols.lease, strict=False)
-            if lease is None
-        )
+    elif isinstance(cols.lease, list) and None in cols.lease:
+        told = zip(each(cols.available_us, n), cols.lease, strict=True)
+        leased -= sum(us for us, lease in told if lease is None)
     hour = _hour(hours, report.node_id, hour_us)
     hour.rows += n
     hour.leased_ppm_us += leased * share_ppm
     hour.idle_ppm_us += (available - leased) * share_ppm
-    hour.unavailable_us += _sum(cols.unavailable_us, n)
-    hour.unknown_us += _sum(cols.unknown_us, n)
-    hour.busy_us += _sum(cols.busy_us, n)
-    hour.energy_mj += _sum(cols.energy_mj, n)
-    if cols.throttle_power_ns is not None or cols.throttle_thermal_ns is not None:
-        columns = (cols.throttle_power_ns, cols.throttle_thermal_ns, cols.len_us)
-        for power, thermal, length in islice(zip(*map(_each, columns), strict=False), n):
+    hour.unavailable_us += _sum(column(cols.unavailable_us), n)
+    hour.unknown_us += _sum(column(cols.unknown_us), n)
+    hour.busy_us += _sum(nullable(cols.busy_us), n)
+    hour.energy_mj += _sum(nullable(cols.energy_mj), n)
+    throttles = nullable(cols.throttle_power_ns), nullable(cols.throttle_thermal_ns)
+    if throttles != (None, None):
+        powers, thermals = (each_known(one, n) for one in throttles)
+        for power, thermal, length in zip(powers, thermals, each(cols.len_us, n), strict=True):
             _throttle(hour, power, thermal, length)
-    return _end_us(cols, n, offset_us)
-
-
-def _end_us(cols: _Cols, n: int, offset_us: int) -> int:
-    """When the last row ends, in wall-clock time as the hours are."""
-    parts = (cols.len_us, cols.wall_minus_mono_us, cols.wall_slew_us)
-    end_us = _sum(cols.step_us, n) + sum(map(_final, parts)) + offset_us
-    return min(end_us, SUM_MAX)
+    return last_us
 
 
 def _throttle(hour: Hour, power_ns: int | None, thermal_ns: int | None, length_us: int) -> None:
@@ -233,36 +201,17 @@ def _throttle(hour: Hour, power_ns: int | None, thermal_ns: int | None, length_u
 
 
 def _add_rows(
-    body: _Body, cols: _Cols, offset_us: int, node_id: str, hours: dict[tuple[str, int], Hour]
+    found: ReportRows, cols: DeviceColumns, node_id: str, hours: dict[tuple[str, int], Hour]
 ) -> None:
     """Row by row: the report crosses an hour, or its devices have different shares."""
-    shares = [device.share_ppm for device in body.devices]
-    steps = cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n
-    devices = msgspec.json.decode(cols.device)
-    rows = zip(
-        accumulate(steps),
-        _each(devices),
-        _each(cols.lease),
-        _each(cols.len_us),
-        _each(cols.wall_minus_mono_us),
-        _each(cols.wall_slew_us),
-        _each(cols.available_us),
-        _each(cols.unavailable_us),
-        _each(cols.unknown_us),
-        _each(cols.busy_us),
-        _each(cols.energy_mj),
-        _each(cols.throttle_power_ns),
-        _each(cols.throttle_thermal_ns),
-        strict=False,
-    )
+    shares, n = [device.share_ppm for device in found.devices], found.n
+    _, _, ends = times_of(cols, n, found.offset_us)
     hour, low_us, high_us = Hour(), 0, 0  # rows of one hour mostly follow one another
     for (
-        start,
+        until_us,
         device,
         lease,
         length,
-        offset,
-        slew,
         available,
         unavailable,
         unknown,
@@ -270,10 +219,22 @@ def _add_rows(
         mj,
         power,
         thermal,
-    ) in rows:
-        end_us = start + length + offset + slew + offset_us
-        if not low_us < end_us <= high_us:
-            low_us = _hour_of(end_us)
+    ) in zip(
+        ends,
+        each(cols.device, n),
+        each_known(cols.lease, n),
+        each(cols.len_us, n),
+        each(cols.available_us, n),
+        each(column(cols.unavailable_us), n),
+        each(column(cols.unknown_us), n),
+        each_known(nullable(cols.busy_us), n),
+        each_known(nullable(cols.energy_mj), n),
+        each_known(nullable(cols.throttle_power_ns), n),
+        each_known(nullable(cols.throttle_thermal_ns), n),
+        strict=True,
+    ):
+        if not low_us < until_us <= high_us:
+            low_us = hour_of(until_us)
             high_us = low_us + GPU_HOUR_US
             hour = _hour(hours, node_id, low_us)
         hour.rows += 1
@@ -296,51 +257,24 @@ def _hour(hours: dict[tuple[str, int], Hour], node_id: str, hour_us: int) -> Hou
     return found
 
 
-def _hour_of(end_us: int) -> int:
-    """The UTC hour a row is filed under: a row that ends on the full hour belongs before it."""
-    return (end_us - 1) // GPU_HOUR_US * GPU_HOUR_US
-
-
-def _one_hour(cols: _Cols, n: int, offset_us: int) -> int | None:
+def _one_hour(found: ReportRows, cols: DeviceColumns) -> int | None:
     """The hour of all rows, when bounds on the first and the last end say there is only one."""
-    steps = cols.step_us
-    first_us = steps if type(steps) is int else steps[0]  # type: ignore[index]
-    low = first_us + _least(cols.len_us) + _least(cols.wall_minus_mono_us)
-    high = _sum(steps, n) + _most(cols.len_us) + _most(cols.wall_minus_mono_us)
-    low_us = low + _least(cols.wall_slew_us) + offset_us
-    high_us = high + _most(cols.wall_slew_us) + offset_us
-    hour_us = _hour_of(low_us)
-    return hour_us if hour_us == _hour_of(high_us) else None
+    low_us, high_us = until_bounds_us(cols, found.n, found.offset_us)
+    hour_us = hour_of(low_us)
+    return hour_us if hour_us == hour_of(high_us) else None
 
 
-def _one_share(body: _Body) -> int | None:
-    shares = {device.share_ppm for device in body.devices}
+def _one_share(devices: Sequence[Device]) -> int | None:
+    shares = {device.share_ppm for device in devices}
     return shares.pop() if len(shares) == 1 else None
 
 
-def _sum(column: Nullable | Column, n: int) -> int:
-    if type(column) is int:
-        return column * n
-    if column is None:
+def _sum(told: Column | Nullable, n: int) -> int:
+    if told is None:
         return 0
-    assert isinstance(column, list)
-    return sum(value for value in column if value) if None in column else sum(column)  # type: ignore[arg-type]
-
-
-def _least(column: Column) -> int:
-    return column if isinstance(column, int) else min(column)
-
-
-def _most(column: Column) -> int:
-    return column if isinstance(column, int) else max(column)
-
-
-def _final(column: Column) -> int:
-    return column if isinstance(column, int) else column[-1]
-
-
-def _each(column: Any) -> Iterable[Any]:
-    return column if isinstance(column, list) else repeat(column)
+    if isinstance(told, int):
+        return told * n
+    return sum(value for value in told if value) if None in told else sum(told)  # type: ignore[arg-type]
 
 
 def _apply(connection: Connection, schema: str, folded: Folded) -> None:

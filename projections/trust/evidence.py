@@ -11,21 +11,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import accumulate, repeat
 from typing import Any
 
 import msgspec
 
-from domain.gpu_time import GPU_HOUR_US
+from domain.metering.row_times import hour_of
 from domain.trust.record import PAIRS_MAX
 from domain.trust.tiers import Evidence, Identity, Metered, Place
+from ledger.log import report_rows
+from ledger.log.report_rows import (
+    DeviceColumns,
+    ReportRows,
+    column,
+    each,
+    each_known,
+    events_of,
+    nullable,
+    times_of,
+)
 from projections.runner import Connection, Projection, Report, Reports, Rule, run
 
 LONG_ROW_US = 10_000_000
 """Shorter rows tell no mean power: the counter of energy moves in steps."""
 TEXT_MAX = 200
-INVENTORY = b'"device.inventory"'
-MIG = "MIG-"
+INVENTORY = "device.inventory"
 
 PROOF_TABLES = """
     CREATE TABLE own.faster (
@@ -182,52 +191,6 @@ _RULES = (
 # --- reports ---------------------------------------------------------------------------------
 
 
-class _Device(msgspec.Struct, gc=False):
-    id: str
-    parent: str | None
-
-    @property
-    def board_id(self) -> str:
-        """What is admitted on a node: of a MIG instance the GPU that it is cut from."""
-        return self.parent or self.id if self.id.startswith(MIG) else self.id
-
-
-class _Cols(msgspec.Struct, gc=False):
-    device: int | list[int]
-    step_us: int | list[int]
-    len_us: int | list[int]
-    wall_minus_mono_us: int | list[int]
-    wall_slew_us: int | list[int]
-    available_us: int | list[int]
-    busy_us: int | list[int | None] | None
-    energy_mj: int | list[int | None] | None
-    energy_gaps: int | list[int]
-
-
-class _Body(msgspec.Struct, gc=False):
-    n: int
-    boot: str
-    mono_us: int
-    clock_offset_us: int | None
-    devices: list[_Device]
-    cols: _Cols | None = None
-
-
-class _Event(msgspec.Struct, gc=False):
-    type: str
-    device: int | None
-    data: dict[str, int | str | bool | None]
-
-
-class _Events(msgspec.Struct, gc=False):
-    devices: list[_Device]
-    events: list[_Event]
-
-
-decode_body = msgspec.json.Decoder(_Body).decode
-_decode_events = msgspec.json.Decoder(_Events).decode
-
-
 @dataclass(slots=True)
 class Hour:
     """Sums and bounds of one device and hour; a bound that nothing was measured for is None."""
@@ -303,52 +266,41 @@ def fold(reports: Sequence[Report]) -> Folded:
     for report in reports:
         if report.flags:
             continue
-        stored = memoryview(report.body)
-        signed = stored[4 : 4 + int.from_bytes(stored[:4], "big")]
-        body = decode_body(signed)
-        _add_boot(report, body, folded.boots)
-        if body.cols is not None:
-            _add_rows(report, body, body.cols, folded.hours)
-        if INVENTORY in bytes(signed):
-            _add_identities(report, _decode_events(signed), folded.identities)
+        found = report_rows.read(report.body)
+        _add_boot(report, found, folded.boots)
+        if found.cols is not None:
+            _add_rows(report, found, found.cols, folded.hours)
+        _add_identities(report, found, folded.identities)
     return folded
 
 
-def _add_boot(report: Report, body: _Body, boots: dict[tuple[str, str], Boot]) -> None:
-    key, seq, at_us = (report.node_id, body.boot), report.node_seq, report.recorded_us
+def _add_boot(report: Report, found: ReportRows, boots: dict[tuple[str, str], Boot]) -> None:
+    key, seq, at_us = (report.node_id, found.boot), report.node_seq, report.recorded_us
     if key not in boots:
-        boots[key] = Boot(report.lane, seq, body.mono_us, seq, at_us)
-    boots[key].add(seq, body.mono_us, at_us)
+        boots[key] = Boot(report.lane, seq, found.mono_us, seq, at_us)
+    boots[key].add(seq, found.mono_us, at_us)
 
 
 def _add_rows(
-    report: Report, body: _Body, cols: _Cols, hours: dict[tuple[str, str, str, int], Hour]
+    report: Report,
+    found: ReportRows,
+    cols: DeviceColumns,
+    hours: dict[tuple[str, str, str, int], Hour],
 ) -> None:
-    starts = accumulate(cols.step_us if isinstance(cols.step_us, list) else [cols.step_us] * body.n)
-    rows = zip(
-        starts,
-        *map(
-            each,
-            (
-                cols.device,
-                cols.len_us,
-                cols.wall_minus_mono_us,
-                cols.wall_slew_us,
-                cols.available_us,
-                cols.busy_us,
-                cols.energy_mj,
-                cols.energy_gaps,
-            ),
-        ),
-        strict=False,
-    )
-    offset_us = body.clock_offset_us or 0
-    for start, device, length, wall, slew, available_us, busy_us, energy_mj, gaps in rows:
-        from_us = start + wall + offset_us
-        to_us = from_us + length + slew
-        hour_us = (to_us - 1) // GPU_HOUR_US * GPU_HOUR_US
-        told = body.devices[device]
-        key = (report.node_id, told.id, told.board_id, hour_us)
+    n = found.n
+    _, begins, ends = times_of(cols, n, found.offset_us)
+    for from_us, to_us, device, available_us, gaps, busy_us, energy_mj in zip(
+        begins,
+        ends,
+        each(cols.device, n),
+        each(cols.available_us, n),
+        each(column(cols.energy_gaps), n),
+        each_known(nullable(cols.busy_us), n),
+        each_known(nullable(cols.energy_mj), n),
+        strict=True,
+    ):
+        told = found.devices[device]
+        key = (report.node_id, told.id, told.board_id, hour_of(to_us))
         hour = hours.get(key)
         if hour is None:
             hour = hours[key] = Hour(
@@ -383,23 +335,21 @@ def _least(before: int | None, now: int) -> int:
     return now if before is None else min(before, now)
 
 
-def _add_identities(report: Report, body: _Events, identities: dict[tuple[str, str], Told]) -> None:
-    for event in body.events:
-        if event.type != "device.inventory" or event.device is None:
+def _add_identities(
+    report: Report, found: ReportRows, identities: dict[tuple[str, str], Told]
+) -> None:
+    for event in events_of(found, INVENTORY):
+        if event.device is None:
             continue
         told = {
             name: value[:TEXT_MAX] if isinstance(value, str) else value
             for name, kind in IDENTITY_FIELDS.items()
             if type(value := event.data.get(name)) is kind
         }
-        key = (report.node_id, body.devices[event.device].id)
+        key = (report.node_id, found.devices[event.device].id)
         before = identities.get(key)
         if before is None or before.position <= report.position:
             identities[key] = Told(told, report.lane, report.position, report.recorded_us)
-
-
-def each(column: Any) -> Any:
-    return column if isinstance(column, list) else repeat(column)
 
 
 SUM_MAX = 2**63 - 1

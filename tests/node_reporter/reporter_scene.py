@@ -9,8 +9,8 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from api.metering.accrual import rows_of
 from domain.metering import counting as accrual
+from ledger.log.report_rows import lease_rows
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import Moment, SteppedClock
 from node_reporter.gpus.simulated import Outage, SimulatedGpus
@@ -143,7 +143,8 @@ class Scene:
         """What the server's own accrual counts for a lease, by device, of all that is stored."""
         own = [device.id for device in self.gpus.inventory()]
         window = accrual.Window(opened_us, end_us, tuple(own), 1_000_000)
-        found = [row for each in self.server.stored() for row in rows_of(each).get(lease_id, ())]
+        stored = self.server.stored()
+        found = [row for each in stored for row in lease_rows(each).rows.get(lease_id, ())]
         counted = accrual.count(found, window, {})
         return {mark.device_id: int(mark.credited_us) for mark in counted.watermarks}
 

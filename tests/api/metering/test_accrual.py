@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from dataclasses import astuple
 from typing import Any
 
 import msgspec
 import psycopg
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from api.metering.accrual import PATIENCE_US, NodeReader, accrue, rows_of
+from api.metering.accrual import PATIENCE_US, accrue
 from domain.duration import HOUR_US, MINUTE_US
 from domain.fleet.device import DeviceState
 from domain.lease.lease import FUNDS_ENDED, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
@@ -23,7 +20,9 @@ from domain.money import PPM
 from domain.stream import Stream
 from ledger.log.chain import stored_body
 from ledger.log.handle import Ledger
+from ledger.log.report_rows import lease_rows
 from ledger.log.usage import StoredReport
+from ledger.log.usage_reads import NodeReader
 from tests.scenes.running_market import CASH_UNITS, PRICE, RENTER, START_US, Market
 
 OWNER_HOLDBACK = "party:acct_owner:holdback"
@@ -57,97 +56,18 @@ def posted(market: Market, account: str) -> list[int]:
 
 # --- reading ----------------------------------------------------------------------------------
 
-us = st.integers(0, 10**9)
-devices = st.lists(
-    st.builds(
-        report.Device,
-        id=st.sampled_from(("GPU-0", "GPU-1", "MIG-2")),
-        parent=st.sampled_from((None, "GPU-0")),
-        share_ppm=st.integers(1, PPM),
-    ),
-    min_size=1,
-    max_size=3,
-)
-
-
-@st.composite
-def reports(draw: st.DrawFn) -> report.Report:
-    """Rows of a few devices that follow one another, some idle, some with slewing clocks."""
-    listed, start_us = draw(devices), draw(us)
-    rows = []
-    for _ in range(draw(st.integers(0, 8))):
-        length = draw(st.integers(1, 10**9))
-        away = draw(st.integers(0, length))
-        rows.append(
-            report.Row(
-                device=draw(st.integers(0, len(listed) - 1)),
-                lease=draw(st.sampled_from((None, 0, 1))),
-                driver_epoch=1,
-                mono_start_us=start_us,
-                len_us=length,
-                wall_minus_mono_us=START_US + draw(st.integers(-5, 5)),
-                wall_slew_us=draw(st.integers(-5, 5)),
-                available_us=length - away,
-                unavailable_us=away,
-                unknown_us=0,
-                samples=1,
-            )
-        )
-        start_us += length + draw(st.integers(0, 1))
-    return report.Report(
-        node="node_" + "0" * 32,
-        seq=1,
-        prev="00" * 32,
-        boot="00000000-0000-4000-8000-000000000000",
-        agent="test",
-        mono_us=start_us,
-        wall_us=START_US,
-        clock_offset_us=draw(st.sampled_from((None, -120, 250))),
-        devices=tuple(listed),
-        leases=("lease_00000001", "lease_00000002"),
-        rows=tuple(rows),
-    )
-
 
 def _stored(signed: bytes, flags: int = 0) -> StoredReport:
     body = stored_body(signed, "key", bytes(64))
     return StoredReport(1, 7, "node_" + "0" * 32, 1, body, flags, START_US + HOUR_US)
 
 
-@given(reports())
-def test_the_fast_reader_sees_what_the_reference_parser_sees(told: report.Report) -> None:
-    signed = report.encode(told)
-    offset_us = told.clock_offset_us or 0
-    wanted: dict[str, list[tuple[Any, ...]]] = {}
-    for row in report.parse(signed).rows:
-        if row.lease is not None:
-            device = told.devices[row.device]
-            wanted.setdefault(told.leases[row.lease], []).append(
-                (
-                    7,
-                    device.parent or device.id,
-                    told.boot,
-                    row.mono_start_us,
-                    row.mono_end_us,
-                    row.wall_start_us + offset_us,
-                    row.wall_end_us + offset_us,
-                    row.available_us,
-                    device.share_ppm,
-                    START_US + HOUR_US,
-                )
-            )
-    found = {
-        lease: [astuple(row) for row in rows] for lease, rows in rows_of(_stored(signed)).items()
-    }
-    assert found == wanted
-
-
 def test_a_flagged_report_earns_nothing_and_one_without_rows_has_none(market: Market) -> None:
     body, _ = market.nodes["one"].report("lease_00000001", START_US, START_US + HOUR_US)
-    assert rows_of(_stored(body)).keys() == {"lease_00000001"}
-    assert rows_of(_stored(body, flags=1)) == {}
+    assert lease_rows(_stored(body)).rows.keys() == {"lease_00000001"}
+    assert lease_rows(_stored(body, flags=1)).rows == {}
     empty, _ = market.nodes["two"].node.next(rows=(), leases=())
-    assert rows_of(_stored(empty)) == {}
+    assert lease_rows(_stored(empty)).rows == {}
 
 
 # --- posting ----------------------------------------------------------------------------------

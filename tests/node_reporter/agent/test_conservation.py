@@ -19,8 +19,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.metering.accrual import rows_of
 from domain.metering import counting as accrual
+from ledger.log.report_rows import lease_rows
 from node_reporter.clock import SteppedClock
 from node_reporter.gpus.seam import DeviceLost, Health, MonitorBlind, Reading
 from node_reporter.gpus.simulated import POWER_LIMIT_MW, Outage, SimulatedGpus
@@ -194,7 +194,7 @@ class Run:
         own = self.scene.gpus.inventory()[lease.device].id
         window = accrual.Window(begin_us, begin_us + lease.len_us, (own,), lease.share_ppm)
         stored = self.scene.server.stored()
-        found = [row for each in stored for row in rows_of(each).get(lease_id, ())]
+        found = [row for each in stored for row in lease_rows(each).rows.get(lease_id, ())]
         counted = accrual.count(found, window, {})
         available_us = sum(row.available_us for row in found)
         assert counted.ppm_us <= available_us * lease.share_ppm

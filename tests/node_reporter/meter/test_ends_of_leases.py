@@ -20,10 +20,10 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.metering.accrual import passed_by, rows_of
 from domain.duration import SECOND_US
 from domain.metering import counting as accrual
 from domain.metering.counting import UsageRow
+from ledger.log.report_rows import lease_rows
 from node_reporter.clock import Clock, Moment, SteppedClock
 from tests.node_reporter.reporter_scene import MINUTE_US, Scene
 
@@ -117,7 +117,7 @@ class Life:
 
     def rows(self, lease_id: str) -> list[UsageRow]:
         stored = self.scene.server.stored()
-        return [row for one in stored for row in rows_of(one).get(lease_id, ())]
+        return [row for one in stored for row in lease_rows(one).rows.get(lease_id, ())]
 
     def counted(self, lease_id: str) -> accrual.Counted:
         from_us, until_us = self.leases[lease_id]
@@ -127,7 +127,8 @@ class Life:
 
     def passed_us(self) -> int:
         """How far the device is told of, whether its time was leased or not."""
-        return max(at_us for one in self.scene.server.stored() for at_us in passed_by(one).values())
+        stored = self.scene.server.stored()
+        return max(at_us for one in stored for at_us in lease_rows(one).passed.values())
 
 
 turns = st.lists(

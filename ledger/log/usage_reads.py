@@ -1,0 +1,155 @@
+"""What the others read of the usage log: every SELECT on its tables that is not the log's own.
+
+Nobody else names these tables, so how reports are stored can change in this room alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from domain.metering.counting import Passed, UsageRow
+from ledger.log.lanes import lane_of
+from ledger.log.report_rows import LeaseRows, lease_rows
+from ledger.log.usage import StoredReport, reports_of_node
+
+REPORTS_AHEAD_MAX = 20_000
+"""Reports read together: those of an hour, also from nodes that report every few minutes."""
+
+_NODE_SEQ_AT = """
+    SELECT node_seq FROM usage_key
+    WHERE lane = %s AND node_id = %s AND position <= %s
+    ORDER BY node_seq DESC LIMIT 1
+"""
+_LANE_HEADS = "SELECT lane, pos FROM usage_head"
+_UNREAD = b"""
+    SELECT e.lane, e.position, e.node_id, e.node_seq, e.body, e.flags, e.recorded_us
+    FROM unnest(%s::int2[], %s::text[], %s::int8[], %s::int8[])
+        WITH ORDINALITY n(lane, node_id, after, head, place)
+    CROSS JOIN LATERAL (
+        SELECT y.position FROM usage_key y
+        WHERE y.lane = n.lane AND y.node_id = n.node_id AND y.node_seq > coalesce((
+            SELECT k.node_seq FROM usage_key k
+            WHERE k.lane = n.lane AND k.node_id = n.node_id AND k.position <= n.after
+            ORDER BY k.node_seq DESC LIMIT 1), 0)
+        ORDER BY y.node_seq
+    ) y
+    JOIN usage_event e ON e.lane = n.lane AND e.position = y.position
+    WHERE y.position <= n.head
+    ORDER BY n.place, y.position LIMIT %s
+"""
+_RECEIVED = "SELECT recorded_us FROM usage_event WHERE lane = %s AND position = %s"
+
+
+@dataclass(slots=True)
+class NodeReader:
+    """Reads a node's reports once for all of its leases in one run of the job."""
+
+    connection: psycopg.Connection[Any]
+    _stored: dict[str, list[StoredReport]] = field(default_factory=dict)
+    _reports: dict[str, list[LeaseRows]] = field(default_factory=dict)
+    _read_from: dict[str, int] = field(default_factory=dict)
+    _heads: dict[int, int] = field(default_factory=dict)
+    _received: dict[tuple[int, int], int] = field(default_factory=dict)
+
+    def head(self, lane: int) -> int:
+        """How far the lane is read in this run: fixed, for all lanes, at the first look."""
+        if not self._heads:
+            self._heads.update(self.connection.execute(_LANE_HEADS).fetchall())
+        return self._heads[lane]
+
+    def beside(self) -> NodeReader:
+        """Another reader of the same run: it sees the lanes as far as this one does."""
+        return NodeReader(self.connection, _heads=self._heads)
+
+    def received_before(self, lane: int, at_us: int) -> int:
+        """The last position of a lane received before a moment; 0 when there is none.
+
+        Times of receipt never fall along a lane, so a bisection needs no index of its own.
+        """
+        if (lane, at_us) in self._received:
+            return self._received[lane, at_us]
+        low, high = 0, self.head(lane)
+        while low < high:
+            middle = (low + high + 1) // 2
+            row = self.connection.execute(_RECEIVED, (lane, middle)).fetchone()
+            assert row is not None, (lane, middle)
+            low, high = (middle, high) if row[0] < at_us else (low, middle - 1)
+        self._received[lane, at_us] = low
+        return low
+
+    def read_ahead(self, after: Mapping[str, int]) -> None:
+        """Read the reports of many nodes, each after its position, with one query; forget others.
+
+        When there are more than REPORTS_AHEAD_MAX, the nodes it does not come to are read when
+        they are asked for. What cannot be decoded is found then as well: it stops its node only.
+        """
+        self._stored.clear()
+        self._reports.clear()
+        self._read_from.clear()
+        nodes = list(after)
+        lanes = [lane_of(node_id) for node_id in nodes]
+        rows: Sequence[Any] = self.connection.execute(
+            _UNREAD,
+            (
+                lanes,
+                nodes,
+                list(after.values()),
+                [self.head(lane) for lane in lanes],
+                REPORTS_AHEAD_MAX,
+            ),
+            binary=True,
+        ).fetchall()
+        for row in rows:
+            stored = StoredReport(*row)
+            self._stored.setdefault(stored.node_id, []).append(stored)
+        if len(rows) == REPORTS_AHEAD_MAX:  # the last one may have more
+            nodes = nodes[: nodes.index(rows[-1][2])]
+            self._stored.pop(rows[-1][2])
+        self._read_from.update({node_id: after[node_id] for node_id in nodes})
+
+    def rows(self, node_id: str, lease_id: str, after_position: int) -> tuple[UsageRow, ...]:
+        """The lease's rows of every report of the node after a lane position, in lane order."""
+        return tuple(
+            row
+            for one in self._read(node_id, after_position)
+            if one.position > after_position
+            for row in one.rows.get(lease_id, ())
+        )
+
+    def passed(
+        self, node_id: str, device_ids: Iterable[str], after_position: int
+    ) -> tuple[Passed, ...]:
+        """How far the node's reports after a lane position tell of each device, where they do."""
+        told = [one for one in self._read(node_id, after_position) if one.position > after_position]
+        found = []
+        for device_id in device_ids:
+            moments = [one.passed[device_id] for one in told if device_id in one.passed]
+            found += [Passed(device_id, max(moments))] if moments else []
+        return tuple(found)
+
+    def reports(
+        self, node_id: str, after_position: int, until_position: int
+    ) -> Iterator[StoredReport]:
+        """A node's reports with after < lane position <= until, in order."""
+        found = (lane_of(node_id), node_id, after_position)
+        known = self.connection.execute(_NODE_SEQ_AT, found).fetchone()
+        after_seq = 0 if known is None else known[0]
+        while batch := reports_of_node(self.connection, node_id, after_seq):
+            yield from (one for one in batch if one.position <= until_position)
+            if batch[-1].position > until_position:
+                return
+            after_seq = batch[-1].node_seq
+
+    def _read(self, node_id: str, after_position: int) -> list[LeaseRows]:
+        """The node's reports after this position, and perhaps some before it."""
+        if self._read_from.get(node_id, after_position + 1) > after_position:
+            found = self.reports(node_id, after_position, self.head(lane_of(node_id)))
+            self._reports[node_id] = [lease_rows(one) for one in found]
+            self._read_from[node_id] = after_position
+        elif node_id not in self._reports:
+            self._reports[node_id] = [lease_rows(one) for one in self._stored.pop(node_id, ())]
+        return self._reports[node_id]
