@@ -35,24 +35,20 @@ from api.pools.scheduling import run_schedule
 from api.process.leading import leading
 from api.process.service import Service
 from api.trust.trust_timer import run_trust
-from domain.duration import HOUR_US, SECOND_US
+from domain.duration import SECOND_US
 from domain.fleet.node import RecordEquivocation
 from domain.funds.promotion import ExpirePromotion
-from domain.lease.lease import (
-    DEGRADED_LIMIT_US,
-    MIN_RUNWAY_US,
-    REQUEST_TIMEOUT_US,
-    START_TIMEOUT_US,
-)
 from domain.metering.pin import PinUsage
 from ledger.beside import lease_halves as lease_health
 from ledger.beside import lease_logs
 from ledger.beside import timer_runs as job_runs
 from ledger.log.handle import LOG_AWAY
 from ledger.log.usage import key_id_of
+from ledger.log.usage_reads import TwiceSigned, nodes_that_signed_twice, twice_signed
 from ledger.tree import cut, trees
 from projections import tables
 from projections.funds import funding
+from projections.lease import leases
 from projections.parties import access
 from projections.runner import Connection
 
@@ -64,33 +60,8 @@ EXPIRED_MAX = 500
 LEASES_MAX = 1_000
 """Leases listed together; a run of the accrual job goes through all of them."""
 
-_DUE_LEASES = """
-    SELECT lease_id, coalesce(node_id, ''), position FROM proj_leases.lease
-    WHERE settled_position IS NULL AND (coalesce(node_id, ''), position) > (%(node)s, %(after)s)
-        AND CASE state
-            WHEN 'requested' THEN at_us + %(request)s <= %(now)s
-            WHEN 'quoted' THEN moment_us <= %(now)s
-            WHEN 'reserved' THEN
-                reserved_at_us + coalesce(start_timeout_us, %(timeout)s) <= %(now)s
-            WHEN 'gang_waiting' THEN
-                reserved_at_us + coalesce(start_timeout_us, %(timeout)s) <= %(now)s
-            WHEN 'paused' THEN least(opened_at_us + (hours + 1) * %(hour)s, term_end_us) <= %(now)s
-            WHEN 'closing' THEN true
-            ELSE least(opened_at_us + (hours + 1) * %(hour)s, term_end_us,
-                funds_end_us - %(runway)s,
-                CASE state WHEN 'degraded' THEN moment_us + %(limit_us)s END) <= %(now)s END
-    ORDER BY coalesce(node_id, ''), position LIMIT %(limit)s
-"""
 _OPEN_COUNT = """
     SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL
-"""
-_EVIDENCE = """
-    SELECT e.lane, e.node_id, e.node_seq, k.leaf, e.leaf, s.body, e.body, e.recorded_us
-    FROM usage_evidence e JOIN usage_key k USING (lane, node_id, node_seq)
-    JOIN usage_event s ON s.lane = k.lane AND s.position = k.position
-    JOIN proj_access.node n ON n.node_id = e.node_id
-    WHERE n.equivocated_at_us IS NULL AND n.revoked_at_us IS NULL
-    ORDER BY e.lane, e.node_id, e.node_seq
 """
 
 
@@ -118,8 +89,8 @@ def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
         stopped.append(lease_id)
 
     _make_room(service, connection)
-    leases = due_leases(connection, now_us)
-    done = accrue(service.ledger, connection, leases, now_us, on_stopped=on_stopped)
+    due = due_leases(connection, now_us)
+    done = accrue(service.ledger, connection, due, now_us, on_stopped=on_stopped)
     if stopped:
         raise AccrualStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
     return done
@@ -133,24 +104,15 @@ def _make_room(service: Service, connection: Connection) -> None:
 
 
 def due_leases(connection: Connection, now_us: int) -> Iterator[str]:
-    """Leases for which something may be due, and none other: whether it is says `due_commands`.
+    """Leases that are due by `domain/leasing/due.py`: what there is to do for each says
+    `due_commands`.
 
     By node, so that a report is read once for all the leases it names.
     """
-    found = {
-        "node": "",
-        "after": -1,
-        "now": now_us,
-        "limit": LEASES_MAX,
-        "hour": HOUR_US,
-        "runway": MIN_RUNWAY_US,
-        "timeout": START_TIMEOUT_US,
-        "request": REQUEST_TIMEOUT_US,
-        "limit_us": DEGRADED_LIMIT_US,
-    }
-    while rows := connection.execute(_DUE_LEASES, found).fetchall():
+    node_id, after = "", -1
+    while rows := leases.read_due(connection, now_us, node_id, after, LEASES_MAX):
         yield from (lease_id for lease_id, _, _ in rows)
-        _, found["node"], found["after"] = rows[-1]
+        _, node_id, after = rows[-1]
 
 
 class AccrualStopped(Exception):
@@ -201,35 +163,32 @@ def run_equivocation(service: Service, connection: Connection, now_us: int) -> i
     """A node that signed two bodies under one number is put into quarantine."""
     tables.step_all(connection, only=("access",))
     done = 0
-    for lane, node_id, node_seq, first, second, stored, other, at_us in connection.execute(
-        _EVIDENCE
-    ).fetchall():
-        keys = access.read_node_keys(connection, node_id)
-        if not _both_in_office(keys, node_seq, stored, other, at_us):
+    nodes = access.read_trusted(connection, nodes_that_signed_twice(connection))
+    for one in twice_signed(connection, nodes):
+        keys = access.read_node_keys(connection, one.node_id)
+        if not _both_in_office(keys, one):
             continue
         command = RecordEquivocation(
-            node_id=node_id,
-            lane=lane,
-            node_seq=node_seq,
-            first_leaf=bytes(first).hex(),
-            second_leaf=bytes(second).hex(),
+            node_id=one.node_id,
+            lane=one.lane,
+            node_seq=one.node_seq,
+            first_leaf=one.stored_leaf.hex(),
+            second_leaf=one.other_leaf.hex(),
             at_us=now_us,
         )
         done += len(service.ledger.handle(command, key=None, now_us=now_us).changes)
     return done
 
 
-def _both_in_office(
-    keys: Sequence[access.NodeKey], seq: int, stored: bytes, other: bytes, at_us: int
-) -> bool:
+def _both_in_office(keys: Sequence[access.NodeKey], one: TwiceSigned) -> bool:
     """Whether the key of this number signed both bodies, and the second before it was replaced.
 
     What a key signs out of its office shows that somebody else has found it, and nothing more.
     """
-    place = max((n for n, key in enumerate(keys) if key.from_seq <= seq), default=0)
-    is_own = {key_id_of(stored), key_id_of(other)} == {keys[place].key_id}
+    place = max((n for n, key in enumerate(keys) if key.from_seq <= one.node_seq), default=0)
+    is_own = {key_id_of(one.stored), key_id_of(one.other)} == {keys[place].key_id}
     replaced_us = keys[place + 1].confirmed_at_us if place + 1 < len(keys) else None
-    return is_own and (replaced_us is None or at_us < replaced_us)
+    return is_own and (replaced_us is None or one.received_us < replaced_us)
 
 
 def run_promotions(service: Service, connection: Connection, now_us: int) -> int:

@@ -14,14 +14,17 @@ cutting the log into ranges. Tables of the projection itself are written `own.<t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 from psycopg.rows import TupleRow
+
+from ledger.log import usage_reads
+from ledger.log.usage import StoredReport
 
 Connection = psycopg.Connection[TupleRow]
 
@@ -51,21 +54,6 @@ class Rule:
     sql: str
 
 
-class Report(NamedTuple):
-    """One usage report as stored; `body` is the signed bytes with key id and signature."""
-
-    lane: int
-    position: int
-    node_id: str
-    node_seq: int
-    flags: int
-    recorded_us: int
-    body: bytes
-
-
-ALL_REPORTS = "public.usage_head"
-
-
 @dataclass(frozen=True, slots=True)
 class Reports:
     """How a projection reads usage reports: `fold` in Python, then one `apply` for all of them.
@@ -74,9 +62,9 @@ class Reports:
     `heads` is how far it may read, as SQL: a relation of (lane, pos).
     """
 
-    fold: Callable[[Sequence[Report]], Any]
+    fold: Callable[[Sequence[StoredReport]], Any]
     apply: Callable[[Connection, str, Any], None]
-    heads: str = ALL_REPORTS
+    heads: str = usage_reads.HEADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +95,7 @@ class Projection:
     def definition(self) -> str:
         """Hash of everything that decides the rows: another one means rebuild."""
         parts = [str(self.version), self.tables, self.indexes]
-        if self.reports is not None and self.reports.heads != ALL_REPORTS:
+        if self.reports is not None and self.reports.heads != usage_reads.HEADS:
             parts.append(self.reports.heads)
         for rule in self.rules:
             parts += [*rule.topics, rule.fields, rule.sql]
@@ -201,12 +189,6 @@ _BEHIND = """
     JOIN own.position p ON p.source = 'usage/' || h.lane
     WHERE h.lane = ANY(%(lanes)s) AND p.position >= 0 AND h.pos > p.position ORDER BY h.lane
 """
-_REPORTS = """
-    SELECT e.lane, e.position, e.node_id, e.node_seq, e.flags, e.recorded_us, e.body
-    FROM unnest(%(lanes)s::int2[], %(firsts)s::int8[], %(lasts)s::int8[]) r(lane, first, last)
-    JOIN public.usage_event e
-        ON e.lane = r.lane AND e.position > r.first AND e.position <= r.last
-"""
 _LOCK_LANES = """
     SELECT source, position, set_config('synchronous_commit', 'off', true) FROM own.position
     WHERE source = ANY(%s) ORDER BY source FOR UPDATE
@@ -267,17 +249,12 @@ def _behind(
     return [_Span(lane, first, min(head, first + each)) for lane, first, head in rows]
 
 
-def _read(connection: Connection, spans: Sequence[_Span]) -> list[Report]:
-    bounds: Mapping[str, list[int]] = {
-        "lanes": [span.lane for span in spans],
-        "firsts": [span.first for span in spans],
-        "lasts": [span.last for span in spans],
-    }
-    with connection.cursor(binary=True) as cursor:
-        rows = cursor.execute(_REPORTS, bounds).fetchall()
-    if len(rows) != sum(span.last - span.first for span in spans):
-        raise GapInLog(f"{len(rows)} reports found in {spans}")
-    return [Report(*row) for row in rows]
+def _read(connection: Connection, spans: Sequence[_Span]) -> list[StoredReport]:
+    bounds = [(span.lane, span.first, span.last) for span in spans]
+    found = usage_reads.reports_between(connection, bounds)
+    if len(found) != sum(span.last - span.first for span in spans):
+        raise GapInLog(f"{len(found)} reports found in {spans}")
+    return found
 
 
 def run(connection: Connection, schema: str, sql: str, *params: Any) -> None:

@@ -21,6 +21,7 @@ from multiprocessing import get_context
 import psycopg
 from psycopg import sql
 
+from ledger.log import usage_reads
 from projections import runner
 from projections.audit.audit_index import AUDIT_INDEX
 from projections.corrections.disputes import DISPUTES
@@ -352,11 +353,10 @@ _MARKET_LAG = """
         WHERE e.notification_id = p.position + 1)
     FROM {schema}.position p, public.market_events_head h WHERE p.source = 'market'
 """
-_USAGE_LAG = """
-    SELECT '{name}', 'usage', sum(p.position)::bigint, sum(h.pos)::bigint, min((
-        SELECT e.recorded_us FROM public.usage_event e
-        WHERE e.lane = h.lane AND e.position = p.position + 1 AND h.pos > p.position))
-    FROM {schema}.position p JOIN {heads} h ON p.source = 'usage/' || h.lane
+_USAGE_LAG = f"""
+    SELECT '{{name}}', 'usage', sum(p.position)::bigint, sum(h.pos)::bigint,
+        min(CASE WHEN h.pos > p.position THEN {usage_reads.NEXT_RECEIVED_US} END)
+    FROM {{schema}}.position p JOIN {{heads}} h ON p.source = 'usage/' || h.lane
 """
 
 
@@ -426,7 +426,7 @@ def _step_to_heads(connection: Connection, projections: Sequence[Projection]) ->
 def _may_read_further(part: Lag) -> bool:
     """Whether facts that were applied may have opened reports to this projection."""
     reports = BY_NAME[part.projection].reports
-    return part.log == runner.MARKET and reports is not None and reports.heads != runner.ALL_REPORTS
+    return part.log == runner.MARKET and reports is not None and reports.heads != usage_reads.HEADS
 
 
 def _step(connection: Connection, part: Lag) -> int:

@@ -214,3 +214,19 @@ def test_nothing_tracked_names_a_registry_or_a_path_of_a_machine() -> None:
 def test_assertions_are_on() -> None:
     """Money invariants are assertions, so nothing of ours may run with `python -O`."""
     assert sys.flags.optimize == 0
+
+
+def test_only_the_rooms_of_the_log_name_the_tables_of_usage() -> None:
+    """Everybody else asks `ledger/log/usage_reads.py`, so how reports are stored can change there.
+
+    Views have tables of their own in schemas of their own: `own.` and `proj_` stand before those.
+    """
+    names = re.compile(r"(?<![\w.])(?:public\.)?usage_(?:event|key|head|node|evidence)\b(?!\()")
+    spoken = re.compile(r"\b(?:SELECT|FROM|JOIN|INTO|UPDATE|TABLE)\b")
+    for path, tree in modules():
+        if path.parts[0] in ("api", "projections"):
+            for node in nodes(tree):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+                    text = node.value if isinstance(node.value, str) else node.value.decode()
+                    assert not (spoken.search(text) and names.search(text)), (path, node.lineno)
+                    assert not text.startswith("public.usage_"), (path, node.lineno)

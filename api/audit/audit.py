@@ -33,6 +33,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION, ReadAsOf
 from ledger.log.lanes import lane_of
+from ledger.log.usage_reads import report_at
 from ledger.tree import prove, trees
 from projections.audit import audit_index
 from projections.audit.audit_index import AUDIT_INDEX
@@ -220,11 +221,8 @@ def read_proof(position: PositionInPath, call: Caller) -> Response:
 def read_usage_proof(lane: LaneInPath, usage_position: PositionInPath, call: Caller) -> Response:
     """Returns the proof of one usage report under the first pin that covers it."""
     with call.read(FLEET) as view:
-        row = view.connection.execute(
-            "SELECT node_id FROM public.usage_event WHERE lane = %s AND position = %s",
-            (lane, usage_position),
-        ).fetchone()
-        node = None if row is None else fleet.read_node(view.connection, str(row[0]))
+        found = report_at(view.connection, lane, usage_position)
+        node = None if found is None else fleet.read_node(view.connection, found.node_id)
         if node is None or not call.principal.may_see(node.account_id):
             raise errors.problem("not_found", f"no report at {lane}/{usage_position}")
         assert lane_of(node.node_id) == lane

@@ -17,13 +17,8 @@ from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from ledger.log.market import Market
 from ledger.log.report_rows import lease_rows
-from ledger.log.usage import StoredReport
+from ledger.log.usage_reads import report_at
 from projections.runner import Connection
-
-_REPORT = """
-    SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event
-    WHERE lane = %s AND position = %s AND node_id = %s
-"""
 
 
 def checked(
@@ -61,12 +56,12 @@ def _is_report_of(
     """
     assert lease.reserved is not None
     node_id = lease.reserved.node_id
-    if lane != lane_of(node_id):
+    if lane != lane_of(node_id) or position is None:
         return False
-    row = connection.execute(_REPORT, (lane, position, node_id)).fetchone()
-    if row is None:
+    found = report_at(connection, lane, position)
+    if found is None or found.node_id != node_id:
         return False
-    return lease.reserved.lease_id in lease_rows(StoredReport(*row)).rows
+    return lease.reserved.lease_id in lease_rows(found).rows
 
 
 def _fact_at(market: Market, position: int) -> Any:

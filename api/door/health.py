@@ -22,6 +22,7 @@ from api.process.waiting import JobLag
 from domain.refusal import Reason
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
+from ledger.log.usage_reads import STORED_COUNT
 from projections import tables
 from projections.runner import Connection
 
@@ -38,10 +39,10 @@ code{{background:#eee;padding:.1em .3em}}</style></head>
 <dt>Try again?</dt><dd>{retry}</dd></dl></body></html>
 """
 
-_TREES = """
+_TREES = f"""
     SELECT 'tree', coalesce(sum(t.size), 0)::bigint,
         (SELECT pos FROM public.market_events_head)
-            + (SELECT coalesce(sum(pos), 0)::bigint FROM public.usage_head)
+            + {STORED_COUNT}
     FROM public.tree_head t
     UNION ALL
     SELECT 'checkpoint', coalesce((SELECT max(size) FROM public.checkpoint), 0),
@@ -49,7 +50,7 @@ _TREES = """
     UNION ALL
     SELECT 'pin', coalesce((SELECT max(notification_id) FROM public.market_events
         WHERE topic = 'usage.pinned.v1'), 0), (SELECT pos FROM public.market_events_head)
-"""
+"""  # noqa: S608
 
 
 def lags(connection: Connection) -> list[JobLag]:
@@ -58,7 +59,7 @@ def lags(connection: Connection) -> list[JobLag]:
         JobLag(f"{lag.projection}/{lag.log}", lag.position, lag.head, lag.waiting_since_us)
         for lag in tables.lag(connection)
     ]
-    rows = connection.execute(_TREES).fetchall()
+    rows = connection.execute(_TREES.encode()).fetchall()
     return found + [JobLag(str(name), int(at), int(head)) for name, at, head in rows]
 
 

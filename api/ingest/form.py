@@ -3,8 +3,7 @@ times faster.
 
 Not a second set of rules. It may say yes only where the reference says yes, with the same identity;
 whatever it does not like, and whatever it does not know how to judge (backslashes, events, a device
-listed twice), the reference decides. It only judges: what passed is read by
-`ledger/log/report_rows.py`.
+listed twice), the reference decides. What passed is read by `ledger/log/report_rows.py`.
 
     read(body) raises ReportInvalid  <=>  domain.report.parse(body) raises ReportInvalid
 

@@ -19,11 +19,9 @@ from typing import Any
 import psycopg
 
 from domain.duration import HOUR_US
-from domain.lease.close_codes import EXPIRED, FUNDS_ENDED, START_TIMEOUT, TERM_REACHED, UNREACHABLE
-from domain.lease.closing import expires_us, unreachable_us
-from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, lease_stream
-from domain.leasing.top_up import refill_due
-from domain.metering.counting import Passed, UsageRow
+from domain.lease.lease import AccrueUsage, Lease, TopUpLease, lease_stream
+from domain.leasing.due import PATIENCE_US, due_commands, reports_due_us
+from domain.metering.counting import Passed
 from domain.metering.report import lane_of
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
@@ -32,9 +30,6 @@ from ledger.log.market import Held
 from ledger.log.usage_reads import NodeReader
 
 NO_MONEY = frozenset({Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED})
-PATIENCE_US = 600_000_000
-"""How long a finished hour waits for its last report before it is accrued without it."""
-
 SKEW_US = HOUR_US
 """How far the clocks of two servers may be apart: reports this much older than a lease are read."""
 
@@ -44,77 +39,31 @@ the next as many."""
 logger = logging.getLogger(__name__)
 
 
-def due_commands(
+@dataclass(frozen=True, slots=True)
+class _Reports:
+    """The reports of one lease's node, read when they are asked for."""
+
+    lease: Lease
+    lease_id: str
+    reader: NodeReader
+    now_us: int
+
+    def unread(self) -> AccrueUsage:
+        return unread(self.lease, self.lease_id, self.reader, self.now_us)
+
+    def passed(self) -> tuple[Passed, ...]:
+        reserved = self.lease.reserved
+        assert reserved is not None
+        after = first_unread(self.lease, self.reader)
+        return self.reader.passed(reserved.node_id, reserved.device_ids, after)
+
+
+def due_now(
     lease: Lease, lease_id: str, reader: NodeReader, now_us: int, patience_us: int = PATIENCE_US
 ) -> list[Any]:
-    """What is due for one lease now: the end of its start timeout, funds or term, finished hours,
-    settlement.
-    """
-    never_ran = _never_runs(lease, lease_id, now_us)
-    if lease.opened is None or lease.is_over:
-        return never_ran
-    commands: list[Any] = []
-    end_us = lease.window_end_us
-    is_over = lease.closed is not None
-    refill = refill_due(lease, lease_id, now_us)
-    if refill is not None:
-        commands.append(refill)
-    if not is_over and end_us <= now_us:
-        code = TERM_REACHED if lease.term_end_us == end_us else FUNDS_ENDED
-        commands.append(_close(lease_id, end_us, code, now_us))
-        is_over = True
-    silent_us = unreachable_us(lease)
-    if not is_over and silent_us is not None and silent_us <= now_us:
-        commands.append(_close(lease_id, silent_us, UNREACHABLE, now_us))
-        is_over, end_us = True, silent_us
-    until_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
-    if not is_over and until_us > now_us:
-        return commands
-    command = unread(lease, lease_id, reader, now_us)
-    reached = _reached(lease, command.rows)
-    while until_us < end_us and until_us <= now_us:
-        if reached < until_us and now_us < until_us + patience_us:
-            return commands
-        commands.append(command)
-        until_us += HOUR_US
-    if is_over:
-        commands.append(
-            SettleLease(
-                lease_id=lease_id,
-                lane=command.lane,
-                usage_position=command.usage_position,
-                rows=command.rows,
-                at_us=now_us,
-                passed=_passed(lease, reader),
-            )
-        )
-    return commands
-
-
-def _never_runs(lease: Lease, lease_id: str, now_us: int) -> list[Any]:
-    """The end of a lease that has not opened, when its time is over."""
-    is_waiting = lease.status in ("reserved", "gang_waiting")
-    if is_waiting and now_us >= lease.ready_until_us:
-        return [_close(lease_id, lease.ready_until_us, START_TIMEOUT, now_us)]
-    ends_us = expires_us(lease)
-    if ends_us is not None and ends_us <= now_us:
-        return [_close(lease_id, ends_us, EXPIRED, now_us)]
-    return []
-
-
-def _close(lease_id: str, closed_at_us: int, code: int, now_us: int) -> CloseLease:
-    return CloseLease(
-        lease_id=lease_id, closed_at_us=closed_at_us, party="job", code=code, at_us=now_us
-    )
-
-
-def needs_reports(lease: Lease, now_us: int) -> bool:
-    """Whether `due_commands` will read: an hour of the lease is over, or the lease is."""
-    if lease.opened is None or lease.is_over:
-        return False
-    hour_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
-    ends_us = min(hour_us, lease.window_end_us, unreachable_us(lease) or hour_us)
-    return lease.closed is not None or ends_us <= now_us
+    """What is due for one lease now, by what its node has reported."""
+    reports = _Reports(lease, lease_id, reader, now_us)
+    return due_commands(lease, lease_id, reports, now_us, patience_us)
 
 
 def first_unread(lease: Lease, reader: NodeReader) -> int:
@@ -140,23 +89,6 @@ def unread(lease: Lease, lease_id: str, reader: NodeReader, now_us: int) -> Accr
         rows=reader.rows(node_id, lease_id, first_unread(lease, reader)),
         at_us=now_us,
     )
-
-
-def _passed(lease: Lease, reader: NodeReader) -> tuple[Passed, ...]:
-    assert lease.reserved is not None
-    node_id, device_ids = lease.reserved.node_id, lease.reserved.device_ids
-    return reader.passed(node_id, device_ids, first_unread(lease, reader))
-
-
-def _reached(lease: Lease, rows: Iterable[UsageRow]) -> int:
-    """The moment up to which every device of the lease has reported."""
-    assert lease.reserved is not None
-    ends = dict.fromkeys(lease.reserved.device_ids, 0)
-    ends.update({mark.device_id: mark.wall_end_us for mark in lease.marks})
-    for row in rows:
-        if row.device_id in ends:
-            ends[row.device_id] = max(ends[row.device_id], row.wall_end_us)
-    return min(ends.values())
 
 
 def accrue(
@@ -293,12 +225,13 @@ class _Run:
         return 0 if refused.reason is Reason.USAGE_INCOMPLETE else self.alone(lease_id)
 
     def _due(self, lease: Lease, lease_id: str, reader: NodeReader) -> list[Any]:
-        return due_commands(lease, lease_id, reader, self.now_us, self.patience_us)
+        return due_now(lease, lease_id, reader, self.now_us, self.patience_us)
 
     def _read_ahead(self, leases: Iterable[Lease]) -> None:
         after: dict[str, int] = {}
         for lease in leases:
-            if needs_reports(lease, self.now_us):
+            reads_us = reports_due_us(lease)
+            if reads_us is not None and reads_us <= self.now_us:
                 assert lease.reserved is not None
                 node_id, position = lease.reserved.node_id, first_unread(lease, self.reader)
                 after[node_id] = min(position, after.get(node_id, position))

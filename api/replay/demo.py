@@ -47,6 +47,7 @@ from domain.parties.account import BootstrapOperator
 from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
 from ledger.bundle.export import export_bundle, read_epoch_files
+from ledger.log.usage_reads import stored_count
 from ledger.tree.checkpoint import parse_verifier_key
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
@@ -552,7 +553,7 @@ def _result(
         differences = reconcile(
             service.ledger, connection, stage.tally, treasury=stage.keys["treasury"].address
         )
-        row = connection.execute("SELECT coalesce(sum(pos), 0) FROM usage_head").fetchone()
+        reports = stored_count(connection)
     told = [stage.web.get(stage.operator_key, f"/v1/leases/{lease}") for lease in leases]
     payout = manifest.read(payout_path(stage.data_dir, 1))
     revenue = books.balance("network:revenue:usage") + books.balance("network:revenue:take")
@@ -570,7 +571,7 @@ def _result(
     result = {
         "nodes": len(stage.machines),
         "leases": len(leases),
-        "usage_reports": int(row[0]) if row else 0,
+        "usage_reports": reports,
         "gpu_microseconds_metered": str(sum(int(lease["gpu_us"]) for lease in told)),
         "charged": _credit(paid),
         "providers_earned": _credit(earned),

@@ -36,7 +36,7 @@ from api.settings import Settings
 from domain.fleet.node import JoinNode
 from domain.lease.lease import lease_stream
 from domain.metering import report
-from ledger.log.usage import StoredReport
+from ledger.log.usage_reads import all_reports
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
 from node_reporter.gpus.seam import Device, Fault, MonitorBlind, Reading
@@ -265,9 +265,7 @@ class Reported:
 def reported(connection: psycopg.Connection[Any]) -> Reported:
     """Read every stored report once more with the strict parser and add up the leased rows."""
     reports = rows = samples = elapsed_us = available_us = unknown_us = busy_us = flagged = 0
-    query = "SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event"
-    for found in connection.execute(query):
-        stored = StoredReport(*found)
+    for stored in all_reports(connection):
         reports += 1
         flagged += bool(stored.flags)
         for row in report.parse(stored.signed).rows:

@@ -21,7 +21,7 @@ from typing import Any
 import psycopg
 from nacl.signing import SigningKey
 
-from api.metering.accrual import due_commands
+from api.metering.accrual import due_now
 from api.replay.trace_openb import TraceNode, TraceTask
 from domain.duration import HOUR_US
 from domain.fleet.device import AccrueCapacity
@@ -346,7 +346,7 @@ class Replay:
         batch: list[Any] = []
         for lease_id in tuple(self._open):
             state = self._ledger.market.state_of(lease_stream(lease_id))
-            batch.extend(due_commands(state, lease_id, reader, now_us, PATIENCE_US))
+            batch.extend(due_now(state, lease_id, reader, now_us, PATIENCE_US))
             if len(batch) >= COMMANDS_MAX:
                 self._together(batch, now_us)
                 batch.clear()

@@ -48,13 +48,13 @@ from domain.metering import report
 from domain.refusal import Reason, Refused
 from domain.trust.record import NONCE_LIFE_US, IssueNonce, RecordAttestation, attestation_nonce
 from domain.trust.record import stream_of as trust_stream
+from ledger.log.usage import head_of
 
 resource = Resource("attestation")
 
 GROUP = "tallystick.attestation"
 EVIDENCE_BYTES_MAX = 65_536
 DETAIL_MAX = 300
-_HEAD = "SELECT last_node_seq, last_hash FROM usage_node WHERE lane = %s AND node_id = %s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +223,9 @@ def _nonce(call: Call, node_id: str, device_id: str, server_nonce: str) -> bytes
 def _head(call: Call, node_id: str) -> tuple[int, str]:
     """The last stored report of the node and its hash; before the first, its genesis."""
     with call.service.connection() as connection:
-        row = connection.execute(_HEAD, (report.lane_of(node_id), node_id)).fetchone()
-    if row is not None:
-        return int(row[0]), bytes(row[1]).hex()
+        seq, digest = head_of(connection, node_id)
+    if digest is not None:
+        return seq, digest.hex()
     state = call.service.ledger.market.state_of(node_stream(node_id))
     assert state.joined is not None
     return 0, report.genesis(node_id, bytes.fromhex(state.joined.public_key)).hex()

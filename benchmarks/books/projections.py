@@ -41,6 +41,7 @@ from domain.money import PPM
 from ledger import migrate
 from ledger.log import codec, usage
 from ledger.log.chain import split_body
+from ledger.log.usage import StoredReport
 from projections import runner, tables
 from projections.fleet.fleet import FLEET
 from projections.market.feed import Feed, fees
@@ -238,16 +239,16 @@ def _worker(uri: str, number: int, barrier: Any, results: Any) -> None:
         results.put(tables.lanes_to_head(connection, USAGE, USAGE.schema, lanes))
 
 
-def _some(connection: Connection, count: int) -> list[runner.Report]:
+def _some(connection: Connection, count: int) -> list[StoredReport]:
     rows = connection.cursor(binary=True).execute(
-        "SELECT lane, position, node_id, node_seq, flags, recorded_us, body FROM usage_event"
+        "SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event"
         " ORDER BY lane, position LIMIT %s",
         (count,),
     )
-    return [runner.Report(*row) for row in rows]
+    return [StoredReport(*row) for row in rows]
 
 
-def _peer_usage(connection: Connection, some: list[runner.Report]) -> int:
+def _peer_usage(connection: Connection, some: list[StoredReport]) -> int:
     """One report at a time: read it strictly, add up its rows, one transaction."""
     connection.execute(
         "CREATE TABLE peer_hour (node_id text, hour_us bigint, ppm_us bigint,"

@@ -18,7 +18,8 @@ from domain.lease.close_codes import (
     TERM_REACHED,
     UNREACHABLE,
 )
-from domain.lease.lease import DEGRADED_LIMIT_US, REQUEST_TIMEOUT_US, CloseLease, Lease
+from domain.lease.lease import CloseLease, Lease
+from domain.leasing.due import closes_us
 from domain.refusal import Reason, Refused
 
 
@@ -31,7 +32,7 @@ def require_close_due(lease: Lease, command: CloseLease) -> None:
     if command.code == CANCELLED_BEFORE_START and lease.opened is not None:
         raise _wrong(lease, command)
     if command.party == "job" and command.code in _DUE:
-        due_us = _due_us(lease, command.code)
+        due_us = closes_us(lease, command.code)
         if due_us is None:
             raise _wrong(lease, command)
         if command.at_us < due_us:
@@ -58,44 +59,6 @@ def _require_window_over(lease: Lease, command: CloseLease) -> None:
 
 _DUE = (START_TIMEOUT, GANG_TIMEOUT, EXPIRED, UNREACHABLE, FUNDS_ENDED, TERM_REACHED)
 """The codes of timers: each has its moment."""
-
-
-def _due_us(lease: Lease, code: int) -> int | None:
-    """From when on a timer may give its code; None: not in this state."""
-    if code == EXPIRED:
-        return expires_us(lease)
-    if code == START_TIMEOUT:
-        return lease.ready_until_us if lease.status == "reserved" else None
-    if code == GANG_TIMEOUT:
-        is_waiting = lease.status in ("reserved", "gang_waiting")
-        return lease.ready_until_us if is_waiting else None
-    if not lease.is_running:
-        return None
-    if code == UNREACHABLE:
-        return unreachable_us(lease)
-    return lease.window_end_us
-
-
-def expires_us(lease: Lease) -> int | None:
-    """When a request ends by itself: with the last of its quotes, or without any after a day; one
-    that stands in a pool's queue waits.
-    """
-    if lease.status == "quoted":
-        return lease.quoted_until_us
-    if lease.status != "requested" or lease.queued_in is not None:
-        return None
-    assert lease.requested is not None
-    return lease.requested.at_us + REQUEST_TIMEOUT_US
-
-
-def unreachable_us(lease: Lease) -> int | None:
-    """When a lease that stays degraded is closed: so long after it fell silent, or after the end of
-    a maintenance that was announced to keep it (V-8).
-    """
-    if lease.status != "degraded" or lease.degraded is None:
-        return None
-    degraded = lease.degraded
-    return max(degraded.since_us, degraded.kept_until_us or 0) + DEGRADED_LIMIT_US
 
 
 def _wrong(lease: Lease, command: CloseLease) -> Refused:

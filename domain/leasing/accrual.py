@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from domain.duration import HOUR_US
 from domain.fleet.device import device_of, device_stream, release
 from domain.fleet.revenue_share import OwnerPart, split_among
 from domain.gpu_time import charge_for
@@ -42,6 +41,7 @@ from domain.lease.lease import (
 )
 from domain.lease.reserved_term import TermEndedEarly, kept_of
 from domain.leasing import escrow_sharing
+from domain.leasing.due import hour_end_us
 from domain.leasing.escrow_sharing import drawing, drawn_of
 from domain.market.auction import deposits_at_cancelling
 from domain.metering.counting import Passed, Pause, Reach, Watermark, Window, count, due
@@ -61,7 +61,7 @@ def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
     if not lease.is_running and lease.status != "closing":
         raise Refused(Reason.LEASE_NOT_OPEN, lease_id=command.lease_id, status=lease.status)
     assert lease.opened is not None
-    until_us = lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US
+    until_us = hour_end_us(lease)
     if until_us > command.at_us:
         raise Refused(Reason.ACCRUAL_NOT_DUE, due_us=until_us)
     if until_us >= lease.window_end_us:
@@ -188,7 +188,7 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     assert lease.opened is not None
     assert lease.closed is not None
     closed_at_us = lease.closed.closed_at_us
-    if closed_at_us > lease.opened.opened_at_us + (lease.hours_accrued + 1) * HOUR_US:
+    if closed_at_us > hour_end_us(lease):
         raise Refused(Reason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
     stream, changes = lease_stream(command.lease_id), []
     accrued = _accrued(drawing(lease, world), command, closed_at_us, rows_until_us=None)

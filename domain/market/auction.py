@@ -197,7 +197,7 @@ BIDS_LIMIT = 100
 PICKS = ("cheapest", "renter")
 CLOSES_AFTER_MIN_US = 1_000_000
 CLOSES_AFTER_MAX_US = 23 * 3_600_000_000
-"""A request without a quote is closed after a day (`domain/lease/closing.py`)."""
+"""A request without a quote is closed after a day (`domain/leasing/due.py`)."""
 DEPOSIT_SOURCES = ("earned", "cash")
 """What a deposit is taken from, in this order: never grants or card money, which could not become
 the renter's.

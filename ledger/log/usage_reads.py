@@ -16,6 +16,8 @@ from ledger.log.lanes import lane_of
 from ledger.log.report_rows import LeaseRows, lease_rows
 from ledger.log.usage import StoredReport, reports_of_node
 
+Connection = psycopg.Connection[Any]
+
 REPORTS_AHEAD_MAX = 20_000
 """Reports read together: those of an hour, also from nodes that report every few minutes."""
 
@@ -41,14 +43,102 @@ _UNREAD = b"""
     WHERE y.position <= n.head
     ORDER BY n.place, y.position LIMIT %s
 """
+_AT = (
+    "SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event"
+    " WHERE lane = %s AND position = %s"
+)
+_ALL = "SELECT lane, position, node_id, node_seq, body, flags, recorded_us FROM usage_event"
+_BETWEEN = """
+    SELECT e.lane, e.position, e.node_id, e.node_seq, e.body, e.flags, e.recorded_us
+    FROM unnest(%s::int2[], %s::int8[], %s::int8[]) r(lane, first, last)
+    JOIN public.usage_event e
+        ON e.lane = r.lane AND e.position > r.first AND e.position <= r.last
+"""
+_TWICE_SIGNED = """
+    SELECT e.lane, e.node_id, e.node_seq, k.leaf, e.leaf, s.body, e.body, e.recorded_us
+    FROM usage_evidence e JOIN usage_key k USING (lane, node_id, node_seq)
+    JOIN usage_event s ON s.lane = k.lane AND s.position = k.position
+    WHERE e.node_id = ANY(%s) ORDER BY e.lane, e.node_id, e.node_seq
+"""
 _RECEIVED = "SELECT recorded_us FROM usage_event WHERE lane = %s AND position = %s"
+
+
+# --- for the SQL of views ---------------------------------------------------------------------
+
+HEADS = "public.usage_head"
+"""A relation of (lane, pos): how far each lane goes."""
+STORED_COUNT = "(SELECT coalesce(sum(pos), 0)::bigint FROM public.usage_head)"
+"""How many reports are stored."""
+NEXT_RECEIVED_US = """(
+    SELECT e.recorded_us FROM public.usage_event e
+    WHERE e.lane = h.lane AND e.position = p.position + 1)"""
+"""When the report behind a position `p` of the lane `h` was received."""
+
+
+# --- one report, some, all --------------------------------------------------------------------
+
+
+def stored_count(connection: Connection) -> int:
+    """How many reports are stored."""
+    row = connection.execute(f"SELECT {STORED_COUNT}".encode()).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def report_at(connection: Connection, lane: int, position: int) -> StoredReport | None:
+    """The report at a place of a lane."""
+    row = connection.execute(_AT, (lane, position), binary=True).fetchone()
+    return None if row is None else StoredReport(*row)
+
+
+def reports_between(
+    connection: Connection, spans: Iterable[tuple[int, int, int]]
+) -> list[StoredReport]:
+    """The reports of some lanes, (lane, after, until) each, in no order."""
+    lanes, firsts, lasts = map(list, zip(*spans, strict=True))
+    rows = connection.execute(_BETWEEN, (lanes, firsts, lasts), binary=True)
+    return [StoredReport(*row) for row in rows]
+
+
+def all_reports(connection: Connection) -> Iterator[StoredReport]:
+    """Every report, lane by lane as they lie: for replays and counts, not for a busy server."""
+    return (StoredReport(*row) for row in connection.execute(_ALL))
+
+
+@dataclass(frozen=True, slots=True)
+class TwiceSigned:
+    """Two bodies that a node signed under one number: the stored one and the other."""
+
+    lane: int
+    node_id: str
+    node_seq: int
+    stored_leaf: bytes
+    other_leaf: bytes
+    stored: bytes
+    other: bytes
+    received_us: int  # the other one
+
+
+def nodes_that_signed_twice(connection: Connection) -> list[str]:
+    """Nodes of which there is evidence that they signed two bodies under one number."""
+    found = connection.execute("SELECT DISTINCT node_id FROM usage_evidence ORDER BY node_id")
+    return [str(node_id) for (node_id,) in found]
+
+
+def twice_signed(connection: Connection, node_ids: Sequence[str]) -> list[TwiceSigned]:
+    """What these nodes signed twice, by lane, node and number."""
+    found = connection.execute(_TWICE_SIGNED, (list(node_ids),))
+    return [TwiceSigned(*row) for row in found]
+
+
+# --- the reports of one node, for its leases --------------------------------------------------
 
 
 @dataclass(slots=True)
 class NodeReader:
     """Reads a node's reports once for all of its leases in one run of the job."""
 
-    connection: psycopg.Connection[Any]
+    connection: Connection
     _stored: dict[str, list[StoredReport]] = field(default_factory=dict)
     _reports: dict[str, list[LeaseRows]] = field(default_factory=dict)
     _read_from: dict[str, int] = field(default_factory=dict)

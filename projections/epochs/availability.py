@@ -23,9 +23,10 @@ import msgspec
 
 from domain.metering.counting import is_ahead
 from domain.metering.row_times import hour_of
-from ledger.log import report_rows
+from ledger.log import report_rows, usage_reads
 from ledger.log.report_rows import each, times_of
-from projections.runner import Connection, Projection, Report, Reports, Rule, own, run
+from ledger.log.usage import StoredReport
+from projections.runner import Connection, Projection, Reports, Rule, own, run
 from projections.trust import evidence as trust
 from projections.trust.evidence import HOUR_COLUMNS, HOUR_SUMMED, PROOF_RULES, PROOF_TABLES, SUM_MAX
 
@@ -144,9 +145,9 @@ _RULES = (
     ),
 )
 
-HEADS = """(
+HEADS = f"""(
     SELECT h.lane, least(h.pos, coalesce(n.size, 0)) AS pos
-    FROM public.usage_head h LEFT JOIN own.pinned n USING (lane))"""
+    FROM {usage_reads.HEADS} h LEFT JOIN own.pinned n USING (lane))"""
 """Only what a pin has named: everything in it is in every later cut."""
 
 _CUTS = "SELECT lane, epoch, size FROM own.cut WHERE lane = ANY(%s) ORDER BY lane, epoch"
@@ -173,7 +174,7 @@ _ADD_THERE = f"""
 """
 
 
-def _apply(connection: Connection, schema: str, reports: Sequence[Report]) -> None:
+def _apply(connection: Connection, schema: str, reports: Sequence[StoredReport]) -> None:
     for cut, held in _by_cut(connection, schema, reports).items():
         folded = trust.fold(held)
         hours = [
@@ -202,21 +203,21 @@ def _apply(connection: Connection, schema: str, reports: Sequence[Report]) -> No
 
 
 def _by_cut(
-    connection: Connection, schema: str, reports: Iterable[Report]
-) -> dict[int, list[Report]]:
+    connection: Connection, schema: str, reports: Iterable[StoredReport]
+) -> dict[int, list[StoredReport]]:
     """Reports by the first epoch whose cut holds them; the open one if none does yet."""
     lanes = sorted({report.lane for report in reports})
     cuts: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for lane, epoch, size in connection.execute(own(schema, _CUTS), (lanes,)):
         cuts[lane].append((epoch, size))
-    held: dict[int, list[Report]] = defaultdict(list)
+    held: dict[int, list[StoredReport]] = defaultdict(list)
     for report in reports:
         missed = (epoch for epoch, size in cuts[report.lane] if size < report.position)
         held[max(missed, default=0) + 1].append(report)
     return held
 
 
-def fold_there(reports: Iterable[Report]) -> dict[tuple[str, str, str, int], int]:
+def fold_there(reports: Iterable[StoredReport]) -> dict[tuple[str, str, str, int], int]:
     """Available time by (node, board, device, hour), in any order of reports.
 
     Rows of one report that cover the same moments of one device, as those of two leases that share

@@ -18,6 +18,7 @@ from domain.duration import DAY_US
 from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.gpu_time import GPU_HOUR_US
 from domain.trust.tiers import Evidence, Identity, Metered, Place, standing
+from ledger.log import usage_reads
 from projections.epochs.epochs import Preview, read_burned_tokens
 from projections.runner import Connection
 from projections.trust.evidence import METERED_FIELDS
@@ -67,17 +68,17 @@ def _nodes(
     ]
 
 
-_UNREAD = """
+_UNREAD = f"""
     SELECT p.source FROM proj_availability.position p LEFT JOIN proj_availability.cut c
         ON p.source = 'usage/' || c.lane AND c.epoch = %(epoch)s
-    LEFT JOIN public.usage_head h ON h.lane = c.lane
+    LEFT JOIN {usage_reads.HEADS} h ON h.lane = c.lane
     WHERE p.position < CASE p.source WHEN 'market' THEN %(cut)s
         ELSE least(c.size, h.pos) END
 """
 
 
 def _require_read(connection: Connection, epoch: int, cut_position: int) -> None:
-    unread = connection.execute(_UNREAD, {"epoch": epoch, "cut": cut_position}).fetchall()
+    unread = connection.execute(_UNREAD.encode(), {"epoch": epoch, "cut": cut_position}).fetchall()
     assert not unread, (epoch, unread)
 
 

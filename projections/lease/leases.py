@@ -14,6 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from domain.duration import HOUR_US
+from domain.lease.lease import (
+    DEGRADED_LIMIT_US,
+    MIN_RUNWAY_US,
+    REQUEST_TIMEOUT_US,
+    START_TIMEOUT_US,
+)
+from domain.leasing.due import MOMENTS
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
@@ -325,6 +333,42 @@ _RULES = (
 )
 
 LEASES = Projection("leases", _TABLES, _RULES, _INDEXES)
+
+DUE_COLUMNS = {
+    "request_ends": f"at_us + {REQUEST_TIMEOUT_US}",
+    "quotes_end": "moment_us",
+    "start_timeout": f"reserved_at_us + coalesce(start_timeout_us, {START_TIMEOUT_US})",
+    "hour_end": f"opened_at_us + (hours + 1) * {HOUR_US}",
+    "term_end": "term_end_us",
+    "runway_begin": f"funds_end_us - {MIN_RUNWAY_US}",
+    "silence_end": f"moment_us + {DEGRADED_LIMIT_US}",
+    "at_once": "0",
+}
+"""The moments of `domain/leasing/due.py` as this view tells them: the same, or earlier for a
+request that stands in a queue and for a silent lease that a maintenance keeps."""
+_DUE = "CASE state {} END".format(
+    " ".join(
+        f"WHEN '{state}' THEN least({', '.join(map(DUE_COLUMNS.__getitem__, names))})"
+        for state, names in MOMENTS.items()
+    )
+)
+_DUE_LEASES = f"""
+    SELECT lease_id, coalesce(node_id, ''), position FROM proj_leases.lease
+    WHERE settled_position IS NULL AND (coalesce(node_id, ''), position) > (%(node)s, %(after)s)
+        AND {_DUE} <= %(now)s
+    ORDER BY coalesce(node_id, ''), position LIMIT %(limit)s
+"""
+
+
+def read_due(
+    connection: Connection, now_us: int, node_id: str, after: int, limit: int
+) -> list[tuple[str, str, int]]:
+    """(lease, node or '', position) of leases with `due_us` <= now behind a node and position, in
+    their order: by node, so that a report is read once for all the leases it names.
+    """
+    asked = {"node": node_id, "after": after, "now": now_us, "limit": limit}
+    found = connection.execute(_DUE_LEASES.encode(), asked)
+    return [(str(lease_id), str(node), int(position)) for lease_id, node, position in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ from ledger.log.report_rows import (
     times_of,
     until_bounds_us,
 )
+from ledger.log.usage import StoredReport
 from projections import read
-from projections.runner import Connection, Projection, Report, Reports, Rule, run
+from projections.runner import Connection, Projection, Reports, Rule, run
 
 _TABLES = """
     CREATE TABLE own.node_hour (
@@ -131,14 +132,14 @@ class Folded:
 
     hours: dict[tuple[str, int], Hour]
     nodes: dict[str, Node]
-    flagged: list[Report]
+    flagged: list[StoredReport]
 
 
-def fold(reports: Sequence[Report]) -> Folded:
+def fold(reports: Sequence[StoredReport]) -> Folded:
     """Add up reports in any order: sums and maxima only."""
     hours: dict[tuple[str, int], Hour] = {}
     nodes: dict[str, Node] = {}
-    flagged: list[Report] = []
+    flagged: list[StoredReport] = []
     for report in reports:
         node = nodes.get(report.node_id)
         if node is None:
@@ -155,7 +156,7 @@ def fold(reports: Sequence[Report]) -> Folded:
     return Folded(hours, nodes, flagged)
 
 
-def _add(report: Report, hours: dict[tuple[str, int], Hour]) -> int:
+def _add(report: StoredReport, hours: dict[tuple[str, int], Hour]) -> int:
     """Add a report to its hours; when its last row ends, 0 where it has none."""
     found = report_rows.read(report.body)
     cols, n = found.cols, found.n

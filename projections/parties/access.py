@@ -6,6 +6,7 @@ may pass at this moment is for the door to judge by its clock.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from projections import read
@@ -307,6 +308,16 @@ def read_node_keys(connection: Connection, node_id: str | None = None) -> list[N
         _NODE_KEY + "WHERE %(id)s::text IS NULL OR n.node_id = %(id)s ORDER BY node_id, k.from_seq"
     )
     return read.many(connection, NodeKey, sql, id=node_id)
+
+
+def read_trusted(connection: Connection, node_ids: Sequence[str]) -> list[str]:
+    """Those of these nodes that are neither in quarantine for what they signed nor revoked."""
+    found = connection.execute(
+        """SELECT node_id FROM proj_access.node WHERE node_id = ANY(%s)
+        AND equivocated_at_us IS NULL AND revoked_at_us IS NULL""",
+        (list(node_ids),),
+    )
+    return [str(node_id) for (node_id,) in found]
 
 
 def read_node_by_token(connection: Connection, token_sha256: str) -> NodeKey | None:

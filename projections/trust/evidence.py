@@ -29,7 +29,8 @@ from ledger.log.report_rows import (
     nullable,
     times_of,
 )
-from projections.runner import Connection, Projection, Report, Reports, Rule, run
+from ledger.log.usage import StoredReport
+from projections.runner import Connection, Projection, Reports, Rule, run
 
 LONG_ROW_US = 10_000_000
 """Shorter rows tell no mean power: the counter of energy moves in steps."""
@@ -260,7 +261,7 @@ IDENTITY_FIELDS: dict[str, type] = {
 }
 
 
-def fold(reports: Sequence[Report]) -> Folded:
+def fold(reports: Sequence[StoredReport]) -> Folded:
     """Add up reports in any order: sums, bounds, and the newest identity by position."""
     folded = Folded({}, {}, {})
     for report in reports:
@@ -274,7 +275,7 @@ def fold(reports: Sequence[Report]) -> Folded:
     return folded
 
 
-def _add_boot(report: Report, found: ReportRows, boots: dict[tuple[str, str], Boot]) -> None:
+def _add_boot(report: StoredReport, found: ReportRows, boots: dict[tuple[str, str], Boot]) -> None:
     key, seq, at_us = (report.node_id, found.boot), report.node_seq, report.recorded_us
     if key not in boots:
         boots[key] = Boot(report.lane, seq, found.mono_us, seq, at_us)
@@ -282,7 +283,7 @@ def _add_boot(report: Report, found: ReportRows, boots: dict[tuple[str, str], Bo
 
 
 def _add_rows(
-    report: Report,
+    report: StoredReport,
     found: ReportRows,
     cols: DeviceColumns,
     hours: dict[tuple[str, str, str, int], Hour],
@@ -336,7 +337,7 @@ def _least(before: int | None, now: int) -> int:
 
 
 def _add_identities(
-    report: Report, found: ReportRows, identities: dict[tuple[str, str], Told]
+    report: StoredReport, found: ReportRows, identities: dict[tuple[str, str], Told]
 ) -> None:
     for event in events_of(found, INVENTORY):
         if event.device is None:

@@ -10,10 +10,11 @@ import msgspec
 import psycopg
 import pytest
 
-from api.metering.accrual import PATIENCE_US, accrue
+from api.metering.accrual import accrue
 from domain.duration import HOUR_US, MINUTE_US
 from domain.fleet.device import DeviceState
 from domain.lease.lease import FUNDS_ENDED, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
+from domain.leasing.due import PATIENCE_US
 from domain.metering import report
 from domain.metering.report import lane_of
 from domain.money import PPM

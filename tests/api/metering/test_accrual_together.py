@@ -10,15 +10,18 @@ import pytest
 
 import api.metering.accrual
 import ledger.log.handle
-from api.metering.accrual import PATIENCE_US, accrue, due_commands
+import ledger.log.usage_reads
+from api.metering.accrual import accrue, due_now
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.timers import due_leases
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
+from domain.leasing.due import PATIENCE_US, due_us
 from domain.money import PPM
 from domain.refusal import Reason
 from domain.stream import Stream
 from ledger.log.handle import Ahead, Ledger, Order
+from ledger.log.usage_reads import NodeReader
 from projections import tables
 from tests.scenes.running_market import PRICE, START_US, Market
 from tests.scenes.written import written
@@ -86,7 +89,7 @@ def copy(database: str, leases: list[str], postgres: EmbeddedPostgres) -> Iterat
         lambda _: None,
         lambda patch: patch.setattr(ledger.log.handle, "FACTS_MAX", 3),
         lambda patch: patch.setattr(api.metering.accrual, "LEASES_TOGETHER", 2),
-        lambda patch: patch.setattr(api.metering.accrual, "REPORTS_AHEAD_MAX", 4),
+        lambda patch: patch.setattr(ledger.log.usage_reads, "REPORTS_AHEAD_MAX", 4),
     ],
     ids=["all in one append", "appends that fill up", "two leases at a time", "few reports ahead"],
 )
@@ -101,11 +104,7 @@ def test_together_and_one_by_one_write_the_same_log(
         alone = 0
         for lease in leases:
             run = api.metering.accrual._Run(
-                market.ledger,
-                api.metering.accrual.NodeReader(market.connection),
-                NOW_US,
-                PATIENCE_US,
-                None,
+                market.ledger, NodeReader(market.connection), NOW_US, PATIENCE_US, None
             )
             alone += run.alone(lease)
         wanted = written(market)
@@ -152,9 +151,9 @@ def test_only_a_lease_that_moved_is_decided_on_what_it_moved_to(
     with open_market(database) as market:
         moved, still = leases[0], leases[5]
         streams = [Stream("lease", lease) for lease in (moved, still)]
-        reader = api.metering.accrual.NodeReader(market.connection)
+        reader = NodeReader(market.connection)
         ahead = market.ledger.market.load_many(streams)
-        lists = [due_commands(ahead[each].state, each.id, reader, NOW_US) for each in streams]
+        lists = [due_now(ahead[each].state, each.id, reader, NOW_US) for each in streams]
         assert [len(commands) for commands in lists] == [3, 3]
         with open_market(database) as other:
             other.close(moved, NOW_US)  # by another process, between loading and appending
@@ -203,13 +202,13 @@ def test_whatever_is_due_is_listed_as_due(database: str, leases: list[str]) -> N
             now_us = START_US + minutes * MINUTE_US
             tables.step_all(market.connection, only=("leases",))
             listed = list(due_leases(market.connection, now_us))
-            reader = api.metering.accrual.NodeReader(market.connection)
-            due = {
-                lease
-                for lease in leases
-                if due_commands(market.state(lease), lease, reader, now_us)
-            }
+            reader = NodeReader(market.connection)
+            due = {lease for lease in leases if due_now(market.state(lease), lease, reader, now_us)}
             assert due <= set(listed), minutes
+            moments = {lease: due_us(market.state(lease)) for lease in leases}
+            assert set(listed) == {
+                lease for lease, at_us in moments.items() if at_us is not None and at_us <= now_us
+            }, "the list is made from the rule"
             assert len(listed) == len(set(listed)) <= len(leases)
             accrue(market.ledger, market.connection, listed, now_us)
         assert {market.state(lease).status for lease in leases[3:5]} == {"settled"}

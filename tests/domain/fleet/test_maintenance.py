@@ -33,7 +33,6 @@ from domain.fleet.node import (
 )
 from domain.fleet.roles import SetNodeRole, role_of
 from domain.lease.close_codes import DECOMMISSION, UNREACHABLE
-from domain.lease.closing import unreachable_us
 from domain.lease.lease import (
     DEGRADED_AFTER_US,
     DEGRADED_LIMIT_US,
@@ -43,6 +42,7 @@ from domain.lease.lease import (
 )
 from domain.lease.turns import DegradeLease, ReclaimStarted, RecoverLease
 from domain.leasing.drain import DrainNode
+from domain.leasing.due import unreachable_us
 from domain.refusal import Reason, Refused
 from tests.domain.scenes import market, supply
 from tests.domain.scenes.supply import NODE, NODE_STREAM, NOON_US

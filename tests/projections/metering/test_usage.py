@@ -14,6 +14,7 @@ from domain.duration import HOUR_US
 from domain.metering import report
 from domain.metering.report import Device
 from ledger.log.chain import stored_body
+from ledger.log.usage import StoredReport
 from projections import runner, tables
 from projections.metering import usage
 from projections.metering.usage import Hour
@@ -53,9 +54,9 @@ def _reference(bodies: list[bytes]) -> dict[tuple[str, int], Hour]:
     return hours
 
 
-def _stored(node: str, bodies: list[bytes]) -> list[runner.Report]:
+def _stored(node: str, bodies: list[bytes]) -> list[StoredReport]:
     return [
-        runner.Report(3, seq, node, seq, 0, START_US, stored_body(body, "key", b"\0" * 64))
+        StoredReport(3, seq, node, seq, stored_body(body, "key", b"\0" * 64), 0, START_US)
         for seq, body in enumerate(bodies, 1)
     ]
 
