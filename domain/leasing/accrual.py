@@ -20,7 +20,6 @@ from domain.gpu_time import charge_for
 from domain.jobs.parts import ended
 from domain.lease.budgets import uncount_budgets
 from domain.lease.close_codes import may_give
-from domain.lease.closing import require_close_due
 from domain.lease.funds import FEDERATED, EscrowPart, Held, for_purpose, take, total, without
 from domain.lease.lease import (
     LATE_UNITS_MAX,
@@ -41,6 +40,7 @@ from domain.lease.lease import (
 )
 from domain.lease.reserved_term import TermEndedEarly, kept_of
 from domain.leasing import escrow_sharing
+from domain.leasing.closing import require_close_due
 from domain.leasing.due import hour_end_us
 from domain.leasing.escrow_sharing import drawing, drawn_of
 from domain.market.auction import deposits_at_cancelling

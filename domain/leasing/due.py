@@ -149,7 +149,7 @@ def due_commands(
         return _never_runs(lease, lease_id, now_us)
     refill = refill_due(lease, lease_id, now_us)
     close = _close_due(lease, lease_id, now_us)
-    commands = [command for command in (refill, close) if command is not None]
+    commands: list[Any] = [command for command in (refill, close) if command is not None]
     is_over = lease.closed is not None or close is not None
     end_us = lease.window_end_us if close is None else close.closed_at_us
     until_us = hour_end_us(lease)

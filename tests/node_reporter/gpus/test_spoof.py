@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from domain.trust.tiers import Evidence, Identity, Metered, Standing, standing
+from ledger.log.usage import StoredReport
 from node_reporter.gpus.seam import Device, Reading
 from node_reporter.gpus.simulated import SimulatedGpus
-from projections.runner import Report
 from projections.trust.evidence import fold
 from tests.node_reporter.gpus.test_nvml import UUIDS, Machines, opened
 from tests.node_reporter.reporter_scene import MINUTE_US, Scene
@@ -50,7 +50,7 @@ def judged(folder: Path, probe: Probe, minutes: int = 20) -> Standing:
     scene.run(minutes)
     scene.reporter.stop()
     probe.end()
-    folded = fold([Report(*_stored(one)) for one in scene.server.stored()])
+    folded = fold([StoredReport(*_stored(one)) for one in scene.server.stored()])
     (told,) = folded.identities.values()
     hours = [hour for (_, device, _, _), hour in folded.hours.items() if device == UUIDS[0]]
     hour = max(hours, key=lambda one: one.rows)
@@ -63,7 +63,7 @@ def judged(folder: Path, probe: Probe, minutes: int = 20) -> Standing:
 
 
 def _stored(one: Any) -> tuple[Any, ...]:
-    return (one.lane, one.position, one.node_id, one.node_seq, one.flags, one.recorded_us, one.body)
+    return (one.lane, one.position, one.node_id, one.node_seq, one.body, one.flags, one.recorded_us)
 
 
 def rules(found: Standing) -> set[str]:
