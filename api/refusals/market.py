@@ -32,6 +32,16 @@ SENTENCES: dict[Reason, Sentence] = {
             dimension="sellable",
         ),
         when(
+            "The node of the offer {offer_id:text} is not in the pool that the request names. "
+            "Choose another offer, or name the pool of the node.",
+            dimension="pool",
+        ),
+        when(
+            "The node of the offer {offer_id:text} belongs to a pool that keeps a queue. Name "
+            "that pool in the request.",
+            dimension="queue",
+        ),
+        when(
             "The offer {offer_id:text} does not meet the demand {dimension:word}. Choose "
             "another offer, or ease that demand.",
             dimension=ANY,
@@ -45,11 +55,6 @@ SENTENCES: dict[Reason, Sentence] = {
             "The quote {quote_id:text} is for another offer or for other devices. Accept it as "
             "it was quoted.",
             quote_id=ANY,
-        ),
-        when(
-            "The node is not in the pool that the request names ({pool_id:text}), or the pool "
-            "takes only requests that name it. Name the pool of the node.",
-            pool_id=ANY,
         ),
         when(
             "The offer does not divide its GPUs in the mode {mode:word}. Choose another mode or "
