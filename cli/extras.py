@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 
-_OURS = {"api", "contracts", "domain", "ledger", "node_reporter", "projections"}
+_OURS = {"api", "cli", "contracts", "domain", "ledger", "node_reporter", "projections"}
 _EXTRA = {
     "httpx": "cli",
     "nacl": "cli",

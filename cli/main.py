@@ -1,9 +1,9 @@
 """`tallystick`: every command, and the module it is in, which is imported when it is asked for.
 
-    tallystick --help           imports no command: `cli_index.py` knows what each is about
+    tallystick --help           imports no command: `index.py` knows what each is about
     tallystick lease --help     imports the module of `lease`
 
-Nothing is decided here; `cli_terminal.py` says how all commands speak.
+Nothing is decided here; `terminal.py` says how all commands speak.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes docs/reference/cli.md and `cli_index.py` from the commands: `python -m cli.reference`.
+"""Writes docs/reference/cli.md and `index.py` from the commands: `python -m cli.reference`.
 
 the committed page == page()        the committed index == index()        a test compares them
 """

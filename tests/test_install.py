@@ -49,7 +49,7 @@ OF_THE_SERVER = {
     "uvicorn",
     "web3",
 }
-PROGRAM = "from api.cli_start import main; sys.exit(main())"
+PROGRAM = "from cli.__main__ import main; sys.exit(main())"
 
 
 @pytest.fixture(scope="module")
@@ -174,12 +174,13 @@ def test_every_command_shows_its_help_with_the_cli_alone(cli: Path) -> None:
     """One process: the module of each command is imported where the server's packages are not."""
     program = (
         "import io, json, sys; from contextlib import redirect_stdout\n"
-        "from api import cli, cli_start\n"
+        "from cli.__main__ import main\n"
+        "from cli.main import COMMANDS\n"
         "told = {}\n"
-        "for name in cli.COMMANDS:\n"
+        "for name in COMMANDS:\n"
         "    sys.argv = ['tallystick', name, '--help']\n"
         "    with redirect_stdout(io.StringIO()) as out:\n"
-        "        code = cli_start.main()\n"
+        "        code = main()\n"
         "    told[name] = [code, out.getvalue().startswith(f'Usage: tallystick {name}')]\n"
         "print(json.dumps(told))"
     )
@@ -230,7 +231,7 @@ def test_a_command_names_the_extra_that_it_misses(
 def test_a_command_that_talks_to_a_server_gets_as_far_as_its_port(
     cli: Path, words: tuple[str, ...]
 ) -> None:
-    slow = "from api import cli_remote; cli_remote.START_SECONDS_MAX = 0\n"
+    slow = "from cli import remote; remote.START_SECONDS_MAX = 0\n"
     at = "import os; os.environ['TALLYSTICK_URL'] = 'http://127.0.0.1:9'\n"
     done = run_alone(cli, f"exec({at + slow + 'import sys; ' + PROGRAM!r})", words)
     assert done.returncode == 1
@@ -281,6 +282,7 @@ def test_the_client_needs_httpx_and_nothing_of_ours(
         ("cli", "tallystick", ("lease", "--help"), 0),
         ("cli", "tallystick", ("audit", "verify", "/nowhere"), 2),
         ("audit", "tallystick", ("audit", "verify", "."), 1),
+        ("audit", "tallystick", ("audit", "replay", "."), 1),
         ("server", "tallystick", ("config", "--json"), 0),
     ],
 )

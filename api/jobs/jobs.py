@@ -78,7 +78,7 @@ DIRECT = "direct"
 """The client of a job that its renter submits without one."""
 
 JobKind = Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
-Work = Literal["training", "inference"]
+Work = Literal["inference", "training"]
 Federated = Literal["inference", "training"]
 SlaName = Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")]
 JobStateName = Literal["open", "cancelled", "completed", "failed"]

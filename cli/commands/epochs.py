@@ -1,6 +1,7 @@
-"""`tallystick epoch | reward`: epochs, and what is changed in their rewards by hand.
+"""`tallystick epoch | reward`: epochs, and what two people change in their rewards by hand.
 
-for whoever has the data, and asks the same gate as the background job.
+The server answers all of it but `epoch close`, which works on this machine's data and asks the same
+gate as the background job.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 job = group("Jobs: work, and the leases its plan opens.", "tallystick job list")
 
 Kind = Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
-Work = Literal["training", "inference"]
+Work = Literal["inference", "training"]
 _REFERENCES = ("third_party_key", "checkpoint", "dataset")
 
 

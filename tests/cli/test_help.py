@@ -69,7 +69,7 @@ def test_the_reference_page_is_current() -> None:
 def test_help_imports_nothing_heavy() -> None:
     script = (
         "import sys; sys.argv = ['tallystick', '--help']\n"
-        "from api.cli import main; code = main()\n"
+        "from cli.main import main; code = main()\n"
         f"found = [name for name in {HEAVY} if name in sys.modules]\n"
         "sys.exit(code or (f'imported {found}' if found else 0))"
     )
@@ -96,7 +96,7 @@ def test_help_imports_the_module_that_is_asked_for_and_no_other(
     asked = ["--help"] if word is None else [word, "--help"]
     script = (
         f"import sys; sys.argv = ['tallystick', *{asked}]\n"
-        "from api.cli import COMMANDS, main; code = main()\n"
+        "from cli.main import COMMANDS, main; code = main()\n"
         "found = {module for module, _ in COMMANDS.values() if module in sys.modules}\n"
         f"sys.exit(code or (0 if found == { ({module} if module else set())!r} else str(found)))"
     )

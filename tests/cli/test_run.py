@@ -266,7 +266,7 @@ def _started(
     program = (
         f"import signal, sys; signal.signal(signal.SIGINT, {signals});"
         f" signal.signal(signal.SIGHUP, {hangup});"
-        " from api.cli import main; sys.exit(main())"
+        " from cli.main import main; sys.exit(main())"
     )
     words = [sys.executable, "-c", program, "run", "--no-sign", "--", *command]
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:

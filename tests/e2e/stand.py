@@ -43,7 +43,7 @@ TERMS_US = tuple(minutes * 60_000_000 for minutes in (40, 80, 120, 160))
 """The terms of a group's leases, one on each device of a node."""
 DAY_US = 24 * HOUR_US
 EMISSION = 10**12
-PROGRAM = (sys.executable, "-c", "import sys; from api.cli import main; sys.exit(main())")
+PROGRAM = (sys.executable, "-c", "import sys; from cli.main import main; sys.exit(main())")
 SECONDS_MAX = 60.0
 
 
