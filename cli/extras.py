@@ -17,6 +17,7 @@ _EXTRA = {
     "rich": "cli",
     "tallystick_client": "cli",
     "typer": "cli",
+    "msgspec": "audit",
     "pyarrow": "audit",
     "sha3": "audit",
 }
