@@ -124,7 +124,7 @@ def _lease(lease_id: str, lease: Lease) -> LeaseForecastTold:
     assert lease.reserved is not None
     assert lease.opened is not None
     draw = _draw(lease)
-    settlement: Any = lease.reserved.settlement
+    settlement: Any = lease.reserved.pay_with
     return LeaseForecastTold(
         lease_id=lease_id,
         settlement=settlement,
@@ -151,7 +151,7 @@ def _balance(
     draws = [
         _draw(lease)
         for lease in running
-        if lease.reserved is not None and lease.reserved.settlement == settlement
+        if lease.reserved is not None and lease.reserved.pay_with == settlement
     ]
     return BalanceForecastTold(
         settlement=settlement,

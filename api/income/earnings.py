@@ -214,7 +214,7 @@ def explain_earning(position: PositionInPath, call: Caller) -> Response:
             account_id=fact.provider_account_id,
             hour_index=fact.hour_index,
             until=moment(fact.until_us),
-            settlement=terms.settlement,
+            settlement=terms.pay_with,
             own_node=terms.own,
             gpu_class=terms.gpu_class,
             share_ppm=terms.share_ppm,

@@ -198,7 +198,7 @@ def _asked(body: NewGang, call: Call, gang_id: str, spec: SubmitJob | JobSubmitt
         term_us=None if body.term_seconds is None else body.term_seconds * SECOND_US,
         funds=None if body.funds is None else body.funds.amount(),
         at_us=call.now_us,
-        settlement=body.settlement,
+        pay_with=body.settlement,
         key_id=call.principal.key_id,
         timeout_us=timeout_us,
     )

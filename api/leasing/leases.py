@@ -359,7 +359,7 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round) -> list[Any]
         term_us=term_of(pricing, body.term_seconds),
         funds=None if body.funds is None else body.funds.amount(),
         at_us=call.now_us,
-        settlement=body.settlement,
+        pay_with=body.settlement,
         project_id=body.project_id,
         refill=body.refill,
         key_id=call.principal.key_id,
@@ -414,7 +414,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
             held=credits_(0),
             pricing=asked.pricing,
         )
-    settlement: Any = reserved.settlement
+    settlement: Any = reserved.pay_with
     return LeaseOpenedTold(
         lease_id=reserved.lease_id,
         job_id=reserved.job_id,
@@ -775,7 +775,7 @@ def _lease(row: leases.LeaseRow) -> LeaseTold:
         gpu_class=row.gpu_class,
         price_per_gpu_hour=credits_or_none(row.price_units),
         usage_fee_per_gpu_hour=credits_or_none(row.fee_units),
-        settlement=told.settlement,
+        settlement=told.pay_with,
         own_node=row.own,
         tariff_version=row.tariff_version,
         escrow=credits_or_none(row.escrow_units),

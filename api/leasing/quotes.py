@@ -78,7 +78,7 @@ def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
         term_us=None if body.term_seconds is None else body.term_seconds * SECOND_US,
         funds=None if body.funds is None else body.funds.amount(),
         at_us=call.now_us,
-        settlement=body.settlement,
+        pay_with=body.settlement,
         key_id=call.principal.key_id,
     )
     here = call.round()

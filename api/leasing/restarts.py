@@ -166,7 +166,7 @@ def _available(service: Service, before: Lease, now_us: int) -> int:
     """What the account and its payer could put into an escrow of the same kind now."""
     assert before.requested is not None
     assert before.reserved is not None
-    way = before.reserved.settlement
+    way = before.reserved.pay_with
     world, account_id = service.ledger.world(), before.requested.account_id
     return sum(one.units for one in sources_of(world, account_id, way, now_us))
 

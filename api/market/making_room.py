@@ -201,7 +201,7 @@ def room_on_demand(service: Service, wish: Wish, here: Round) -> Room | None:
             service, connection, wish, here, bid=None, pricing="continuous_bid", floors=None
         ):
             offer, need = fleet.read_offer(connection, room.offer_id), room.wanted.need
-            is_payable = offer is not None and offer.settlement in need.settlements
+            is_payable = offer is not None and offer.pay_with in need.settlements
             if offer is not None and is_payable and offer.price_units <= need.price_max:
                 return room
     return None

@@ -150,7 +150,7 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
             provider_id=body.provider_id,
             node_id=body.node_id,
             price_per_gpu_hour=body.price_per_gpu_hour.amount(),
-            settlement=body.settlement,
+            pay_with=body.settlement,
             fractions=body.fractions,
             available_until_us=body.available_until,
             at_us=call.now_us,
@@ -160,7 +160,7 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
     def told(after: After) -> Told:
         published = after.state(offer_stream(offer_id)).published
         assert published is not None, offer_id
-        settlement: Any = published.settlement
+        settlement: Any = published.pay_with
         return OfferTold(
             offer_id=offer_id,
             provider_id=published.provider_id,
@@ -368,7 +368,7 @@ def _offer(row: fleet.Offer, known: OfferSupplyTold) -> OfferTold:
         node_id=row.node_id,
         region_id=row.region_id,
         price_per_gpu_hour=credits_(row.price_units),
-        settlement=told.settlement,
+        settlement=told.pay_with,
         fractions=row.fractions,
         available_until=moment_or_none(row.available_until_us),
         terms=promises_told(row.terms),

@@ -98,7 +98,7 @@ def _member(asked: Asked, now_us: int, number: int) -> RequestLease:
         term_us=asked.term_us,
         funds=asked.funds,
         at_us=now_us,
-        settlement=asked.settlement,
+        pay_with=asked.pay_with,
         key_id=asked.key_id,
         gang_id=asked.gang_id,
         start_timeout_us=asked.timeout_us,

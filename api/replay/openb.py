@@ -255,7 +255,7 @@ class Replay:
             provider_id=PROVIDER,
             node_id=node_id,
             price_per_gpu_hour=credit(PRICES.get(node.model, PRICE_ELSE)),
-            settlement="cash",
+            pay_with="cash",
             fractions=True,
             available_until_us=None,
             at_us=at_us,

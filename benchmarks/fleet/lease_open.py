@@ -284,7 +284,7 @@ def _node(number: int, now_us: int) -> list[Any]:
             provider_id="prov_one",
             node_id=node_id,
             price_per_gpu_hour=credit(PRICE + number % 100),
-            settlement="cash",
+            pay_with="cash",
             fractions=True,
             available_until_us=None,
             at_us=now_us,

@@ -63,7 +63,7 @@ def fleet(nodes: int = NODES, seed: int = 7) -> Iterator[OfferedNode]:
             account_id=f"acct_{number % 5_000:032x}",
             provider_id=f"prov_{number % 5_000:032x}",
             price=FEES[gpu_class] + 10_000 * rnd.randrange(200),
-            settlement=rnd.choice(("cash", "cash", "burn")),
+            pay_with=rnd.choice(("cash", "cash", "burn")),
             fractions=rnd.random() < 0.8,
             served_gpu_us=rnd.randrange(10**9),
             devices=tuple(_device(rnd, model, number, slot) for slot in range(GPUS_EACH)),

@@ -105,12 +105,12 @@ def _adjustment(
     command: BillLateUsage, lease: Lease, accrued: UsageAccrued, world: World
 ) -> list[Change]:
     assert lease.reserved is not None
-    units, settlement = accrued.charge_new.units, lease.reserved.settlement
-    paid = draw(world, accrued.account_id, units, command.at_us, settlement)
+    units, pay_with = accrued.charge_new.units, lease.reserved.pay_with
+    paid = draw(world, accrued.account_id, units, command.at_us, pay_with)
     debits = [
         BookLine(f"party:{one.account_id}:{one.source}", one.amount.units) for one in paid.drawn
     ]
-    burned = sum(one.amount.units for one in paid.drawn) if settlement == "burn" else 0
+    burned = sum(one.amount.units for one in paid.drawn) if pay_with == "burn" else 0
     owed = BookLine(f"party:{accrued.account_id}:owed", paid.owed.units)
     adjusted = book(
         ChargedLine(

@@ -45,11 +45,11 @@ class Draw:
         return [change for claim in claims for change in spend(world, claim, reference, at_us)]
 
 
-def draw(world: World, account_id: str, units: int, at_us: int, settlement: str = "cash") -> Draw:
-    """Take `units` micro-credits from what the account may spend for this settlement."""
+def draw(world: World, account_id: str, units: int, at_us: int, pay_with: str = "cash") -> Draw:
+    """Take `units` micro-credits from what the account may spend for this pay_with."""
     assert units >= 0, units
     drawn, left = [], units
-    for source in sources_of(world, account_id, settlement, at_us) if units else ():
+    for source in sources_of(world, account_id, pay_with, at_us) if units else ():
         here = min(left, source.units)
         if here > 0:
             drawn.append(Drawn(source.account_id, source.name, credit(here)))

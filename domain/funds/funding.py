@@ -173,19 +173,19 @@ class Source:
         return f"party:{self.account_id}:{self.name}"
 
 
-def sources_of(world: World, account_id: str, settlement: str, at_us: int) -> tuple[Source, ...]:
-    """The sources that hold something, in spend order, for `settlement` "cash" or "burn".
+def sources_of(world: World, account_id: str, pay_with: str, at_us: int) -> tuple[Source, ...]:
+    """The sources that hold something, in spend order, for `pay_with` "cash" or "burn".
 
     `at_us`: the moment of the spending; what has expired by then is no source any more, whether or
     not its breakage is booked. Sources of a payer carry the payer's account.
     """
-    own = _held(world, account_id, settlement, at_us)
-    return (*own, *_of_payer(world, account_id, settlement, at_us))
+    own = _held(world, account_id, pay_with, at_us)
+    return (*own, *_of_payer(world, account_id, pay_with, at_us))
 
 
-def _held(world: World, account_id: str, settlement: str, at_us: int) -> Iterator[Source]:
+def _held(world: World, account_id: str, pay_with: str, at_us: int) -> Iterator[Source]:
     names: tuple[str, ...] = BURN_SOURCES
-    if settlement != "burn":
+    if pay_with != "burn":
         live = [one for one in funding_of(world, account_id).promotions if one.is_live(at_us)]
         names = (*(one.source for one in live), *CASH_SOURCES)
     for name in names:
@@ -194,12 +194,12 @@ def _held(world: World, account_id: str, settlement: str, at_us: int) -> Iterato
             yield Source(account_id, name, units)
 
 
-def _of_payer(world: World, account_id: str, settlement: str, at_us: int) -> Iterator[Source]:
+def _of_payer(world: World, account_id: str, pay_with: str, at_us: int) -> Iterator[Source]:
     payer = funding_of(world, account_id).payer_account_id
     if payer is None or world.balance(f"party:{payer}:owed"):
         return
     left = left_this_month(world, payer, ACCOUNT, account_id, at_us)
-    for source in _held(world, payer, settlement, at_us):
+    for source in _held(world, payer, pay_with, at_us):
         units = source.units if left is None else min(source.units, left)
         if units:
             yield replace(source, units=units)

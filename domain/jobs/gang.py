@@ -41,7 +41,7 @@ class GangRequested:
     gpus_per_member: int
     term_us: int | None
     funds: Amount | None  # of each member
-    settlement: str | None
+    pay_with: str | None
     key_id: str | None
     timeout_us: int  # from the reservation until the last member has to be ready
     at_us: int
@@ -110,7 +110,7 @@ class RequestGang:
     term_us: int | None
     funds: Amount | None
     at_us: int
-    settlement: str | None = None
+    pay_with: str | None = None
     key_id: str | None = None
     timeout_us: int = GANG_TIMEOUT_US
 
@@ -257,7 +257,7 @@ def decide_request(command: RequestGang, world: World) -> list[Change]:
         gpus_per_member=spec.gpu_count,
         term_us=command.term_us,
         funds=command.funds,
-        settlement=command.settlement,
+        pay_with=command.pay_with,
         key_id=command.key_id,
         timeout_us=command.timeout_us,
         at_us=command.at_us,

@@ -70,7 +70,7 @@ def _steps(lease: Lease, fact: UsageAccrued) -> Iterator[Step]:
         {"price_per_gpu_hour": price},
         *charge,
     )
-    if reserved.settlement == "burn":
+    if reserved.pay_with == "burn":
         yield Step("burn", "charge: credits bought by burning are retired whole", {}, *charge)
     elif reserved.own:
         yield Step("fee", "charge: the renter's own node", {}, *charge)

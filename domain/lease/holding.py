@@ -141,8 +141,8 @@ def collected(
 
     Raises Refused: CREDIT_TOO_LOW, when that is less than `least`.
     """
-    settlement = "cash" if purpose == FEDERATED else terms.settlement
-    sources = less(sources_of(world, account_id, settlement, terms.at_us), taken, lease.account_id)
+    pay_with = "cash" if purpose == FEDERATED else terms.pay_with
+    sources = less(sources_of(world, account_id, pay_with, terms.at_us), taken, lease.account_id)
     deposits = max(deposits, deposits_of(taken))
     parts = collect(
         sources, wanted, lease_account_id=lease.account_id, deposits=deposits, purpose=purpose

@@ -127,7 +127,7 @@ class LeaseRequested:
     mem_ppm: int
     models: tuple[str, ...]
     max_price_per_gpu_hour: Amount
-    settlement: str | None  # "cash" or "burn" only; absent: either
+    pay_with: str | None  # "cash" or "burn" only; absent: either
     term_us: int | None  # fixed term, or open end
     funds: Amount | None  # open end: what to hold; fixed term: the largest possible charge
     at_us: int
@@ -209,7 +209,7 @@ class LeaseReserved:
     mem_ppm: int
     gpu_class: str
     price_per_gpu_hour: Amount  # of the offer; for own jobs the usage fee
-    settlement: str  # "cash" or "burn"
+    pay_with: str  # "cash" or "burn"
     own: bool  # the renter's own node: only the usage fee is charged
     tariff_version: int
     fee_per_gpu_hour: Amount
@@ -387,7 +387,7 @@ class RequestLease:
     term_us: int | None
     funds: Amount | None
     at_us: int
-    settlement: str | None = None
+    pay_with: str | None = None
     project_id: str | None = None  # None: the job's
     refill: bool = False
     key_id: str | None = None

@@ -384,7 +384,7 @@ def _owners(reserved: LeaseReserved, provider: int, before: int) -> tuple[OwnerP
 
 def _parts(reserved: LeaseReserved, charge_units: int) -> Parts:
     """Own jobs pay the usage fee only; burned credits are retired whole; else the tariff's peel."""
-    if reserved.settlement == "burn":
+    if reserved.pay_with == "burn":
         return Parts(fee=0, provider=0, platform=0, burn=charge_units)
     if reserved.own:
         return Parts(fee=charge_units, provider=0, platform=0, burn=0)

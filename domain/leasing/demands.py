@@ -127,7 +127,7 @@ def _seen(
         offer_id=offer.offer_id,
         account_id=account_id,
         price=offer.price_per_gpu_hour.units,
-        settlement=offer.settlement,
+        pay_with=offer.pay_with,
         fractions=offer.fractions,
         served_gpu_us=0,
         devices=(),

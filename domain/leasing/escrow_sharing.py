@@ -79,7 +79,7 @@ def draws_on_escrow(command: RequestLease, spec: JobSubmitted | SubmitJob, world
     own_terms = (command.term_us, command.funds, command.months)
     is_interruptible = spec.constraints is not None and bool(spec.constraints.interruptible)
     is_plain = own_terms == (None, None, None) and not is_interruptible
-    return is_plain and command.settlement in (None, "cash")
+    return is_plain and command.pay_with in (None, "cash")
 
 
 # Money in and out of it.

@@ -266,7 +266,7 @@ def _accrued(command: AccrueResource, world: World, due: tuple[MeteredEvent, ...
     parts = _parts(reserved, charge)
     assert parts.total == charge, (parts, charge)
     assert new >= 0, (charge, state)
-    taken = draw(world, reserved.account_id, new, command.at_us, reserved.settlement)
+    taken = draw(world, reserved.account_id, new, command.at_us, reserved.pay_with)
     accrued = ResourceAccrued(
         lease_id=command.lease_id,
         meter=command.meter,
@@ -385,7 +385,7 @@ def _fundable(reserved: LeaseReserved, world: World, at_us: int) -> int:
     any amount against a debt that nobody ever pays, and take it out as other people's cash.
     """
     account_id = reserved.account_id
-    sources = sources_of(world, account_id, reserved.settlement, at_us)
+    sources = sources_of(world, account_id, reserved.pay_with, at_us)
     spendable = sum(source.units for source in sources)
     return spendable + max(0, DEBT_UNITS_MAX - world.balance(f"party:{account_id}:owed"))
 
@@ -403,7 +403,7 @@ def _parts(reserved: LeaseReserved, charge: int) -> Parts:
     """There is no usage fee on it: all of it is shared like what remains of a GPU's charge, but for
     the client that brought the job, which has its share of the GPU's. Burned credits are retired.
     """
-    if reserved.settlement == "burn":
+    if reserved.pay_with == "burn":
         return Parts(fee=0, provider=0, platform=0, burn=charge)
     return peel(
         charge,

@@ -82,8 +82,8 @@ def _require_time_and_money(command: RequestLease) -> None:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="term_us")
     if command.funds is not None and command.funds.units <= 0:
         raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="funds")
-    if command.settlement not in (None, *SETTLEMENTS):
-        raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
+    if command.pay_with not in (None, *SETTLEMENTS):
+        raise Refused(Reason.UNKNOWN_MODE, settlement=command.pay_with)
 
 
 def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> LeaseRequested:
@@ -102,7 +102,7 @@ def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
         models=spec.models,
         max_price_per_gpu_hour=spec.max_price_per_gpu_hour,
         pricing=None,
-        settlement="cash" if shares else command.settlement,
+        pay_with="cash" if shares else command.pay_with,
         term_us=command.term_us,
         funds=command.funds,
         at_us=command.at_us,
@@ -181,7 +181,7 @@ def asked_again(asked: LeaseRequested, lease_id: str, at_us: int) -> RequestLeas
         term_us=asked.term_us,
         funds=asked.funds,
         at_us=at_us,
-        settlement=asked.settlement,
+        pay_with=asked.pay_with,
         project_id=asked.project_id,
         refill=asked.refill,
         key_id=asked.key_id,

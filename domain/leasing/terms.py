@@ -148,8 +148,8 @@ def _check_devices(
     """As many distinct devices as asked, all of the offer's node, of an allowed model."""
     if len(set(command.device_ids)) != asked.gpu_count or len(devices) != asked.gpu_count:
         raise Refused(Reason.OFFER_MISMATCH, gpu_count=asked.gpu_count)
-    if asked.settlement not in (None, offer.settlement) and not is_own:
-        raise Refused(Reason.OFFER_MISMATCH, settlement=offer.settlement)
+    if asked.pay_with not in (None, offer.pay_with) and not is_own:
+        raise Refused(Reason.OFFER_MISMATCH, settlement=offer.pay_with)
     require_offered(asked, offer)
     if offer.available_until_us is not None:
         end_us = command.at_us + (asked.term_us or MIN_RUNWAY_US)
@@ -195,7 +195,7 @@ def _terms(
         mem_ppm=asked.mem_ppm,
         gpu_class=device.gpu_class,
         price_per_gpu_hour=fee if own else offer.price_per_gpu_hour,
-        settlement="cash" if own else offer.settlement,
+        pay_with="cash" if own else offer.pay_with,
         own=own,
         tariff_version=tariff.version,
         fee_per_gpu_hour=fee,

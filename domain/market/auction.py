@@ -355,7 +355,7 @@ def _require_funds(asked: LeaseRequested, at_us: int, world: World) -> None:
     """
     gpu_us = asked.gpu_count * asked.share_ppm * (asked.term_us or MIN_RUNWAY_US) // PPM
     needed = charge_for(gpu_us, asked.max_price_per_gpu_hour.units)
-    ways = ("cash", "burn") if asked.settlement is None else (asked.settlement,)
+    ways = ("cash", "burn") if asked.pay_with is None else (asked.pay_with,)
     available = max(
         sum(source.units for source in sources_of(world, asked.account_id, way, at_us))
         for way in ways

@@ -38,7 +38,7 @@ class Need:
     """What a lease asks of one node.
 
     `until_us`: the end of a fixed term, or of the least runway. `spec_ttl_us` 0: a node's word is
-    never too old. `price_max_budget`, and `price_max_funds` by settlement: the dearest price that
+    never too old. `price_max_budget`, and `price_max_funds` by way to pay: the dearest price that
     the budgets and the balance could carry; None: whatever.
     """
 
@@ -101,7 +101,7 @@ class OfferedNode:
     offer_id: str
     account_id: str  # of the provider
     price: int  # micro-credits per GPU-hour; for the renter's own nodes the usage fee
-    settlement: str
+    pay_with: str
     fractions: bool
     served_gpu_us: int  # this epoch
     devices: tuple[FreeDevice, ...]
@@ -280,7 +280,7 @@ def _fitting(need: Need, node: OfferedNode) -> int:
 def _funds(need: Need, node: OfferedNode) -> bool:
     bounds = dict(need.price_max_funds or ())
     is_own = node.account_id == need.account_id  # whose usage fee is paid as "cash" is
-    return node.price <= bounds.get("cash" if is_own else node.settlement, -1)
+    return node.price <= bounds.get("cash" if is_own else node.pay_with, -1)
 
 
 def _level(name: str | None) -> int:
@@ -519,7 +519,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "settlement",
         ONE,
         lambda n: n.settlements,
-        lambda n, o: o.settlement,
+        lambda n, o: o.pay_with,
         "settlement",
         own_exempt=True,
     ),

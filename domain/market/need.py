@@ -54,7 +54,7 @@ def need_of(
         models=asked.models,
         price_max=asked.max_price_per_gpu_hour.units,
         account_id=asked.account_id,
-        settlements=SETTLEMENTS if asked.settlement is None else (asked.settlement,),
+        settlements=SETTLEMENTS if asked.pay_with is None else (asked.pay_with,),
         constraints=_with_floor(world, client_id, asked.constraints or NOTHING),
         at_us=at_us,
         until_us=at_us + (asked.term_us or MIN_RUNWAY_US),
@@ -127,7 +127,7 @@ def with_money(need: Need, world: World, asked: LeaseRequested) -> Need:
     gpu_us = asked.gpu_count * asked.share_ppm * (asked.term_us or MIN_RUNWAY_US) // PPM
     shares = asked.escrow_id is not None
     ways = _held_for(asked.escrow_id, world) if shares else payable(world, asked, need.at_us)
-    named = None if asked.settlement is None else (asked.settlement,)
+    named = None if asked.pay_with is None else (asked.pay_with,)
     return replace(
         need,
         settlements=named or tuple(ways) or SETTLEMENTS,
@@ -160,7 +160,7 @@ def _held_for(job_id: str | None, world: World) -> dict[str, int]:
 def _dearest_by_way(
     asked: LeaseRequested, ways: dict[str, int], gpu_us: int
 ) -> tuple[tuple[str, int], ...]:
-    """The dearest price by settlement; an open-ended lease with `funds` needs all of them."""
+    """The dearest price by way to pay; an open-ended lease with `funds` needs all of them."""
     funds = None if asked.term_us is not None or asked.funds is None else asked.funds.units
     found = []
     for way in SETTLEMENTS:

@@ -62,7 +62,7 @@ class OfferPublished:
     provider_id: str
     node_id: str
     price_per_gpu_hour: Amount
-    settlement: str  # "cash": provider and platform share it; "burn": retired at use, paid in TOKEN
+    pay_with: str  # "cash": provider and platform share it; "burn": retired at use, paid in TOKEN
     fractions: bool  # shares of a device, or whole devices only
     available_until_us: int | None
     at_us: int
@@ -85,7 +85,7 @@ class PublishOffer:
     provider_id: str
     node_id: str
     price_per_gpu_hour: Amount
-    settlement: str
+    pay_with: str
     fractions: bool
     available_until_us: int | None
     at_us: int
@@ -228,8 +228,8 @@ def decide_publish(command: PublishOffer, world: World) -> list[Change]:
     require_price(command.price_per_gpu_hour)
     if command.price_per_gpu_hour < fee:
         raise Refused(Reason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
-    if command.settlement not in SETTLEMENTS:
-        raise Refused(Reason.UNKNOWN_MODE, settlement=command.settlement)
+    if command.pay_with not in SETTLEMENTS:
+        raise Refused(Reason.UNKNOWN_MODE, settlement=command.pay_with)
     require_terms(command.terms, fractions=command.fractions)
     return [Change(offer_stream(command.offer_id), published)]
 
@@ -249,7 +249,7 @@ def _published(command: PublishOffer) -> OfferPublished:
         provider_id=command.provider_id,
         node_id=command.node_id,
         price_per_gpu_hour=command.price_per_gpu_hour,
-        settlement=command.settlement,
+        pay_with=command.pay_with,
         fractions=command.fractions,
         available_until_us=command.available_until_us,
         at_us=command.at_us,

@@ -54,7 +54,7 @@ _TABLES = """
         start int, PRIMARY KEY (device_id, lease_id));
     CREATE TABLE own.offer (
         offer_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
-        node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, settlement text NOT NULL,
+        node_id text COLLATE "C" NOT NULL, price_units bigint NOT NULL, pay_with text NOT NULL,
         fractions boolean NOT NULL, available_until_us bigint, terms json NOT NULL,
         withdrawn_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.fee (
@@ -254,9 +254,9 @@ _RULES = (
     Rule(
         ("offer.published.v1",),
         "offer_id text, provider_id text, node_id text, price_per_gpu_hour json,"
-        " settlement text, fractions boolean, available_until_us bigint, at_us bigint, terms json",
+        " pay_with text, fractions boolean, available_until_us bigint, at_us bigint, terms json",
         """INSERT INTO own.offer
-        SELECT offer_id, provider_id, node_id, (price_per_gpu_hour->>'units')::bigint, settlement,
+        SELECT offer_id, provider_id, node_id, (price_per_gpu_hour->>'units')::bigint, pay_with,
             fractions, available_until_us, terms, NULL, at_us, position
         FROM facts""",
     ),
@@ -390,7 +390,7 @@ class Offer:
     node_id: str
     region_id: str
     price_units: int
-    settlement: str
+    pay_with: str
     fractions: bool
     available_until_us: int | None
     terms: dict[str, Any]

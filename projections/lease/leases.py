@@ -45,7 +45,7 @@ _TABLES = """
         term_us bigint, funds_units bigint, at_us bigint NOT NULL, position bigint NOT NULL,
         match_position bigint, reserved_position bigint, node_id text COLLATE "C",
         provider_id text COLLATE "C", provider_account_id text COLLATE "C",
-        offer_id text, device_ids text[], gpu_class text, price_units bigint, settlement text,
+        offer_id text, device_ids text[], gpu_class text, price_units bigint, pay_with text,
         own boolean, tariff_version int, fee_units bigint, escrow_units bigint,
         reserved_at_us bigint, ready_position bigint, ready_at_us bigint, endpoint text,
         opened_position bigint, opened_at_us bigint, funds_end_us bigint, term_end_us bigint,
@@ -191,7 +191,7 @@ _RULES = (
     Rule(
         ("lease.reserved.v1",),
         "lease_id text, node_id text, provider_id text, provider_account_id text, offer_id text,"
-        " device_ids text[], gpu_class text, price_per_gpu_hour json, settlement text,"
+        " device_ids text[], gpu_class text, price_per_gpu_hour json, pay_with text,"
         " own boolean, tariff_version int, fee_per_gpu_hour json, at_us bigint,"
         " sla_class text, client_account_id text, federated json, share_ppm int, mem_ppm int,"
         " mode text, mig json, reclaim_window_us bigint, interruptible boolean, gang_id text",
@@ -201,7 +201,7 @@ _RULES = (
                 SELECT array_agg(one::int) FROM json_array_elements_text(f.mig->'starts') one),
             provider_id = f.provider_id, provider_account_id = f.provider_account_id,
             offer_id = f.offer_id, device_ids = f.device_ids, gpu_class = f.gpu_class,
-            price_units = (f.price_per_gpu_hour->>'units')::bigint, settlement = f.settlement,
+            price_units = (f.price_per_gpu_hour->>'units')::bigint, pay_with = f.pay_with,
             own = f.own, tariff_version = f.tariff_version,
             fee_units = (f.fee_per_gpu_hour->>'units')::bigint,
             reserved_at_us = f.at_us, sla_class = f.sla_class,
@@ -438,7 +438,7 @@ class LeaseRow:
     device_ids: list[str] | None
     gpu_class: str | None
     price_units: int | None
-    settlement: str | None
+    pay_with: str | None
     own: bool | None
     tariff_version: int | None
     fee_units: int | None
@@ -665,7 +665,7 @@ _SINCE = {
         "device_ids",
         "gpu_class",
         "price_units",
-        "settlement",
+        "pay_with",
         "own",
         "tariff_version",
         "fee_units",

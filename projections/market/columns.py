@@ -403,7 +403,7 @@ class Columns:
             offer_id=self.offer_ids[row],
             account_id=word["account"],
             price=number["price"],
-            settlement=word["settlement"],
+            pay_with=word["settlement"],
             fractions=flag["fractions"],
             is_offered=flag["is_offered"],
             is_public=flag["is_public"],
@@ -487,7 +487,7 @@ def _words(node: OfferedNode) -> dict[str, str | None]:
         "os": node.os,
         "setting": node.setting,
         "gpu_class": node.gpu_class,
-        "settlement": node.settlement,
+        "settlement": node.pay_with,
         "sla": node.terms.sla_class,
     }
 

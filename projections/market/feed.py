@@ -124,7 +124,7 @@ _HOLDINGS = """
     WHERE h.mode IN ('mig', 'time_slice') AND (%(all)s OR d.node_id = ANY(%(ids)s))
 """
 _OFFERS = """
-    SELECT node_id, offer_id, price_units, settlement, fractions, available_until_us, terms::text
+    SELECT node_id, offer_id, price_units, pay_with, fractions, available_until_us, terms::text
     FROM proj_fleet.offer WHERE withdrawn_at_us IS NULL AND (%(all)s OR node_id = ANY(%(ids)s))
 """
 _STATED = """
@@ -369,7 +369,7 @@ def _row(
     offer: tuple[Any, ...],
 ) -> OfferedNode:
     model, memory_mib, gpu_class, vendor, kind = sort
-    offer_id, price, settlement, fractions, until_us, terms = offer
+    offer_id, price, pay_with, fractions, until_us, terms = offer
     return OfferedNode(
         **base,
         devices=devices,
@@ -381,7 +381,7 @@ def _row(
         offer_id=offer_id,
         is_offered=offer_id != "",
         price=price,
-        settlement=settlement,
+        pay_with=pay_with,
         fractions=fractions,
         available_until_us=until_us,
         terms=OfferTerms() if terms is None else _terms_of(terms),

@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         355,
-        "6fe06a7f9d232f57e3be76f69f101e6214f24ee5f2f51c496c3abf0bc0aae669",
-        "51b87858822ea6b07fc4259dc645887e12f8283b1af01eb6d16610fd76ad421e",
+        "f468385e50cfbeb0602102c0c8f298933adee2b604a1b1738aa655faad902f15",
+        "65c282a45698c57fb4e315dc91705e54df9595149402ccfb138079cb56ef9536",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

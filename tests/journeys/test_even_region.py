@@ -74,7 +74,7 @@ def _offered(scene: Scene, node_id: str) -> PublishOffer:
         node_id=node_id,
         provider_id=scene.provider.provider_id,
         price_per_gpu_hour=credit(PRICE),
-        settlement="cash",
+        pay_with="cash",
         fractions=False,
         available_until_us=None,
         at_us=scene.clock.now_us(),

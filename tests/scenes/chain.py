@@ -187,7 +187,7 @@ class Scene:
                     provider_id=PROVIDER,
                     node_id=NODE,
                     price_per_gpu_hour=credit(PRICE),
-                    settlement=settles,
+                    pay_with=settles,
                     fractions=True,
                     available_until_us=None,
                     **at,

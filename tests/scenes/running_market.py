@@ -208,7 +208,7 @@ class Market:
                 provider_id=PROVIDER,
                 node_id=made.id,
                 price_per_gpu_hour=credit(PRICE),
-                settlement="cash",
+                pay_with="cash",
                 fractions=True,
                 available_until_us=None,
                 at_us=at_us,

@@ -118,7 +118,7 @@ def reserved(lease_id: str, account: str, escrow: Amount) -> Change:
         mem_ppm=1_000_000,
         gpu_class="datacenter",
         price_per_gpu_hour=credit(2_000_000),
-        settlement="cash",
+        pay_with="cash",
         own=False,
         tariff_version=1,
         fee_per_gpu_hour=credit(250_000),

@@ -241,7 +241,7 @@ def test_the_lease_that_goes_on_is_asked_for_as_the_first_one_was() -> None:
         encryption_key="ab" * 32,
         remoting_session_id="r-1",
         split_label="decoder",
-        settlement="cash",
+        pay_with="cash",
     )
     asked = lease_of(scene().after(job()).after(first), LEASE).requested
     assert asked is not None

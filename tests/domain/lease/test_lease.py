@@ -127,9 +127,9 @@ def test_a_burning_offer_takes_burned_credits_only() -> None:
 
 
 def test_a_lease_asked_to_burn_takes_no_cash_offer() -> None:
-    burning = scene().after(job()).after(replace(request(), settlement="burn"))
+    burning = scene().after(job()).after(replace(request(), pay_with="burn"))
     burning.when(reserve()).then_refused(Reason.OFFER_MISMATCH, settlement="cash")
-    odd = replace(request(), settlement="barter")
+    odd = replace(request(), pay_with="barter")
     scene().after(job()).when(odd).then_refused(Reason.UNKNOWN_MODE)
 
 

@@ -41,7 +41,7 @@ def node(name: str, price: int = 100, *devices: FreeDevice, **changes: object) -
         offer_id=f"offer_{name}",
         account_id=OWNER,
         price=price,
-        settlement="cash",
+        pay_with="cash",
         fractions=True,
         served_gpu_us=0,
         devices=devices or (device(0), device(1)),
@@ -282,7 +282,7 @@ def test_a_recorded_decision_lists_the_best_twenty_and_says_how_many_there_were(
 
 
 def test_an_offer_the_renter_cannot_pay_for_in_its_way_is_passed_over() -> None:
-    burning = node("a", price=1, settlement="burn")
+    burning = node("a", price=1, pay_with="burn")
     paid = node("b", price=2)
     found = choose(need(settlements=("cash",)), [burning, paid])
     assert found is not None

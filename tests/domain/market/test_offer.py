@@ -49,7 +49,7 @@ publish = PublishOffer(
     provider_id=PROVIDER,
     node_id=NODE,
     price_per_gpu_hour=credit(2_780_000),
-    settlement="cash",
+    pay_with="cash",
     fractions=True,
     available_until_us=None,
     at_us=NOON_US,
@@ -59,7 +59,7 @@ published = OfferPublished(
     provider_id=PROVIDER,
     node_id=NODE,
     price_per_gpu_hour=credit(2_780_000),
-    settlement="cash",
+    pay_with="cash",
     fractions=True,
     available_until_us=None,
     at_us=NOON_US,
@@ -144,8 +144,8 @@ def test_a_price_is_in_credits_and_of_a_sane_size() -> None:
 
 
 def test_an_offer_settles_in_cash_or_by_burning() -> None:
-    with_tariff.when(replace(publish, settlement="barter")).then_refused(Reason.UNKNOWN_MODE)
-    assert with_tariff.when(replace(publish, settlement="burn")).changes()
+    with_tariff.when(replace(publish, pay_with="barter")).then_refused(Reason.UNKNOWN_MODE)
+    assert with_tariff.when(replace(publish, pay_with="burn")).changes()
 
 
 def test_an_offer_is_withdrawn_once() -> None:

@@ -166,7 +166,7 @@ def node_rows(draw: st.DrawFn, number: int) -> OfferedNode:
         offer_id=f"offer_{number}",
         account_id=draw(st.sampled_from((RENTER, OWNER, OTHER))),
         price=draw(st.integers(0, 5)),
-        settlement=draw(st.sampled_from(SETTLEMENTS)),
+        pay_with=draw(st.sampled_from(SETTLEMENTS)),
         fractions=draw(often(True, False)),
         served_gpu_us=draw(st.integers(0, 2)),
         devices=tuple(replace(one, model=model) for one in draw(devices(number))),

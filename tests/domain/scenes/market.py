@@ -53,7 +53,7 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
         provider_id=PROVIDER,
         node_id=NODE,
         price_per_gpu_hour=credit(2_780_000),
-        settlement="cash",
+        pay_with="cash",
         fractions=True,
         available_until_us=None,
         **at,
@@ -137,7 +137,7 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                 for device in DEVICES
             ),
             (Stream("offer", OFFER), offer),
-            (Stream("offer", BURN_OFFER), replace(offer, offer_id=BURN_OFFER, settlement="burn")),
+            (Stream("offer", BURN_OFFER), replace(offer, offer_id=BURN_OFFER, pay_with="burn")),
         )
         .having({f"party:{RENTER}:cash": 100_000_000} if balances is None else balances)
     )

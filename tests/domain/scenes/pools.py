@@ -76,7 +76,7 @@ def free_nodes(world: Booked) -> list[OfferedNode]:
                 offer_id=f"offer_{number}",
                 account_id="acct_owner",
                 price=2_780_000,
-                settlement="cash",
+                pay_with="cash",
                 fractions=True,
                 served_gpu_us=0,
                 devices=tuple(devices),

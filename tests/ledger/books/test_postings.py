@@ -114,7 +114,7 @@ def reservations(draw: st.DrawFn) -> Any:
         mem_ppm=PPM,
         gpu_class="datacenter",
         price_per_gpu_hour=credit(1),
-        settlement="cash",
+        pay_with="cash",
         own=False,
         tariff_version=1,
         fee_per_gpu_hour=credit(1),

@@ -59,7 +59,7 @@ MAY_BE_ABSENT = {
     ),
     "it was not asked for": (
         "GangRequested.funds",
-        "GangRequested.settlement",
+        "GangRequested.pay_with",
         "JobSubmitted.constraints",
         "JobSubmitted.federated",
         "JobSubmitted.image",
@@ -71,7 +71,7 @@ MAY_BE_ABSENT = {
         "LeaseRequested.funds",
         "LeaseRequested.pricing",
         "LeaseRequested.remoting_session_id",
-        "LeaseRequested.settlement",
+        "LeaseRequested.pay_with",
         "LeaseRequested.sla_class",
         "LeaseRequested.split_label",
         "LeaseRequested.start_timeout_us",

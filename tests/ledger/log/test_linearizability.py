@@ -158,7 +158,7 @@ def founded(ledger: Ledger, connection: psycopg.Connection[Any], leases: Sequenc
             provider_id=PROVIDER,
             node_id=market.nodes["one"].id,
             price_per_gpu_hour=credit(PRICE),
-            settlement="cash",
+            pay_with="cash",
             fractions=True,
             available_until_us=None,
             terms=OfferTerms(interruptible=True),

@@ -142,7 +142,7 @@ def _reserved(lease_id: str, mine: str, escrow: tuple[EscrowPart, ...]) -> Lease
         mem_ppm=PPM,
         gpu_class="datacenter",
         price_per_gpu_hour=credit(PRICE),
-        settlement="cash",
+        pay_with="cash",
         own=False,
         tariff_version=1,
         fee_per_gpu_hour=credit(FEE),

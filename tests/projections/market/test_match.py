@@ -92,7 +92,7 @@ def test_a_fleet_larger_than_a_decision_lists_is_ranked_by_every_key() -> None:
         offer_id="offer",
         account_id=OWNER,
         price=3,
-        settlement="cash",
+        pay_with="cash",
         fractions=True,
         served_gpu_us=0,
         devices=(),

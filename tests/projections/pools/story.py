@@ -110,7 +110,7 @@ def _gangs(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
                 gpus_per_member=1,
                 term_us=None,
                 funds=None,
-                settlement=None,
+                pay_with=None,
                 key_id=None,
                 timeout_us=600_000_000,
                 at_us=at_us,
