@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from domain.fleet.device import device_of, free_mem, free_share
@@ -197,7 +196,7 @@ class Offered:
     position: int
 
 
-NOTHING_OFFERED: Mapping[str, Offered] = MappingProxyType({})
+NOTHING_OFFERED: Mapping[str, Offered] = {}
 
 
 def award(

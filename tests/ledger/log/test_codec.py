@@ -17,6 +17,7 @@ from domain import rules
 from domain.funds.deposit import DepositConfirmed
 from domain.market.dimensions import Need
 from domain.market.offer import OfferWithdrawn
+from domain.metering.counting import Passed
 from domain.money import Amount, Asset, credit
 from domain.pools.scheduling import Inputs
 from domain.prices.modules import PriceRequest
@@ -46,8 +47,8 @@ def _body(**changes: object) -> bytes:
     return json.dumps({name: value for name, value in values.items() if value is not None}).encode()
 
 
-ASKED = {Need, PriceRequest, Inputs}
-"""Questions of a moment, which are never stored."""
+ASKED = {Need, PriceRequest, Inputs, Passed}
+"""Questions of a moment and what a report shows of one, which are never stored."""
 
 
 def test_every_fact_of_the_domain_has_a_stored_name() -> None:
