@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve tools test test-long test-gpu bench lint types-strict locks contracts audit-deps clean
+.PHONY: help demo serve tools test test-fast test-long test-gpu bench lint types-strict locks contracts audit-deps clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
@@ -52,11 +52,21 @@ lint: $(VENV)/.dev  ## style, types and import rules
 tools:  ## what the tests use of the system: hledger, Chromium, bubblewrap (Debian, as root; else skipped)
 	@.ci/tools
 
-test: tools lint  ## everything a commit must pass
-	@$(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist loadfile
+# Tests start many processes: each would compile our modules again where bytecode is not kept.
+test test-fast test-long: export PYTHONDONTWRITEBYTECODE :=
 
-test-long: $(VENV)/.dev  ## fault injection and long simulations
-	@$(RUN)/python -m pytest -m "long" --timeout 3600
+FAST := tests/domain tests/golden tests/ledger/log/test_codec.py tests/ledger/books/test_postings.py tests/test_shape.py
+
+test: tools lint  ## everything a commit must pass
+	@$(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist worksteal
+
+test-fast: $(VENV)/.dev  ## the rules alone, without a server: below 40 s, a fifth of the examples
+	@$(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist worksteal \
+	  --hypothesis-profile dev $(FAST)
+
+test-long: $(VENV)/.dev  ## fault injection and long simulations; properties look at ten times as much
+	@$(RUN)/python -m pytest -m "long" --timeout 3600 --hypothesis-profile long
+	@$(RUN)/python -m pytest -m "not long" --timeout 3600 --hypothesis-profile long $(FAST)
 
 test-gpu: $(VENV)/.dev  ## the reporter on a real NVIDIA GPU under a known load (says what it needs)
 	@$(RUN)/python -m benchmarks.node.gpu_node

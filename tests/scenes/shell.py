@@ -8,11 +8,16 @@ import os
 import sys
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pytest
+import typer.main
 
 from cli import main as cli
+
+_command = cache(typer.main.get_command)
+"""Putting the tree of all commands together takes longer than most commands: once is enough."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ def tallystick(*arguments: object, **environment: object) -> Ran:
             patched.delenv(name)
         for name, value in environment.items():
             patched.setenv(f"TALLYSTICK_{name}", str(value))
+        patched.setattr(typer.main, "get_command", _command)
         patched.setattr(sys, "argv", ["tallystick", *map(str, arguments)])
         code = cli.main()
     return Ran(code, out.getvalue(), err.getvalue())
