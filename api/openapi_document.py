@@ -58,7 +58,7 @@ def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
     for name, schema in schemas.items():
         if name not in asked:
             _without_null(schema)
-    found: dict[str, Any] = _renamed(whole, {name: name.replace("Told", "") for name in schemas})
+    found: dict[str, Any] = whole
     components = found["components"]
     components["schemas"] = dict(sorted(components["schemas"].items()))
     codes = sorted({code for operation in operations for code in operation.codes})
@@ -140,22 +140,3 @@ def _without_null(schema: dict[str, Any]) -> None:
             kept = {name: value for name, value in inner.items() if name != "anyOf"}
             kept.pop("default", None)
             schema["properties"][field] = {**kinds[0], **kept}
-
-
-def _renamed(value: Any, names: dict[str, str]) -> Any:
-    """The same document, schemas called by what they are and not by what they are for."""
-    assert len(set(names.values())) == len(names), "two schemas would have one name"
-    if isinstance(value, list):
-        return [_renamed(one, names) for one in value]
-    if isinstance(value, dict):
-        found = {}
-        for name, inner in value.items():
-            if name == "$ref" and isinstance(inner, str):
-                told = inner.removeprefix(REF)
-                found[name] = REF + names[told] if told in names else inner
-            elif name == "title" and isinstance(inner, str) and inner in names:
-                found[name] = names[inner]
-            else:
-                found[names.get(name, name)] = _renamed(inner, names)
-        return found
-    return value

@@ -41,7 +41,7 @@ from cli.terminal import (
 
 if TYPE_CHECKING:
     from tallystick_client import Client
-    from tallystick_client.forms import CheckIn, NewJob, NewLease
+    from tallystick_client.forms import JobRequest, LeaseCheckInRequest, LeaseRequest
 
 LOOK_SECONDS = (0.1, 1.0)
 """How long between two looks: at first, and when nothing happens for long."""
@@ -111,7 +111,7 @@ def run(
         raise InputUnusable("-p and --mem both say how much of a GPU: give one of them")
     remote = Remote(url, api_key)
     asked = _asked(remote, command, gpus, part, memory, model or [], max_price, env or [], project)
-    body: NewLease = {"job": asked}
+    body: LeaseRequest = {"job": asked}
     if funds is not None:
         body["funds"] = credits_of(funds)
     with _interrupting():
@@ -134,7 +134,7 @@ def _asked(
     max_price: str | None,
     env: list[str],
     project: str,
-) -> NewJob:
+) -> JobRequest:
     """The job: the share asked for, at a price that was seen."""
     price = None if max_price is None else credits_of(max_price)
     share_ppm = PPM if part is None else ppm_of(part)
@@ -207,7 +207,7 @@ class Session:
     def lease_id(self) -> str:
         return str(self.lease["lease_id"])
 
-    def run(self, body: NewLease, command: list[str]) -> int:
+    def run(self, body: LeaseRequest, command: list[str]) -> int:
         """The program's exit code. Whatever goes wrong here, the lease is released."""
         try:
             self._open(body)
@@ -226,7 +226,7 @@ class Session:
                 self.close()
             raise
 
-    def _open(self, body: NewLease) -> None:
+    def _open(self, body: LeaseRequest) -> None:
         key = self.remote.key
         self.lease = dict(self.remote.ask(lambda c: c.open_lease(body, idempotency_key=key)))
         note(
@@ -324,7 +324,7 @@ class Session:
             return
         self._check_in_at = now + CHECK_IN_SECONDS
         lease_id = self.lease_id
-        body: CheckIn = {
+        body: LeaseCheckInRequest = {
             "machine": platform.node()[:100] or "unnamed",
             "arch": platform.machine() or None,
             "os": platform.system().lower() or None,

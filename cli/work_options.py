@@ -11,7 +11,7 @@ from cli.remote import credits_of
 from cli.terminal import InputUnusable
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewJob
+    from tallystick_client.forms import JobRequest
 
 MaxPrice = Annotated[str, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")]
 Command = Annotated[str | None, typer.Option(help="What to run, as in a shell.")]
@@ -24,7 +24,7 @@ Project = Annotated[str, typer.Option(help="Your own label on the bill.")]
 
 def work_of(
     command: str | None, image: str | None, gpus: int, models: list[str] | None, max_price: str
-) -> NewJob:
+) -> JobRequest:
     """The work, of which it is said at least what runs. Raises InputUnusable."""
     if command is None and image is None:
         raise InputUnusable("what is to run? give --command or --image")

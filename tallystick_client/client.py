@@ -42,9 +42,7 @@ class Client(Calls):
         return cast("bytes", found)
 
     def export_journal(self, account_id: str, period: str) -> bytes:
-        """Returns the account's books of a month as an hledger journal; the rest is
-        Equity:Elsewhere.
-        """
+        """Returns the account's books of a month as an hledger journal; the rest is."""
         found = self._call(
             "GET",
             at(
@@ -91,8 +89,8 @@ class Client(Calls):
         return cast("forms.InvoiceSummaryPage", found)
 
     def issue_invoice(
-        self, account_id: str, body: forms.NewInvoice, *, idempotency_key: str | None = None
-    ) -> forms.Issued:
+        self, account_id: str, body: forms.InvoiceRequest, *, idempotency_key: str | None = None
+    ) -> forms.InvoiceIssuedAnswer:
         """Issues the invoice of a closed month, once for each account, month and kind."""
         found = self._call(
             "POST",
@@ -101,7 +99,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Issued", found)
+        return cast("forms.InvoiceIssuedAnswer", found)
 
     def read_invoice_html(self, account_id: str, written_number: str) -> bytes:
         """Returns one document as a complete HTML page."""
@@ -127,7 +125,7 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def read_invoice(self, account_id: str, written_number: str) -> forms.Invoice:
+    def read_invoice(self, account_id: str, written_number: str) -> forms.InvoiceAnswer:
         """Returns one invoice or credit note, with the text that was hashed."""
         found = self._call(
             "GET",
@@ -137,16 +135,16 @@ class Client(Calls):
                 written_number=written_number,
             ),
         )
-        return cast("forms.Invoice", found)
+        return cast("forms.InvoiceAnswer", found)
 
     def issue_credit_note(
         self,
         account_id: str,
         written_number: str,
-        body: forms.NewCreditNote,
+        body: forms.CreditNoteRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.Issued:
+    ) -> forms.InvoiceIssuedAnswer:
         """Credits lines of an invoice, with a credit note of its own number."""
         found = self._call(
             "POST",
@@ -159,18 +157,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Issued", found)
+        return cast("forms.InvoiceIssuedAnswer", found)
 
-    def read_billing_details(self, account_id: str) -> forms.BillingDetails:
+    def read_billing_details(self, account_id: str) -> forms.BillingDetailsAnswer:
         """Returns the name and address on the account's invoices."""
         found = self._call(
             "GET", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
         )
-        return cast("forms.BillingDetails", found)
+        return cast("forms.BillingDetailsAnswer", found)
 
     def set_billing_details(
-        self, account_id: str, body: forms.NewBillingDetails
-    ) -> forms.BillingDetails:
+        self, account_id: str, body: forms.BillingDetailsRequest
+    ) -> forms.BillingDetailsAnswer:
         """Sets the name and address on invoices. They replace earlier ones and are in no
         log.
         """
@@ -179,23 +177,23 @@ class Client(Calls):
             at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
             body=body,
         )
-        return cast("forms.BillingDetails", found)
+        return cast("forms.BillingDetailsAnswer", found)
 
-    def erase_billing_details(self, account_id: str) -> forms.BillingDetails:
+    def erase_billing_details(self, account_id: str) -> forms.BillingDetailsAnswer:
         """Erases name and address. Invoices show only the account's id from then on."""
         found = self._call(
             "DELETE", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
         )
-        return cast("forms.BillingDetails", found)
+        return cast("forms.BillingDetailsAnswer", found)
 
     def create_account(
-        self, body: forms.NewAccount, *, idempotency_key: str | None = None
-    ) -> forms.AccountOpened:
+        self, body: forms.AccountRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountOpenedAnswer:
         """Opens an account with its first owner and a first API key, which is shown once."""
         found = self._call(
             "POST", "/v1/accounts", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.AccountOpened", found)
+        return cast("forms.AccountOpenedAnswer", found)
 
     def list_accounts(
         self, *, limit: int | None = None, cursor: str | None = None
@@ -204,14 +202,14 @@ class Client(Calls):
         found = self._call("GET", "/v1/accounts", query={"limit": limit, "cursor": cursor})
         return cast("forms.AccountPage", found)
 
-    def read_account(self, account_id: str) -> forms.Account:
+    def read_account(self, account_id: str) -> forms.AccountAnswer:
         """Returns an account."""
         found = self._call("GET", at("/v1/accounts/{account_id}", account_id=account_id))
-        return cast("forms.Account", found)
+        return cast("forms.AccountAnswer", found)
 
     def close_account(
-        self, account_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.AccountClosed:
+        self, account_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountClosedAnswer:
         """Closes an account. Its leases must be settled, its nodes retired and its books
         empty.
         """
@@ -222,16 +220,20 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.AccountClosed", found)
+        return cast("forms.AccountClosedAnswer", found)
 
-    def list_members(self, account_id: str) -> forms.Members:
+    def list_members(self, account_id: str) -> forms.AccountMembersAnswer:
         """Lists present and former members of an account."""
         found = self._call("GET", at("/v1/accounts/{account_id}/members", account_id=account_id))
-        return cast("forms.Members", found)
+        return cast("forms.AccountMembersAnswer", found)
 
     def add_member(
-        self, account_id: str, body: forms.NewMember, *, idempotency_key: str | None = None
-    ) -> forms.Member:
+        self,
+        account_id: str,
+        body: forms.AccountMemberRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AccountMemberAnswer:
         """Adds a member with a role."""
         found = self._call(
             "POST",
@@ -240,16 +242,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Member", found)
+        return cast("forms.AccountMemberAnswer", found)
 
     def remove_member(
         self,
         account_id: str,
         member_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.MemberRemoved:
+    ) -> forms.AccountMemberRemovedAnswer:
         """Removes a member. Every key in the member's name ends at once."""
         found = self._call(
             "POST",
@@ -262,18 +264,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.MemberRemoved", found)
+        return cast("forms.AccountMemberRemovedAnswer", found)
 
-    def list_api_keys(self, account_id: str) -> forms.ApiKeys:
+    def list_api_keys(self, account_id: str) -> forms.ApiKeysAnswer:
         """Lists the keys of an account, revoked ones too. The keys themselves are not
         stored.
         """
         found = self._call("GET", at("/v1/accounts/{account_id}/api-keys", account_id=account_id))
-        return cast("forms.ApiKeys", found)
+        return cast("forms.ApiKeysAnswer", found)
 
     def create_api_key(
-        self, account_id: str, body: forms.NewApiKey, *, idempotency_key: str | None = None
-    ) -> forms.ApiKey:
+        self, account_id: str, body: forms.ApiKeyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ApiKeyAnswer:
         """Issues an API key, which is shown once."""
         found = self._call(
             "POST",
@@ -282,16 +284,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ApiKey", found)
+        return cast("forms.ApiKeyAnswer", found)
 
     def rotate_api_key(
         self,
         account_id: str,
         key_id: str,
-        body: forms.Rotation,
+        body: forms.ApiKeyRotationRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.ApiKey:
+    ) -> forms.ApiKeyAnswer:
         """Issues a successor of a key, shown once. The old key stays valid for 24 hours."""
         found = self._call(
             "POST",
@@ -304,19 +306,19 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ApiKey", found)
+        return cast("forms.ApiKeyAnswer", found)
 
-    def delete_api_key(self, account_id: str, key_id: str) -> forms.ApiKey:
+    def delete_api_key(self, account_id: str, key_id: str) -> forms.ApiKeyAnswer:
         """Revokes a key at once. A second call changes nothing."""
         found = self._call(
             "DELETE",
             at("/v1/accounts/{account_id}/api-keys/{key_id}", account_id=account_id, key_id=key_id),
         )
-        return cast("forms.ApiKey", found)
+        return cast("forms.ApiKeyAnswer", found)
 
     def create_wallet_challenge(
-        self, account_id: str, body: forms.ChallengeAsked
-    ) -> forms.Challenge:
+        self, account_id: str, body: forms.WalletChallengeRequest
+    ) -> forms.WalletChallengeAnswer:
         """Returns a text (EIP-4361) for the wallet to sign. It is valid for ten minutes and
         one use.
         """
@@ -325,11 +327,11 @@ class Client(Calls):
             at("/v1/accounts/{account_id}/wallets/challenge", account_id=account_id),
             body=body,
         )
-        return cast("forms.Challenge", found)
+        return cast("forms.WalletChallengeAnswer", found)
 
     def link_wallet(
-        self, account_id: str, body: forms.WalletProof, *, idempotency_key: str | None = None
-    ) -> forms.Wallet:
+        self, account_id: str, body: forms.WalletProofRequest, *, idempotency_key: str | None = None
+    ) -> forms.WalletAnswer:
         """Links the wallet that signed the challenge. Rewards are paid to this wallet."""
         found = self._call(
             "POST",
@@ -338,16 +340,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Wallet", found)
+        return cast("forms.WalletAnswer", found)
 
-    def list_wallets(self, account_id: str) -> forms.Wallets:
+    def list_wallets(self, account_id: str) -> forms.WalletsAnswer:
         """Lists the wallets of an account and shows which one is paid now."""
         found = self._call("GET", at("/v1/accounts/{account_id}/wallets", account_id=account_id))
-        return cast("forms.Wallets", found)
+        return cast("forms.WalletsAnswer", found)
 
     def create_deposit(
-        self, account_id: str, body: forms.NewDeposit, *, idempotency_key: str | None = None
-    ) -> forms.Deposit:
+        self, account_id: str, body: forms.DepositRequest, *, idempotency_key: str | None = None
+    ) -> forms.DepositAnswer:
         """Confirms money that arrived. Each payment is confirmed once."""
         found = self._call(
             "POST",
@@ -356,7 +358,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Deposit", found)
+        return cast("forms.DepositAnswer", found)
 
     def list_deposits(
         self, account_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -370,13 +372,13 @@ class Client(Calls):
         return cast("forms.DepositPage", found)
 
     def register_provider(
-        self, body: forms.NewProvider, *, idempotency_key: str | None = None
-    ) -> forms.Provider:
+        self, body: forms.ProviderRequest, *, idempotency_key: str | None = None
+    ) -> forms.ProviderAnswer:
         """Registers a provider of the caller's account."""
         found = self._call(
             "POST", "/v1/providers", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Provider", found)
+        return cast("forms.ProviderAnswer", found)
 
     def list_providers(
         self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -391,19 +393,19 @@ class Client(Calls):
         )
         return cast("forms.ProviderPage", found)
 
-    def read_provider(self, provider_id: str) -> forms.Provider:
+    def read_provider(self, provider_id: str) -> forms.ProviderAnswer:
         """Returns a provider."""
         found = self._call("GET", at("/v1/providers/{provider_id}", provider_id=provider_id))
-        return cast("forms.Provider", found)
+        return cast("forms.ProviderAnswer", found)
 
     def open_region(
-        self, body: forms.NewRegion, *, idempotency_key: str | None = None
-    ) -> forms.Region:
+        self, body: forms.RegionRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionAnswer:
         """Opens a region of one of the caller's providers."""
         found = self._call(
             "POST", "/v1/regions", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Region", found)
+        return cast("forms.RegionAnswer", found)
 
     def list_regions(
         self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -416,14 +418,14 @@ class Client(Calls):
         )
         return cast("forms.RegionPage", found)
 
-    def read_region(self, region_id: str) -> forms.Region:
+    def read_region(self, region_id: str) -> forms.RegionAnswer:
         """Returns a region."""
         found = self._call("GET", at("/v1/regions/{region_id}", region_id=region_id))
-        return cast("forms.Region", found)
+        return cast("forms.RegionAnswer", found)
 
     def set_region_policy(
-        self, region_id: str, body: forms.RegionPolicy, *, idempotency_key: str | None = None
-    ) -> forms.Region:
+        self, region_id: str, body: forms.RegionPolicyRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionAnswer:
         """Sets which jobs may run in a region, what it refuses or ranks down, and how safe
         it is.
         """
@@ -434,11 +436,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Region", found)
+        return cast("forms.RegionAnswer", found)
 
     def set_region_hardware(
-        self, region_id: str, body: forms.HardwareRules, *, idempotency_key: str | None = None
-    ) -> forms.Region:
+        self,
+        region_id: str,
+        body: forms.HardwareRulesRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RegionAnswer:
         """Sets the hardware rules of a region (C-11 to C-18)."""
         found = self._call(
             "POST",
@@ -447,7 +453,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Region", found)
+        return cast("forms.RegionAnswer", found)
 
     def list_region_nodes(
         self, region_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -461,8 +467,8 @@ class Client(Calls):
         return cast("forms.RegionNodePage", found)
 
     def set_region_terms(
-        self, region_id: str, body: forms.NewRegionTerms, *, idempotency_key: str | None = None
-    ) -> forms.RegionTerms:
+        self, region_id: str, body: forms.RegionTermsRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionTermsAnswer:
         """Sets how a region shares what its nodes earn, a whole notice period ahead."""
         found = self._call(
             "POST",
@@ -471,12 +477,12 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.RegionTerms", found)
+        return cast("forms.RegionTermsAnswer", found)
 
-    def read_region_terms(self, region_id: str) -> forms.RegionTerms:
+    def read_region_terms(self, region_id: str) -> forms.RegionTermsAnswer:
         """Returns how a region shares what its nodes earn. Any account may read it."""
         found = self._call("GET", at("/v1/regions/{region_id}/terms", region_id=region_id))
-        return cast("forms.RegionTerms", found)
+        return cast("forms.RegionTermsAnswer", found)
 
     def list_region_days(
         self, region_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -505,17 +511,21 @@ class Client(Calls):
         return cast("forms.NodeSharePage", found)
 
     def create_join_code(
-        self, body: forms.JoinCodeAsked, *, idempotency_key: str | None = None
-    ) -> forms.JoinCode:
+        self, body: forms.JoinCodeRequest, *, idempotency_key: str | None = None
+    ) -> forms.JoinCodeAnswer:
         """Issues a code that lets one machine join a region, valid for ten minutes."""
         found = self._call(
             "POST", "/v1/nodes/join-codes", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.JoinCode", found)
+        return cast("forms.JoinCodeAnswer", found)
 
     def confirm_node(
-        self, node_id: str, body: forms.KeyConfirmation, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self,
+        node_id: str,
+        body: forms.NodeKeyConfirmationRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeStateAnswer:
         """Confirms a node: the owner has compared the key with the one the machine shows."""
         found = self._call(
             "POST",
@@ -524,11 +534,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def admit_node(
-        self, node_id: str, body: forms.Admission, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self, node_id: str, body: forms.NodeAdmissionRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeStateAnswer:
         """Admits a confirmed node, by the operator or, in a permissionless region, by its
         owner.
         """
@@ -539,11 +549,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def activate_node(
-        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeStateAnswer:
         """Activates a node. It takes new leases from now on."""
         found = self._call(
             "POST",
@@ -552,11 +562,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def start_maintenance(
-        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeStateAnswer:
         """Starts maintenance. The node takes no new leases; running ones go on."""
         found = self._call(
             "POST",
@@ -565,11 +575,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def retire_node(
-        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeStateAnswer:
         """Retires a node for good, with its devices."""
         found = self._call(
             "POST",
@@ -578,11 +588,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def report_specs(
-        self, node_id: str, body: forms.Specs, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self, node_id: str, body: forms.NodeSpecsRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeStateAnswer:
         """Records a new inventory, sent by the node. New devices count after the next
         admission.
         """
@@ -593,7 +603,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def list_nodes(
         self,
@@ -621,19 +631,19 @@ class Client(Calls):
         )
         return cast("forms.NodePage", found)
 
-    def read_node(self, node_id: str) -> forms.Node:
+    def read_node(self, node_id: str) -> forms.NodeAnswer:
         """Returns a node."""
         found = self._call("GET", at("/v1/nodes/{node_id}", node_id=node_id))
-        return cast("forms.Node", found)
+        return cast("forms.NodeAnswer", found)
 
-    def list_node_keys(self, node_id: str) -> forms.NodeKeys:
+    def list_node_keys(self, node_id: str) -> forms.NodeKeysAnswer:
         """Lists the public keys that a node signs its reports with. Anyone may check them."""
         found = self._call("GET", at("/v1/nodes/{node_id}/keys", node_id=node_id))
-        return cast("forms.NodeKeys", found)
+        return cast("forms.NodeKeysAnswer", found)
 
     def set_revenue_shares(
-        self, node_id: str, body: forms.NewRevenueShares, *, idempotency_key: str | None = None
-    ) -> forms.RevenueShares:
+        self, node_id: str, body: forms.RevenueSharesRequest, *, idempotency_key: str | None = None
+    ) -> forms.RevenueSharesAnswer:
         """Splits what a node earns among its owners, for leases reserved from now on."""
         found = self._call(
             "POST",
@@ -642,26 +652,26 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.RevenueShares", found)
+        return cast("forms.RevenueSharesAnswer", found)
 
-    def read_revenue_shares(self, node_id: str) -> forms.RevenueShares:
+    def read_revenue_shares(self, node_id: str) -> forms.RevenueSharesAnswer:
         """Lists the owners that share what the node's provider earns."""
         found = self._call("GET", at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id))
-        return cast("forms.RevenueShares", found)
+        return cast("forms.RevenueSharesAnswer", found)
 
-    def list_assignments(self, node_id: str) -> forms.Assignments:
+    def list_assignments(self, node_id: str) -> forms.AssignmentsAnswer:
         """Lists the leases of a node: device, start and end of each."""
         found = self._call("GET", at("/v1/nodes/{node_id}/assignments", node_id=node_id))
-        return cast("forms.Assignments", found)
+        return cast("forms.AssignmentsAnswer", found)
 
     def start_lease(
         self,
         node_id: str,
         lease_id: str,
-        body: forms.Readiness,
+        body: forms.LeaseReadinessRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.Ready:
+    ) -> forms.LeaseReadyAnswer:
         """Starts a lease whose work runs. Billing starts now, at the price that is locked
         here.
         """
@@ -676,25 +686,25 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Ready", found)
+        return cast("forms.LeaseReadyAnswer", found)
 
-    def read_usage_head(self, node_id: str) -> forms.Progress:
+    def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
         """Returns how far the log holds this node's chain. A reporter asks this at every
         start.
         """
         found = self._call("GET", at("/v1/nodes/{node_id}/usage/head", node_id=node_id))
-        return cast("forms.Progress", found)
+        return cast("forms.UsageHeadAnswer", found)
 
     def read_node_usage(
         self, node_id: str, *, after_seq: int | None = None, after_position: int | None = None
-    ) -> forms.NodeUsage:
+    ) -> forms.NodeUsageAnswer:
         """Lists a node's stored usage, and the part that earns nothing, with the rule."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/usage", node_id=node_id),
             query={"after_seq": after_seq, "after_position": after_position},
         )
-        return cast("forms.NodeUsage", found)
+        return cast("forms.NodeUsageAnswer", found)
 
     def list_node_hours(
         self,
@@ -714,8 +724,12 @@ class Client(Calls):
         return cast("forms.NodeHourPage", found)
 
     def rotate_node_key(
-        self, node_id: str, body: forms.KeyRotation, *, idempotency_key: str | None = None
-    ) -> forms.NodeKeyRotated:
+        self,
+        node_id: str,
+        body: forms.NodeKeyRotationRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeKeyRotatedAnswer:
         """Replaces a node's signing key from a report on. The node calls this, with both
         keys.
         """
@@ -726,11 +740,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeKeyRotated", found)
+        return cast("forms.NodeKeyRotatedAnswer", found)
 
     def revoke_node_key(
-        self, node_id: str, body: forms.KeyRevocation, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self,
+        node_id: str,
+        body: forms.NodeKeyRevocationRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.NodeStateAnswer:
         """Revokes a lost or stolen key."""
         found = self._call(
             "POST",
@@ -739,7 +757,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def list_devices(
         self, *, node_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -752,14 +770,18 @@ class Client(Calls):
         )
         return cast("forms.DevicePage", found)
 
-    def read_device(self, device_id: str) -> forms.Device:
+    def read_device(self, device_id: str) -> forms.DeviceAnswer:
         """Returns a device, and which leases hold how much of it."""
         found = self._call("GET", at("/v1/devices/{device_id}", device_id=device_id))
-        return cast("forms.Device", found)
+        return cast("forms.DeviceAnswer", found)
 
     def reshape_device(
-        self, device_id: str, body: forms.Reshaping, *, idempotency_key: str | None = None
-    ) -> forms.Reshaped:
+        self,
+        device_id: str,
+        body: forms.DeviceReshapingRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DeviceReshapedAnswer:
         """Ends the leases whose part of a repartitioned device is gone, by the provider's
         fault.
         """
@@ -770,25 +792,25 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Reshaped", found)
+        return cast("forms.DeviceReshapedAnswer", found)
 
-    def list_resource_kinds(self) -> forms.ResourceKinds:
+    def list_resource_kinds(self) -> forms.ResourceKindsAnswer:
         """Lists every kind of resource that can be rented, by kind and vendor."""
         found = self._call("GET", "/v1/resource-kinds")
-        return cast("forms.ResourceKinds", found)
+        return cast("forms.ResourceKindsAnswer", found)
 
     def register_resource_kind(
-        self, body: forms.NewResourceKind, *, idempotency_key: str | None = None
-    ) -> forms.ResourceKind:
+        self, body: forms.ResourceKindRequest, *, idempotency_key: str | None = None
+    ) -> forms.ResourceKindAnswer:
         """Registers a vendor's devices of a kind, from a date on."""
         found = self._call(
             "POST", "/v1/resource-kinds", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.ResourceKind", found)
+        return cast("forms.ResourceKindAnswer", found)
 
     def register_model_class(
-        self, body: forms.NewModelClass, *, idempotency_key: str | None = None
-    ) -> forms.ModelClass:
+        self, body: forms.ModelClassRequest, *, idempotency_key: str | None = None
+    ) -> forms.ModelClassAnswer:
         """Puts a model into a class of the tariff, from a date on. The class decides its
         fee.
         """
@@ -799,16 +821,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ModelClass", found)
+        return cast("forms.ModelClassAnswer", found)
 
     def grant_licence(
-        self, body: forms.NewLicence, *, idempotency_key: str | None = None
-    ) -> forms.Licence:
+        self, body: forms.LicenceRequest, *, idempotency_key: str | None = None
+    ) -> forms.LicenceAnswer:
         """Records a licence that one of your providers holds. Its nodes may list the seats."""
         found = self._call(
             "POST", "/v1/licences", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Licence", found)
+        return cast("forms.LicenceAnswer", found)
 
     def list_licences(
         self, *, provider_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -824,10 +846,10 @@ class Client(Calls):
         return cast("forms.LicencePage", found)
 
     def revoke_licence(
-        self, licence_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.LicenceRevoked:
+        self, licence_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.LicenceRevokedAnswer:
         """Revokes a licence. Its seats are not accepted in further nodes; held ones run to
-        their end.
+        their.
         """
         found = self._call(
             "POST",
@@ -836,11 +858,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LicenceRevoked", found)
+        return cast("forms.LicenceRevokedAnswer", found)
 
     def schedule_maintenance(
-        self, node_id: str, body: forms.NewMaintenance, *, idempotency_key: str | None = None
-    ) -> forms.Maintenance:
+        self,
+        node_id: str,
+        body: forms.MaintenanceWindowRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MaintenanceWindowAnswer:
         """Schedules maintenance of a node. No lease is reserved over that time."""
         found = self._call(
             "POST",
@@ -849,11 +875,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Maintenance", found)
+        return cast("forms.MaintenanceWindowAnswer", found)
 
     def list_maintenances(
         self, node_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.MaintenancePage:
+    ) -> forms.MaintenanceWindowPage:
         """Lists the announced maintenance of a node, in order. Renters may read it before
         they rent.
         """
@@ -862,16 +888,16 @@ class Client(Calls):
             at("/v1/nodes/{node_id}/maintenances", node_id=node_id),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.MaintenancePage", found)
+        return cast("forms.MaintenanceWindowPage", found)
 
     def cancel_maintenance(
         self,
         node_id: str,
         maintenance_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.Maintenance:
+    ) -> forms.MaintenanceWindowAnswer:
         """Cancels maintenance that is announced, or ends one that runs."""
         found = self._call(
             "POST",
@@ -884,11 +910,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Maintenance", found)
+        return cast("forms.MaintenanceWindowAnswer", found)
 
     def drain_node(
-        self, node_id: str, body: forms.Drain, *, idempotency_key: str | None = None
-    ) -> forms.NodeState:
+        self, node_id: str, body: forms.NodeDrainRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeStateAnswer:
         """Drains a node: it takes no new leases until it is activated again."""
         found = self._call(
             "POST",
@@ -897,11 +923,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.NodeState", found)
+        return cast("forms.NodeStateAnswer", found)
 
     def set_node_role(
-        self, node_id: str, body: forms.NewRole, *, idempotency_key: str | None = None
-    ) -> forms.Role:
+        self, node_id: str, body: forms.NodeRoleRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeRoleAnswer:
         """Sets the role of a node: worker, ingress or control."""
         found = self._call(
             "POST",
@@ -910,21 +936,21 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Role", found)
+        return cast("forms.NodeRoleAnswer", found)
 
-    def read_ingress_load(self, region_id: str) -> forms.IngressLoads:
+    def read_ingress_load(self, region_id: str) -> forms.IngressLoadsAnswer:
         """Returns how much work goes through each ingress node of a region."""
         found = self._call("GET", at("/v1/regions/{region_id}/ingress", region_id=region_id))
-        return cast("forms.IngressLoads", found)
+        return cast("forms.IngressLoadsAnswer", found)
 
     def create_attestation_nonce(
         self,
         node_id: str,
         device_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.Nonce:
+    ) -> forms.AttestationNonceAnswer:
         """Returns the nonce that a device must sign, bound to the last report of the node."""
         found = self._call(
             "POST",
@@ -937,16 +963,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Nonce", found)
+        return cast("forms.AttestationNonceAnswer", found)
 
     def create_attestation(
         self,
         node_id: str,
         device_id: str,
-        body: forms.AttestationAsked,
+        body: forms.AttestationRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.Attestation:
+    ) -> forms.AttestationAnswer:
         """Records evidence for an issued nonce. The verdict counts for the epoch it falls
         into.
         """
@@ -961,16 +987,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Attestation", found)
+        return cast("forms.AttestationAnswer", found)
 
     def add_attribute(
-        self, body: forms.NewAttribute, *, idempotency_key: str | None = None
-    ) -> forms.Attribute:
+        self, body: forms.AttributeRequest, *, idempotency_key: str | None = None
+    ) -> forms.AttributeAnswer:
         """Records a statement that a third party signed about a node or a provider."""
         found = self._call(
             "POST", "/v1/attributes", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Attribute", found)
+        return cast("forms.AttributeAnswer", found)
 
     def list_attributes(
         self,
@@ -996,8 +1022,8 @@ class Client(Calls):
         return cast("forms.AttributePage", found)
 
     def revoke_attribute(
-        self, statement_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.AttributeRevoked:
+        self, statement_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.AttributeRevokedAnswer:
         """Revokes a statement that your account signed."""
         found = self._call(
             "POST",
@@ -1006,7 +1032,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.AttributeRevoked", found)
+        return cast("forms.AttributeRevokedAnswer", found)
 
     def read_node_reputation(
         self,
@@ -1015,14 +1041,14 @@ class Client(Calls):
         client_id: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-    ) -> forms.Reputation:
+    ) -> forms.ReputationAnswer:
         """Returns the reputation of a node and its devices, now or as of `as_of_position`."""
         found = self._call(
             "GET",
             at("/v1/nodes/{node_id}/reputation", node_id=node_id),
             query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
         )
-        return cast("forms.Reputation", found)
+        return cast("forms.ReputationAnswer", found)
 
     def read_provider_reputation(
         self,
@@ -1031,14 +1057,14 @@ class Client(Calls):
         client_id: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-    ) -> forms.Reputation:
+    ) -> forms.ReputationAnswer:
         """Returns the reputation of all nodes of a provider together."""
         found = self._call(
             "GET",
             at("/v1/providers/{provider_id}/reputation", provider_id=provider_id),
             query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
         )
-        return cast("forms.Reputation", found)
+        return cast("forms.ReputationAnswer", found)
 
     def read_renter_reputation(
         self,
@@ -1047,7 +1073,7 @@ class Client(Calls):
         client_id: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-    ) -> forms.Reputation:
+    ) -> forms.ReputationAnswer:
         """Returns the reputation of a renter, to the renter and to providers that rented to
         it.
         """
@@ -1056,23 +1082,23 @@ class Client(Calls):
             at("/v1/accounts/{account_id}/renter-reputation", account_id=account_id),
             query={"client_id": client_id, "as_of_position": as_of_position, "as_of": as_of},
         )
-        return cast("forms.Reputation", found)
+        return cast("forms.ReputationAnswer", found)
 
-    def list_settings(self) -> forms.Settings:
+    def list_settings(self) -> forms.RegionSettingsAnswer:
         """Lists what to expect of edge and of datacenter nodes, in numbers where known
         (K-4).
         """
         found = self._call("GET", "/v1/settings")
-        return cast("forms.Settings", found)
+        return cast("forms.RegionSettingsAnswer", found)
 
     def publish_offer(
-        self, body: forms.NewOffer, *, idempotency_key: str | None = None
-    ) -> forms.Offer:
+        self, body: forms.OfferRequest, *, idempotency_key: str | None = None
+    ) -> forms.OfferAnswer:
         """Publishes an offer of a node at a price, not below the usage fee of its class."""
         found = self._call(
             "POST", "/v1/offers", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Offer", found)
+        return cast("forms.OfferAnswer", found)
 
     def search_offers(
         self,
@@ -1109,7 +1135,7 @@ class Client(Calls):
         cursor: str | None = None,
     ) -> forms.OfferPage:
         """Lists open offers that meet every demand, cheapest first, with what is known of
-        each machine.
+        each.
         """
         found = self._call(
             "GET",
@@ -1149,14 +1175,14 @@ class Client(Calls):
         )
         return cast("forms.OfferPage", found)
 
-    def read_offer(self, offer_id: str) -> forms.Offer:
+    def read_offer(self, offer_id: str) -> forms.OfferAnswer:
         """Returns an offer, with what is known of its machine."""
         found = self._call("GET", at("/v1/offers/{offer_id}", offer_id=offer_id))
-        return cast("forms.Offer", found)
+        return cast("forms.OfferAnswer", found)
 
     def withdraw_offer(
-        self, offer_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.OfferWithdrawn:
+        self, offer_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.OfferWithdrawnAnswer:
         """Closes an offer. Leases opened from it keep their price."""
         found = self._call(
             "POST",
@@ -1165,27 +1191,27 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.OfferWithdrawn", found)
+        return cast("forms.OfferWithdrawnAnswer", found)
 
-    def read_price(self) -> forms.Price:
+    def read_price(self) -> forms.TokenPriceAnswer:
         """Returns the price of a TOKEN now: each source, the median, or why there is no
         price.
         """
         found = self._call("GET", "/v1/oracle")
-        return cast("forms.Price", found)
+        return cast("forms.TokenPriceAnswer", found)
 
     def set_price_sources(
-        self, body: forms.NewSources, *, idempotency_key: str | None = None
-    ) -> forms.Sources:
+        self, body: forms.PriceSourcesRequest, *, idempotency_key: str | None = None
+    ) -> forms.PriceSourcesAnswer:
         """Sets the price sources that count."""
         found = self._call(
             "POST", "/v1/oracle/sources", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Sources", found)
+        return cast("forms.PriceSourcesAnswer", found)
 
     def report_price(
-        self, body: forms.NewObservation, *, idempotency_key: str | None = None
-    ) -> forms.Observation:
+        self, body: forms.PriceObservationRequest, *, idempotency_key: str | None = None
+    ) -> forms.PriceObservationAnswer:
         """Records a price that a source published. The same price again changes nothing."""
         found = self._call(
             "POST",
@@ -1194,41 +1220,41 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Observation", found)
+        return cast("forms.PriceObservationAnswer", found)
 
     def list_price_snapshots(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.SnapshotPage:
+    ) -> forms.PriceSnapshotPage:
         """Lists every snapshot in order: all sources at each burn or seal that needed a
         price.
         """
         found = self._call("GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor})
-        return cast("forms.SnapshotPage", found)
+        return cast("forms.PriceSnapshotPage", found)
 
     def take_price_snapshot(
-        self, body: forms.NewSnapshot, *, idempotency_key: str | None = None
-    ) -> forms.Snapshot:
+        self, body: forms.PriceSnapshotRequest, *, idempotency_key: str | None = None
+    ) -> forms.PriceSnapshotAnswer:
         """Records the sources' prices now, usable or not."""
         found = self._call(
             "POST", "/v1/oracle/snapshots", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Snapshot", found)
+        return cast("forms.PriceSnapshotAnswer", found)
 
-    def rehearse_policy(self, body: forms.RehearsalAsked) -> forms.Rehearsal:
+    def rehearse_policy(self, body: forms.PolicyRehearsalRequest) -> forms.PolicyRehearsalAnswer:
         """Settles all past epochs again under a proposal, and compares to the unit."""
         found = self._call("POST", "/v1/policies/dry-run", body=body)
-        return cast("forms.Rehearsal", found)
+        return cast("forms.PolicyRehearsalAnswer", found)
 
     def open_dispute(
-        self, body: forms.NewDispute, *, idempotency_key: str | None = None
-    ) -> forms.Dispute:
+        self, body: forms.DisputeRequest, *, idempotency_key: str | None = None
+    ) -> forms.DisputeAnswer:
         """Opens a dispute over charges of a lease. The provider's part is held inside their
         window.
         """
         found = self._call(
             "POST", "/v1/disputes", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Dispute", found)
+        return cast("forms.DisputeAnswer", found)
 
     def list_disputes(
         self,
@@ -1246,14 +1272,18 @@ class Client(Calls):
         )
         return cast("forms.DisputePage", found)
 
-    def read_dispute(self, dispute_id: str) -> forms.DisputeWhole:
+    def read_dispute(self, dispute_id: str) -> forms.DisputeDetailAnswer:
         """Returns a dispute with its lines, its evidence and its statements."""
         found = self._call("GET", at("/v1/disputes/{dispute_id}", dispute_id=dispute_id))
-        return cast("forms.DisputeWhole", found)
+        return cast("forms.DisputeDetailAnswer", found)
 
     def answer_dispute(
-        self, dispute_id: str, body: forms.Answer, *, idempotency_key: str | None = None
-    ) -> forms.Dispute:
+        self,
+        dispute_id: str,
+        body: forms.DisputeAnswerRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DisputeAnswer:
         """Adds a statement or evidence to a dispute, as either side, until the ruling."""
         found = self._call(
             "POST",
@@ -1262,11 +1292,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Dispute", found)
+        return cast("forms.DisputeAnswer", found)
 
     def rule_dispute(
-        self, dispute_id: str, body: forms.Ruling, *, idempotency_key: str | None = None
-    ) -> forms.Dispute:
+        self,
+        dispute_id: str,
+        body: forms.DisputeRulingRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DisputeAnswer:
         """Rules on a dispute, as a governor that is neither party. The ruling is final and
         booked.
         """
@@ -1277,16 +1311,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Dispute", found)
+        return cast("forms.DisputeAnswer", found)
 
     def create_adjustment(
-        self, body: forms.Goodwill, *, idempotency_key: str | None = None
-    ) -> forms.Adjustment:
+        self, body: forms.GoodwillAdjustmentRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdjustmentAnswer:
         """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
         found = self._call(
             "POST", "/v1/adjustments", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Adjustment", found)
+        return cast("forms.AdjustmentAnswer", found)
 
     def list_adjustments(
         self,
@@ -1310,8 +1344,8 @@ class Client(Calls):
         return cast("forms.AdjustmentPage", found)
 
     def create_late_usage_adjustment(
-        self, body: forms.Late, *, idempotency_key: str | None = None
-    ) -> forms.Adjustment:
+        self, body: forms.LateUsageAdjustmentRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdjustmentAnswer:
         """Charges signed usage that was reported after the lease was settled (operator)."""
         found = self._call(
             "POST",
@@ -1320,21 +1354,23 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Adjustment", found)
+        return cast("forms.AdjustmentAnswer", found)
 
-    def read_adjustment(self, adjustment_id: str) -> forms.Adjustment:
+    def read_adjustment(self, adjustment_id: str) -> forms.AdjustmentAnswer:
         """Returns one correction and every account it moved."""
         found = self._call(
             "GET", at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id)
         )
-        return cast("forms.Adjustment", found)
+        return cast("forms.AdjustmentAnswer", found)
 
-    def submit_job(self, body: forms.NewJob, *, idempotency_key: str | None = None) -> forms.Job:
+    def submit_job(
+        self, body: forms.JobRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobAnswer:
         """Submits a job. Leases are opened for it."""
         found = self._call(
             "POST", "/v1/jobs", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Job", found)
+        return cast("forms.JobAnswer", found)
 
     def list_jobs(
         self,
@@ -1349,14 +1385,14 @@ class Client(Calls):
         )
         return cast("forms.JobPage", found)
 
-    def read_job(self, job_id: str) -> forms.Job:
+    def read_job(self, job_id: str) -> forms.JobAnswer:
         """Returns a job."""
         found = self._call("GET", at("/v1/jobs/{job_id}", job_id=job_id))
-        return cast("forms.Job", found)
+        return cast("forms.JobAnswer", found)
 
     def cancel_job(
-        self, job_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.JobCancelled:
+        self, job_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobCancelledAnswer:
         """Cancels a job. It gets no new leases; its present leases are closed one by one."""
         found = self._call(
             "POST",
@@ -1365,21 +1401,21 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.JobCancelled", found)
+        return cast("forms.JobCancelledAnswer", found)
 
-    def explain_job(self, job_id: str) -> forms.Explanation:
+    def explain_job(self, job_id: str) -> forms.JobExplanationAnswer:
         """Explains the placement of a job's leases; for a job without one, what stands in
         its way.
         """
         found = self._call("GET", at("/v1/jobs/{job_id}/explain", job_id=job_id))
-        return cast("forms.Explanation", found)
+        return cast("forms.JobExplanationAnswer", found)
 
-    def quote_job(self, body: forms.JobQuoteAsked) -> forms.JobQuote:
+    def quote_job(self, body: forms.JobQuoteRequest) -> forms.JobQuoteAnswer:
         """Returns the node that a job would get now, why that one, and if none, which
-        demand to ease.
+        demand to.
         """
         found = self._call("POST", "/v1/quotes", body=body)
-        return cast("forms.JobQuote", found)
+        return cast("forms.JobQuoteAnswer", found)
 
     def stream_lease_events(
         self, *, lease_id: str | None = None, after: int | None = None, seconds: int | None = None
@@ -1392,16 +1428,18 @@ class Client(Calls):
         )
         return cast("bytes", found)
 
-    def report_renter_health(self, lease_id: str, body: forms.CheckIn) -> forms.Heard:
+    def report_renter_health(
+        self, lease_id: str, body: forms.LeaseCheckInRequest
+    ) -> forms.HealthReportAnswer:
         """Records the health of the renter's half. The last report counts."""
         found = self._call(
             "POST", at("/v1/leases/{lease_id}/check-in", lease_id=lease_id), body=body
         )
-        return cast("forms.Heard", found)
+        return cast("forms.HealthReportAnswer", found)
 
     def report_work_health(
-        self, node_id: str, lease_id: str, body: forms.WorkHealth
-    ) -> forms.Heard:
+        self, node_id: str, lease_id: str, body: forms.WorkHealthRequest
+    ) -> forms.HealthReportAnswer:
         """Records the health of the work, reported by the node's half."""
         found = self._call(
             "POST",
@@ -1412,18 +1450,18 @@ class Client(Calls):
             ),
             body=body,
         )
-        return cast("forms.Heard", found)
+        return cast("forms.HealthReportAnswer", found)
 
-    def read_lease_health(self, lease_id: str) -> forms.LeaseHealth:
+    def read_lease_health(self, lease_id: str) -> forms.LeaseHealthAnswer:
         """Returns the health of both halves of a lease, with machine, kernel and last
         report.
         """
         found = self._call("GET", at("/v1/leases/{lease_id}/health", lease_id=lease_id))
-        return cast("forms.LeaseHealth", found)
+        return cast("forms.LeaseHealthAnswer", found)
 
     def pause_lease(
-        self, lease_id: str, body: forms.Turned, *, idempotency_key: str | None = None
-    ) -> forms.LeaseTurn:
+        self, lease_id: str, body: forms.LeaseTurnRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseStateAnswer:
         """Pauses an interruptible lease. It costs nothing until it is resumed."""
         found = self._call(
             "POST",
@@ -1432,11 +1470,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LeaseTurn", found)
+        return cast("forms.LeaseStateAnswer", found)
 
     def resume_lease(
-        self, lease_id: str, body: forms.Turned, *, idempotency_key: str | None = None
-    ) -> forms.LeaseTurn:
+        self, lease_id: str, body: forms.LeaseTurnRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseStateAnswer:
         """Resumes a lease on the same devices, if they are free."""
         found = self._call(
             "POST",
@@ -1445,11 +1483,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LeaseTurn", found)
+        return cast("forms.LeaseStateAnswer", found)
 
     def extend_lease(
-        self, lease_id: str, body: forms.Extension, *, idempotency_key: str | None = None
-    ) -> forms.LeaseTurn:
+        self,
+        lease_id: str,
+        body: forms.LeaseExtensionRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseStateAnswer:
         """Extends a fixed term. Top up an open-ended lease instead."""
         found = self._call(
             "POST",
@@ -1458,11 +1500,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LeaseTurn", found)
+        return cast("forms.LeaseStateAnswer", found)
 
     def reclaim_lease(
-        self, lease_id: str, body: forms.Reclaim, *, idempotency_key: str | None = None
-    ) -> forms.LeaseTurn:
+        self, lease_id: str, body: forms.LeaseReclaimRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseStateAnswer:
         """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
         found = self._call(
             "POST",
@@ -1471,11 +1513,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LeaseTurn", found)
+        return cast("forms.LeaseStateAnswer", found)
 
     def cancel_reclaim(
-        self, lease_id: str, body: forms.Turned, *, idempotency_key: str | None = None
-    ) -> forms.LeaseTurn:
+        self, lease_id: str, body: forms.LeaseTurnRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseStateAnswer:
         """Cancels a reclaim. The renter keeps the devices."""
         found = self._call(
             "POST",
@@ -1484,20 +1526,24 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LeaseTurn", found)
+        return cast("forms.LeaseStateAnswer", found)
 
     def quote_lease(
-        self, body: forms.NewQuote, *, idempotency_key: str | None = None
-    ) -> forms.LeaseQuote:
+        self, body: forms.LeaseQuoteRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseQuoteAnswer:
         """Requests a lease and quotes its price, valid for a limited time."""
         found = self._call(
             "POST", "/v1/lease-quotes", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.LeaseQuote", found)
+        return cast("forms.LeaseQuoteAnswer", found)
 
     def accept_quote(
-        self, lease_id: str, body: forms.QuoteAcceptance, *, idempotency_key: str | None = None
-    ) -> forms.LeaseOpened:
+        self,
+        lease_id: str,
+        body: forms.QuoteAcceptanceRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseOpenedAnswer:
         """Accepts a quote before it expires. The devices are reserved and the money is
         held.
         """
@@ -1508,7 +1554,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LeaseOpened", found)
+        return cast("forms.LeaseOpenedAnswer", found)
 
     def list_lease_steps(
         self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -1524,13 +1570,13 @@ class Client(Calls):
         return cast("forms.LeaseStepPage", found)
 
     def open_lease(
-        self, body: forms.NewLease, *, idempotency_key: str | None = None
-    ) -> forms.LeaseOpened:
+        self, body: forms.LeaseRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseOpenedAnswer:
         """Opens a lease on the cheapest node that fits, with the money held for it."""
         found = self._call(
             "POST", "/v1/leases", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.LeaseOpened", found)
+        return cast("forms.LeaseOpenedAnswer", found)
 
     def list_leases(
         self,
@@ -1558,8 +1604,8 @@ class Client(Calls):
         as_of_position: int | None = None,
         as_of: str | None = None,
     ) -> forms.LeasePage:
-        """Lists leases in order of request, as renter or as provider; all for operators and
-        auditors.
+        """Lists leases in order of request, as renter or as provider; all for operators
+        and.
         """
         found = self._call(
             "GET",
@@ -1577,8 +1623,8 @@ class Client(Calls):
         return cast("forms.LeasePage", found)
 
     def close_lease(
-        self, lease_id: str, body: forms.Closing, *, idempotency_key: str | None = None
-    ) -> forms.LeaseClosed:
+        self, lease_id: str, body: forms.LeaseClosingRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseClosedAnswer:
         """Closes a lease. Credits that its escrow cannot need any more come back at once."""
         found = self._call(
             "POST",
@@ -1587,11 +1633,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.LeaseClosed", found)
+        return cast("forms.LeaseClosedAnswer", found)
 
     def fund_lease(
-        self, lease_id: str, body: forms.TopUp, *, idempotency_key: str | None = None
-    ) -> forms.ToppedUp:
+        self, lease_id: str, body: forms.LeaseTopUpRequest, *, idempotency_key: str | None = None
+    ) -> forms.LeaseToppedUpAnswer:
         """Puts credits into the escrow of a lease: your own, or of an account that you pay
         for.
         """
@@ -1602,18 +1648,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ToppedUp", found)
+        return cast("forms.LeaseToppedUpAnswer", found)
 
     def read_lease(
         self, lease_id: str, *, as_of_position: int | None = None, as_of: str | None = None
-    ) -> forms.Lease:
+    ) -> forms.LeaseAnswer:
         """Returns a lease, now or as of a position or a time."""
         found = self._call(
             "GET",
             at("/v1/leases/{lease_id}", lease_id=lease_id),
             query={"as_of_position": as_of_position, "as_of": as_of},
         )
-        return cast("forms.Lease", found)
+        return cast("forms.LeaseAnswer", found)
 
     def list_lease_usage(
         self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -1648,12 +1694,14 @@ class Client(Calls):
         )
         return cast("forms.LeaseFactPage", found)
 
-    def open_gang(self, body: forms.NewGang, *, idempotency_key: str | None = None) -> forms.Gang:
+    def open_gang(
+        self, body: forms.GangRequest, *, idempotency_key: str | None = None
+    ) -> forms.GangAnswer:
         """Reserves every member of a gang in one append, or none."""
         found = self._call(
             "POST", "/v1/gangs", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Gang", found)
+        return cast("forms.GangAnswer", found)
 
     def list_gangs(self, *, limit: int | None = None, cursor: str | None = None) -> forms.GangPage:
         """Lists gangs in order of request: your own, or all for operators and auditors."""
@@ -1661,8 +1709,8 @@ class Client(Calls):
         return cast("forms.GangPage", found)
 
     def cancel_gang(
-        self, gang_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.Gang:
+        self, gang_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.GangAnswer:
         """Cancels a gang before it has opened, at no charge. Close an open gang lease by
         lease.
         """
@@ -1673,21 +1721,21 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Gang", found)
+        return cast("forms.GangAnswer", found)
 
-    def read_gang(self, gang_id: str) -> forms.Gang:
+    def read_gang(self, gang_id: str) -> forms.GangAnswer:
         """Returns a gang: its members and how many are ready, or its place in the queue."""
         found = self._call("GET", at("/v1/gangs/{gang_id}", gang_id=gang_id))
-        return cast("forms.Gang", found)
+        return cast("forms.GangAnswer", found)
 
     def create_pool(
-        self, body: forms.NewPool, *, idempotency_key: str | None = None
-    ) -> forms.PoolMade:
+        self, body: forms.PoolRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolCreatedAnswer:
         """Creates a pool of your own. Providers add their nodes one by one."""
         found = self._call(
             "POST", "/v1/pools", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.PoolMade", found)
+        return cast("forms.PoolCreatedAnswer", found)
 
     def list_pools(
         self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -1700,7 +1748,7 @@ class Client(Calls):
 
     def set_pool_policy(
         self, pool_id: str, body: forms.PoolPolicyForm, *, idempotency_key: str | None = None
-    ) -> forms.PoolPolicy:
+    ) -> forms.PoolPolicyAnswer:
         """Sets the whole policy of a pool. Settings that are left out get their default."""
         found = self._call(
             "POST",
@@ -1709,11 +1757,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PoolPolicy", found)
+        return cast("forms.PoolPolicyAnswer", found)
 
     def add_pool_node(
-        self, pool_id: str, body: forms.NewPoolNode, *, idempotency_key: str | None = None
-    ) -> forms.PoolNodeMade:
+        self, pool_id: str, body: forms.PoolNodeRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolNodeAddedAnswer:
         """Puts a node of yours into a pool. A node is in one pool at most."""
         found = self._call(
             "POST",
@@ -1722,7 +1770,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PoolNodeMade", found)
+        return cast("forms.PoolNodeAddedAnswer", found)
 
     def list_pool_nodes(
         self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -1736,8 +1784,13 @@ class Client(Calls):
         return cast("forms.PoolNodePage", found)
 
     def remove_pool_node(
-        self, pool_id: str, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.PoolNodeMade:
+        self,
+        pool_id: str,
+        node_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolNodeAddedAnswer:
         """Removes a node from a pool, by its provider or the pool's owner. Running leases
         go on.
         """
@@ -1748,16 +1801,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PoolNodeMade", found)
+        return cast("forms.PoolNodeAddedAnswer", found)
 
-    def read_pool(self, pool_id: str) -> forms.Pool:
+    def read_pool(self, pool_id: str) -> forms.PoolAnswer:
         """Returns a pool: its policy, and how many accelerators of each kind it has."""
         found = self._call("GET", at("/v1/pools/{pool_id}", pool_id=pool_id))
-        return cast("forms.Pool", found)
+        return cast("forms.PoolAnswer", found)
 
     def list_pool_queue(
         self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.WaitingPage:
+    ) -> forms.WaitingRequestPage:
         """Lists the requests that wait for a pool, in order. Names of other accounts are
         left out.
         """
@@ -1766,20 +1819,20 @@ class Client(Calls):
             at("/v1/pools/{pool_id}/queue", pool_id=pool_id),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.WaitingPage", found)
+        return cast("forms.WaitingRequestPage", found)
 
     def list_pool_decisions(
         self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DecisionPage:
+    ) -> forms.PoolDecisionPage:
         """Lists decisions of a pool's scheduler, in order."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.DecisionPage", found)
+        return cast("forms.PoolDecisionPage", found)
 
-    def read_pool_decision(self, pool_id: str, at_position: int) -> forms.WholeDecision:
+    def read_pool_decision(self, pool_id: str, at_position: int) -> forms.PoolDecisionDetailAnswer:
         """Returns all inputs of one decision, and repeats it. For the pool's owner and
         operators.
         """
@@ -1791,7 +1844,7 @@ class Client(Calls):
                 at_position=at_position,
             ),
         )
-        return cast("forms.WholeDecision", found)
+        return cast("forms.PoolDecisionDetailAnswer", found)
 
     def list_auctions(
         self, *, limit: int | None = None, cursor: str | None = None
@@ -1800,16 +1853,16 @@ class Client(Calls):
         found = self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
         return cast("forms.AuctionPage", found)
 
-    def read_auction(self, lease_id: str) -> forms.Auction:
+    def read_auction(self, lease_id: str) -> forms.AuctionAnswer:
         """Returns the auction of a request. Every bidder can read what the request asks
         for.
         """
         found = self._call("GET", at("/v1/auctions/{lease_id}", lease_id=lease_id))
-        return cast("forms.Auction", found)
+        return cast("forms.AuctionAnswer", found)
 
     def submit_bid(
-        self, lease_id: str, body: forms.NewBid, *, idempotency_key: str | None = None
-    ) -> forms.Bid:
+        self, lease_id: str, body: forms.BidRequest, *, idempotency_key: str | None = None
+    ) -> forms.BidAnswer:
         """Places a bid on a request with one of your offers. The deposit is held until a
         bid wins.
         """
@@ -1820,7 +1873,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Bid", found)
+        return cast("forms.BidAnswer", found)
 
     def list_auction_bids(
         self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -1841,8 +1894,13 @@ class Client(Calls):
         return cast("forms.BidPage", found)
 
     def withdraw_bid(
-        self, lease_id: str, bid_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.BidWithdrawn:
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.BidWithdrawnAnswer:
         """Withdraws a bid that has not won. Its deposit comes back."""
         found = self._call(
             "POST",
@@ -1851,11 +1909,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.BidWithdrawn", found)
+        return cast("forms.BidWithdrawnAnswer", found)
 
     def accept_bid(
-        self, lease_id: str, bid_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.BidAccepted:
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.BidAcceptedAnswer:
         """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its
         price.
         """
@@ -1866,11 +1929,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.BidAccepted", found)
+        return cast("forms.BidAcceptedAnswer", found)
 
     def set_standing_bid(
-        self, lease_id: str, body: forms.NewStandingBid, *, idempotency_key: str | None = None
-    ) -> forms.StandingBidSet:
+        self, lease_id: str, body: forms.StandingBidRequest, *, idempotency_key: str | None = None
+    ) -> forms.StandingBidSetAnswer:
         """Raises or lowers the standing bid of an interruptible lease."""
         found = self._call(
             "POST",
@@ -1879,28 +1942,32 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.StandingBidSet", found)
+        return cast("forms.StandingBidSetAnswer", found)
 
-    def read_standing_bid(self, lease_id: str) -> forms.StandingBid:
+    def read_standing_bid(self, lease_id: str) -> forms.StandingBidAnswer:
         """Returns the standing bid of an interruptible lease, and the bid to beat."""
         found = self._call("GET", at("/v1/leases/{lease_id}/bid", lease_id=lease_id))
-        return cast("forms.StandingBid", found)
+        return cast("forms.StandingBidAnswer", found)
 
-    def list_pricing_modules(self) -> forms.Modules:
+    def list_pricing_modules(self) -> forms.PricingModulesAnswer:
         """Lists every pricing module of this installation, plug-ins too, with its version."""
         found = self._call("GET", "/v1/pricing-modules")
-        return cast("forms.Modules", found)
+        return cast("forms.PricingModulesAnswer", found)
 
-    def read_market_prices(self, *, pool_id: str | None = None) -> forms.MarketPrices:
+    def read_market_prices(self, *, pool_id: str | None = None) -> forms.MarketPricesAnswer:
         """Returns the present prices of winning standing bids, by class: in all pools, or
         in one.
         """
         found = self._call("GET", "/v1/market-prices", query={"pool_id": pool_id})
-        return cast("forms.MarketPrices", found)
+        return cast("forms.MarketPricesAnswer", found)
 
     def set_offer_prices(
-        self, offer_id: str, body: forms.NewPriceList, *, idempotency_key: str | None = None
-    ) -> forms.PriceList:
+        self,
+        offer_id: str,
+        body: forms.OfferPriceListRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.OfferPriceListAnswer:
         """Sets the lowest price of interruptible leases, and the prices of whole months."""
         found = self._call(
             "POST",
@@ -1909,23 +1976,23 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PriceList", found)
+        return cast("forms.OfferPriceListAnswer", found)
 
-    def read_offer_prices(self, offer_id: str) -> forms.PriceList:
+    def read_offer_prices(self, offer_id: str) -> forms.OfferPriceListAnswer:
         """Returns the price list of an offer, where its provider has set one."""
         found = self._call("GET", at("/v1/offers/{offer_id}/prices", offer_id=offer_id))
-        return cast("forms.PriceList", found)
+        return cast("forms.OfferPriceListAnswer", found)
 
     def read_balances(
         self, account_id: str, *, as_of_position: int | None = None, as_of: str | None = None
-    ) -> forms.Balances:
+    ) -> forms.BalancesAnswer:
         """Returns the balances of an account: now, or as of a position or a time."""
         found = self._call(
             "GET",
             at("/v1/accounts/{account_id}/balances", account_id=account_id),
             query={"as_of_position": as_of_position, "as_of": as_of},
         )
-        return cast("forms.Balances", found)
+        return cast("forms.BalancesAnswer", found)
 
     def list_journal(
         self,
@@ -1937,7 +2004,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-    ) -> forms.LinePage:
+    ) -> forms.JournalLinePage:
         """Lists every movement on the account's books, in order; recorded in [from, to)."""
         found = self._call(
             "GET",
@@ -1951,11 +2018,11 @@ class Client(Calls):
                 "as_of": as_of,
             },
         )
-        return cast("forms.LinePage", found)
+        return cast("forms.JournalLinePage", found)
 
     def read_statement(
         self, account_id: str, period: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.Statement:
+    ) -> forms.MonthlyStatementAnswer:
         """Returns the statement of one month: balances before and after, and the charges."""
         found = self._call(
             "GET",
@@ -1966,7 +2033,7 @@ class Client(Calls):
             ),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.Statement", found)
+        return cast("forms.MonthlyStatementAnswer", found)
 
     def read_account_statement(
         self,
@@ -1983,7 +2050,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-    ) -> forms.AccountStatement:
+    ) -> forms.AccountStatementAnswer:
         """Returns a statement of any period, accrued as of now or as of any moment."""
         found = self._call(
             "GET",
@@ -2002,9 +2069,11 @@ class Client(Calls):
                 "as_of": as_of,
             },
         )
-        return cast("forms.AccountStatement", found)
+        return cast("forms.AccountStatementAnswer", found)
 
-    def read_statement_line(self, account_id: str, position: int) -> forms.LineDetail:
+    def read_statement_line(
+        self, account_id: str, position: int
+    ) -> forms.StatementLineDetailAnswer:
         """Returns the fact behind a line, its booked entry, and the arithmetic of its
         amounts.
         """
@@ -2016,7 +2085,7 @@ class Client(Calls):
                 position=position,
             ),
         )
-        return cast("forms.LineDetail", found)
+        return cast("forms.StatementLineDetailAnswer", found)
 
     def read_statement_line_proof(self, account_id: str, position: int) -> str:
         """Returns the proof of a line's fact under the last signed head, as a `.tlog-proof`
@@ -2036,7 +2105,7 @@ class Client(Calls):
         self, account_id: str, position: int, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.ConsumedReportPage:
         """Lists the signed reports that an accrual read, and the worth of each. Their sum
-        is the line.
+        is the.
         """
         found = self._call(
             "GET",
@@ -2099,19 +2168,19 @@ class Client(Calls):
         )
         return cast("forms.EarningPage", found)
 
-    def read_node_today(self, node_id: str) -> forms.NodeToday:
+    def read_node_today(self, node_id: str) -> forms.NodeDayEarningsAnswer:
         """Returns a node's earnings since midnight UTC, for the node itself to show its
         owner.
         """
         found = self._call("GET", at("/v1/nodes/{node_id}/earnings/today", node_id=node_id))
-        return cast("forms.NodeToday", found)
+        return cast("forms.NodeDayEarningsAnswer", found)
 
-    def explain_earning(self, position: int) -> forms.EarningExplained:
+    def explain_earning(self, position: int) -> forms.EarningExplanationAnswer:
         """Returns how one accrual was shared: every number of the arithmetic, and the
         booked entry.
         """
         found = self._call("GET", at("/v1/earnings/explain/{position}", position=position))
-        return cast("forms.EarningExplained", found)
+        return cast("forms.EarningExplanationAnswer", found)
 
     def list_epochs(
         self, *, limit: int | None = None, cursor: str | None = None
@@ -2120,26 +2189,26 @@ class Client(Calls):
         found = self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
         return cast("forms.EpochPage", found)
 
-    def preview_epoch(self, *, epoch: int | None = None) -> forms.Preview:
+    def preview_epoch(self, *, epoch: int | None = None) -> forms.EpochPreviewAnswer:
         """Returns the weights of the open epoch, or of the one named."""
         found = self._call("GET", "/v1/epochs/preview", query={"epoch": epoch})
-        return cast("forms.Preview", found)
+        return cast("forms.EpochPreviewAnswer", found)
 
-    def read_epoch(self, epoch: int) -> forms.Epoch:
+    def read_epoch(self, epoch: int) -> forms.EpochAnswer:
         """Returns an epoch."""
         found = self._call("GET", at("/v1/epochs/{epoch}", epoch=epoch))
-        return cast("forms.Epoch", found)
+        return cast("forms.EpochAnswer", found)
 
     def list_epoch_rewards(
         self, epoch: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.RewardPage:
+    ) -> forms.EpochRewardPage:
         """Lists the rewards that a sealed epoch credited, by account."""
         found = self._call(
             "GET",
             at("/v1/epochs/{epoch}/rewards", epoch=epoch),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.RewardPage", found)
+        return cast("forms.EpochRewardPage", found)
 
     def read_payout_file(self, epoch: int) -> dict[str, Any]:
         """Returns the file that the payout of an epoch is proposed and claimed from, byte
@@ -2148,16 +2217,16 @@ class Client(Calls):
         found = self._call("GET", at("/v1/epochs/{epoch}/payout.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
-    def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanation:
+    def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
         """Explains a node's reward in a sealed epoch, also a reward of zero."""
         found = self._call(
             "GET", at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id)
         )
-        return cast("forms.EpochExplanation", found)
+        return cast("forms.EpochExplanationAnswer", found)
 
     def list_wash_signals(
         self, epoch: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DividedPage:
+    ) -> forms.UseDivisionPage:
         """Lists how much of each node's use in an epoch came from one renter, or from
         related ones.
         """
@@ -2166,11 +2235,11 @@ class Client(Calls):
             at("/v1/epochs/{epoch}/signals", epoch=epoch),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.DividedPage", found)
+        return cast("forms.UseDivisionPage", found)
 
     def list_renter_signals(
         self, epoch: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DividedPage:
+    ) -> forms.UseDivisionPage:
         """Lists how much of each renter's use in an epoch went to one owner, or to related
         ones.
         """
@@ -2179,11 +2248,11 @@ class Client(Calls):
             at("/v1/epochs/{epoch}/renter-signals", epoch=epoch),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.DividedPage", found)
+        return cast("forms.UseDivisionPage", found)
 
     def fund_escrow(
-        self, job_id: str, body: forms.EscrowFunding, *, idempotency_key: str | None = None
-    ) -> forms.Escrow:
+        self, job_id: str, body: forms.EscrowFundingRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobEscrowAnswer:
         """Puts credits into the escrow of a job."""
         found = self._call(
             "POST",
@@ -2192,18 +2261,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Escrow", found)
+        return cast("forms.JobEscrowAnswer", found)
 
-    def read_escrow(self, job_id: str) -> forms.Escrow:
+    def read_escrow(self, job_id: str) -> forms.JobEscrowAnswer:
         """Returns the escrow of a job: its credits, their sources, its leases and when it
         ends.
         """
         found = self._call("GET", at("/v1/jobs/{job_id}/escrow", job_id=job_id))
-        return cast("forms.Escrow", found)
+        return cast("forms.JobEscrowAnswer", found)
 
     def withdraw_escrow(
-        self, job_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.Escrow:
+        self, job_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobEscrowAnswer:
         """Returns the escrow of a job to its sources, once all of its leases are settled."""
         found = self._call(
             "POST",
@@ -2212,18 +2281,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Escrow", found)
+        return cast("forms.JobEscrowAnswer", found)
 
     def list_payouts(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.RootPage:
+    ) -> forms.PayoutRootPage:
         """Lists payout roots in the order they were built, and the state of each."""
         found = self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
-        return cast("forms.RootPage", found)
+        return cast("forms.PayoutRootPage", found)
 
     def list_claims(
         self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.ClaimPage:
+    ) -> forms.PayoutClaimPage:
         """Lists confirmed claims: your own, or those of all accounts for operators and
         auditors.
         """
@@ -2232,37 +2301,37 @@ class Client(Calls):
             "/v1/payouts/claims",
             query={"account_id": account_id, "limit": limit, "cursor": cursor},
         )
-        return cast("forms.ClaimPage", found)
+        return cast("forms.PayoutClaimPage", found)
 
-    def read_rewards(self, account_id: str) -> forms.Lifetime:
+    def read_rewards(self, account_id: str) -> forms.LifetimeRewardsAnswer:
         """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
         found = self._call("GET", at("/v1/accounts/{account_id}/rewards", account_id=account_id))
-        return cast("forms.Lifetime", found)
+        return cast("forms.LifetimeRewardsAnswer", found)
 
-    def read_payout_proof(self, epoch: int, *, address: str) -> forms.Proof:
+    def read_payout_proof(self, epoch: int, *, address: str) -> forms.PayoutProofAnswer:
         """Returns the Merkle proof of a wallet's total under the root of an epoch."""
         found = self._call(
             "GET", at("/v1/payouts/{epoch}/proof", epoch=epoch), query={"address": address}
         )
-        return cast("forms.Proof", found)
+        return cast("forms.PayoutProofAnswer", found)
 
-    def list_tariffs(self) -> forms.Tariffs:
+    def list_tariffs(self) -> forms.TariffsAnswer:
         """Lists every version of the tariff, oldest first."""
         found = self._call("GET", "/v1/tariffs")
-        return cast("forms.Tariffs", found)
+        return cast("forms.TariffsAnswer", found)
 
     def publish_tariff(
-        self, body: forms.NewTariff, *, idempotency_key: str | None = None
-    ) -> forms.Tariff:
+        self, body: forms.TariffRequest, *, idempotency_key: str | None = None
+    ) -> forms.TariffAnswer:
         """Publishes the next version. Leases that are reserved already keep theirs."""
         found = self._call(
             "POST", "/v1/tariffs", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Tariff", found)
+        return cast("forms.TariffAnswer", found)
 
     def propose_policy(
-        self, body: forms.NewProposal, *, idempotency_key: str | None = None
-    ) -> forms.Proposal:
+        self, body: forms.PolicyProposalRequest, *, idempotency_key: str | None = None
+    ) -> forms.PolicyProposalAnswer:
         """Proposes a policy, or another document for approval. Its lint is recorded."""
         found = self._call(
             "POST",
@@ -2271,25 +2340,25 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Proposal", found)
+        return cast("forms.PolicyProposalAnswer", found)
 
     def list_policy_proposals(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.ProposalPage:
+    ) -> forms.PolicyProposalPage:
         """Lists proposals in the order in which they were made."""
         found = self._call(
             "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
         )
-        return cast("forms.ProposalPage", found)
+        return cast("forms.PolicyProposalPage", found)
 
     def revise_policy_proposal(
         self,
         proposal_number: int,
-        body: forms.NewProposal,
+        body: forms.PolicyProposalRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
-    ) -> forms.Proposal:
+    ) -> forms.PolicyProposalAnswer:
         """Replaces the document of a proposal. Votes on the earlier document end."""
         found = self._call(
             "POST",
@@ -2299,16 +2368,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Proposal", found)
+        return cast("forms.PolicyProposalAnswer", found)
 
     def open_policy_review(
         self,
         proposal_number: int,
-        body: forms.ReviewOpening,
+        body: forms.PolicyReviewRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
-    ) -> forms.Proposal:
+    ) -> forms.PolicyProposalAnswer:
         """Opens the review of a proposal, also of one that fails the lint."""
         found = self._call(
             "POST",
@@ -2318,16 +2387,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Proposal", found)
+        return cast("forms.PolicyProposalAnswer", found)
 
     def approve_policy_proposal(
         self,
         proposal_number: int,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
-    ) -> forms.Proposal:
+    ) -> forms.PolicyProposalAnswer:
         """Approves a proposal made by another governor."""
         found = self._call(
             "POST",
@@ -2337,16 +2406,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Proposal", found)
+        return cast("forms.PolicyProposalAnswer", found)
 
     def reject_policy_proposal(
         self,
         proposal_number: int,
-        body: forms.Because,
+        body: forms.ProposalReasonRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
-    ) -> forms.Proposal:
+    ) -> forms.PolicyProposalAnswer:
         """Rejects a proposal made by another governor."""
         found = self._call(
             "POST",
@@ -2356,16 +2425,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Proposal", found)
+        return cast("forms.PolicyProposalAnswer", found)
 
     def withdraw_policy_proposal(
         self,
         proposal_number: int,
-        body: forms.Because,
+        body: forms.ProposalReasonRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
-    ) -> forms.Proposal:
+    ) -> forms.PolicyProposalAnswer:
         """Withdraws your own proposal, as long as it is not scheduled."""
         found = self._call(
             "POST",
@@ -2377,16 +2446,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Proposal", found)
+        return cast("forms.PolicyProposalAnswer", found)
 
     def schedule_policy_proposal(
         self,
         proposal_number: int,
-        body: forms.Scheduling,
+        body: forms.PolicySchedulingRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
-    ) -> forms.Proposal:
+    ) -> forms.PolicyProposalAnswer:
         """Publishes an approved proposal as the next version, for an epoch far enough
         ahead.
         """
@@ -2400,16 +2469,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Proposal", found)
+        return cast("forms.PolicyProposalAnswer", found)
 
-    def read_policy_proposal(self, proposal_number: int) -> forms.WholeProposal:
+    def read_policy_proposal(self, proposal_number: int) -> forms.PolicyProposalDetailAnswer:
         """Returns one proposal: its document, the lint's findings, and its votes with their
         times.
         """
         found = self._call(
             "GET", at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number)
         )
-        return cast("forms.WholeProposal", found)
+        return cast("forms.PolicyProposalDetailAnswer", found)
 
     def list_policies(
         self,
@@ -2418,7 +2487,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-    ) -> forms.PolicyPage:
+    ) -> forms.PolicyVersionPage:
         """Lists every version of the policy, oldest first, as known now or at a moment of
         the past.
         """
@@ -2432,47 +2501,47 @@ class Client(Calls):
                 "as_of": as_of,
             },
         )
-        return cast("forms.PolicyPage", found)
+        return cast("forms.PolicyVersionPage", found)
 
     def read_policy(
         self, policy_version: int, *, as_of_position: int | None = None, as_of: str | None = None
-    ) -> forms.Policy:
+    ) -> forms.PolicyVersionAnswer:
         """Returns one version of the policy."""
         found = self._call(
             "GET",
             at("/v1/policies/{policy_version}", policy_version=policy_version),
             query={"as_of_position": as_of_position, "as_of": as_of},
         )
-        return cast("forms.Policy", found)
+        return cast("forms.PolicyVersionAnswer", found)
 
-    def read_node_trust(self, node_id: str, *, epoch: int | None = None) -> forms.NodeTrust:
+    def read_node_trust(self, node_id: str, *, epoch: int | None = None) -> forms.NodeTrustAnswer:
         """Returns the trust tier of each device of a node in an epoch, by default the
         newest.
         """
         found = self._call(
             "GET", at("/v1/nodes/{node_id}/trust", node_id=node_id), query={"epoch": epoch}
         )
-        return cast("forms.NodeTrust", found)
+        return cast("forms.NodeTrustAnswer", found)
 
-    def list_driver_libraries(self) -> forms.Libraries:
+    def list_driver_libraries(self) -> forms.DriverLibrariesAnswer:
         """Lists the driver libraries that the operator trusts. A device under another fails
         tier 2.
         """
         found = self._call("GET", "/v1/trust/libraries")
-        return cast("forms.Libraries", found)
+        return cast("forms.DriverLibrariesAnswer", found)
 
     def add_driver_library(
-        self, body: forms.LibraryAsked, *, idempotency_key: str | None = None
-    ) -> forms.Library:
+        self, body: forms.DriverLibraryRequest, *, idempotency_key: str | None = None
+    ) -> forms.DriverLibraryAnswer:
         """Adds a driver library to the trusted ones."""
         found = self._call(
             "POST", "/v1/trust/libraries", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Library", found)
+        return cast("forms.DriverLibraryAnswer", found)
 
     def remove_driver_library(
-        self, body: forms.LibraryAsked, *, idempotency_key: str | None = None
-    ) -> forms.Library:
+        self, body: forms.DriverLibraryRequest, *, idempotency_key: str | None = None
+    ) -> forms.DriverLibraryAnswer:
         """Removes a driver library from the trusted ones."""
         found = self._call(
             "POST",
@@ -2481,7 +2550,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Library", found)
+        return cast("forms.DriverLibraryAnswer", found)
 
     def list_events(
         self,
@@ -2496,7 +2565,7 @@ class Client(Calls):
         cursor: str | None = None,
         as_of_position: int | None = None,
         as_of: str | None = None,
-    ) -> forms.EventPage:
+    ) -> forms.LogEventPage:
         """Lists facts in order."""
         found = self._call(
             "GET",
@@ -2514,12 +2583,12 @@ class Client(Calls):
                 "as_of": as_of,
             },
         )
-        return cast("forms.EventPage", found)
+        return cast("forms.LogEventPage", found)
 
-    def read_event(self, position: int) -> forms.Event:
+    def read_event(self, position: int) -> forms.LogEventAnswer:
         """Returns the fact at a position."""
         found = self._call("GET", at("/v1/audit/events/{position}", position=position))
-        return cast("forms.Event", found)
+        return cast("forms.LogEventAnswer", found)
 
     def read_checkpoint(self) -> str:
         """Returns the last signed head of the log: a C2SP signed note over origin, size and
@@ -2528,10 +2597,10 @@ class Client(Calls):
         found = self._call("GET", "/v1/audit/log/checkpoint")
         return cast("str", found)
 
-    def read_log_key(self) -> forms.LogKey:
+    def read_log_key(self) -> forms.LogKeyAnswer:
         """Returns the public key that signs the log's heads."""
         found = self._call("GET", "/v1/audit/log/key")
-        return cast("forms.LogKey", found)
+        return cast("forms.LogKeyAnswer", found)
 
     def read_proof(self, position: int) -> str:
         """Returns the proof of one fact under the last signed head, as a `.tlog-proof`
@@ -2552,14 +2621,18 @@ class Client(Calls):
         )
         return cast("str", found)
 
-    def read_funding(self, account_id: str) -> forms.Funding:
+    def read_funding(self, account_id: str) -> forms.AccountFundingAnswer:
         """Returns what an account may spend now, in spend order."""
         found = self._call("GET", at("/v1/accounts/{account_id}/funding", account_id=account_id))
-        return cast("forms.Funding", found)
+        return cast("forms.AccountFundingAnswer", found)
 
     def fund_account(
-        self, account_id: str, body: forms.NewFundedAccount, *, idempotency_key: str | None = None
-    ) -> forms.FundedAccount:
+        self,
+        account_id: str,
+        body: forms.FundedAccountRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.FundedAccountAnswer:
         """Starts paying for another account from now on, up to a monthly cap."""
         found = self._call(
             "POST",
@@ -2568,7 +2641,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.FundedAccount", found)
+        return cast("forms.FundedAccountAnswer", found)
 
     def list_funded_accounts(
         self, account_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -2585,10 +2658,10 @@ class Client(Calls):
         self,
         account_id: str,
         funded_account_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.FundedAccount:
+    ) -> forms.FundedAccountAnswer:
         """Stops paying for another account, or being paid for. Leases that hold money keep
         it.
         """
@@ -2603,11 +2676,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.FundedAccount", found)
+        return cast("forms.FundedAccountAnswer", found)
 
     def set_budget(
-        self, account_id: str, body: forms.NewBudget, *, idempotency_key: str | None = None
-    ) -> forms.Budget:
+        self, account_id: str, body: forms.BudgetRequest, *, idempotency_key: str | None = None
+    ) -> forms.BudgetAnswer:
         """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
         found = self._call(
             "POST",
@@ -2616,7 +2689,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Budget", found)
+        return cast("forms.BudgetAnswer", found)
 
     def list_budgets(
         self, account_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -2630,24 +2703,28 @@ class Client(Calls):
         return cast("forms.BudgetPage", found)
 
     def propose_grant(
-        self, body: forms.NewGrant, *, idempotency_key: str | None = None
-    ) -> forms.Grant:
+        self, body: forms.MilestoneGrantRequest, *, idempotency_key: str | None = None
+    ) -> forms.MilestoneGrantAnswer:
         """Proposes a grant. A second person opens it by accepting."""
         found = self._call(
             "POST", "/v1/grants", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Grant", found)
+        return cast("forms.MilestoneGrantAnswer", found)
 
     def list_grants(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.GrantPage:
+    ) -> forms.MilestoneGrantPage:
         """Lists grants in the order in which they were proposed."""
         found = self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
-        return cast("forms.GrantPage", found)
+        return cast("forms.MilestoneGrantPage", found)
 
     def propose_milestone(
-        self, grant_id: str, body: forms.MilestoneDone, *, idempotency_key: str | None = None
-    ) -> forms.Grant:
+        self,
+        grant_id: str,
+        body: forms.GrantMilestoneDoneRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MilestoneGrantAnswer:
         """Reports a milestone as done. A second person unlocks it by accepting."""
         found = self._call(
             "POST",
@@ -2656,11 +2733,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Grant", found)
+        return cast("forms.MilestoneGrantAnswer", found)
 
     def propose_clawback(
-        self, grant_id: str, body: forms.NewClawback, *, idempotency_key: str | None = None
-    ) -> forms.Grant:
+        self, grant_id: str, body: forms.GrantClawbackRequest, *, idempotency_key: str | None = None
+    ) -> forms.MilestoneGrantAnswer:
         """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
         found = self._call(
             "POST",
@@ -2669,11 +2746,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Grant", found)
+        return cast("forms.MilestoneGrantAnswer", found)
 
     def accept_grant(
-        self, grant_id: str, body: forms.Acceptance, *, idempotency_key: str | None = None
-    ) -> forms.Grant:
+        self,
+        grant_id: str,
+        body: forms.GrantAcceptanceRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MilestoneGrantAnswer:
         """Accepts a proposal of another member of the governance."""
         found = self._call(
             "POST",
@@ -2682,18 +2763,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Grant", found)
+        return cast("forms.MilestoneGrantAnswer", found)
 
-    def read_grant(self, grant_id: str) -> forms.Grant:
+    def read_grant(self, grant_id: str) -> forms.MilestoneGrantAnswer:
         """Returns one grant: its locked and unlocked parts, and the part without a
         milestone.
         """
         found = self._call("GET", at("/v1/grants/{grant_id}", grant_id=grant_id))
-        return cast("forms.Grant", found)
+        return cast("forms.MilestoneGrantAnswer", found)
 
     def propose_slash(
-        self, epoch: int, body: forms.NewSlash, *, idempotency_key: str | None = None
-    ) -> forms.Correction:
+        self, epoch: int, body: forms.RewardSlashRequest, *, idempotency_key: str | None = None
+    ) -> forms.RewardCorrectionAnswer:
         """Proposes to slash what has not matured of a reward. A second person accepts it."""
         found = self._call(
             "POST",
@@ -2702,11 +2783,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Correction", found)
+        return cast("forms.RewardCorrectionAnswer", found)
 
     def propose_reward_adjustment(
-        self, epoch: int, body: forms.NewAdjustment, *, idempotency_key: str | None = None
-    ) -> forms.Correction:
+        self, epoch: int, body: forms.RewardAdjustmentRequest, *, idempotency_key: str | None = None
+    ) -> forms.RewardCorrectionAnswer:
         """Proposes to add or deduct for a sealed epoch, in the open one. A second person
         accepts it.
         """
@@ -2717,11 +2798,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Correction", found)
+        return cast("forms.RewardCorrectionAnswer", found)
 
     def accept_reward_correction(
-        self, correction_id: str, body: forms.NoFields, *, idempotency_key: str | None = None
-    ) -> forms.Correction:
+        self,
+        correction_id: str,
+        body: forms.RewardAcceptanceRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RewardCorrectionAnswer:
         """Accepts a proposal of another member of the governance. It takes effect now."""
         found = self._call(
             "POST",
@@ -2730,38 +2815,38 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Correction", found)
+        return cast("forms.RewardCorrectionAnswer", found)
 
     def list_reward_corrections(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.CorrectionPage:
+    ) -> forms.RewardCorrectionPage:
         """Lists slashes and adjustments in the order in which they were proposed."""
         found = self._call(
             "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
         )
-        return cast("forms.CorrectionPage", found)
+        return cast("forms.RewardCorrectionPage", found)
 
-    def read_reward_correction(self, correction_id: str) -> forms.Correction:
+    def read_reward_correction(self, correction_id: str) -> forms.RewardCorrectionAnswer:
         """Returns one correction and its result."""
         found = self._call(
             "GET", at("/v1/reward-corrections/{correction_id}", correction_id=correction_id)
         )
-        return cast("forms.Correction", found)
+        return cast("forms.RewardCorrectionAnswer", found)
 
-    def list_breakers(self) -> forms.Breakers:
+    def list_breakers(self) -> forms.BreakersAnswer:
         """Lists the limits on minting, promising and paying out, and the amounts that wait
         for them.
         """
         found = self._call("GET", "/v1/breakers")
-        return cast("forms.Breakers", found)
+        return cast("forms.BreakersAnswer", found)
 
     def set_breaker(
         self,
         breaker: Literal["mint", "payout", "cash_out"],
-        body: forms.NewLimit,
+        body: forms.BreakerLimitRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.Breaker:
+    ) -> forms.BreakerAnswer:
         """Sets or removes the limit of a breaker. The reason is recorded for good."""
         found = self._call(
             "POST",
@@ -2770,16 +2855,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Breaker", found)
+        return cast("forms.BreakerAnswer", found)
 
     def open_promotion(
-        self, body: forms.NewPromotion, *, idempotency_key: str | None = None
-    ) -> forms.Promotion:
+        self, body: forms.PromotionRequest, *, idempotency_key: str | None = None
+    ) -> forms.PromotionAnswer:
         """Opens a program with a fund from your own cash."""
         found = self._call(
             "POST", "/v1/promotions", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Promotion", found)
+        return cast("forms.PromotionAnswer", found)
 
     def list_promotions(
         self, *, limit: int | None = None, cursor: str | None = None
@@ -2788,14 +2873,14 @@ class Client(Calls):
         found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
         return cast("forms.PromotionPage", found)
 
-    def read_promotion(self, program: str) -> forms.Promotion:
+    def read_promotion(self, program: str) -> forms.PromotionAnswer:
         """Returns a program."""
         found = self._call("GET", at("/v1/promotions/{program}", program=program))
-        return cast("forms.Promotion", found)
+        return cast("forms.PromotionAnswer", found)
 
     def close_promotion(
-        self, program: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.PromotionClosed:
+        self, program: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.PromotionClosedAnswer:
         """Ends a program. Credits that were not granted return to the sponsor's cash.
         Grants go on.
         """
@@ -2806,11 +2891,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PromotionClosed", found)
+        return cast("forms.PromotionClosedAnswer", found)
 
     def grant_promotion(
-        self, program: str, body: forms.NewPromotionGrant, *, idempotency_key: str | None = None
-    ) -> forms.PromotionGrant:
+        self, program: str, body: forms.PromotionGrantRequest, *, idempotency_key: str | None = None
+    ) -> forms.PromotionGrantAnswer:
         """Gives an account credits of a program."""
         found = self._call(
             "POST",
@@ -2819,7 +2904,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PromotionGrant", found)
+        return cast("forms.PromotionGrantAnswer", found)
 
     def list_promotion_grants(
         self, program: str, *, limit: int | None = None, cursor: str | None = None
@@ -2845,7 +2930,7 @@ class Client(Calls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> forms.UsedPage:
+    ) -> forms.UsageSummaryPage:
         """Lists usage of your leases: hours that begin in [from, to), at most 366 days."""
         found = self._call(
             "GET",
@@ -2863,7 +2948,7 @@ class Client(Calls):
                 "cursor": cursor,
             },
         )
-        return cast("forms.UsedPage", found)
+        return cast("forms.UsageSummaryPage", found)
 
     def list_utilisation(
         self,
@@ -2892,35 +2977,35 @@ class Client(Calls):
 
     def list_fragmentation(
         self, *, by: str | None = None, pool_id: str | None = None
-    ) -> forms.Fragmentations:
+    ) -> forms.FragmentationsAnswer:
         """Lists what is free now, and whether it can be sold as whole devices."""
         found = self._call("GET", "/v1/fragmentation", query={"by": by, "pool_id": pool_id})
-        return cast("forms.Fragmentations", found)
+        return cast("forms.FragmentationsAnswer", found)
 
-    def read_forecast(self, account_id: str) -> forms.Forecast:
+    def read_forecast(self, account_id: str) -> forms.FundsForecastAnswer:
         """Returns the second when funds end: of each running lease, and of the balance
         behind them.
         """
         found = self._call("GET", at("/v1/accounts/{account_id}/forecast", account_id=account_id))
-        return cast("forms.Forecast", found)
+        return cast("forms.FundsForecastAnswer", found)
 
-    def read_maturity(self, account_id: str) -> forms.Maturity:
+    def read_maturity(self, account_id: str) -> forms.EarningsMaturityAnswer:
         """Returns the earnings of an account: held back, payable, earned, and when they
         mature.
         """
         found = self._call("GET", at("/v1/accounts/{account_id}/maturity", account_id=account_id))
-        return cast("forms.Maturity", found)
+        return cast("forms.EarningsMaturityAnswer", found)
 
-    def read_payment_mode(self, account_id: str) -> forms.PaymentMode:
+    def read_payment_mode(self, account_id: str) -> forms.PaymentModeAnswer:
         """Returns how an account is paid."""
         found = self._call(
             "GET", at("/v1/accounts/{account_id}/payment-mode", account_id=account_id)
         )
-        return cast("forms.PaymentMode", found)
+        return cast("forms.PaymentModeAnswer", found)
 
     def set_payment_mode(
-        self, account_id: str, body: forms.NewPaymentMode, *, idempotency_key: str | None = None
-    ) -> forms.PaymentMode:
+        self, account_id: str, body: forms.PaymentModeRequest, *, idempotency_key: str | None = None
+    ) -> forms.PaymentModeAnswer:
         """Sets how an account is paid. A changed destination is paid after 72 hours."""
         found = self._call(
             "POST",
@@ -2929,11 +3014,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PaymentMode", found)
+        return cast("forms.PaymentModeAnswer", found)
 
     def remove_dust(
-        self, account_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.Forgone:
+        self, account_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EarningsForgoneAnswer:
         """Gives up earned credits of less than a cent, so that the account can be closed."""
         found = self._call(
             "POST",
@@ -2942,7 +3027,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Forgone", found)
+        return cast("forms.EarningsForgoneAnswer", found)
 
     def list_account_cash_outs(
         self, account_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -2956,8 +3041,8 @@ class Client(Calls):
         return cast("forms.CashOutPage", found)
 
     def submit_cash_out(
-        self, account_id: str, body: forms.NewCashOut, *, idempotency_key: str | None = None
-    ) -> forms.CashOutState:
+        self, account_id: str, body: forms.CashOutRequest, *, idempotency_key: str | None = None
+    ) -> forms.CashOutStateAnswer:
         """Requests a cash-out of earned credits, to the destination of the payment mode."""
         found = self._call(
             "POST",
@@ -2966,7 +3051,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.CashOutState", found)
+        return cast("forms.CashOutStateAnswer", found)
 
     def list_cash_outs(
         self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -2979,7 +3064,7 @@ class Client(Calls):
         )
         return cast("forms.CashOutPage", found)
 
-    def read_cash_out(self, account_id: str, cash_out_id: str) -> forms.CashOut:
+    def read_cash_out(self, account_id: str, cash_out_id: str) -> forms.CashOutAnswer:
         """Returns one cash-out."""
         found = self._call(
             "GET",
@@ -2989,16 +3074,16 @@ class Client(Calls):
                 cash_out_id=cash_out_id,
             ),
         )
-        return cast("forms.CashOut", found)
+        return cast("forms.CashOutAnswer", found)
 
     def cancel_cash_out(
         self,
         account_id: str,
         cash_out_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.CashOutState:
+    ) -> forms.CashOutStateAnswer:
         """Cancels a cash-out that the processor was not yet asked to pay."""
         found = self._call(
             "POST",
@@ -3011,16 +3096,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.CashOutState", found)
+        return cast("forms.CashOutStateAnswer", found)
 
     def confirm_cash_out(
         self,
         account_id: str,
         cash_out_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.CashOutState:
+    ) -> forms.CashOutStateAnswer:
         """Confirms that a bank transfer was made."""
         found = self._call(
             "POST",
@@ -3033,16 +3118,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.CashOutState", found)
+        return cast("forms.CashOutStateAnswer", found)
 
     def report_cash_out_failed(
         self,
         account_id: str,
         cash_out_id: str,
-        body: forms.WhyFailed,
+        body: forms.CashOutFailureRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.CashOutState:
+    ) -> forms.CashOutStateAnswer:
         """Records that a transfer will not be made. The credits come back."""
         found = self._call(
             "POST",
@@ -3055,11 +3140,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.CashOutState", found)
+        return cast("forms.CashOutStateAnswer", found)
 
     def add_cash_out_hold(
-        self, account_id: str, body: forms.NewHold, *, idempotency_key: str | None = None
-    ) -> forms.Holds:
+        self, account_id: str, body: forms.CashOutHoldRequest, *, idempotency_key: str | None = None
+    ) -> forms.CashOutHoldsAnswer:
         """Holds all cash-outs of an account. None is requested or sent until the hold is
         released.
         """
@@ -3070,11 +3155,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Holds", found)
+        return cast("forms.CashOutHoldsAnswer", found)
 
     def remove_cash_out_hold(
-        self, account_id: str, body: forms.Release, *, idempotency_key: str | None = None
-    ) -> forms.Holds:
+        self,
+        account_id: str,
+        body: forms.CashOutHoldReleaseRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CashOutHoldsAnswer:
         """Releases a hold. Other holds stay."""
         found = self._call(
             "POST",
@@ -3083,22 +3172,26 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Holds", found)
+        return cast("forms.CashOutHoldsAnswer", found)
 
     def list_payout_differences(
         self, *, open: bool | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DifferencePage:
+    ) -> forms.PayoutDifferencePage:
         """Lists differences between the processor's payouts and our cash-outs."""
         found = self._call(
             "GET",
             "/v1/cash-outs/differences",
             query={"open": open, "limit": limit, "cursor": cursor},
         )
-        return cast("forms.DifferencePage", found)
+        return cast("forms.PayoutDifferencePage", found)
 
     def close_payout_difference(
-        self, difference_id: str, body: forms.DifferenceNote, *, idempotency_key: str | None = None
-    ) -> forms.DifferenceSettled:
+        self,
+        difference_id: str,
+        body: forms.PayoutDifferenceNoteRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PayoutDifferenceClosedAnswer:
         """Explains a difference, which ends its alarm."""
         found = self._call(
             "POST",
@@ -3107,16 +3200,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.DifferenceSettled", found)
+        return cast("forms.PayoutDifferenceClosedAnswer", found)
 
-    def read_cash_out_terms(self) -> forms.MoneyOutTerms:
+    def read_cash_out_terms(self) -> forms.MoneyOutTermsAnswer:
         """Returns the dispute windows, past and announced, and the smallest cash-out."""
         found = self._call("GET", "/v1/cash-outs/terms")
-        return cast("forms.MoneyOutTerms", found)
+        return cast("forms.MoneyOutTermsAnswer", found)
 
     def publish_maturity_window(
-        self, body: forms.NewWindow, *, idempotency_key: str | None = None
-    ) -> forms.MoneyOutTerms:
+        self, body: forms.MaturityWindowRequest, *, idempotency_key: str | None = None
+    ) -> forms.MoneyOutTermsAnswer:
         """Sets how long earnings wait for disputes. The first version may begin in the
         past.
         """
@@ -3127,11 +3220,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.MoneyOutTerms", found)
+        return cast("forms.MoneyOutTermsAnswer", found)
 
     def publish_cash_out_minimum(
-        self, body: forms.NewMinimum, *, idempotency_key: str | None = None
-    ) -> forms.MoneyOutTerms:
+        self, body: forms.CashOutMinimumRequest, *, idempotency_key: str | None = None
+    ) -> forms.MoneyOutTermsAnswer:
         """Sets the smallest cash-out, in whole cents."""
         found = self._call(
             "POST",
@@ -3140,11 +3233,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.MoneyOutTerms", found)
+        return cast("forms.MoneyOutTermsAnswer", found)
 
     def add_signing_key(
-        self, account_id: str, body: forms.NewSigningKey, *, idempotency_key: str | None = None
-    ) -> forms.SigningKey:
+        self, account_id: str, body: forms.SigningKeyRequest, *, idempotency_key: str | None = None
+    ) -> forms.SigningKeyAnswer:
         """Registers a key that countersigns the usage of your leases."""
         found = self._call(
             "POST",
@@ -3153,23 +3246,23 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.SigningKey", found)
+        return cast("forms.SigningKeyAnswer", found)
 
-    def list_signing_keys(self, account_id: str) -> forms.SigningKeys:
+    def list_signing_keys(self, account_id: str) -> forms.SigningKeysAnswer:
         """Lists every key that could sign for an account, oldest first."""
         found = self._call(
             "GET", at("/v1/accounts/{account_id}/signing-keys", account_id=account_id)
         )
-        return cast("forms.SigningKeys", found)
+        return cast("forms.SigningKeysAnswer", found)
 
     def revoke_signing_key(
         self,
         account_id: str,
         key_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.SigningKey:
+    ) -> forms.SigningKeyAnswer:
         """Revokes a signing key. Its earlier signatures stay valid."""
         found = self._call(
             "POST",
@@ -3182,11 +3275,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.SigningKey", found)
+        return cast("forms.SigningKeyAnswer", found)
 
     def countersign_usage(
-        self, lease_id: str, body: forms.Countersignature, *, idempotency_key: str | None = None
-    ) -> forms.Countersigned:
+        self,
+        lease_id: str,
+        body: forms.CountersignatureRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CountersignatureAnswer:
         """Records a renter's signature for the usage of a lease: the total, up to a moment."""
         found = self._call(
             "POST",
@@ -3195,18 +3292,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Countersigned", found)
+        return cast("forms.CountersignatureAnswer", found)
 
-    def read_stick(self, lease_id: str) -> forms.Stick:
+    def read_stick(self, lease_id: str) -> forms.CountersignedUsageAnswer:
         """Returns both halves of a lease's usage: the node's reports and the renter's
         signature.
         """
         found = self._call("GET", at("/v1/leases/{lease_id}/stick", lease_id=lease_id))
-        return cast("forms.Stick", found)
+        return cast("forms.CountersignedUsageAnswer", found)
 
     def create_payment(
-        self, account_id: str, body: forms.NewPayment, *, idempotency_key: str | None = None
-    ) -> forms.Payment:
+        self, account_id: str, body: forms.PaymentRequest, *, idempotency_key: str | None = None
+    ) -> forms.PaymentAnswer:
         """Starts a payment. The answer says where or how to pay."""
         found = self._call(
             "POST",
@@ -3215,7 +3312,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Payment", found)
+        return cast("forms.PaymentAnswer", found)
 
     def list_payments(
         self, account_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -3228,14 +3325,18 @@ class Client(Calls):
         )
         return cast("forms.PaymentPage", found)
 
-    def read_payment(self, payment_id: str) -> forms.Payment:
+    def read_payment(self, payment_id: str) -> forms.PaymentAnswer:
         """Returns a payment and how much of it went back."""
         found = self._call("GET", at("/v1/payments/{payment_id}", payment_id=payment_id))
-        return cast("forms.Payment", found)
+        return cast("forms.PaymentAnswer", found)
 
     def confirm_payment(
-        self, payment_id: str, body: forms.BankConfirmation, *, idempotency_key: str | None = None
-    ) -> forms.Payment:
+        self,
+        payment_id: str,
+        body: forms.BankConfirmationRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentAnswer:
         """Confirms that a bank transfer arrived. Its credits are cash at once."""
         found = self._call(
             "POST",
@@ -3244,11 +3345,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Payment", found)
+        return cast("forms.PaymentAnswer", found)
 
     def create_reversal(
-        self, payment_id: str, body: forms.BankReversal, *, idempotency_key: str | None = None
-    ) -> forms.Payment:
+        self,
+        payment_id: str,
+        body: forms.BankReversalRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentAnswer:
         """Records that the payer's bank reversed a transfer."""
         found = self._call(
             "POST",
@@ -3257,11 +3362,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Payment", found)
+        return cast("forms.PaymentAnswer", found)
 
     def create_refund(
-        self, payment_id: str, body: forms.NewRefund, *, idempotency_key: str | None = None
-    ) -> forms.Refund:
+        self,
+        payment_id: str,
+        body: forms.PaymentRefundRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentRefundAnswer:
         """Refunds unspent money the way it came. It leaves the balance at once."""
         found = self._call(
             "POST",
@@ -3270,16 +3379,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Refund", found)
+        return cast("forms.PaymentRefundAnswer", found)
 
     def confirm_refund(
         self,
         payment_id: str,
         refund_id: str,
-        body: forms.RefundConfirmation,
+        body: forms.RefundConfirmationRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.Payment:
+    ) -> forms.PaymentAnswer:
         """Confirms that the bank transfer of a refund was made."""
         found = self._call(
             "POST",
@@ -3292,27 +3401,31 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Payment", found)
+        return cast("forms.PaymentAnswer", found)
 
     def ingest_payment_event(
-        self, processor: str, body: forms.ProcessorEvent
-    ) -> forms.PaymentEvent:
+        self, processor: str, body: forms.PaymentEventRequest
+    ) -> forms.PaymentEventAnswer:
         """Records an event that a payment processor signed. A second delivery changes
         nothing.
         """
         found = self._call(
             "POST", at("/v1/payments/events/{processor}", processor=processor), body=body
         )
-        return cast("forms.PaymentEvent", found)
+        return cast("forms.PaymentEventAnswer", found)
 
-    def read_funds(self, account_id: str) -> forms.Funds:
+    def read_funds(self, account_id: str) -> forms.FundsSettingsAnswer:
         """Returns warnings and auto top-up of an account, and their state."""
         found = self._call("GET", at("/v1/accounts/{account_id}/funds", account_id=account_id))
-        return cast("forms.Funds", found)
+        return cast("forms.FundsSettingsAnswer", found)
 
     def set_balance_warnings(
-        self, account_id: str, body: forms.WarningsAsked, *, idempotency_key: str | None = None
-    ) -> forms.Funds:
+        self,
+        account_id: str,
+        body: forms.BalanceWarningsRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.FundsSettingsAnswer:
         """Sets the levels of the spendable balance below which the account is warned."""
         found = self._call(
             "POST",
@@ -3321,11 +3434,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Funds", found)
+        return cast("forms.FundsSettingsAnswer", found)
 
     def set_auto_top_up(
-        self, account_id: str, body: forms.AutoTopUpAsked, *, idempotency_key: str | None = None
-    ) -> forms.Funds:
+        self, account_id: str, body: forms.AutoTopUpRequest, *, idempotency_key: str | None = None
+    ) -> forms.FundsSettingsAnswer:
         """Sets automatic payments, with the card that an earlier payment saved."""
         found = self._call(
             "POST",
@@ -3334,32 +3447,36 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Funds", found)
+        return cast("forms.FundsSettingsAnswer", found)
 
-    def delete_auto_top_up(self, account_id: str) -> forms.Funds:
+    def delete_auto_top_up(self, account_id: str) -> forms.FundsSettingsAnswer:
         """Ends automatic payments. A second call changes nothing."""
         found = self._call(
             "DELETE", at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id)
         )
-        return cast("forms.Funds", found)
+        return cast("forms.FundsSettingsAnswer", found)
 
-    def read_payment_terms(self) -> forms.Terms:
+    def read_payment_terms(self) -> forms.PaymentTermsAnswer:
         """Returns the terms on which money is taken now."""
         found = self._call("GET", "/v1/payment-terms")
-        return cast("forms.Terms", found)
+        return cast("forms.PaymentTermsAnswer", found)
 
     def publish_payment_terms(
-        self, body: forms.TermsAsked, *, idempotency_key: str | None = None
-    ) -> forms.Terms:
+        self, body: forms.PaymentTermsRequest, *, idempotency_key: str | None = None
+    ) -> forms.PaymentTermsAnswer:
         """Publishes the next terms."""
         found = self._call(
             "POST", "/v1/payment-terms", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Terms", found)
+        return cast("forms.PaymentTermsAnswer", found)
 
     def create_write_off(
-        self, account_id: str, body: forms.WriteOffAsked, *, idempotency_key: str | None = None
-    ) -> forms.WriteOff:
+        self,
+        account_id: str,
+        body: forms.DebtWriteOffRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DebtWriteOffAnswer:
         """Lets the charge-back reserve pay a debt that the account will not pay."""
         found = self._call(
             "POST",
@@ -3368,11 +3485,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.WriteOff", found)
+        return cast("forms.DebtWriteOffAnswer", found)
 
     def add_reserve(
-        self, body: forms.ReserveAsked, *, idempotency_key: str | None = None
-    ) -> forms.Reserve:
+        self, body: forms.ChargebackReserveRequest, *, idempotency_key: str | None = None
+    ) -> forms.ChargebackReserveAnswer:
         """Sets platform revenue aside for charge-backs."""
         found = self._call(
             "POST",
@@ -3381,16 +3498,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Reserve", found)
+        return cast("forms.ChargebackReserveAnswer", found)
 
     def add_edge_device(
-        self, body: forms.NewEdgeDevice, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDevice:
+        self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceAnswer:
         """Adds an edge device in a region of yours."""
         found = self._call(
             "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.EdgeDevice", found)
+        return cast("forms.EdgeDeviceAnswer", found)
 
     def list_edge_devices(
         self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -3404,8 +3521,8 @@ class Client(Calls):
         return cast("forms.EdgeDevicePage", found)
 
     def remove_edge_device(
-        self, edge_device_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceRemoved:
+        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceRemovedAnswer:
         """Removes an edge device. It is charged for today and no longer."""
         found = self._call(
             "POST",
@@ -3414,7 +3531,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.EdgeDeviceRemoved", found)
+        return cast("forms.EdgeDeviceRemovedAnswer", found)
 
     def list_device_fees(
         self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
@@ -3428,8 +3545,8 @@ class Client(Calls):
         return cast("forms.DeviceFeePage", found)
 
     def provision_storage_node(
-        self, region_id: str, body: forms.NewStorageNode, *, idempotency_key: str | None = None
-    ) -> forms.StorageNodeState:
+        self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
         """Requests the storage node of a region of yours. It costs by the hour from now on."""
         found = self._call(
             "POST",
@@ -3438,16 +3555,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.StorageNodeState", found)
+        return cast("forms.StorageNodeStateAnswer", found)
 
-    def read_storage_node(self, region_id: str) -> forms.StorageNodes:
+    def read_storage_node(self, region_id: str) -> forms.StorageNodesAnswer:
         """Returns the storage nodes of a region and their cost."""
         found = self._call("GET", at("/v1/regions/{region_id}/storage-node", region_id=region_id))
-        return cast("forms.StorageNodes", found)
+        return cast("forms.StorageNodesAnswer", found)
 
     def confirm_storage_node(
-        self, region_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.StorageNodeState:
+        self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
         """Confirms that the storage node serves. Nodes of a cloud region may join from now
         on.
         """
@@ -3458,11 +3575,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.StorageNodeState", found)
+        return cast("forms.StorageNodeStateAnswer", found)
 
     def remove_storage_node(
-        self, region_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.StorageNodeState:
+        self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
         """Removes the storage node. The time up to now is charged."""
         found = self._call(
             "POST",
@@ -3471,16 +3588,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.StorageNodeState", found)
+        return cast("forms.StorageNodeStateAnswer", found)
 
-    def report_usage_events(self, body: list[forms.MeterEvent]) -> forms.Sent:
+    def report_usage_events(
+        self, body: list[forms.ResourceEventRequest]
+    ) -> forms.ResourceEventsStoredAnswer:
         """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to
         1,000.
         """
         found = self._call(
             "POST", "/v1/usage/events", body=body, media_type="application/cloudevents-batch+json"
         )
-        return cast("forms.Sent", found)
+        return cast("forms.ResourceEventsStoredAnswer", found)
 
     def list_usage_events(
         self,
@@ -3491,7 +3610,7 @@ class Client(Calls):
         dataset: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> forms.MeteredEventPage:
+    ) -> forms.ResourceEventPage:
         """Lists the events you sent; with a lease of yours, all events of that lease."""
         found = self._call(
             "GET",
@@ -3505,19 +3624,19 @@ class Client(Calls):
                 "cursor": cursor,
             },
         )
-        return cast("forms.MeteredEventPage", found)
+        return cast("forms.ResourceEventPage", found)
 
     def list_unmatched_usage(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.MeteredEventPage:
+    ) -> forms.ResourceEventPage:
         """Lists events of yours that do not count yet, or never will, each with its reason."""
         found = self._call("GET", "/v1/usage/unmatched", query={"limit": limit, "cursor": cursor})
-        return cast("forms.MeteredEventPage", found)
+        return cast("forms.ResourceEventPage", found)
 
-    def list_lease_resources(self, lease_id: str) -> forms.Resources:
+    def list_lease_resources(self, lease_id: str) -> forms.LeaseResourcesAnswer:
         """Lists what each meter of a lease counts and costs."""
         found = self._call("GET", at("/v1/leases/{lease_id}/resources", lease_id=lease_id))
-        return cast("forms.Resources", found)
+        return cast("forms.LeaseResourcesAnswer", found)
 
     def list_resource_charges(
         self,
@@ -3537,16 +3656,16 @@ class Client(Calls):
         )
         return cast("forms.ResourceChargePage", found)
 
-    def list_lease_transfers(self, lease_id: str) -> forms.Transfers:
+    def list_lease_transfers(self, lease_id: str) -> forms.LeaseTransfersAnswer:
         """Lists bytes of a lease that counted, by network route and dataset; the 1,000
         largest.
         """
         found = self._call("GET", at("/v1/leases/{lease_id}/transfers", lease_id=lease_id))
-        return cast("forms.Transfers", found)
+        return cast("forms.LeaseTransfersAnswer", found)
 
     def release_storage(
-        self, lease_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.StorageReleased:
+        self, lease_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageReleasedAnswer:
         """Releases the storage of a closed lease. It is billed until now."""
         found = self._call(
             "POST",
@@ -3555,11 +3674,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.StorageReleased", found)
+        return cast("forms.StorageReleasedAnswer", found)
 
     def restart_job(
-        self, job_id: str, body: forms.Restart, *, idempotency_key: str | None = None
-    ) -> forms.Restarted:
+        self, job_id: str, body: forms.JobRestartRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobRestartedAnswer:
         """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
         found = self._call(
             "POST",
@@ -3568,18 +3687,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Restarted", found)
+        return cast("forms.JobRestartedAnswer", found)
 
     def add_webhook(
-        self, body: forms.NewWebhook, *, idempotency_key: str | None = None
-    ) -> forms.Webhook:
+        self, body: forms.WebhookRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
         """Adds an HTTPS endpoint that receives everything recorded about your account from
         now on.
         """
         found = self._call(
             "POST", "/v1/webhooks", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Webhook", found)
+        return cast("forms.WebhookAnswer", found)
 
     def list_webhooks(
         self, *, limit: int | None = None, cursor: str | None = None
@@ -3589,8 +3708,8 @@ class Client(Calls):
         return cast("forms.WebhookPage", found)
 
     def rotate_webhook(
-        self, endpoint_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.Webhook:
+        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
         """Creates a new secret. The old one signs beside it for 24 hours."""
         found = self._call(
             "POST",
@@ -3599,11 +3718,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Webhook", found)
+        return cast("forms.WebhookAnswer", found)
 
     def stop_webhook(
-        self, endpoint_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.Webhook:
+        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
         """Stops deliveries to an endpoint until it is started again."""
         found = self._call(
             "POST",
@@ -3612,11 +3731,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Webhook", found)
+        return cast("forms.WebhookAnswer", found)
 
     def start_webhook(
-        self, endpoint_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.Webhook:
+        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
         """Starts deliveries to an endpoint again, from where they were stopped."""
         found = self._call(
             "POST",
@@ -3625,38 +3744,40 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Webhook", found)
+        return cast("forms.WebhookAnswer", found)
 
-    def test_webhook(self, endpoint_id: str, body: forms.Nothing) -> forms.Tested:
+    def test_webhook(self, endpoint_id: str, body: forms.EmptyRequest) -> forms.WebhookTestAnswer:
         """Sends an event of type `webhook.test` now, and returns the result."""
         found = self._call(
             "POST", at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id), body=body
         )
-        return cast("forms.Tested", found)
+        return cast("forms.WebhookTestAnswer", found)
 
-    def replay_webhook(self, endpoint_id: str, body: forms.Replay) -> forms.Replayed:
+    def replay_webhook(
+        self, endpoint_id: str, body: forms.WebhookReplayRequest
+    ) -> forms.WebhookReplayAnswer:
         """Delivers events to an endpoint again, delivered ones and given-up ones."""
         found = self._call(
             "POST", at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id), body=body
         )
-        return cast("forms.Replayed", found)
+        return cast("forms.WebhookReplayAnswer", found)
 
     def list_deliveries(
         self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DeliveryPage:
+    ) -> forms.WebhookDeliveryPage:
         """Lists the deliveries of each fact and their results, in order."""
         found = self._call(
             "GET",
             at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.DeliveryPage", found)
+        return cast("forms.WebhookDeliveryPage", found)
 
     def issue_executor_key(
-        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.ExecutorKey:
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ExecutorKeyAnswer:
         """Issues a key for the program that runs the work of a node's leases. It can do
-        nothing else.
+        nothing.
         """
         found = self._call(
             "POST",
@@ -3665,11 +3786,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ExecutorKey", found)
+        return cast("forms.ExecutorKeyAnswer", found)
 
     def revoke_executor_key(
-        self, node_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.ExecutorKey:
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ExecutorKeyAnswer:
         """Revokes the executor's key. No executor acts for the node until it gets another
         key.
         """
@@ -3680,16 +3801,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ExecutorKey", found)
+        return cast("forms.ExecutorKeyAnswer", found)
 
     def acknowledge_command(
         self,
         node_id: str,
         lease_id: str,
-        body: forms.Acknowledgement,
+        body: forms.WorkAcknowledgementRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.WorkState:
+    ) -> forms.WorkStateAnswer:
         """Records that the executor will start the work, or has stopped all of it."""
         found = self._call(
             "POST",
@@ -3702,16 +3823,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.WorkState", found)
+        return cast("forms.WorkStateAnswer", found)
 
     def end_work(
         self,
         node_id: str,
         lease_id: str,
-        body: forms.WorkEnd,
+        body: forms.WorkEndRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.WorkState:
+    ) -> forms.WorkStateAnswer:
         """Records that the work ended by itself, or was lost."""
         found = self._call(
             "POST",
@@ -3724,16 +3845,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.WorkState", found)
+        return cast("forms.WorkStateAnswer", found)
 
     def decline_work(
         self,
         node_id: str,
         lease_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.WorkState:
+    ) -> forms.WorkStateAnswer:
         """Declines work that the node cannot or may not run. The lease ends uncharged, code
         10006.
         """
@@ -3748,11 +3869,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.WorkState", found)
+        return cast("forms.WorkStateAnswer", found)
 
     def ingest_lease_log(
-        self, node_id: str, lease_id: str, body: forms.NewLogPieces
-    ) -> forms.LogHead:
+        self, node_id: str, lease_id: str, body: forms.WorkLogPiecesRequest
+    ) -> forms.WorkLogHeadAnswer:
         """Stores pieces of the work's output. A piece that is sent twice is kept once."""
         found = self._call(
             "POST",
@@ -3761,57 +3882,57 @@ class Client(Calls):
             ),
             body=body,
         )
-        return cast("forms.LogHead", found)
+        return cast("forms.WorkLogHeadAnswer", found)
 
-    def read_lease_log(self, lease_id: str, *, from_seq: int | None = None) -> forms.Log:
+    def read_lease_log(self, lease_id: str, *, from_seq: int | None = None) -> forms.WorkLogAnswer:
         """Returns the output of a lease's work, for its renter and its provider. Kept for a
         week.
         """
         found = self._call(
             "GET", at("/v1/leases/{lease_id}/log", lease_id=lease_id), query={"from_seq": from_seq}
         )
-        return cast("forms.Log", found)
+        return cast("forms.WorkLogAnswer", found)
 
-    def read_lease_work(self, lease_id: str) -> forms.LeaseWork:
+    def read_lease_work(self, lease_id: str) -> forms.LeaseWorkAnswer:
         """Returns whether the work of a lease was started, how it ended, and how to reach
         it.
         """
         found = self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
-        return cast("forms.LeaseWork", found)
+        return cast("forms.LeaseWorkAnswer", found)
 
     def register_client(
-        self, body: forms.NewClient, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClient:
+        self, body: forms.ComputeClientRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
         """Registers an account that may bring jobs as a compute client. A second call
-        changes nothing.
+        changes.
         """
         found = self._call(
             "POST", "/v1/clients", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.ComputeClient", found)
+        return cast("forms.ComputeClientAnswer", found)
 
     def list_clients(
         self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.ComputeClientPage:
         """Lists compute clients in order of registration: yourself, or all for operators
-        and auditors.
+        and.
         """
         found = self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
         return cast("forms.ComputeClientPage", found)
 
-    def read_client(self, client_id: str) -> forms.ComputeClient:
+    def read_client(self, client_id: str) -> forms.ComputeClientAnswer:
         """Returns a client with the keys of its instances and its quotas."""
         found = self._call("GET", at("/v1/clients/{client_id}", client_id=client_id))
-        return cast("forms.ComputeClient", found)
+        return cast("forms.ComputeClientAnswer", found)
 
     def add_client_key(
         self,
         client_id: str,
         instance_id: str,
-        body: forms.NewClientKey,
+        body: forms.ClientKeyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.ClientKey:
+    ) -> forms.ClientKeyAnswer:
         """Issues a key for an instance of a client, shown once."""
         found = self._call(
             "POST",
@@ -3824,19 +3945,19 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ClientKey", found)
+        return cast("forms.ClientKeyAnswer", found)
 
-    def revoke_client_key(self, client_id: str, key_id: str) -> forms.ComputeClient:
+    def revoke_client_key(self, client_id: str, key_id: str) -> forms.ComputeClientAnswer:
         """Revokes an instance's key at once. A second call changes nothing."""
         found = self._call(
             "DELETE",
             at("/v1/clients/{client_id}/keys/{key_id}", client_id=client_id, key_id=key_id),
         )
-        return cast("forms.ComputeClient", found)
+        return cast("forms.ComputeClientAnswer", found)
 
     def set_client_policy(
-        self, client_id: str, body: forms.ClientPolicy, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClient:
+        self, client_id: str, body: forms.ClientPolicyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
         """Sets the least reputation of the nodes that run the client's jobs."""
         found = self._call(
             "POST",
@@ -3845,11 +3966,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ComputeClient", found)
+        return cast("forms.ComputeClientAnswer", found)
 
     def suspend_client(
-        self, client_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClient:
+        self, client_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
         """Suspends a client. Nothing is submitted for it until it is resumed; its leases go
         on.
         """
@@ -3860,11 +3981,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ComputeClient", found)
+        return cast("forms.ComputeClientAnswer", found)
 
     def resume_client(
-        self, client_id: str, body: forms.Nothing, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClient:
+        self, client_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
         """Resumes a client, which may submit again."""
         found = self._call(
             "POST",
@@ -3873,11 +3994,11 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ComputeClient", found)
+        return cast("forms.ComputeClientAnswer", found)
 
     def set_client_quota(
-        self, client_id: str, body: forms.NewClientQuota, *, idempotency_key: str | None = None
-    ) -> forms.ClientQuota:
+        self, client_id: str, body: forms.ClientQuotaRequest, *, idempotency_key: str | None = None
+    ) -> forms.ClientQuotaAnswer:
         """Sets how many GPUs a client holds at once, in one pool or in all; counted from
         now on.
         """
@@ -3888,32 +4009,36 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ClientQuota", found)
+        return cast("forms.ClientQuotaAnswer", found)
 
     def create_group(
-        self, body: forms.NewGroup, *, idempotency_key: str | None = None
-    ) -> forms.Group:
+        self, body: forms.QuotaGroupRequest, *, idempotency_key: str | None = None
+    ) -> forms.QuotaGroupAnswer:
         """Creates a group that shares a quota of GPUs."""
         found = self._call(
             "POST", "/v1/groups", body=body, idempotency_key=idempotency_key, records=True
         )
-        return cast("forms.Group", found)
+        return cast("forms.QuotaGroupAnswer", found)
 
     def list_groups(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.GroupPage:
+    ) -> forms.QuotaGroupPage:
         """Lists groups in order of creation: your own, or all for operators and auditors."""
         found = self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
-        return cast("forms.GroupPage", found)
+        return cast("forms.QuotaGroupPage", found)
 
-    def read_group(self, group_id: str) -> forms.Group:
+    def read_group(self, group_id: str) -> forms.QuotaGroupAnswer:
         """Returns a group, its members, and how much of its quota is in use."""
         found = self._call("GET", at("/v1/groups/{group_id}", group_id=group_id))
-        return cast("forms.Group", found)
+        return cast("forms.QuotaGroupAnswer", found)
 
     def set_group_quota(
-        self, group_id: str, body: forms.GroupQuota, *, idempotency_key: str | None = None
-    ) -> forms.Group:
+        self,
+        group_id: str,
+        body: forms.QuotaGroupLimitRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.QuotaGroupAnswer:
         """Changes how many GPUs a group holds at once."""
         found = self._call(
             "POST",
@@ -3922,11 +4047,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Group", found)
+        return cast("forms.QuotaGroupAnswer", found)
 
     def add_group_member(
-        self, group_id: str, body: forms.NewGroupMember, *, idempotency_key: str | None = None
-    ) -> forms.GroupMemberAdded:
+        self,
+        group_id: str,
+        body: forms.QuotaGroupMemberRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.QuotaGroupMemberAddedAnswer:
         """Adds a member to a group. Its later leases count in the group."""
         found = self._call(
             "POST",
@@ -3935,11 +4064,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.GroupMemberAdded", found)
+        return cast("forms.QuotaGroupMemberAddedAnswer", found)
 
     def remove_group_member(
-        self, group_id: str, body: forms.NewGroupMember, *, idempotency_key: str | None = None
-    ) -> forms.GroupMemberAdded:
+        self,
+        group_id: str,
+        body: forms.QuotaGroupMemberRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.QuotaGroupMemberAddedAnswer:
         """Removes a member from a group. Its later leases do not count; running ones still
         do.
         """
@@ -3950,11 +4083,15 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.GroupMemberAdded", found)
+        return cast("forms.QuotaGroupMemberAddedAnswer", found)
 
     def set_project_policy(
-        self, account_id: str, body: forms.ProjectPolicy, *, idempotency_key: str | None = None
-    ) -> forms.Project:
+        self,
+        account_id: str,
+        body: forms.ProjectPolicyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ProjectAnswer:
         """Sets what a project does when a quota is full: own the base, rent the burst, or
         refuse.
         """
@@ -3965,16 +4102,20 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Project", found)
+        return cast("forms.ProjectAnswer", found)
 
-    def list_project_policies(self, account_id: str) -> forms.Projects:
+    def list_project_policies(self, account_id: str) -> forms.ProjectsAnswer:
         """Lists what the projects of an account do when a quota is full."""
         found = self._call("GET", at("/v1/accounts/{account_id}/projects", account_id=account_id))
-        return cast("forms.Projects", found)
+        return cast("forms.ProjectsAnswer", found)
 
     def set_counterparty(
-        self, account_id: str, body: forms.CounterpartyAsked, *, idempotency_key: str | None = None
-    ) -> forms.Counterparty:
+        self,
+        account_id: str,
+        body: forms.CounterpartyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CounterpartyAnswer:
         """Allows or denies another account, as renter, client or provider. Running leases
         go on.
         """
@@ -3985,7 +4126,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Counterparty", found)
+        return cast("forms.CounterpartyAnswer", found)
 
     def list_counterparties(
         self, account_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -3999,8 +4140,8 @@ class Client(Calls):
         return cast("forms.CounterpartyPage", found)
 
     def scale_job(
-        self, job_id: str, body: forms.Scale, *, idempotency_key: str | None = None
-    ) -> forms.JobScaled:
+        self, job_id: str, body: forms.JobScaleRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobScaledAnswer:
         """Changes how many members a job has: leases are closed now, or added as nodes are
         found.
         """
@@ -4011,7 +4152,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.JobScaled", found)
+        return cast("forms.JobScaledAnswer", found)
 
     def list_job_parts(
         self, job_id: str, *, limit: int | None = None, cursor: str | None = None
@@ -4024,16 +4165,16 @@ class Client(Calls):
         )
         return cast("forms.JobPartPage", found)
 
-    def read_job_cost(self, job_id: str) -> forms.Cost:
+    def read_job_cost(self, job_id: str) -> forms.JobTreeCostAnswer:
         """Returns the cost of a job and of everything that is part of it, each lease
         counted once.
         """
         found = self._call("GET", at("/v1/jobs/{job_id}/cost", job_id=job_id))
-        return cast("forms.Cost", found)
+        return cast("forms.JobTreeCostAnswer", found)
 
     def push_tasks(
-        self, job_id: str, body: forms.NewTasks, *, idempotency_key: str | None = None
-    ) -> forms.Queue:
+        self, job_id: str, body: forms.QueueTasksRequest, *, idempotency_key: str | None = None
+    ) -> forms.TaskQueueAnswer:
         """Adds tasks to the queue of a job. An id that was ever there is not added again."""
         found = self._call(
             "POST",
@@ -4042,16 +4183,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Queue", found)
+        return cast("forms.TaskQueueAnswer", found)
 
-    def read_task_queue(self, job_id: str) -> forms.Queue:
+    def read_task_queue(self, job_id: str) -> forms.TaskQueueAnswer:
         """Returns how many tasks a queue holds."""
         found = self._call("GET", at("/v1/jobs/{job_id}/tasks", job_id=job_id))
-        return cast("forms.Queue", found)
+        return cast("forms.TaskQueueAnswer", found)
 
     def take_task(
-        self, lease_id: str, body: forms.TaskAsked, *, idempotency_key: str | None = None
-    ) -> forms.Task:
+        self, lease_id: str, body: forms.QueueTaskTakeRequest, *, idempotency_key: str | None = None
+    ) -> forms.QueueTaskAnswer:
         """Hands the next task to a lease of a queue job, held for a while. Its node or
         renter asks.
         """
@@ -4062,18 +4203,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.Task", found)
+        return cast("forms.QueueTaskAnswer", found)
 
     def finish_task(
         self,
         lease_id: str,
         task_id: str,
-        body: forms.Nothing,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.TaskDone:
+    ) -> forms.QueueTaskDoneAnswer:
         """Marks a task as done. A second report of it, by the same lease or another,
-        changes nothing.
+        changes.
         """
         found = self._call(
             "POST",
@@ -4082,7 +4223,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.TaskDone", found)
+        return cast("forms.QueueTaskDoneAnswer", found)
 
     def list_usage_breakdown(
         self,
@@ -4102,7 +4243,7 @@ class Client(Calls):
         account_id: str | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> forms.BreakdownPage:
+    ) -> forms.UsageBreakdownPage:
         """Lists usage of leases, by kind of job, node, pool, client, project, end user or
         group.
         """
@@ -4127,4 +4268,4 @@ class Client(Calls):
                 "cursor": cursor,
             },
         )
-        return cast("forms.BreakdownPage", found)
+        return cast("forms.UsageBreakdownPage", found)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypedDict
 
 
-class Accelerators(TypedDict):
+class AcceleratorModelAnswer(TypedDict):
     """Devices of one model on nodes that may be leased. `share_free_ppm`: of all of them."""
 
     vendor: str
@@ -20,35 +20,7 @@ class Accelerators(TypedDict):
     memory_mib: int
 
 
-class Acceptance(TypedDict):
-    """A second person's acceptance: of the `opening`, of one `milestone`, or of the
-    `clawback`.
-    """
-
-    what: Literal["opening", "milestone", "clawback"]
-    milestone_id: NotRequired[str | None]
-
-
-class Acceptor(TypedDict):
-    """`reported_at`: when the node's last signed report was stored. If the node is silent,
-    its work counts as silent, whatever its executor reports.
-    """
-
-    account_id: str
-    machine: NotRequired[str]
-    arch: NotRequired[str]
-    os: NotRequired[str]
-    kernel: NotRequired[str]
-    health: Literal["well", "unwell", "silent", "unknown"]
-    detail: NotRequired[str]
-    since: NotRequired[str]
-    seen_at: NotRequired[str]
-    node_id: NotRequired[str]
-    substrate: NotRequired[list[str]]
-    reported_at: NotRequired[str]
-
-
-class Account(TypedDict):
+class AccountAnswer(TypedDict):
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: str
@@ -56,7 +28,7 @@ class Account(TypedDict):
     position: NotRequired[int]
 
 
-class AccountClosed(TypedDict):
+class AccountClosedAnswer(TypedDict):
     """A second call changes nothing and answers with the time of the first one."""
 
     account_id: str
@@ -64,7 +36,41 @@ class AccountClosed(TypedDict):
     position: NotRequired[int]
 
 
-class AccountOpened(TypedDict):
+class AccountFundingAnswer(TypedDict):
+    """What an account may spend now: `sources` one after the other, then the payer's."""
+
+    account_id: str
+    sources: list[FundingSourceAnswer]
+    payer: NotRequired[AccountPayerAnswer]
+    position: int
+
+
+class AccountMemberAnswer(TypedDict):
+    member_id: str
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    added_at: NotRequired[str]
+    removed_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class AccountMemberRemovedAnswer(TypedDict):
+    member_id: str
+    position: NotRequired[int]
+
+
+class AccountMemberRequest(TypedDict):
+    """`member_id` absent: a new one."""
+
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    member_id: NotRequired[str | None]
+
+
+class AccountMembersAnswer(TypedDict):
+    data: list[AccountMemberAnswer]
+    position: int
+
+
+class AccountOpenedAnswer(TypedDict):
     account_id: str
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: str
@@ -99,11 +105,49 @@ class AccountPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Account]
+    data: list[AccountAnswer]
 
 
-AccountStatement = TypedDict(
-    "AccountStatement",
+class AccountPayerAnswer(TypedDict):
+    """The account that pays what this account's own balances do not, and how much it has
+    for that now.
+    """
+
+    payer_account_id: str
+    since: str
+    monthly_cap: NotRequired[Money]
+    available: Money
+
+
+class AccountRequest(TypedDict):
+    """`scopes` of the first key; absent: everything the kind of account may do."""
+
+    kind: NotRequired[Literal["party", "client", "auditor"]]
+    scopes: NotRequired[
+        list[
+            Literal[
+                "account",
+                "account:admin",
+                "provider",
+                "renter",
+                "client",
+                "billing:read",
+                "earnings:read",
+                "payout:read",
+                "payout:approve",
+                "operator",
+                "governance",
+                "audit:read",
+                "meter",
+                "oracle:write",
+            ]
+        ]
+        | None
+    ]
+
+
+AccountStatementAnswer = TypedDict(
+    "AccountStatementAnswer",
     {
         "account_id": "str",
         "from": "NotRequired[str]",
@@ -111,31 +155,20 @@ AccountStatement = TypedDict(
         "as_of": "NotRequired[str]",
         "opening_position": "int",
         "closing_position": "int",
-        "opening": "list[Part]",
-        "closing": "list[Part]",
-        "kinds": "list[Kind]",
-        "lines": "list[StatementLine]",
+        "opening": "list[BalancePartAnswer]",
+        "closing": "list[BalancePartAnswer]",
+        "kinds": "list[StatementKindAnswer]",
+        "lines": "list[StatementLineAnswer]",
         "has_more": "bool",
         "next_cursor": "NotRequired[str]",
-        "usage": "NotRequired[StatementUsage]",
-        "unbilled_estimate": "NotRequired[Unbilled]",
+        "usage": "NotRequired[StatementUsageAnswer]",
+        "unbilled_estimate": "NotRequired[UnbilledUsageAnswer]",
         "position": "int",
     },
 )
 
 
-class Acknowledgement(TypedDict):
-    """`workload_sha256` as the node computed it from the work it was told; `executor` names
-    the program that has it, and stays the same when that program starts again.
-    """
-
-    command: Literal["start", "stop"]
-    workload_sha256: str
-    executor: str
-    runner: Literal["process", "trusted", "docker", "other"]
-
-
-class Adjustment(TypedDict):
+class AdjustmentAnswer(TypedDict):
     """`returned` went back to the payer; of that, `recovered` came from the accounts that
     were paid. `charge_new`: the cost of usage that came late.
     """
@@ -151,7 +184,7 @@ class Adjustment(TypedDict):
     recovered: Money
     gpu_us_new: NotRequired[str]
     charge_new: NotRequired[Money]
-    lines: list[BookLine]
+    lines: list[BookLineAnswer]
     booked_at: str
     position: NotRequired[int]
 
@@ -162,39 +195,10 @@ class AdjustmentPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Adjustment]
+    data: list[AdjustmentAnswer]
 
 
-class Admission(TypedDict):
-    """`waive`: hardware rules that this node need not meet, set by the operator. Absent:
-    earlier waivers stay.
-    """
-
-    waive: NotRequired[
-        list[
-            Literal[
-                "nvme_count",
-                "nvme_size",
-                "tpm_2_0",
-                "sata_drives",
-                "ethernet",
-                "ram",
-                "pcie_lanes",
-                "cpu_cores",
-            ]
-        ]
-        | None
-    ]
-
-
-class Answer(TypedDict):
-    """A statement, evidence, or both."""
-
-    statement: NotRequired[str | None]
-    evidence: NotRequired[list[EvidenceAsked]]
-
-
-class ApiKey(TypedDict):
+class ApiKeyAnswer(TypedDict):
     """`key` is there only in the answer that makes it."""
 
     key_id: str
@@ -223,12 +227,56 @@ class ApiKey(TypedDict):
     position: NotRequired[int]
 
 
-class ApiKeys(TypedDict):
-    data: list[ApiKey]
+class ApiKeyRequest(TypedDict):
+    """`member_id` absent: in the name of the caller."""
+
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    member_id: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+
+
+class ApiKeyRotationRequest(TypedDict):
+    """`expires_at` of the new key."""
+
+    expires_at: NotRequired[str | None]
+
+
+class ApiKeysAnswer(TypedDict):
+    data: list[ApiKeyAnswer]
     position: int
 
 
-class Assignment(TypedDict):
+class ArithmeticStepAnswer(TypedDict):
+    """One quantity of the arithmetic: its formula, the numbers in it, its total before and
+    after. `new` = `after` - `before` is what this accrual added.
+    """
+
+    name: str
+    formula: str
+    given: dict[str, str]
+    before: str
+    after: str
+    new: str
+
+
+class AssignmentAnswer(TypedDict):
     """One lease on one device, in server time; without `until_us` its end is not known.
     `mode` says how the lease shares the device; a MIG instance begins at memory slice
     `mig_start`. `executor` has taken up its work, which runs until it ended or was stopped.
@@ -249,18 +297,18 @@ class Assignment(TypedDict):
     work_ended: NotRequired[bool]
 
 
-class Assignments(TypedDict):
+class AssignmentsAnswer(TypedDict):
     """`data`: leases that are running or have not been reported to their end. `pending` is
     to be started, `stopping` to be stopped.
     """
 
-    data: list[Assignment]
-    pending: list[Pending]
-    stopping: list[Stop]
+    data: list[AssignmentAnswer]
+    pending: list[PendingLeaseAnswer]
+    stopping: list[WorkToStopAnswer]
     position: int
 
 
-class Attestation(TypedDict):
+class AttestationAnswer(TypedDict):
     node_id: str
     device_id: str
     passed: bool
@@ -268,7 +316,20 @@ class Attestation(TypedDict):
     position: NotRequired[int]
 
 
-class AttestationAsked(TypedDict):
+class AttestationNonceAnswer(TypedDict):
+    """Sign `nonce` within ten minutes: it covers the node's reports up to `acked_seq`."""
+
+    node_id: str
+    device_id: str
+    server_nonce: str
+    acked_seq: int
+    head: str
+    nonce: str
+    expires_at: str
+    position: NotRequired[int]
+
+
+class AttestationRequest(TypedDict):
     """Evidence in base64, as the plug-in of this name reads it."""
 
     server_nonce: str
@@ -276,7 +337,7 @@ class AttestationAsked(TypedDict):
     evidence: str
 
 
-class Attribute(TypedDict):
+class AttributeAnswer(TypedDict):
     """`valid`: neither taken back by its signer nor expired."""
 
     statement_id: str
@@ -293,12 +354,12 @@ class Attribute(TypedDict):
     position: NotRequired[int]
 
 
-class AttributeAsked(TypedDict):
-    """`value` absent: any. `signers`: one of these must have signed it; absent: any signer."""
+class AttributeInForceAnswer(TypedDict):
+    """A statement that counts now; `/v1/attributes` has its signature."""
 
     name: str
-    value: NotRequired[str | None]
-    signers: NotRequired[list[str] | None]
+    value: str
+    signer_account_id: str
 
 
 class AttributePage(TypedDict):
@@ -307,16 +368,33 @@ class AttributePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Attribute]
+    data: list[AttributeAnswer]
 
 
-class AttributeRevoked(TypedDict):
+class AttributeRequest(TypedDict):
+    """`signature` (hex, Ed25519) is over five lines joined by newlines:
+    `tallystick/attribute/v1`, `subject ID`, `NAME VALUE`, `stated_at_us N`, and
+    `expires_at_us N` or `expires_at_us never`. The key is one of the signer's signing keys.
+    Any account that has the statement may send it.
+    """
+
+    subject_id: str
+    name: str
+    value: str
+    signer_account_id: str
+    key_id: str
+    signature: str
+    stated_at: str
+    expires_at: NotRequired[str | None]
+
+
+class AttributeRevokedAnswer(TypedDict):
     statement_id: str
     revoked: bool
     position: NotRequired[int]
 
 
-class Auction(TypedDict):
+class AuctionAnswer(TypedDict):
     """A request that takes bids until `closes_at`, or what came of it. `sla_class`: what
     the lease promises its renter; an offer that promises less cannot win.
     """
@@ -348,17 +426,17 @@ class AuctionPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Auction]
+    data: list[AuctionAnswer]
 
 
-class AutoTopUp(TypedDict):
+class AutoTopUpAnswer(TypedDict):
     threshold: Money
     amount: Money
     monthly_max: Money
     payment_id: str
 
 
-class AutoTopUpAsked(TypedDict):
+class AutoTopUpRequest(TypedDict):
     """Pay `amount` when less than `threshold` is spendable, with what `payment_id` saved,
     and never more than `monthly_max` in a UTC month.
     """
@@ -369,7 +447,7 @@ class AutoTopUpAsked(TypedDict):
     payment_id: str
 
 
-class Balance(TypedDict):
+class BalanceAnswer(TypedDict):
     """One book account of the party, on its normal side; `part` is the last part of its
     name.
     """
@@ -379,7 +457,7 @@ class Balance(TypedDict):
     balance: Money
 
 
-class BalanceForecast(TypedDict):
+class BalanceForecastAnswer(TypedDict):
     """What can be spent in one way of paying, and until when it would last. As if each
     running lease that is paid this way went on after its funds end and drew on the balance
     at its own rate, to its term. Exact to the second; absent: it lasts for ever.
@@ -392,16 +470,29 @@ class BalanceForecast(TypedDict):
     lasts_until: NotRequired[str]
 
 
-class Balances(TypedDict):
+class BalancePartAnswer(TypedDict):
+    """What the account has of one sort; of `owed`, what it owes."""
+
+    part: str
+    balance: Money
+
+
+class BalanceWarningsRequest(TypedDict):
+    """Highest first; none: no warnings."""
+
+    thresholds: list[Money]
+
+
+class BalancesAnswer(TypedDict):
     """`recorded_by`: the time asked for with `as_of`."""
 
     account_id: str
-    data: list[Balance]
+    data: list[BalanceAnswer]
     position: int
     as_of: NotRequired[str]
 
 
-class BankConfirmation(TypedDict):
+class BankConfirmationRequest(TypedDict):
     """`reference`: of the line on the bank's statement. `amount` absent: what was asked
     for.
     """
@@ -410,40 +501,13 @@ class BankConfirmation(TypedDict):
     amount: NotRequired[Money | None]
 
 
-class BankReversal(TypedDict):
+class BankReversalRequest(TypedDict):
     amount: Money
     reference: str
     reason: str
 
 
-class Because(TypedDict):
-    reason: str
-
-
-class Bid(TypedDict):
-    """`deposit_state`: held while the bid stands or has won and not started; then returned,
-    or forfeited to the network.
-    """
-
-    bid_id: str
-    lease_id: str
-    place: int
-    account_id: str
-    provider_id: str
-    offer_id: str
-    node_id: str
-    device_ids: list[str]
-    price_per_gpu_hour: Money
-    deposit: Money
-    deposit_state: Literal["held", "returned", "forfeited"]
-    state: Literal["standing", "withdrawn", "expired", "unavailable", "won", "lost"]
-    expires_at: str
-    placed_at: str
-    ended_at: NotRequired[str]
-    position: NotRequired[int]
-
-
-class BidAccepted(TypedDict):
+class BidAcceptedAnswer(TypedDict):
     """Reserved at the bid, and waiting for the node. `held` is what the escrow holds."""
 
     lease_id: str
@@ -469,23 +533,57 @@ class BidAccepted(TypedDict):
     position: NotRequired[int]
 
 
+class BidAnswer(TypedDict):
+    """`deposit_state`: held while the bid stands or has won and not started; then returned,
+    or forfeited to the network.
+    """
+
+    bid_id: str
+    lease_id: str
+    place: int
+    account_id: str
+    provider_id: str
+    offer_id: str
+    node_id: str
+    device_ids: list[str]
+    price_per_gpu_hour: Money
+    deposit: Money
+    deposit_state: Literal["held", "returned", "forfeited"]
+    state: Literal["standing", "withdrawn", "expired", "unavailable", "won", "lost"]
+    expires_at: str
+    placed_at: str
+    ended_at: NotRequired[str]
+    position: NotRequired[int]
+
+
 class BidPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Bid]
+    data: list[BidAnswer]
 
 
-class BidWithdrawn(TypedDict):
+class BidRequest(TypedDict):
+    """With which offer of yours, at which price. `device_ids` absent: free ones of its
+    node. `expires_at` absent: it stands until the auction is over.
+    """
+
+    offer_id: str
+    price_per_gpu_hour: Money
+    device_ids: NotRequired[list[str] | None]
+    expires_at: NotRequired[str | None]
+
+
+class BidWithdrawnAnswer(TypedDict):
     bid_id: str
     lease_id: str
     returned: Money
     position: NotRequired[int]
 
 
-class BillingDetails(TypedDict):
+class BillingDetailsAnswer(TypedDict):
     account_id: str
     name: NotRequired[str]
     address: list[str]
@@ -494,41 +592,32 @@ class BillingDetails(TypedDict):
     position: int
 
 
-class BookLine(TypedDict):
+class BillingDetailsRequest(TypedDict):
+    """The name and address on invoices, beside the account's id. A `tax_id` marks a
+    business.
+    """
+
+    name: str
+    address: list[str]
+    country: NotRequired[str | None]
+    tax_id: NotRequired[str | None]
+
+
+class BookLineAnswer(TypedDict):
     account: str
     movement: SignedMoney
 
 
-class Breakdown(TypedDict):
-    """One grouping. `hour` and `day` begin it, in UTC. By `group_id` a lease is told once
-    for each group that it was counted in.
+class BookMovementAnswer(TypedDict):
+    """One account's part of the entry: debits above zero, credits below; an entry sums to
+    zero.
     """
 
-    hour: NotRequired[str]
-    day: NotRequired[str]
-    kind: NotRequired[str]
-    work: NotRequired[str]
-    node_id: NotRequired[str]
-    pool_id: NotRequired[str]
-    client_id: NotRequired[str]
-    project_id: NotRequired[str]
-    end_user_ref: NotRequired[str]
-    group_id: NotRequired[str]
-    accruals: int
-    gpu_us: str
-    charge: Money
+    name: str
+    movement: SignedMoney
 
 
-class BreakdownPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Breakdown]
-
-
-class Breaker(TypedDict):
+class BreakerAnswer(TypedDict):
     """`aggregate` counts against the limit now, and fades within a window."""
 
     breaker: Literal["mint", "payout", "cash_out"]
@@ -536,16 +625,34 @@ class Breaker(TypedDict):
     limit: NotRequired[str]
     window_seconds: int
     aggregate: str
-    waiting: list[HeldUp]
+    waiting: list[BreakerWaitingAnswer]
     position: NotRequired[int]
 
 
-class Breakers(TypedDict):
-    breakers: list[Breaker]
+class BreakerLimitRequest(TypedDict):
+    """`limit`: units that may pass in a window; absent: no limit."""
+
+    limit: NotRequired[str | None]
+    window_seconds: int
+    reason: str
+
+
+class BreakerWaitingAnswer(TypedDict):
+    """What does not pass yet: `aggregate` and `amount` were more than the limit."""
+
+    ref: str
+    amount: str
+    aggregate: str
+    reason: str
+    since: str
+
+
+class BreakersAnswer(TypedDict):
+    breakers: list[BreakerAnswer]
     position: NotRequired[int]
 
 
-class Budget(TypedDict):
+class BudgetAnswer(TypedDict):
     """`used`: what went into escrow this month less what came back of it.
     `alerted_percent`: the highest threshold crossed this month.
     """
@@ -566,26 +673,20 @@ class BudgetPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Budget]
+    data: list[BudgetAnswer]
 
 
-class Candidate(TypedDict):
-    """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is
-    the sum of weight x factor.
+class BudgetRequest(TypedDict):
+    """`target`: a project, or the 8 characters of an API key. `monthly` absent: no cap any
+    more.
     """
 
-    node_id: str
-    offer_id: str
-    price_per_gpu_hour: Money
-    stranded_ppm: int
-    served_gpu_us: str
-    own_node: NotRequired[bool]
-    down_ranked: NotRequired[bool]
-    score_ppm: NotRequired[int]
-    factors_ppm: NotRequired[Factors]
+    scope: Literal["project", "key"]
+    target: str
+    monthly: NotRequired[Money | None]
 
 
-class CashOut(TypedDict):
+class CashOutAnswer(TypedDict):
     """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the
     processor. `returned` is what came back after it was paid.
     """
@@ -607,76 +708,86 @@ class CashOut(TypedDict):
     position: NotRequired[int]
 
 
+class CashOutFailureRequest(TypedDict):
+    reason: str
+
+
+class CashOutHoldAnswer(TypedDict):
+    hold_id: str
+    reason: str
+    by: str
+    held_at: str
+
+
+class CashOutHoldReleaseRequest(TypedDict):
+    """`hold_id` absent: the operator's own."""
+
+    hold_id: NotRequired[str]
+
+
+class CashOutHoldRequest(TypedDict):
+    reason: str
+
+
+class CashOutHoldsAnswer(TypedDict):
+    """The holds that are left."""
+
+    account_id: str
+    hold_ids: list[str]
+    position: NotRequired[int]
+
+
+class CashOutMinimumRequest(TypedDict):
+    minimum: Money
+
+
 class CashOutPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[CashOut]
+    data: list[CashOutAnswer]
 
 
-class CashOutState(TypedDict):
+class CashOutRequest(TypedDict):
+    """`amount` in whole cents (10,000 micro-credits); absent: everything earned."""
+
+    amount: NotRequired[Money | None]
+
+
+class CashOutStateAnswer(TypedDict):
     cash_out_id: str
     state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
     amount: Money
     position: NotRequired[int]
 
 
-class Challenge(TypedDict):
-    """Sign `message` exactly as it is (EIP-191), and send the signature with `nonce`."""
+class ChargeSplitForm(TypedDict):
+    """What remains after the usage fee, peeled in this order; `residual` gets the rest."""
 
-    nonce: str
-    message: str
-    expires_at: str
+    shares: list[ChargeSplitShareForm]
+    residual: Literal["provider", "client", "platform", "burn"]
+
+
+class ChargeSplitShareForm(TypedDict):
+    bucket: Literal["provider", "client", "platform", "burn"]
+    share_ppm: int
+
+
+class ChargebackReserveAnswer(TypedDict):
+    """`funded`: set aside so far."""
+
+    amount: Money
+    funded: Money
     position: NotRequired[int]
 
 
-class ChallengeAsked(TypedDict):
-    address: str
-
-
-class CheckIn(TypedDict):
-    """A machine of the renter's that uses the lease. `well`: it reaches the node and goes
-    on.
-    """
-
-    machine: str
-    arch: NotRequired[str | None]
-    os: NotRequired[str | None]
-    kernel: NotRequired[str | None]
-    well: NotRequired[bool]
-    detail: NotRequired[str]
-
-
-class Claim(TypedDict):
-    account_id: str
-    address: str
-    distributor: str
-    seq: int
+class ChargebackReserveRequest(TypedDict):
     amount: Money
-    cumulative: Money
-    tx_hash: str
-    block_number: int
-    confirmed_at: str
-    position: int
 
 
-class ClaimPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Claim]
-
-
-class Clawback(TypedDict):
-    scope: Literal["unassigned", "unearned"]
-    proposed_by: str
-
-
-class ClientKey(TypedDict):
+class ClientKeyAnswer(TypedDict):
     """A key of an instance; the key itself is there only in the answer that makes it."""
 
     key_id: str
@@ -687,13 +798,19 @@ class ClientKey(TypedDict):
     position: NotRequired[int]
 
 
-class ClientPolicy(TypedDict):
+class ClientKeyRequest(TypedDict):
+    """A key with the scope `client`, for one instance."""
+
+    expires_at: NotRequired[str | None]
+
+
+class ClientPolicyRequest(TypedDict):
     """`min_reputation_ppm` absent: no floor."""
 
     min_reputation_ppm: NotRequired[int | None]
 
 
-class ClientQuota(TypedDict):
+class ClientQuotaAnswer(TypedDict):
     """`pool_id` absent: everywhere. `gpu_ppm_max` absent: counted, and not limited."""
 
     pool_id: NotRequired[str]
@@ -702,22 +819,20 @@ class ClientQuota(TypedDict):
     position: NotRequired[int]
 
 
-class Closing(TypedDict):
-    """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
-    operator's 20002. `evidence_sha256`: of what the party can show for it.
-    """
+class ClientQuotaRequest(TypedDict):
+    """`pool_id` absent: of everything it leases. `gpu_ppm_max` absent: no limit any more."""
 
-    code: NotRequired[int | None]
-    evidence_sha256: NotRequired[str | None]
+    pool_id: NotRequired[str | None]
+    gpu_ppm_max: NotRequired[int | None]
 
 
-class ComputeClient(TypedDict):
+class ComputeClientAnswer(TypedDict):
     client_id: str
     min_reputation_ppm: NotRequired[int]
     suspended: bool
     registered_at: NotRequired[str]
-    keys: NotRequired[list[ClientKey]]
-    quotas: NotRequired[list[ClientQuota]]
+    keys: NotRequired[list[ClientKeyAnswer]]
+    quotas: NotRequired[list[ClientQuotaAnswer]]
     position: NotRequired[int]
 
 
@@ -727,10 +842,19 @@ class ComputeClientPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[ComputeClient]
+    data: list[ComputeClientAnswer]
 
 
-class ConsumedReport(TypedDict):
+class ComputeClientRequest(TypedDict):
+    """An account of the kind `client`. `min_reputation_ppm`: no node below it runs its
+    jobs.
+    """
+
+    client_id: str
+    min_reputation_ppm: NotRequired[int | None]
+
+
+class ConsumedReportAnswer(TypedDict):
     """A signed report that the accrual read, and what its rows of this lease came to.
     `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's
     tree.
@@ -755,68 +879,14 @@ class ConsumedReportPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[ConsumedReport]
+    data: list[ConsumedReportAnswer]
 
 
-class Correction(TypedDict):
-    """`slashed` was taken of what had not matured; `adjusted` settles with
-    `adjusted_epoch`.
-    """
-
-    correction_id: str
-    kind: Literal["slash", "adjustment"]
-    state: Literal["proposed", "accepted"]
-    epoch: int
-    account_id: str
-    delta: str
-    reason: str
-    evidence_position: NotRequired[int]
-    proposed_by: str
-    proposed_at: str
-    accepted_by: NotRequired[str]
-    accepted_at: NotRequired[str]
-    slashed: NotRequired[Money]
-    adjusted: NotRequired[str]
-    adjusted_epoch: NotRequired[int]
-    position: NotRequired[int]
-
-
-class CorrectionPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Correction]
-
-
-class Cost(TypedDict):
-    """A job with all that is part of it: `charge` is the sum over their leases, as accrued."""
-
-    job_id: str
-    leases: int
-    open_leases: int
-    gpu_us: str
-    charge: Money
-    jobs: list[JobCost]
-    next_run_at: NotRequired[str]
-    position: NotRequired[int]
-
-
-class Counterparty(TypedDict):
+class CounterpartyAnswer(TypedDict):
     counterparty_id: str
     verdict: Literal["allow", "deny", "none"]
     since: str
     position: NotRequired[int]
-
-
-class CounterpartyAsked(TypedDict):
-    """`deny`: never deal with it. `allow`: deal with those that are allowed alone. `none`:
-    off the list.
-    """
-
-    counterparty_id: str
-    verdict: Literal["allow", "deny", "none"]
 
 
 class CounterpartyPage(TypedDict):
@@ -825,10 +895,30 @@ class CounterpartyPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Counterparty]
+    data: list[CounterpartyAnswer]
 
 
-class Countersignature(TypedDict):
+class CounterpartyRequest(TypedDict):
+    """`deny`: never deal with it. `allow`: deal with those that are allowed alone. `none`:
+    off the list.
+    """
+
+    counterparty_id: str
+    verdict: Literal["allow", "deny", "none"]
+
+
+class CountersignatureAnswer(TypedDict):
+    lease_id: str
+    account_id: str
+    key_id: str
+    gpu_us: str
+    until: str
+    signature: str
+    signed_at: str
+    position: NotRequired[int]
+
+
+class CountersignatureRequest(TypedDict):
     """`signature` (hex) is over these bytes: `tallystick/countersign/v1`, the lease id,
     `gpu_us N` and `until_us N`, joined by single newlines. `gpu_us` counts from the
     opening.
@@ -840,111 +930,50 @@ class Countersignature(TypedDict):
     signature: str
 
 
-class Countersigned(TypedDict):
+class CountersignedUsageAnswer(TypedDict):
+    """matched + unconfirmed + contested = gpu_us, what was metered and accrued so far.
+    Matched: both halves agree. Contested: metered before `signed_until` and not signed for.
+    Unconfirmed: metered later than that. `signatures`: the last hundred at most, newest
+    last.
+    """
+
     lease_id: str
-    account_id: str
-    key_id: str
     gpu_us: str
-    until: str
-    signature: str
-    signed_at: str
-    position: NotRequired[int]
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
+    signed_until: NotRequired[str]
+    signatures: list[CountersignatureAnswer]
+    position: int
 
 
-class CreditedLine(TypedDict):
+class CreditNoteLineRequest(TypedDict):
     """A line of the invoice, counted from 1, and what comes off it."""
 
     line: int
     amount: Money
 
 
-class Decision(TypedDict):
-    """The request that was chosen, and the rule that chose it."""
+class CreditNoteRequest(TypedDict):
+    """`cause`: what gave the money back, a reference of yours; one credit note for each."""
 
-    pool_id: str
-    chosen: str
-    rule: str
-    policy_version: int
-    fleet_position: int
-    waiting: int
-    decided_at: str
-    position: int
+    lines: list[CreditNoteLineRequest]
+    cause: str
+    reason: str
 
 
-class DecisionPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Decision]
+class DebtWriteOffAnswer(TypedDict):
+    account_id: str
+    amount: Money
+    position: NotRequired[int]
 
 
-class Delivery(TypedDict):
-    """The delivery of one fact; `answer`: the last HTTP status of the endpoint."""
-
-    webhook_id: str
-    outcome: Literal["waiting", "delivered", "failed"]
-    attempts: int
-    answer: NotRequired[int]
-    error: NotRequired[str]
-    first_at: str
-    last_at: str
-    next_at: NotRequired[str]
-    position: int
+class DebtWriteOffRequest(TypedDict):
+    amount: Money
+    reason: str
 
 
-class DeliveryPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Delivery]
-
-
-class Demands(TypedDict):
-    """What a node must be and have; every field is one dimension of the match, absent:
-    anything. `memory_mib`: what the lease gets on each device. `isolation`: this level or a
-    stronger one. `regions`: only there; `near_region` only ranks. `accept_provisional`:
-    nodes without a reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your
-    own nodes are exempt from reputation. `network_class`: this one or a better one.
-    `substrate`: what the node runs on, like bare_metal, esxi or kubernetes. `rank`:
-    lowest_cost, or best_score with `weights`.
-    """
-
-    kinds: NotRequired[list[str] | None]
-    vendors: NotRequired[list[str] | None]
-    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"] | None]
-    mig_profile: NotRequired[str | None]
-    memory_mib: NotRequired[int | None]
-    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
-    cpu_cores: NotRequired[int | None]
-    ram_mib: NotRequired[int | None]
-    storage_gib: NotRequired[int | None]
-    network_mbps: NotRequired[int | None]
-    arch: NotRequired[str | None]
-    os: NotRequired[str | None]
-    capabilities: NotRequired[list[str] | None]
-    setting: NotRequired[Literal["edge", "datacenter"] | None]
-    workload_class: NotRequired[str | None]
-    security_tier: NotRequired[int | None]
-    min_reputation_ppm: NotRequired[int | None]
-    accept_provisional: NotRequired[bool | None]
-    regions: NotRequired[list[str] | None]
-    near_region: NotRequired[str | None]
-    attributes: NotRequired[list[AttributeAsked] | None]
-    pool_id: NotRequired[str | None]
-    reclaim_window_seconds: NotRequired[int | None]
-    interruptible: NotRequired[bool | None]
-    rank: NotRequired[Literal["lowest_cost", "best_score"] | None]
-    weights: NotRequired[WeightsAsked | None]
-    min_kernel: NotRequired[str | None]
-    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
-    substrate: NotRequired[str | None]
-
-
-class Deposit(TypedDict):
+class DepositAnswer(TypedDict):
     deposit_id: str
     source: Literal["cash", "card", "burned"]
     amount: Money
@@ -960,10 +989,18 @@ class DepositPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Deposit]
+    data: list[DepositAnswer]
 
 
-class Device(TypedDict):
+class DepositRequest(TypedDict):
+    """Money that arrived outside. `reference` is the payment's own number: it counts once."""
+
+    source: Literal["cash", "card"]
+    amount: Money
+    reference: str
+
+
+class DeviceAnswer(TypedDict):
     """`gpu_class` absent: the model is listed and not priced. Free shares are parts per
     million. `memory` unified: it is the host's memory, not a second one beside it. `mode`:
     how its holders share it now; absent: it has no holder, and the next lease decides.
@@ -988,13 +1025,13 @@ class Device(TypedDict):
     mem_free_ppm: int
     mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
     stranded_ppm: NotRequired[int]
-    partition: NotRequired[Partition]
+    partition: NotRequired[DevicePartitionAnswer]
     registered_at: str
-    holdings: NotRequired[list[Holding]]
+    holdings: NotRequired[list[DeviceHoldingAnswer]]
     position: NotRequired[int]
 
 
-class DeviceFee(TypedDict):
+class DeviceFeeAnswer(TypedDict):
     """The fee of one UTC day; `due` is what the month has come to by then."""
 
     account_id: str
@@ -1015,7 +1052,7 @@ class DeviceFeePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[DeviceFee]
+    data: list[DeviceFeeAnswer]
 
 
 class DeviceForm(TypedDict):
@@ -1032,16 +1069,54 @@ class DeviceForm(TypedDict):
     memory: NotRequired[Literal["unified"] | None]
 
 
+class DeviceHoldingAnswer(TypedDict):
+    """A MIG instance begins at memory slice `mig_start`."""
+
+    lease_id: str
+    share_ppm: int
+    mem_ppm: int
+    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
+    mig_profile: NotRequired[str]
+    mig_start: NotRequired[int]
+    since: str
+
+
 class DevicePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Device]
+    data: list[DeviceAnswer]
 
 
-class DeviceTime(TypedDict):
+class DevicePartitionAnswer(TypedDict):
+    """How a GPU is cut, and what fits beside that."""
+
+    model: str
+    compute_slices: int
+    memory_slices: int
+    stranded_compute_slices: int
+    possible: list[MigPlacementAnswer]
+
+
+class DeviceReshapedAnswer(TypedDict):
+    """`closed`: leases that ended with code 10005, at no charge from then on."""
+
+    device_id: str
+    node_id: str
+    closed: list[str]
+    reshaped_at: str
+    position: NotRequired[int]
+
+
+class DeviceReshapingRequest(TypedDict):
+    """The leases whose part of the device is gone."""
+
+    lease_ids: list[str]
+
+
+class DeviceTimeAnswer(TypedDict):
     """One device's attested time. `reason` says why it does not count; absent when it does."""
 
     hardware_class: str
@@ -1052,7 +1127,7 @@ class DeviceTime(TypedDict):
     reason: NotRequired[str]
 
 
-class DeviceTrust(TypedDict):
+class DeviceTrustAnswer(TypedDict):
     """One device in the epoch; `simulated`: its driver says so itself."""
 
     device_id: str
@@ -1061,58 +1136,10 @@ class DeviceTrust(TypedDict):
     rows: int
     available_us: int
     energy_mj: int
-    findings: list[Finding]
+    findings: list[TrustFindingAnswer]
 
 
-class Difference(TypedDict):
-    """A payout of the processor's list and our cash-outs do not agree; open until it is
-    settled.
-    """
-
-    difference_id: str
-    kind: Literal["unknown", "unexpected", "amount", "twice", "missing"]
-    reference: NotRequired[str]
-    cash_out_id: NotRequired[str]
-    expected: NotRequired[Money]
-    found: NotRequired[Money]
-    found_at: str
-    note: NotRequired[str]
-    by: NotRequired[str]
-    settled_at: NotRequired[str]
-    position: NotRequired[int]
-
-
-class DifferenceNote(TypedDict):
-    note: str
-
-
-class DifferencePage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Difference]
-
-
-class DifferenceSettled(TypedDict):
-    difference_id: str
-    position: NotRequired[int]
-
-
-class Dimension(TypedDict):
-    """One demand, in the order of asking: what it left of the nodes before it, and the best
-    that those had to offer.
-    """
-
-    dimension: str
-    required: str
-    best_offered: NotRequired[str]
-    nodes_left: int
-    nodes_refused: int
-
-
-class Dispute(TypedDict):
+class DisputeAnswer(TypedDict):
     """`reserved` waits in `dispute:{id}` until the ruling, at the latest until
     `expires_at`.
     """
@@ -1137,30 +1164,14 @@ class Dispute(TypedDict):
     position: NotRequired[int]
 
 
-class DisputePage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
+class DisputeAnswerRequest(TypedDict):
+    """A statement, evidence, or both."""
 
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Dispute]
+    statement: NotRequired[str | None]
+    evidence: NotRequired[list[DisputeEvidenceRequest]]
 
 
-class DisputeStatement(TypedDict):
-    """A statement of one side. `text` absent although `sha256` is present: the text was
-    erased.
-    """
-
-    side: Literal["renter", "provider"] | Literal["arbiter"]
-    sha256: NotRequired[str]
-    text: NotRequired[str]
-    evidence: list[Evidence]
-    by: str
-    at: str
-    position: int
-
-
-class DisputeWhole(TypedDict):
+class DisputeDetailAnswer(TypedDict):
     """A dispute with every line and every statement."""
 
     dispute_id: str
@@ -1181,11 +1192,75 @@ class DisputeWhole(TypedDict):
     expires_at: str
     resolved_at: NotRequired[str]
     position: NotRequired[int]
-    lines: list[DisputedLine]
-    statements: list[DisputeStatement]
+    lines: list[DisputedLineAnswer]
+    statements: list[DisputeStatementAnswer]
 
 
-class DisputedLine(TypedDict):
+class DisputeEvidenceAnswer(TypedDict):
+    """`signed`: the server found a valid signature over it, and that it is about the lease."""
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: NotRequired[int]
+    position: NotRequired[int]
+    sha256: NotRequired[str]
+    signed: bool
+
+
+class DisputeEvidenceRequest(TypedDict):
+    """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a
+    position of the market log, about this lease. `statement`: the SHA-256 of anything else.
+    """
+
+    kind: Literal["usage_report", "market_fact", "statement"]
+    lane: NotRequired[int | None]
+    position: NotRequired[int | None]
+    sha256: NotRequired[str | None]
+
+
+class DisputePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[DisputeAnswer]
+
+
+class DisputeRequest(TypedDict):
+    """Charges of one lease that should not have been charged. `claim` can be erased later."""
+
+    lease_id: str
+    lines: list[DisputedLineRequest]
+    claim_code: Literal[
+        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
+    ]
+    claim: NotRequired[str | None]
+    evidence: NotRequired[list[DisputeEvidenceRequest]]
+
+
+class DisputeRulingRequest(TypedDict):
+    """`upheld_ppm` for a split only: the renter's part; remainders are the provider's."""
+
+    outcome: Literal["upheld", "rejected", "split"]
+    upheld_ppm: NotRequired[int | None]
+    reason: NotRequired[str | None]
+
+
+class DisputeStatementAnswer(TypedDict):
+    """A statement of one side. `text` absent although `sha256` is present: the text was
+    erased.
+    """
+
+    side: Literal["renter", "provider"] | Literal["arbiter"]
+    sha256: NotRequired[str]
+    text: NotRequired[str]
+    evidence: list[DisputeEvidenceAnswer]
+    by: str
+    at: str
+    position: int
+
+
+class DisputedLineAnswer(TypedDict):
     position: int
     charge: Money
     claimed: Money
@@ -1194,46 +1269,33 @@ class DisputedLine(TypedDict):
     adjustment_id: NotRequired[str]
 
 
-class Divided(TypedDict):
-    """How the use of a node divides among renters, or of a renter among owners of nodes:
-    the part of its largest unrelated counterparty, and of all related ones.
-    """
+class DisputedLineRequest(TypedDict):
+    """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
 
-    subject_id: str
-    gpu_us: str
-    counterparties: int
-    largest_ppm: int
-    related_ppm: int
-    raised: list[str]
-
-
-class DividedPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
     position: int
-    data: list[Divided]
+    claimed: NotRequired[Money | None]
 
 
-class Drain(TypedDict):
-    """Without `keep_leases` every running lease is reclaimed, within the window it was
-    quoted.
-    """
-
-    keep_leases: NotRequired[bool]
+class DriverLibrariesAnswer(TypedDict):
+    data: list[DriverLibraryAnswer]
+    position: int
 
 
-class Drawn(TypedDict):
-    """Which credits of the escrow paid."""
-
-    source: str
-    amount: Money
-    account_id: NotRequired[str]
-    purpose: NotRequired[Literal["federated"]]
+class DriverLibraryAnswer(TypedDict):
+    driver: str
+    sha256: str
+    known: bool
+    position: NotRequired[int]
 
 
-class Earning(TypedDict):
+class DriverLibraryRequest(TypedDict):
+    """The file `libnvidia-ml.so` of a driver version, by its SHA-256."""
+
+    driver: str
+    sha256: str
+
+
+class EarningAnswer(TypedDict):
     """fee + provider + client + platform + burn = charge. `provider` is the provider's
     part; `burn` is retired for it and paid in TOKEN when the epoch is sealed. `earned` is
     what this account got: of its own leases, or as an owner of the node or as the client
@@ -1257,7 +1319,7 @@ class Earning(TypedDict):
     earned: Money
 
 
-class EarningExplained(TypedDict):
+class EarningExplanationAnswer(TypedDict):
     """One accrual, step by step: the terms locked at the opening, the totals, and each
     receiver's part. Amounts are computed on the lease's cumulative totals and booked as
     differences.
@@ -1278,8 +1340,8 @@ class EarningExplained(TypedDict):
     fee_per_gpu_hour: Money
     provider_share_ppm: int
     burn_share_ppm: int
-    steps: list[Step]
-    entry: list[Moved]
+    steps: list[ArithmeticStepAnswer]
+    entry: list[BookMovementAnswer]
 
 
 class EarningPage(TypedDict):
@@ -1288,10 +1350,33 @@ class EarningPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Earning]
+    data: list[EarningAnswer]
 
 
-class EdgeDevice(TypedDict):
+class EarningsForgoneAnswer(TypedDict):
+    account_id: str
+    position: NotRequired[int]
+
+
+class EarningsMaturityAnswer(TypedDict):
+    """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
+    `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves
+    now.
+    """
+
+    account_id: str
+    held_back: Money
+    payable: Money
+    earned: Money
+    matured: Money
+    reduced: Money
+    swept: Money
+    upcoming: list[UpcomingMaturityAnswer]
+    holds: list[CashOutHoldAnswer]
+    position: NotRequired[int]
+
+
+class EdgeDeviceAnswer(TypedDict):
     """Charged for every UTC day from `first_day` to `last_day`, both included."""
 
     device_id: str
@@ -1317,16 +1402,39 @@ class EdgeDevicePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[EdgeDevice]
+    data: list[EdgeDeviceAnswer]
 
 
-class EdgeDeviceRemoved(TypedDict):
+class EdgeDeviceRemovedAnswer(TypedDict):
     device_id: str
     last_day: str
     position: NotRequired[int]
 
 
-class Epoch(TypedDict):
+class EdgeDeviceRequest(TypedDict):
+    """Each add is a new device, also of the same machine, and is charged from today on."""
+
+    region_id: str
+    model: Literal[
+        "jetson-agx-xavier",
+        "jetson-xavier-nx",
+        "jetson-agx-orin",
+        "jetson-orin-nx",
+        "jetson-orin-nano",
+    ]
+
+
+class EmissionSegmentAnswer(TypedDict):
+    start_epoch: int
+    n_epochs: int
+    total: Money
+
+
+class EmptyRequest(TypedDict):
+    """No fields: `{}`."""
+
+
+class EpochAnswer(TypedDict):
     """Amounts of TOKEN are there once the epoch is sealed; a sealed epoch never changes."""
 
     epoch: int
@@ -1365,7 +1473,7 @@ class Epoch(TypedDict):
     position: NotRequired[int]
 
 
-class EpochExplanation(TypedDict):
+class EpochExplanationAnswer(TypedDict):
     """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is
     one.
     """
@@ -1377,17 +1485,17 @@ class EpochExplanation(TypedDict):
     policy_version: int
     compute_base: str
     file_sha256: str
-    uses: list[Use]
+    uses: list[FundingSourceUseAnswer]
     score_ppm: NotRequired[int]
     bonus_ppm: int
     burned_tokens: str
-    compute: Share
-    devices: list[DeviceTime]
-    availability: Share
+    compute: RewardShareAnswer
+    devices: list[DeviceTimeAnswer]
+    availability: RewardShareAnswer
     owner_cap: NotRequired[Money]
     paid: Money
     reasons: list[str]
-    signals: Signals
+    signals: WashSignalsAnswer
     position: int
 
 
@@ -1397,25 +1505,39 @@ class EpochPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Epoch]
+    data: list[EpochAnswer]
 
 
-class Escrow(TypedDict):
-    """`funds_end_at`: the second at which every lease that runs on it ends; absent: none
-    runs.
+class EpochPreviewAnswer(TypedDict):
+    """The weights an epoch's compute pool will be split by, as far as the log has been
+    read. `nodes`: the largest, at most 1000 lines.
     """
 
-    job_id: str
+    epoch: int
+    is_final: bool
+    weights: list[RewardWeightAnswer]
+    nodes: list[NodeWeightAnswer]
+    position: int
+
+
+class EpochRewardAnswer(TypedDict):
     account_id: str
-    put_in: Money
-    held: Money
-    funds_end_at: NotRequired[str]
-    deposits: list[EscrowDeposit]
-    leases: list[EscrowLease]
-    position: NotRequired[int]
+    chunk: int
+    credited: Money
+    matured: Money
+    slashed: NotRequired[Money]
 
 
-class EscrowDeposit(TypedDict):
+class EpochRewardPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[EpochRewardAnswer]
+
+
+class EscrowDepositAnswer(TypedDict):
     """What is left of one deposit from one source, in the order in which they are drained."""
 
     deposit: int
@@ -1424,11 +1546,20 @@ class EscrowDeposit(TypedDict):
     held: Money
 
 
-class EscrowFunding(TypedDict):
+class EscrowDrawAnswer(TypedDict):
+    """Which credits of the escrow paid."""
+
+    source: str
+    amount: Money
+    account_id: NotRequired[str]
+    purpose: NotRequired[Literal["federated"]]
+
+
+class EscrowFundingRequest(TypedDict):
     amount: Money
 
 
-class EscrowLease(TypedDict):
+class EscrowLeaseAnswer(TypedDict):
     """A lease that draws on it, or still may. `gpu_ppm`: its devices' shares together."""
 
     lease_id: str
@@ -1440,48 +1571,7 @@ class EscrowLease(TypedDict):
     closed_at: NotRequired[str]
 
 
-class Event(TypedDict):
-    """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
-
-    position: int
-    type: str
-    version: int
-    recorded_at: str
-    leaf: str
-    body: dict[str, Any]
-
-
-class EventPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Event]
-
-
-class Evidence(TypedDict):
-    """`signed`: the server found a valid signature over it, and that it is about the lease."""
-
-    kind: Literal["usage_report", "market_fact", "statement"]
-    lane: NotRequired[int]
-    position: NotRequired[int]
-    sha256: NotRequired[str]
-    signed: bool
-
-
-class EvidenceAsked(TypedDict):
-    """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a
-    position of the market log, about this lease. `statement`: the SHA-256 of anything else.
-    """
-
-    kind: Literal["usage_report", "market_fact", "statement"]
-    lane: NotRequired[int | None]
-    position: NotRequired[int | None]
-    sha256: NotRequired[str | None]
-
-
-class ExecutorKey(TypedDict):
+class ExecutorKeyAnswer(TypedDict):
     """`executor_key` is shown once, in this answer; the key before it ends now."""
 
     node_id: str
@@ -1489,46 +1579,19 @@ class ExecutorKey(TypedDict):
     position: NotRequired[int]
 
 
-class Expected(TypedDict):
-    """What leases of other accounts got on nodes of this setting so far (K-4): how many
-    ended because the node went silent, and how much of the promised time was served. Absent
-    before there was any.
+class FaultsByPartyAnswer(TypedDict):
+    """How many closed leases ended through the fault of each party. Faults of the network
+    and of a client count against no other party.
     """
 
-    leases: int
-    unreachable_ppm: int
-    served_ppm: NotRequired[int]
+    none: int
+    renter: int
+    provider: int
+    network: int
+    client: int
 
 
-class Explanation(TypedDict):
-    """`matches`: the recorded decisions. `now`: of an open job without one, what it would
-    get at this moment, and if nothing, which demand to ease.
-    """
-
-    job_id: str
-    matches: list[Match]
-    now: NotRequired[JobQuote]
-    position: int
-
-
-class Extension(TypedDict):
-    """How much longer, in seconds; all of it is held at once, at the locked price."""
-
-    seconds: int
-
-
-class Factors(TypedDict):
-    """Each in ppm; the formulas are on the page about matching."""
-
-    spec_fit: int
-    reputation: int
-    locality: int
-    free_peers: int
-    storage: int
-    price: int
-
-
-class FederatedRow(TypedDict):
+class FederatedFeeForm(TypedDict):
     inference_per_hour: Money
     training_per_hour: Money
     unit: Literal["worker", "job"]
@@ -1541,19 +1604,7 @@ class FieldError(TypedDict):
     detail: str
 
 
-class Finding(TypedDict):
-    """A rule that does not hold: the device stays below tier `denies`. The evidence is a
-    report of a usage lane, or without `lane` a fact of the market log.
-    """
-
-    rule: str
-    denies: int
-    detail: str
-    lane: NotRequired[int]
-    evidence_position: NotRequired[int]
-
-
-class Flagged(TypedDict):
+class FlaggedReportAnswer(TypedDict):
     """A stored report that earns nothing, and the rule it broke."""
 
     seq: int
@@ -1566,23 +1617,7 @@ class Flagged(TypedDict):
     recorded_at: str
 
 
-class Forecast(TypedDict):
-    """As things stand now: what is deposited, opened or closed later is not foreseen."""
-
-    account_id: str
-    at: str
-    leases: list[LeaseForecast]
-    leases_left_out: int
-    balances: list[BalanceForecast]
-    position: NotRequired[int]
-
-
-class Forgone(TypedDict):
-    account_id: str
-    position: NotRequired[int]
-
-
-class Fragmentation(TypedDict):
+class FragmentationAnswer(TypedDict):
     """The free parts of devices now, in ppm of a device. `fragmented_ppm`: the free part on
     devices that have a holder, which cannot be sold whole. `room_N`: how many requests for
     N whole devices of one node fit side by side.
@@ -1604,12 +1639,12 @@ class Fragmentation(TypedDict):
     room_8: int
 
 
-class Fragmentations(TypedDict):
-    data: list[Fragmentation]
+class FragmentationsAnswer(TypedDict):
+    data: list[FragmentationAnswer]
     position: int
 
 
-class FundedAccount(TypedDict):
+class FundedAccountAnswer(TypedDict):
     """`used`: of the cap, this month. Without a cap nothing is counted."""
 
     payer_account_id: str
@@ -1627,19 +1662,46 @@ class FundedAccountPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[FundedAccount]
+    data: list[FundedAccountAnswer]
 
 
-class Funding(TypedDict):
-    """What an account may spend now: `sources` one after the other, then the payer's."""
+class FundedAccountRequest(TypedDict):
+    """`monthly_cap` absent: as much as you have. Given again, it is set anew."""
+
+    funded_account_id: str
+    monthly_cap: NotRequired[Money | None]
+
+
+class FundingSourceAnswer(TypedDict):
+    """One balance, in spend order. `expires_at` of a grant: what is unspent then is lost."""
+
+    source: str
+    available: Money
+    priority: NotRequired[int]
+    expires_at: NotRequired[str]
+
+
+class FundingSourceUseAnswer(TypedDict):
+    """What one funding source paid for. `weight_ppm`: what the policy lets it weigh."""
+
+    source: str
+    burned: str
+    gpu_us: str
+    weight_ppm: int
+
+
+class FundsForecastAnswer(TypedDict):
+    """As things stand now: what is deposited, opened or closed later is not foreseen."""
 
     account_id: str
-    sources: list[Source]
-    payer: NotRequired[Payer]
-    position: int
+    at: str
+    leases: list[LeaseForecastAnswer]
+    leases_left_out: int
+    balances: list[BalanceForecastAnswer]
+    position: NotRequired[int]
 
 
-class Funds(TypedDict):
+class FundsSettingsAnswer(TypedDict):
     """`below`: thresholds above the balance when it was last looked at. `auto_top_up`
     absent: off, and `stopped_reason` says why if it was on before.
     """
@@ -1647,7 +1709,7 @@ class Funds(TypedDict):
     account_id: str
     warnings: list[Money]
     below: list[Money]
-    auto_top_up: NotRequired[AutoTopUp]
+    auto_top_up: NotRequired[AutoTopUpAnswer]
     stopped_reason: NotRequired[str]
     open_payment_id: NotRequired[str]
     failures: int
@@ -1655,7 +1717,7 @@ class Funds(TypedDict):
     position: NotRequired[int]
 
 
-class Gang(TypedDict):
+class GangAnswer(TypedDict):
     """`lease_ids`: none while it waits, for a waiting gang holds nothing. `place`: how many
     wait before it in the pool's queue, itself included. `ready`: members so far.
     """
@@ -1686,102 +1748,77 @@ class GangPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Gang]
+    data: list[GangAnswer]
 
 
-class Goodwill(TypedDict):
+class GangRequest(TypedDict):
+    """`members` leases of a job of yours, or of a new one; each is one node's devices as
+    the job says. `min_members`: fewer do not start; the others may join later (default:
+    all). `funds`: of each member. `timeout_seconds`: from the reservation until the last
+    one has to be ready, by default the pool's, or ten minutes. A job that names a pool with
+    a queue may wait for its turn.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[JobRequest | None]
+    members: int
+    min_members: NotRequired[int | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    timeout_seconds: NotRequired[int | None]
+
+
+class GoodwillAdjustmentRequest(TypedDict):
     """Part of a charge, given back at the network's own cost."""
 
     corrects_position: int
     amount: Money
 
 
-class Grant(TypedDict):
-    """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
-    has no milestone. `clawback`: one that waits for its second person.
+class GrantAcceptanceRequest(TypedDict):
+    """A second person's acceptance: of the `opening`, of one `milestone`, or of the
+    `clawback`.
     """
 
-    grant_id: str
-    account_id: str
-    state: Literal["proposed", "open", "ended"]
-    total: Money
-    locked: Money
-    unlocked: Money
-    unassigned: Money
-    clawed_back: Money
-    milestones: list[Milestone]
-    clawback: NotRequired[Clawback]
+    what: Literal["opening", "milestone", "clawback"]
+    milestone_id: NotRequired[str | None]
+
+
+class GrantClawbackAnswer(TypedDict):
+    scope: Literal["unassigned", "unearned"]
     proposed_by: str
-    proposed_at: str
-    position: NotRequired[int]
 
 
-class GrantPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Grant]
-
-
-class Group(TypedDict):
-    """`used_ppm`: what its leases hold now."""
-
-    group_id: str
-    account_id: str
-    pool_id: NotRequired[str]
-    parent_id: NotRequired[str]
-    gpu_ppm_max: NotRequired[int]
-    used_ppm: int
-    created_at: str
-    members: NotRequired[list[GroupMember]]
-    position: NotRequired[int]
-
-
-class GroupMember(TypedDict):
-    kind: Literal["project", "member", "account"]
-    target: str
-    since: str
-
-
-class GroupMemberAdded(TypedDict):
-    group_id: str
-    kind: Literal["project", "member", "account"]
-    target: str
-    position: NotRequired[int]
-
-
-class GroupPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Group]
-
-
-class GroupQuota(TypedDict):
-    """`gpu_ppm_max` absent: no limit any more. Lowered: what runs goes on."""
-
-    gpu_ppm_max: NotRequired[int | None]
-
-
-class Half(TypedDict):
-    """`health`: well or unwell, as reported; silent, when no report came for three minutes
-    while the lease runs; unknown, when no report ever came. `since`: the time of the
-    present value.
+class GrantClawbackRequest(TypedDict):
+    """`unassigned`: what has no milestone. `unearned`: all that is not unlocked; the grant
+    ends.
     """
 
-    account_id: str
-    machine: NotRequired[str]
-    arch: NotRequired[str]
-    os: NotRequired[str]
-    kernel: NotRequired[str]
-    health: Literal["well", "unwell", "silent", "unknown"]
-    detail: NotRequired[str]
-    since: NotRequired[str]
-    seen_at: NotRequired[str]
+    scope: Literal["unassigned", "unearned"]
+    reason: str
+
+
+class GrantMilestoneAnswer(TypedDict):
+    milestone_id: str
+    share_ppm: int
+    amount: Money
+    state: Literal["locked", "proposed", "accepted"]
+    proposed_by: NotRequired[str]
+
+
+class GrantMilestoneDoneRequest(TypedDict):
+    """`evidence`: where it can be seen that the work is done."""
+
+    milestone_id: str
+    evidence: str
+
+
+class GrantMilestoneRequest(TypedDict):
+    """A milestone and its share of the total, in parts per million."""
+
+    milestone_id: str
+    share_ppm: int
 
 
 class HardwareForm(TypedDict):
@@ -1798,7 +1835,7 @@ class HardwareForm(TypedDict):
     ethernet_mbps: NotRequired[int | None]
 
 
-class HardwareRules(TypedDict):
+class HardwareRulesRequest(TypedDict):
     """The rules of hardware that a region insists on; those of them that a node fails are
     told of it in any case. That there is a GPU, and one model of it, is always needed.
     """
@@ -1817,47 +1854,23 @@ class HardwareRules(TypedDict):
     ]
 
 
-class Heard(TypedDict):
+class HardwareVerdictAnswer(TypedDict):
+    """What the rules of hardware say of the node in its region (C-11 to C-18): every rule
+    that does not hold, in their order, those among them that are `waived`, and the two
+    verdicts that follow from the others. Only nodes that are sellable run jobs of other
+    accounts.
+    """
+
+    joinable: bool
+    sellable: bool
+    failing: list[str]
+    waived: list[str]
+
+
+class HealthReportAnswer(TypedDict):
     lease_id: str
     half: Literal["initiator", "acceptor"]
     well: bool
-    position: NotRequired[int]
-
-
-class HeldUp(TypedDict):
-    """What does not pass yet: `aggregate` and `amount` were more than the limit."""
-
-    ref: str
-    amount: str
-    aggregate: str
-    reason: str
-    since: str
-
-
-class Hold(TypedDict):
-    hold_id: str
-    reason: str
-    by: str
-    held_at: str
-
-
-class Holding(TypedDict):
-    """A MIG instance begins at memory slice `mig_start`."""
-
-    lease_id: str
-    share_ppm: int
-    mem_ppm: int
-    mode: Literal["whole", "mig", "mps", "time_slice", "memory"]
-    mig_profile: NotRequired[str]
-    mig_start: NotRequired[int]
-    since: str
-
-
-class Holds(TypedDict):
-    """The holds that are left."""
-
-    account_id: str
-    hold_ids: list[str]
     position: NotRequired[int]
 
 
@@ -1873,34 +1886,7 @@ class HostForm(TypedDict):
     substrate: NotRequired[list[str] | None]
 
 
-class Infra(TypedDict):
-    base: Money
-    control: Money
-    ingress: Money
-    most: Money
-    arrears_max: Money
-
-
-class InfraTerms(TypedDict):
-    """Credits per UTC day: `base` in any case, and for each node with the role; together at
-    most `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
-    """
-
-    base: Money
-    control: Money
-    ingress: Money
-    most: Money
-    arrears_max: Money
-
-
-class Ingested(TypedDict):
-    acked_seq: int
-    head: str
-    server_time_us: int
-    results: list[Stored]
-
-
-class IngressLoad(TypedDict):
+class IngressLoadAnswer(TypedDict):
     """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
     epoch.
     """
@@ -1911,40 +1897,13 @@ class IngressLoad(TypedDict):
     served_gpu_us: str
 
 
-class IngressLoads(TypedDict):
+class IngressLoadsAnswer(TypedDict):
     region_id: str
-    data: list[IngressLoad]
+    data: list[IngressLoadAnswer]
     position: int
 
 
-class Input(TypedDict):
-    """One input of a score, in micro-observations. `good` of `total` were counted; `g` of
-    `n` is what is left of them after decay. `mean_ppm` is the mean with the start
-    (`prior_ppm`) in it, `lower_bound_ppm` what may be relied on, and the score is the sum
-    of `weight_ppm` x `lower_bound_ppm`.
-    """
-
-    name: Literal[
-        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
-    ]
-    weight_ppm: int
-    good: int
-    total: int
-    g: int
-    n: int
-    prior_ppm: int
-    mean_ppm: int
-    lower_bound_ppm: int
-
-
-class Inventory(TypedDict):
-    devices: list[DeviceForm]
-    host: HostForm
-    hardware: NotRequired[HardwareForm]
-    reported_at: NotRequired[str]
-
-
-class Invoice(TypedDict):
+class InvoiceAnswer(TypedDict):
     """The whole document. `canonical` is the text whose SHA-256 is in the fact."""
 
     account_id: str
@@ -1958,8 +1917,8 @@ class Invoice(TypedDict):
     document_sha256: str
     issued_at: str
     recorded_position: int
-    lines: list[InvoiceLine]
-    taxes: list[Tax]
+    lines: list[InvoiceLineAnswer]
+    taxes: list[InvoiceTaxAnswer]
     first_position: NotRequired[int]
     last_position: NotRequired[int]
     cause: NotRequired[str]
@@ -1969,7 +1928,17 @@ class Invoice(TypedDict):
     position: int
 
 
-class InvoiceLine(TypedDict):
+class InvoiceIssuedAnswer(TypedDict):
+    """What was issued; it is read at its address."""
+
+    account_id: str
+    written_number: str
+    total: Money
+    document_sha256: str
+    position: NotRequired[int]
+
+
+class InvoiceLineAnswer(TypedDict):
     """`quantity` in `unit`; `credited` is what credit notes took off since."""
 
     what: str
@@ -1980,7 +1949,14 @@ class InvoiceLine(TypedDict):
     credited: NotRequired[Money]
 
 
-class InvoiceSummary(TypedDict):
+class InvoiceRequest(TypedDict):
+    """Issue one month's invoice now; the monthly job issues all others."""
+
+    period: str
+    kind: NotRequired[Literal["charges", "earnings"]]
+
+
+class InvoiceSummaryAnswer(TypedDict):
     """An invoice, or a credit note that corrects one."""
 
     account_id: str
@@ -2002,20 +1978,20 @@ class InvoiceSummaryPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[InvoiceSummary]
+    data: list[InvoiceSummaryAnswer]
 
 
-class Issued(TypedDict):
-    """What was issued; it is read at its address."""
+class InvoiceTaxAnswer(TypedDict):
+    """Part of the total: prices include tax. `remainder` is what the floor left out."""
 
-    account_id: str
-    written_number: str
-    total: Money
-    document_sha256: str
-    position: NotRequired[int]
+    name: str
+    rate_ppm: int
+    net: Money
+    tax: Money
+    remainder: str
 
 
-class Job(TypedDict):
+class JobAnswer(TypedDict):
     job_id: str
     account_id: str
     client_id: str
@@ -2035,10 +2011,10 @@ class Job(TypedDict):
     participants: NotRequired[list[str]]
     sla_class: NotRequired[str]
     auto_restart: NotRequired[bool]
-    constraints: NotRequired[Demands]
+    constraints: NotRequired[NodeDemandsForm]
     work: NotRequired[Literal["inference", "training"]]
-    references: NotRequired[list[ReferenceAsked]]
-    plan: NotRequired[PlanAsked]
+    references: NotRequired[list[JobReferenceForm]]
+    plan: NotRequired[JobPlanForm]
     parent_job_id: NotRequired[str]
     instance_id: NotRequired[str]
     state: Literal["open", "cancelled", "completed", "failed"]
@@ -2047,13 +2023,13 @@ class Job(TypedDict):
     position: NotRequired[int]
 
 
-class JobCancelled(TypedDict):
+class JobCancelledAnswer(TypedDict):
     job_id: str
     state: Literal["open", "cancelled", "completed", "failed"]
     position: NotRequired[int]
 
 
-class JobCost(TypedDict):
+class JobCostAnswer(TypedDict):
     """What the leases of one job came to; each lease is in exactly one job."""
 
     job_id: str
@@ -2066,16 +2042,42 @@ class JobCost(TypedDict):
     charge: Money
 
 
+class JobEscrowAnswer(TypedDict):
+    """`funds_end_at`: the second at which every lease that runs on it ends; absent: none
+    runs.
+    """
+
+    job_id: str
+    account_id: str
+    put_in: Money
+    held: Money
+    funds_end_at: NotRequired[str]
+    deposits: list[EscrowDepositAnswer]
+    leases: list[EscrowLeaseAnswer]
+    position: NotRequired[int]
+
+
+class JobExplanationAnswer(TypedDict):
+    """`matches`: the recorded decisions. `now`: of an open job without one, what it would
+    get at this moment, and if nothing, which demand to ease.
+    """
+
+    job_id: str
+    matches: list[LeaseMatchAnswer]
+    now: NotRequired[JobQuoteAnswer]
+    position: int
+
+
 class JobPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Job]
+    data: list[JobAnswer]
 
 
-class JobPart(TypedDict):
+class JobPartAnswer(TypedDict):
     """A chunk or a member by its latest lease. `charge`: of all its leases, as accrued."""
 
     part: int
@@ -2107,10 +2109,26 @@ class JobPartPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[JobPart]
+    data: list[JobPartAnswer]
 
 
-class JobQuote(TypedDict):
+class JobPlanForm(TypedDict):
+    """Which leases the server opens for the job. `chunks`: a batch job in so many parts,
+    complete when all are. `min_members` to `max_members`: members that are kept running,
+    replaced when lost; of a queue job one for each `tasks_per_member` open tasks.
+    `schedule`: five fields of cron, UTC: a lease at each due time. `run_seconds`: fixed
+    term of each of these leases; absent: open end.
+    """
+
+    chunks: NotRequired[int | None]
+    min_members: NotRequired[int | None]
+    max_members: NotRequired[int | None]
+    tasks_per_member: NotRequired[int | None]
+    schedule: NotRequired[str | None]
+    run_seconds: NotRequired[int | None]
+
+
+class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
     names the demand that no registered node could ever meet.
     """
@@ -2119,29 +2137,123 @@ class JobQuote(TypedDict):
     fleet_position: int
     nodes: int
     considered: int
-    offered: NotRequired[Offered]
+    offered: NotRequired[QuotedPlacementAnswer]
     runner_up: NotRequired[str]
     deciding: NotRequired[str]
-    candidates: list[Candidate]
-    dimensions: list[Dimension]
-    relaxations: list[Relaxation]
+    candidates: list[MatchCandidateAnswer]
+    dimensions: list[MatchDimensionAnswer]
+    relaxations: list[MatchRelaxationAnswer]
     impossible: NotRequired[str]
     position: int
 
 
-class JobQuoteAsked(TypedDict):
+class JobQuoteRequest(TypedDict):
     """A job of yours, or a new one that is not submitted. `term_seconds`: a fixed term;
     else what an hour costs, or `funds`, is what the balance must hold.
     """
 
     job_id: NotRequired[str | None]
-    job: NotRequired[NewJob | None]
+    job: NotRequired[JobRequest | None]
     term_seconds: NotRequired[int | None]
     funds: NotRequired[Money | None]
     settlement: NotRequired[Literal["cash", "burn"] | None]
 
 
-class JobScaled(TypedDict):
+class JobReferenceForm(TypedDict):
+    """Something the job uses that is kept elsewhere: the name of a key in a secret store,
+    or the address of a checkpoint or a data set, without user, password and query. Never a
+    secret.
+    """
+
+    kind: Literal["third_party_key", "checkpoint", "dataset"]
+    name: str
+
+
+class JobRequest(TypedDict):
+    """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
+    `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the
+    accounts in `participants` may lease for it in projects of theirs, and pay the usage;
+    the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
+    promises. `auto_restart`: a lease of it whose funds ended is opened anew when the
+    balance funds an hour. `constraints`: what else its nodes must be and have; of a
+    `mig_profile` the shares are the profile's. `work`: what it does; of a federated job it
+    settles the fee, and an endpoint is inference. `plan`: which leases are opened for it.
+    `parent_job_id`: a job of yours that it is a part of; their costs add up.
+    """
+
+    kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]]
+    image: NotRequired[str | None]
+    command: NotRequired[list[str]]
+    env_refs: NotRequired[list[str]]
+    gpu_count: NotRequired[int]
+    share_ppm: NotRequired[int]
+    mem_ppm: NotRequired[int | None]
+    models: NotRequired[list[str]]
+    max_price_per_gpu_hour: Money
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    federated: NotRequired[Literal["inference", "training"] | None]
+    participants: NotRequired[list[str]]
+    sla_class: NotRequired[str | None]
+    auto_restart: NotRequired[bool]
+    constraints: NotRequired[NodeDemandsForm | None]
+    work: NotRequired[Literal["inference", "training"] | None]
+    references: NotRequired[list[JobReferenceForm]]
+    plan: NotRequired[JobPlanForm | None]
+    parent_job_id: NotRequired[str | None]
+
+
+class JobRestartRequest(TypedDict):
+    """No fields: `{}`."""
+
+
+class JobRestartedAnswer(TypedDict):
+    """`restart_of`: the lease whose funds ended."""
+
+    lease_id: str
+    job_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    node_id: NotRequired[str]
+    offer_id: NotRequired[str]
+    device_ids: NotRequired[list[str]]
+    share_ppm: int
+    mem_ppm: int
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
+    mig_profile: NotRequired[str]
+    mig_starts: NotRequired[list[int]]
+    gpu_class: NotRequired[str]
+    price_per_gpu_hour: NotRequired[Money]
+    usage_fee_per_gpu_hour: NotRequired[Money]
+    settlement: NotRequired[Literal["cash", "burn"]]
+    held: Money
+    waits_for: NotRequired[str]
+    reserved_at: NotRequired[str]
+    pricing: NotRequired[str]
+    position: NotRequired[int]
+    restart_of: str
+
+
+class JobScaleRequest(TypedDict):
+    """Within `min_members` and `max_members` of the job's plan."""
+
+    members: int
+
+
+class JobScaledAnswer(TypedDict):
     """`closing`: leases that end with this, billed up to now. Those to be added follow."""
 
     job_id: str
@@ -2150,22 +2262,20 @@ class JobScaled(TypedDict):
     position: NotRequired[int]
 
 
-class Join(TypedDict):
-    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name:
-    the first 16 hex digits of its SHA-256, so that confirming the name confirms the key.
-    """
+class JobTreeCostAnswer(TypedDict):
+    """A job with all that is part of it: `charge` is the sum over their leases, as accrued."""
 
-    code: str
-    public_key: str
-    key_id: str
-    agent: str
-    client_id: NotRequired[str | None]
-    devices: list[DeviceForm]
-    host: HostForm
-    hardware: NotRequired[HardwareForm | None]
+    job_id: str
+    leases: int
+    open_leases: int
+    gpu_us: str
+    charge: Money
+    jobs: list[JobCostAnswer]
+    next_run_at: NotRequired[str]
+    position: NotRequired[int]
 
 
-class JoinCode(TypedDict):
+class JoinCodeAnswer(TypedDict):
     """Type `code` at the machine within ten minutes; it works once."""
 
     region_id: str
@@ -2174,66 +2284,58 @@ class JoinCode(TypedDict):
     position: NotRequired[int]
 
 
-class JoinCodeAsked(TypedDict):
+class JoinCodeRequest(TypedDict):
     region_id: str
 
 
-class Joined(TypedDict):
-    """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
+class JournalLineAnswer(TypedDict):
+    """One account's part of one posting: debits above zero, credits below."""
 
-    node_id: str
-    provider_id: str
-    region_id: str
-    fingerprint: str
-    node_key: NotRequired[str]
-    position: NotRequired[int]
-
-
-class KeyConfirmation(TypedDict):
-    """The key id that the machine shows."""
-
-    key_id: str
-
-
-class KeyRevocation(TypedDict):
-    """Revokes the key that the node signs with: the server rejects the node's reports.
-    Revokes a replaced key: the server rejects reports that it signed and that are not
-    stored yet, and the node goes on.
-    """
-
-    key_id: str
-
-
-class KeyRotation(TypedDict):
-    """From report `from_seq` on, the next to be sent, `public_key` signs. Both signatures
-    (hex) are over the DSSE encoding, with the payload type
-    `org.tallystick.node.key-rotated.v1`, of four lines: the node's id, `from_seq`, the
-    previous public key and the new one (hex).
-    """
-
-    public_key: str
-    previous_key_id: str
-    from_seq: int
-    previous_signature: str
-    signature: str
-
-
-class Kind(TypedDict):
-    """All lines of one kind on one part. A movement above zero raises the part's balance."""
-
-    kind: str
-    part: str
-    lines: int
+    name: str
     movement: SignedMoney
+    balance_after: Money
+    type: str
+    lease_id: NotRequired[str]
+    at: str
+    recorded_at: str
+    position: int
 
 
-class Late(TypedDict):
+class JournalLinePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[JournalLineAnswer]
+
+
+class LateUsageAdjustmentRequest(TypedDict):
     """A settled lease whose late reports are to be charged."""
 
     lease_id: str
 
 
-class Lease(TypedDict):
+class LeaseAcceptorAnswer(TypedDict):
+    """`reported_at`: when the node's last signed report was stored. If the node is silent,
+    its work counts as silent, whatever its executor reports.
+    """
+
+    account_id: str
+    machine: NotRequired[str]
+    arch: NotRequired[str]
+    os: NotRequired[str]
+    kernel: NotRequired[str]
+    health: Literal["well", "unwell", "silent", "unknown"]
+    detail: NotRequired[str]
+    since: NotRequired[str]
+    seen_at: NotRequired[str]
+    node_id: NotRequired[str]
+    substrate: NotRequired[list[str]]
+    reported_at: NotRequired[str]
+
+
+class LeaseAnswer(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
     far.
     """
@@ -2317,7 +2419,7 @@ class Lease(TypedDict):
     position: NotRequired[int]
 
 
-class LeaseCharge(TypedDict):
+class LeaseChargeAnswer(TypedDict):
     """What one accrual cost and where it went: fee + provider + client + platform + burn =
     charge. The federated fee is beside the charge, paid by the job's creator.
     """
@@ -2331,9 +2433,9 @@ class LeaseCharge(TypedDict):
     platform: Money
     burn: Money
     client: NotRequired[Money]
-    owners: NotRequired[list[Owner]]
+    owners: NotRequired[list[OwnerShareAnswer]]
     federated: NotRequired[Money]
-    drawn: list[Drawn]
+    drawn: list[EscrowDrawAnswer]
     cumulative_charge: Money
     position: int
 
@@ -2344,10 +2446,23 @@ class LeaseChargePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[LeaseCharge]
+    data: list[LeaseChargeAnswer]
 
 
-class LeaseClosed(TypedDict):
+class LeaseCheckInRequest(TypedDict):
+    """A machine of the renter's that uses the lease. `well`: it reaches the node and goes
+    on.
+    """
+
+    machine: str
+    arch: NotRequired[str | None]
+    os: NotRequired[str | None]
+    kernel: NotRequired[str | None]
+    well: NotRequired[bool]
+    detail: NotRequired[str]
+
+
+class LeaseClosedAnswer(TypedDict):
     """A second call changes nothing and answers with the end of the first one."""
 
     lease_id: str
@@ -2373,7 +2488,22 @@ class LeaseClosed(TypedDict):
     position: NotRequired[int]
 
 
-class LeaseFact(TypedDict):
+class LeaseClosingRequest(TypedDict):
+    """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
+    operator's 20002. `evidence_sha256`: of what the party can show for it.
+    """
+
+    code: NotRequired[int | None]
+    evidence_sha256: NotRequired[str | None]
+
+
+class LeaseExtensionRequest(TypedDict):
+    """How much longer, in seconds; all of it is held at once, at the locked price."""
+
+    seconds: int
+
+
+class LeaseFactAnswer(TypedDict):
     type: str
     at: str
     state: Literal[
@@ -2401,10 +2531,10 @@ class LeaseFactPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[LeaseFact]
+    data: list[LeaseFactAnswer]
 
 
-class LeaseForecast(TypedDict):
+class LeaseForecastAnswer(TypedDict):
     """A running lease. It ends at `ends_at`: its funds end then, or its term. Absent
     `funds_end_at`: it never runs out. `charge_per_hour` is for all of its devices.
     """
@@ -2420,7 +2550,24 @@ class LeaseForecast(TypedDict):
     ends_at: NotRequired[str]
 
 
-class LeaseHealth(TypedDict):
+class LeaseHalfHealthAnswer(TypedDict):
+    """`health`: well or unwell, as reported; silent, when no report came for three minutes
+    while the lease runs; unknown, when no report ever came. `since`: the time of the
+    present value.
+    """
+
+    account_id: str
+    machine: NotRequired[str]
+    arch: NotRequired[str]
+    os: NotRequired[str]
+    kernel: NotRequired[str]
+    health: Literal["well", "unwell", "silent", "unknown"]
+    detail: NotRequired[str]
+    since: NotRequired[str]
+    seen_at: NotRequired[str]
+
+
+class LeaseHealthAnswer(TypedDict):
     """The initiator pays, the acceptor's owner earns."""
 
     lease_id: str
@@ -2440,12 +2587,12 @@ class LeaseHealth(TypedDict):
         "archived",
     ]
     remoting_session_id: NotRequired[str]
-    initiator: Half
-    acceptor: Acceptor
+    initiator: LeaseHalfHealthAnswer
+    acceptor: LeaseAcceptorAnswer
     position: NotRequired[int]
 
 
-class LeaseHour(TypedDict):
+class LeaseHourAnswer(TypedDict):
     """One accrual: an hour of the lease, or its last part."""
 
     hour_index: int
@@ -2463,26 +2610,34 @@ class LeaseHourPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[LeaseHour]
+    data: list[LeaseHourAnswer]
 
 
-class LeaseLine(TypedDict):
-    """What one lease used and cost in the period. matched + unconfirmed + contested =
-    gpu_us: what its renter signed for, what lies after the last signature, and what lies
-    before it unsigned.
+class LeaseMatchAnswer(TypedDict):
+    """Why this node: the candidates, best first, by the rule. `deciding` is what put the
+    first before the second. `recomputed`: the recorded choice follows from the recorded
+    inputs.
     """
 
     lease_id: str
-    gpu_us: str
-    refused_us: str
-    matched_gpu_us: str
-    unconfirmed_gpu_us: str
-    contested_gpu_us: str
-    charge: Money
-    accruals: int
+    rule: str
+    fleet_position: int
+    considered: int
+    node_id: str
+    offer_id: str
+    device_ids: list[str]
+    rank: int
+    runner_up: NotRequired[str]
+    deciding: NotRequired[str]
+    weights: NotRequired[MatchWeightsForm]
+    candidates: list[MatchCandidateAnswer]
+    dimensions: NotRequired[list[MatchDimensionAnswer]]
+    recomputed: bool
+    differences: list[str]
+    decided_at: str
 
 
-class LeaseOpened(TypedDict):
+class LeaseOpenedAnswer(TypedDict):
     """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, for
     bids or for devices, and has no node, devices and price yet. `held` is what the escrow
     holds. `mode`: how the lease shares each device; a MIG instance begins at the memory
@@ -2531,10 +2686,26 @@ class LeasePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Lease]
+    data: list[LeaseAnswer]
 
 
-class LeaseQuote(TypedDict):
+class LeasePricingRequest(TypedDict):
+    """How the lease is priced. An auction (`reverse_auction`, `second_price`) waits for
+    bids until `closes_in_seconds` from now; `pick`: the cheapest wins by itself, or you
+    accept one. A standing bid (`continuous_bid`) has `bid`. A reserved term (`reserved`)
+    has `months`.
+    """
+
+    module: str
+    closes_in_seconds: NotRequired[int]
+    deposit: NotRequired[Money | None]
+    bids_max: NotRequired[int | None]
+    pick: NotRequired[Literal["cheapest", "renter"]]
+    bid: NotRequired[Money | None]
+    months: NotRequired[Literal[1, 3, 6] | None]
+
+
+class LeaseQuoteAnswer(TypedDict):
     """A price that holds until `expires_at`. Nothing is held for it, and no device either."""
 
     quote_id: str
@@ -2564,7 +2735,152 @@ class LeaseQuote(TypedDict):
     position: NotRequired[int]
 
 
-class LeaseStep(TypedDict):
+class LeaseQuoteRequest(TypedDict):
+    """As for a lease; `valid_seconds`: how long the price is promised."""
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[JobRequest | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    refill: NotRequired[bool]
+    project_id: NotRequired[str | None]
+    encryption_key: NotRequired[str | None]
+    remoting_session_id: NotRequired[str | None]
+    split_label: NotRequired[str | None]
+    pricing: NotRequired[LeasePricingRequest | None]
+    valid_seconds: NotRequired[int]
+
+
+class LeaseReadinessRequest(TypedDict):
+    """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium
+    sealed box for the key that the renter named; only the renter can open it.
+    """
+
+    endpoint: NotRequired[str | None]
+    credentials: NotRequired[str | None]
+
+
+class LeaseReadyAnswer(TypedDict):
+    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end. In a
+    gang that is the moment the last member is ready: before it, neither is there.
+    """
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    opened_at: NotRequired[str]
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class LeaseReclaimRequest(TypedDict):
+    """Why, by a provider's code: 10000 unstable, 10001 decommission, 10002 unspecified."""
+
+    code: NotRequired[int]
+
+
+class LeaseRequest(TypedDict):
+    """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full
+    beforehand; else the lease runs until it is closed or `funds` end (default: one hour's
+    price). `settlement` absent: any that the account has credits for. `refill`: an
+    open-ended lease is topped up from the balance, an hour at a time, before its funds end.
+    `project_id`: your project that takes part in a federated job of another account;
+    absent: the job's. `encryption_key`: an X25519 key of yours, hex; the node seals to it
+    what is needed to reach the work. `remoting_session_id` and `split_label` name a session
+    of a layer that forwards calls to the devices, and the part of the program it forwards;
+    they cost nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
+    """
+
+    job_id: NotRequired[str | None]
+    job: NotRequired[JobRequest | None]
+    term_seconds: NotRequired[int | None]
+    funds: NotRequired[Money | None]
+    settlement: NotRequired[Literal["cash", "burn"] | None]
+    refill: NotRequired[bool]
+    project_id: NotRequired[str | None]
+    encryption_key: NotRequired[str | None]
+    remoting_session_id: NotRequired[str | None]
+    split_label: NotRequired[str | None]
+    pricing: NotRequired[LeasePricingRequest | None]
+
+
+class LeaseResourceAnswer(TypedDict):
+    """One meter of a lease: all that counts, its price, and where the charge went. `charge`
+    is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
+    that no balance was there for when it was charged.
+    """
+
+    lease_id: str
+    node_id: str
+    meter: Literal["cpu", "memory", "storage", "network"]
+    unit: str
+    quantity: str
+    price: NotRequired[Money]
+    per: NotRequired[str]
+    tariff_version: int
+    charge: Money
+    provider: Money
+    platform: Money
+    burn: Money
+    owed: Money
+    events: int
+    events_through: int
+    events_chain: str
+    released_at: NotRequired[str]
+    accrued_at: str
+    accrued_position: int
+
+
+class LeaseResourcesAnswer(TypedDict):
+    lease_id: str
+    resources: list[LeaseResourceAnswer]
+    position: int
+
+
+class LeaseStateAnswer(TypedDict):
+    """A lease after a turn. Moments that go with other states are absent."""
+
+    lease_id: str
+    state: Literal[
+        "requested",
+        "quoted",
+        "reserved",
+        "gang_waiting",
+        "active",
+        "paused",
+        "degraded",
+        "reclaiming",
+        "closing",
+        "settled",
+        "disputed",
+        "resolved",
+        "archived",
+    ]
+    funds_end_at: NotRequired[str]
+    term_end_at: NotRequired[str]
+    paused_at: NotRequired[str]
+    reclaim_deadline: NotRequired[str]
+    reclaim_code: NotRequired[int]
+    held: Money
+    position: NotRequired[int]
+
+
+class LeaseStepAnswer(TypedDict):
     """One fact: its cause, its actor, the state it led to, and its money. `by_timer`: the
     server's own timer. `fault`: the party that the code names.
     """
@@ -2613,7 +2929,17 @@ class LeaseStep(TypedDict):
     reason: NotRequired[str]
     fault: NotRequired[Literal["none", "renter", "provider", "network", "client"]]
     command_id: NotRequired[str]
-    money: list[StepLine]
+    money: list[LeaseStepLineAnswer]
+
+
+class LeaseStepLineAnswer(TypedDict):
+    """One line of the books: debits are positive. Of accounts that are others' the name is
+    `*`.
+    """
+
+    account: str
+    asset: str
+    units: str
 
 
 class LeaseStepPage(TypedDict):
@@ -2622,38 +2948,46 @@ class LeaseStepPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[LeaseStep]
+    data: list[LeaseStepAnswer]
 
 
-class LeaseTurn(TypedDict):
-    """A lease after a turn. Moments that go with other states are absent."""
+class LeaseTopUpRequest(TypedDict):
+    """`federated`: into what pays the federated fee, which is the job creator's."""
+
+    amount: Money
+    federated: NotRequired[bool]
+
+
+class LeaseToppedUpAnswer(TypedDict):
+    """`funds_end_at`: absent while the lease waits for its node."""
 
     lease_id: str
-    state: Literal[
-        "requested",
-        "quoted",
-        "reserved",
-        "gang_waiting",
-        "active",
-        "paused",
-        "degraded",
-        "reclaiming",
-        "closing",
-        "settled",
-        "disputed",
-        "resolved",
-        "archived",
-    ]
+    deposited: Money
     funds_end_at: NotRequired[str]
-    term_end_at: NotRequired[str]
-    paused_at: NotRequired[str]
-    reclaim_deadline: NotRequired[str]
-    reclaim_code: NotRequired[int]
-    held: Money
     position: NotRequired[int]
 
 
-class LeaseWork(TypedDict):
+class LeaseTransferAnswer(TypedDict):
+    """Bytes that counted over one route, of one dataset; absent where events named none."""
+
+    route: NotRequired[str]
+    dataset: NotRequired[str]
+    bytes: str
+    events: int
+
+
+class LeaseTransfersAnswer(TypedDict):
+    lease_id: str
+    bytes: str
+    transfers: list[LeaseTransferAnswer]
+    position: int
+
+
+class LeaseTurnRequest(TypedDict):
+    """No fields: `{}`."""
+
+
+class LeaseWorkAnswer(TypedDict):
     """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed
     box.
     """
@@ -2687,27 +3021,21 @@ class LeaseWork(TypedDict):
     credentials: NotRequired[str]
 
 
-class Libraries(TypedDict):
-    data: list[Library]
-    position: int
+class LeaseWorkloadAnswer(TypedDict):
+    """What the executor runs. `workload_sha256` covers all of it but the kind. `references`
+    name keys, checkpoints and datasets, and hold no secret.
+    """
+
+    kind: str
+    image: NotRequired[str]
+    command: list[str]
+    env_refs: list[str]
+    references: NotRequired[list[JobReferenceForm]]
+    workload_sha256: str
 
 
-class Library(TypedDict):
-    driver: str
-    sha256: str
-    known: bool
-    position: NotRequired[int]
-
-
-class LibraryAsked(TypedDict):
-    """The file `libnvidia-ml.so` of a driver version, by its SHA-256."""
-
-    driver: str
-    sha256: str
-
-
-Licence = TypedDict(
-    "Licence",
+LicenceAnswer = TypedDict(
+    "LicenceAnswer",
     {
         "licence_id": "str",
         "provider_id": "str",
@@ -2730,16 +3058,30 @@ class LicencePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Licence]
+    data: list[LicenceAnswer]
 
 
-class LicenceRevoked(TypedDict):
+LicenceRequest = TypedDict(
+    "LicenceRequest",
+    {
+        "provider_id": "str",
+        "vendor": "str",
+        "model": "str",
+        "seats": "int",
+        "terms_sha256": "str",
+        "from": "str",
+        "until": "NotRequired[str | None]",
+    },
+)
+
+
+class LicenceRevokedAnswer(TypedDict):
     licence_id: str
     revoked: bool
     position: NotRequired[int]
 
 
-class Lifetime(TypedDict):
+class LifetimeRewardsAnswer(TypedDict):
     """Ever credited, ever matured (what the next leaf holds), ever claimed on chain."""
 
     account_id: str
@@ -2749,132 +3091,35 @@ class Lifetime(TypedDict):
     position: NotRequired[int]
 
 
-class Line(TypedDict):
-    """One account's part of one posting: debits above zero, credits below."""
-
-    name: str
-    movement: SignedMoney
-    balance_after: Money
-    type: str
-    lease_id: NotRequired[str]
-    at: str
-    recorded_at: str
-    position: int
-
-
-class LineAsked(TypedDict):
-    """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
-
-    position: int
-    claimed: NotRequired[Money | None]
-
-
-class LineDetail(TypedDict):
-    """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
-    `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.
-    """
+class LogEventAnswer(TypedDict):
+    """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
 
     position: int
     type: str
     version: int
     recorded_at: str
     leaf: str
-    lines: list[StatementLine]
-    entry: list[Moved]
-    arithmetic: list[Step]
     body: dict[str, Any]
 
 
-class LinePage(TypedDict):
+class LogEventPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Line]
+    data: list[LogEventAnswer]
 
 
-class Lint(TypedDict):
-    passes: bool
-    errors: int
-    warnings: int
-    document_sha256: str
-    findings_sha256: str
-
-
-class LintFinding(TypedDict):
-    rule: str
-    severity: Literal["error", "warning"]
-    field: str
-    message: str
-
-
-class LiveLease(TypedDict):
-    """What accruing one lease now would charge, from the reports received so far."""
-
-    lease_id: str
-    accrued_until: str
-    until: str
-    gpu_us: str
-    charge: Money
-    lane: int
-    usage_position: int
-
-
-class Log(TypedDict):
-    """Pieces from `from_seq` on. `ended`: nothing more will come."""
-
-    lease_id: str
-    next_seq: int
-    bytes: int
-    left_out: int
-    position: NotRequired[int]
-    data: list[LogPiece]
-    ended: bool
-    exit_code: NotRequired[int]
-
-
-class LogHead(TypedDict):
-    """`next_seq`: what comes next; of a piece that left a gap nothing was kept."""
-
-    lease_id: str
-    next_seq: int
-    bytes: int
-    left_out: int
-    position: NotRequired[int]
-
-
-class LogKey(TypedDict):
+class LogKeyAnswer(TypedDict):
     """`name+key id+key`, as C2SP writes it."""
 
     verifier_key: str
     position: NotRequired[int]
 
 
-class LogPiece(TypedDict):
-    seq: int
-    stream: Literal["stdout", "stderr", "note"]
-    at: str
-    body: str
-
-
-class LookedAt(TypedDict):
-    """`fits`: there was room for it. `delays_first`: it would have taken what the earliest
-    request, which had waited for the pool's patience, could use.
-    """
-
-    request_id: str
-    queue: str
-    place: int
-    is_gang: bool
-    demand: list[Quantity]
-    fits: bool
-    delays_first: bool
-    waits_since: str
-
-
-Maintenance = TypedDict(
-    "Maintenance",
+MaintenanceWindowAnswer = TypedDict(
+    "MaintenanceWindowAnswer",
     {
         "maintenance_id": "str",
         "node_id": "str",
@@ -2890,16 +3135,27 @@ Maintenance = TypedDict(
 )
 
 
-class MaintenancePage(TypedDict):
+class MaintenanceWindowPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Maintenance]
+    data: list[MaintenanceWindowAnswer]
 
 
-class MarketPrice(TypedDict):
+MaintenanceWindowRequest = TypedDict(
+    "MaintenanceWindowRequest",
+    {
+        "kind": 'Literal["planned", "emergency", "security", "network", "capacity"]',
+        "from": "str",
+        "until": "str",
+        "keep_leases": "NotRequired[bool]",
+    },
+)
+
+
+class MarketPriceAnswer(TypedDict):
     """The standing bids that hold devices of a class: how many leases, the lowest and the
     highest. A bid above `lowest` displaces it.
     """
@@ -2910,182 +3166,151 @@ class MarketPrice(TypedDict):
     highest: Money
 
 
-class MarketPrices(TypedDict):
-    data: list[MarketPrice]
+class MarketPricesAnswer(TypedDict):
+    data: list[MarketPriceAnswer]
     position: int
 
 
-class Match(TypedDict):
-    """Why this node: the candidates, best first, by the rule. `deciding` is what put the
-    first before the second. `recomputed`: the recorded choice follows from the recorded
-    inputs.
+class MatchCandidateAnswer(TypedDict):
+    """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is
+    the sum of weight x factor.
     """
 
-    lease_id: str
-    rule: str
-    fleet_position: int
-    considered: int
     node_id: str
     offer_id: str
-    device_ids: list[str]
-    rank: int
-    runner_up: NotRequired[str]
-    deciding: NotRequired[str]
-    weights: NotRequired[WeightsAsked]
-    candidates: list[Candidate]
-    dimensions: NotRequired[list[Dimension]]
-    recomputed: bool
-    differences: list[str]
-    decided_at: str
+    price_per_gpu_hour: Money
+    stranded_ppm: int
+    served_gpu_us: str
+    own_node: NotRequired[bool]
+    down_ranked: NotRequired[bool]
+    score_ppm: NotRequired[int]
+    factors_ppm: NotRequired[MatchFactorsAnswer]
 
 
-class Maturity(TypedDict):
-    """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
-    `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves
-    now.
+class MatchDimensionAnswer(TypedDict):
+    """One demand, in the order of asking: what it left of the nodes before it, and the best
+    that those had to offer.
     """
 
+    dimension: str
+    required: str
+    best_offered: NotRequired[str]
+    nodes_left: int
+    nodes_refused: int
+
+
+class MatchFactorsAnswer(TypedDict):
+    """Each in ppm; the formulas are on the page about matching."""
+
+    spec_fit: int
+    reputation: int
+    locality: int
+    free_peers: int
+    storage: int
+    price: int
+
+
+class MatchRelaxationAnswer(TypedDict):
+    """Easing this one field of the request gives a match on so many nodes. Nearest first:
+    `distance_ppm` is how far a number moves, in parts per million of it; words count as a
+    whole.
+    """
+
+    field: str
+    required: str
+    offered: str
+    nodes: int
+    distance_ppm: int
+
+
+class MatchWeightsForm(TypedDict):
+    """In ppm; together exactly 1,000,000."""
+
+    spec_fit: NotRequired[int]
+    reputation: NotRequired[int]
+    locality: NotRequired[int]
+    free_peers: NotRequired[int]
+    storage: NotRequired[int]
+    price: NotRequired[int]
+
+
+class MaturityWindowAnswer(TypedDict):
+    version: int
+    window_seconds: int
+    effective_from: str
+    set_at: str
+    by: str
+
+
+class MaturityWindowRequest(TypedDict):
+    """`version` is one more than the last. What was posted before keeps its window."""
+
+    version: int
+    window_seconds: int
+    effective_from: str
+
+
+class MigPlacementAnswer(TypedDict):
+    """An instance that could be placed: a lease of the profile begins at the first start
+    listed.
+    """
+
+    mig_profile: str
+    starts: list[int]
+
+
+class MilestoneGrantAnswer(TypedDict):
+    """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
+    has no milestone. `clawback`: one that waits for its second person.
+    """
+
+    grant_id: str
     account_id: str
-    held_back: Money
-    payable: Money
-    earned: Money
-    matured: Money
-    reduced: Money
-    swept: Money
-    upcoming: list[Upcoming]
-    holds: list[Hold]
+    state: Literal["proposed", "open", "ended"]
+    total: Money
+    locked: Money
+    unlocked: Money
+    unassigned: Money
+    clawed_back: Money
+    milestones: list[GrantMilestoneAnswer]
+    clawback: NotRequired[GrantClawbackAnswer]
+    proposed_by: str
+    proposed_at: str
     position: NotRequired[int]
 
 
-class Member(TypedDict):
-    member_id: str
-    role: Literal["owner", "admin", "billing", "member", "viewer"]
-    added_at: NotRequired[str]
-    removed_at: NotRequired[str]
-    position: NotRequired[int]
-
-
-class MemberRemoved(TypedDict):
-    member_id: str
-    position: NotRequired[int]
-
-
-class Members(TypedDict):
-    data: list[Member]
-    position: int
-
-
-MeterData = TypedDict(
-    "MeterData",
-    {
-        "meter": "str",
-        "quantity": "str",
-        "unit": "str",
-        "from": "str",
-        "to": "str",
-        "route": "NotRequired[str | None]",
-        "dataset": "NotRequired[str | None]",
-    },
-)
-
-
-class MeterEvent(TypedDict):
-    """CloudEvents 1.0; `subject` is the lease. Ids derive from what was measured, never at
-    random: an event that is sent again must carry its id again.
-    """
-
-    specversion: Literal["1.0"]
-    id: str
-    source: str
-    type: Literal["tallystick.usage.metered.v1"]
-    subject: str
-    time: str
-    datacontenttype: NotRequired[Literal["application/json"] | None]
-    data: MeterData
-
-
-class MeterRow(TypedDict):
-    """floor(quantity x price / per) micro-credits; the meter's own unit."""
-
-    meter: Literal["cpu", "memory", "storage", "network"]
-    price: Money
-    per: str
-
-
-MeteredEvent = TypedDict(
-    "MeteredEvent",
-    {
-        "position": "int",
-        "account_id": "str",
-        "lease_id": "str",
-        "meter": 'Literal["cpu", "memory", "storage", "network"]',
-        "quantity": "str",
-        "from": "str",
-        "to": "str",
-        "route": "NotRequired[str]",
-        "dataset": "NotRequired[str]",
-        "state": 'Literal["accepted", "matched", "priced", "posted"]',
-        "reason": "NotRequired[str]",
-        "refused": "NotRequired[str]",
-        "accrued_position": "NotRequired[int]",
-        "event": "str",
-        "leaf": "str",
-        "received_at": "str",
-    },
-)
-
-
-class MeteredEventPage(TypedDict):
+class MilestoneGrantPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[MeteredEvent]
+    data: list[MilestoneGrantAnswer]
 
 
-class Milestone(TypedDict):
-    milestone_id: str
-    share_ppm: int
-    amount: Money
-    state: Literal["locked", "proposed", "accepted"]
-    proposed_by: NotRequired[str]
+class MilestoneGrantRequest(TypedDict):
+    """What the shares leave of the total has no milestone: it is told, and can only go
+    back.
+    """
+
+    account_id: str
+    total: Money
+    milestones: list[GrantMilestoneRequest]
 
 
-class MilestoneAsked(TypedDict):
-    """A milestone and its share of the total, in parts per million."""
-
-    milestone_id: str
-    share_ppm: int
-
-
-class MilestoneDone(TypedDict):
-    """`evidence`: where it can be seen that the work is done."""
-
-    milestone_id: str
-    evidence: str
-
-
-class ModelClass(TypedDict):
+class ModelClassAnswer(TypedDict):
     model: str
     gpu_class: str
     effective_from: str
     position: NotRequired[int]
 
 
-class Module(TypedDict):
-    """`kind`: posted (at once), auction (after bids), standing (a lasting bid), term
-    (months).
-    """
+class ModelClassRequest(TypedDict):
+    """Models with these words in their name pay this class's fee: a row of the tariff."""
 
-    pricing: str
-    kind: Literal["posted", "auction", "standing", "term"]
-    meaning: str
-
-
-class Modules(TypedDict):
-    data: list[Module]
-    position: int
+    model: str
+    gpu_class: str
+    effective_from: str
 
 
 class Money(TypedDict):
@@ -3095,665 +3320,60 @@ class Money(TypedDict):
     units: str
 
 
-class MoneyOutTerms(TypedDict):
+class MoneyOutTermsAnswer(TypedDict):
     """`window_seconds`: how long what is posted now waits until it matures."""
 
     window_seconds: int
-    windows: list[Window]
+    windows: list[MaturityWindowAnswer]
     minimum: Money
     position: NotRequired[int]
 
 
-class Moved(TypedDict):
-    """One account's part of the entry: debits above zero, credits below; an entry sums to
-    zero.
+MonthlyStatementAnswer = TypedDict(
+    "MonthlyStatementAnswer",
+    {
+        "account_id": "str",
+        "period": "str",
+        "from": "str",
+        "to": "str",
+        "opening_position": "int",
+        "closing_position": "int",
+        "opening": "list[BalanceAnswer]",
+        "closing": "list[BalanceAnswer]",
+        "leases": "list[StatementLeaseAnswer]",
+        "has_more": "bool",
+        "next_cursor": "NotRequired[str]",
+        "charge": "Money",
+        "gpu_us": "str",
+        "is_final": "bool",
+        "position": "int",
+    },
+)
+
+
+class NodeAdmissionRequest(TypedDict):
+    """`waive`: hardware rules that this node need not meet, set by the operator. Absent:
+    earlier waivers stay.
     """
 
-    name: str
-    movement: SignedMoney
-
-
-class NewAccount(TypedDict):
-    """`scopes` of the first key; absent: everything the kind of account may do."""
-
-    kind: NotRequired[Literal["party", "client", "auditor"]]
-    scopes: NotRequired[
+    waive: NotRequired[
         list[
             Literal[
-                "account",
-                "account:admin",
-                "provider",
-                "renter",
-                "client",
-                "billing:read",
-                "earnings:read",
-                "payout:read",
-                "payout:approve",
-                "operator",
-                "governance",
-                "audit:read",
-                "meter",
-                "oracle:write",
+                "nvme_count",
+                "nvme_size",
+                "tpm_2_0",
+                "sata_drives",
+                "ethernet",
+                "ram",
+                "pcie_lanes",
+                "cpu_cores",
             ]
         ]
         | None
     ]
 
 
-class NewAdjustment(TypedDict):
-    """`delta`: what the account is to be given, or (below zero) to give back."""
-
-    account_id: str
-    delta: str
-    reason: str
-    evidence_position: NotRequired[int | None]
-
-
-class NewApiKey(TypedDict):
-    """`member_id` absent: in the name of the caller."""
-
-    scopes: list[
-        Literal[
-            "account",
-            "account:admin",
-            "provider",
-            "renter",
-            "client",
-            "billing:read",
-            "earnings:read",
-            "payout:read",
-            "payout:approve",
-            "operator",
-            "governance",
-            "audit:read",
-            "meter",
-            "oracle:write",
-        ]
-    ]
-    member_id: NotRequired[str | None]
-    expires_at: NotRequired[str | None]
-
-
-class NewAttribute(TypedDict):
-    """`signature` (hex, Ed25519) is over five lines joined by newlines:
-    `tallystick/attribute/v1`, `subject ID`, `NAME VALUE`, `stated_at_us N`, and
-    `expires_at_us N` or `expires_at_us never`. The key is one of the signer's signing keys.
-    Any account that has the statement may send it.
-    """
-
-    subject_id: str
-    name: str
-    value: str
-    signer_account_id: str
-    key_id: str
-    signature: str
-    stated_at: str
-    expires_at: NotRequired[str | None]
-
-
-class NewBid(TypedDict):
-    """With which offer of yours, at which price. `device_ids` absent: free ones of its
-    node. `expires_at` absent: it stands until the auction is over.
-    """
-
-    offer_id: str
-    price_per_gpu_hour: Money
-    device_ids: NotRequired[list[str] | None]
-    expires_at: NotRequired[str | None]
-
-
-class NewBillingDetails(TypedDict):
-    """The name and address on invoices, beside the account's id. A `tax_id` marks a
-    business.
-    """
-
-    name: str
-    address: list[str]
-    country: NotRequired[str | None]
-    tax_id: NotRequired[str | None]
-
-
-class NewBudget(TypedDict):
-    """`target`: a project, or the 8 characters of an API key. `monthly` absent: no cap any
-    more.
-    """
-
-    scope: Literal["project", "key"]
-    target: str
-    monthly: NotRequired[Money | None]
-
-
-class NewCashOut(TypedDict):
-    """`amount` in whole cents (10,000 micro-credits); absent: everything earned."""
-
-    amount: NotRequired[Money | None]
-
-
-class NewClawback(TypedDict):
-    """`unassigned`: what has no milestone. `unearned`: all that is not unlocked; the grant
-    ends.
-    """
-
-    scope: Literal["unassigned", "unearned"]
-    reason: str
-
-
-class NewClient(TypedDict):
-    """An account of the kind `client`. `min_reputation_ppm`: no node below it runs its
-    jobs.
-    """
-
-    client_id: str
-    min_reputation_ppm: NotRequired[int | None]
-
-
-class NewClientKey(TypedDict):
-    """A key with the scope `client`, for one instance."""
-
-    expires_at: NotRequired[str | None]
-
-
-class NewClientQuota(TypedDict):
-    """`pool_id` absent: of everything it leases. `gpu_ppm_max` absent: no limit any more."""
-
-    pool_id: NotRequired[str | None]
-    gpu_ppm_max: NotRequired[int | None]
-
-
-class NewCreditNote(TypedDict):
-    """`cause`: what gave the money back, a reference of yours; one credit note for each."""
-
-    lines: list[CreditedLine]
-    cause: str
-    reason: str
-
-
-class NewDeposit(TypedDict):
-    """Money that arrived outside. `reference` is the payment's own number: it counts once."""
-
-    source: Literal["cash", "card"]
-    amount: Money
-    reference: str
-
-
-class NewDispute(TypedDict):
-    """Charges of one lease that should not have been charged. `claim` can be erased later."""
-
-    lease_id: str
-    lines: list[LineAsked]
-    claim_code: Literal[
-        "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
-    ]
-    claim: NotRequired[str | None]
-    evidence: NotRequired[list[EvidenceAsked]]
-
-
-class NewEdgeDevice(TypedDict):
-    """Each add is a new device, also of the same machine, and is charged from today on."""
-
-    region_id: str
-    model: Literal[
-        "jetson-agx-xavier",
-        "jetson-xavier-nx",
-        "jetson-agx-orin",
-        "jetson-orin-nx",
-        "jetson-orin-nano",
-    ]
-
-
-class NewFundedAccount(TypedDict):
-    """`monthly_cap` absent: as much as you have. Given again, it is set anew."""
-
-    funded_account_id: str
-    monthly_cap: NotRequired[Money | None]
-
-
-class NewGang(TypedDict):
-    """`members` leases of a job of yours, or of a new one; each is one node's devices as
-    the job says. `min_members`: fewer do not start; the others may join later (default:
-    all). `funds`: of each member. `timeout_seconds`: from the reservation until the last
-    one has to be ready, by default the pool's, or ten minutes. A job that names a pool with
-    a queue may wait for its turn.
-    """
-
-    job_id: NotRequired[str | None]
-    job: NotRequired[NewJob | None]
-    members: int
-    min_members: NotRequired[int | None]
-    term_seconds: NotRequired[int | None]
-    funds: NotRequired[Money | None]
-    settlement: NotRequired[Literal["cash", "burn"] | None]
-    timeout_seconds: NotRequired[int | None]
-
-
-class NewGrant(TypedDict):
-    """What the shares leave of the total has no milestone: it is told, and can only go
-    back.
-    """
-
-    account_id: str
-    total: Money
-    milestones: list[MilestoneAsked]
-
-
-class NewGroup(TypedDict):
-    """Of projects and members of your account, or with `pool_id` of accounts in a pool of
-    yours. `parent_id`: what it holds counts there too. `gpu_ppm_max` absent: counted, and
-    not limited.
-    """
-
-    pool_id: NotRequired[str | None]
-    parent_id: NotRequired[str | None]
-    gpu_ppm_max: NotRequired[int | None]
-
-
-class NewGroupMember(TypedDict):
-    """A project or a member of your account, or in a group of a pool an account."""
-
-    kind: Literal["project", "member", "account"]
-    target: str
-
-
-class NewHold(TypedDict):
-    reason: str
-
-
-class NewInvoice(TypedDict):
-    """Issue one month's invoice now; the monthly job issues all others."""
-
-    period: str
-    kind: NotRequired[Literal["charges", "earnings"]]
-
-
-class NewJob(TypedDict):
-    """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
-    `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the
-    accounts in `participants` may lease for it in projects of theirs, and pay the usage;
-    the federated fee of the tariff is yours. `sla_class`: an availability that the tariff
-    promises. `auto_restart`: a lease of it whose funds ended is opened anew when the
-    balance funds an hour. `constraints`: what else its nodes must be and have; of a
-    `mig_profile` the shares are the profile's. `work`: what it does; of a federated job it
-    settles the fee, and an endpoint is inference. `plan`: which leases are opened for it.
-    `parent_job_id`: a job of yours that it is a part of; their costs add up.
-    """
-
-    kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]]
-    image: NotRequired[str | None]
-    command: NotRequired[list[str]]
-    env_refs: NotRequired[list[str]]
-    gpu_count: NotRequired[int]
-    share_ppm: NotRequired[int]
-    mem_ppm: NotRequired[int | None]
-    models: NotRequired[list[str]]
-    max_price_per_gpu_hour: Money
-    project_id: NotRequired[str]
-    end_user_ref: NotRequired[str]
-    federated: NotRequired[Literal["inference", "training"] | None]
-    participants: NotRequired[list[str]]
-    sla_class: NotRequired[str | None]
-    auto_restart: NotRequired[bool]
-    constraints: NotRequired[Demands | None]
-    work: NotRequired[Literal["inference", "training"] | None]
-    references: NotRequired[list[ReferenceAsked]]
-    plan: NotRequired[PlanAsked | None]
-    parent_job_id: NotRequired[str | None]
-
-
-class NewLease(TypedDict):
-    """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full
-    beforehand; else the lease runs until it is closed or `funds` end (default: one hour's
-    price). `settlement` absent: any that the account has credits for. `refill`: an
-    open-ended lease is topped up from the balance, an hour at a time, before its funds end.
-    `project_id`: your project that takes part in a federated job of another account;
-    absent: the job's. `encryption_key`: an X25519 key of yours, hex; the node seals to it
-    what is needed to reach the work. `remoting_session_id` and `split_label` name a session
-    of a layer that forwards calls to the devices, and the part of the program it forwards;
-    they cost nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
-    """
-
-    job_id: NotRequired[str | None]
-    job: NotRequired[NewJob | None]
-    term_seconds: NotRequired[int | None]
-    funds: NotRequired[Money | None]
-    settlement: NotRequired[Literal["cash", "burn"] | None]
-    refill: NotRequired[bool]
-    project_id: NotRequired[str | None]
-    encryption_key: NotRequired[str | None]
-    remoting_session_id: NotRequired[str | None]
-    split_label: NotRequired[str | None]
-    pricing: NotRequired[Pricing | None]
-
-
-NewLicence = TypedDict(
-    "NewLicence",
-    {
-        "provider_id": "str",
-        "vendor": "str",
-        "model": "str",
-        "seats": "int",
-        "terms_sha256": "str",
-        "from": "str",
-        "until": "NotRequired[str | None]",
-    },
-)
-
-
-class NewLimit(TypedDict):
-    """`limit`: units that may pass in a window; absent: no limit."""
-
-    limit: NotRequired[str | None]
-    window_seconds: int
-    reason: str
-
-
-class NewLogPiece(TypedDict):
-    """`note`: said by the executor itself, not by the work."""
-
-    stream: Literal["stdout", "stderr", "note"]
-    body: str
-
-
-class NewLogPieces(TypedDict):
-    """Pieces numbered from `seq` on; known numbers are passed over. `left_out`: bytes that
-    were printed and that the executor did not keep.
-    """
-
-    seq: int
-    left_out: NotRequired[int]
-    data: list[NewLogPiece]
-
-
-NewMaintenance = TypedDict(
-    "NewMaintenance",
-    {
-        "kind": 'Literal["planned", "emergency", "security", "network", "capacity"]',
-        "from": "str",
-        "until": "str",
-        "keep_leases": "NotRequired[bool]",
-    },
-)
-
-
-class NewMember(TypedDict):
-    """`member_id` absent: a new one."""
-
-    role: Literal["owner", "admin", "billing", "member", "viewer"]
-    member_id: NotRequired[str | None]
-
-
-class NewMinimum(TypedDict):
-    minimum: Money
-
-
-class NewModelClass(TypedDict):
-    """Models with these words in their name pay this class's fee: a row of the tariff."""
-
-    model: str
-    gpu_class: str
-    effective_from: str
-
-
-class NewObservation(TypedDict):
-    """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
-
-    source: str
-    price_micro_usd: int
-    published_at: str
-    observed_at: NotRequired[str | None]
-
-
-class NewOffer(TypedDict):
-    """All devices of one node. `settlement`: cash is shared, burn is retired and paid in
-    TOKEN.
-    """
-
-    provider_id: str
-    node_id: str
-    price_per_gpu_hour: Money
-    settlement: NotRequired[Literal["cash", "burn"]]
-    fractions: NotRequired[bool]
-    available_until: NotRequired[str | None]
-    terms: NotRequired[Promises | None]
-
-
-class NewPayment(TypedDict):
-    """`save_method`: keep the card with the processor, for auto top-up."""
-
-    method: Literal["card", "bank"]
-    amount: Money
-    save_method: NotRequired[bool]
-
-
-class NewPaymentMode(TypedDict):
-    """`billing_account_id` absent: the account itself. `destination` absent: as it is."""
-
-    mode: Literal["credits", "cash"]
-    billing_account_id: NotRequired[str | None]
-    destination: NotRequired[str | None]
-
-
-class NewPool(TypedDict):
-    """`controller_address`: of a contract that answers for the pool, if there is one."""
-
-    name: str
-    policy: NotRequired[PoolPolicyForm]
-    controller_address: NotRequired[str | None]
-
-
-class NewPoolNode(TypedDict):
-    """A node of yours."""
-
-    node_id: str
-
-
-class NewPriceList(TypedDict):
-    """What is absent is not offered: without a floor no interruptible leases, without a
-    line no reserved term of so many months.
-    """
-
-    interruptible_floor: NotRequired[Money | None]
-    reserved: NotRequired[list[NewReservedLine]]
-
-
-class NewPromotion(TypedDict):
-    """`amount` is taken from the cash of the operator's own account: the fund is paid for."""
-
-    program: str
-    amount: Money
-
-
-class NewPromotionGrant(TypedDict):
-    """More for an account of the same program has the same terms. `expires_at` absent:
-    never.
-    """
-
-    account_id: str
-    amount: Money
-    priority: NotRequired[int]
-    expires_at: NotRequired[str | None]
-
-
-class NewProposal(TypedDict):
-    """`document`: what `tallystick policy lint` reads, as JSON."""
-
-    document: dict[str, Any]
-
-
-class NewProvider(TypedDict):
-    kind: Literal["physical", "gcp"]
-
-
-class NewQuote(TypedDict):
-    """As for a lease; `valid_seconds`: how long the price is promised."""
-
-    job_id: NotRequired[str | None]
-    job: NotRequired[NewJob | None]
-    term_seconds: NotRequired[int | None]
-    funds: NotRequired[Money | None]
-    settlement: NotRequired[Literal["cash", "burn"] | None]
-    refill: NotRequired[bool]
-    project_id: NotRequired[str | None]
-    encryption_key: NotRequired[str | None]
-    remoting_session_id: NotRequired[str | None]
-    split_label: NotRequired[str | None]
-    pricing: NotRequired[Pricing | None]
-    valid_seconds: NotRequired[int]
-
-
-class NewRefund(TypedDict):
-    amount: Money
-
-
-class NewRegion(TypedDict):
-    """The storage mode never changes: another mode needs a new region."""
-
-    provider_id: str
-    name: str
-    storage_mode: Literal["local", "central"]
-    setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
-    allow_public_jobs: bool
-
-
-class NewRegionTerms(TypedDict):
-    """`version` is one more than the last one's. With `shared` false every owner keeps what
-    its node earns from that day on. Time below the tier is not paid for.
-    """
-
-    version: int
-    effective_from: str
-    shared: bool
-    participation_ppm: int
-    availability_min_tier: NotRequired[int]
-    infra: InfraTerms
-
-
-class NewReservedLine(TypedDict):
-    """The price of so many months, and how much of what is unused an early end gives back."""
-
-    months: Literal[1, 3, 6]
-    price_per_gpu_hour: Money
-    refund_ppm: int
-
-
-class NewResourceKind(TypedDict):
-    """A vendor's devices of a kind. Seats count in SEAT_MS and have no memory of their own."""
-
-    kind: str
-    vendor: str
-    dimensions: list[Literal["compute", "memory", "seats"]]
-    memory: Literal["dedicated", "unified", "none"]
-    divisible: bool
-    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
-    effective_from: str
-
-
-class NewRevenueShares(TypedDict):
-    """The owners that share what the node's provider earns; the provider's own account owns
-    the rest.
-    """
-
-    shares: list[OwnerShareRow]
-
-
-class NewRole(TypedDict):
-    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
-
-    role: Literal["worker", "ingress", "control"]
-    ingress_node_id: NotRequired[str | None]
-
-
-class NewSigningKey(TypedDict):
-    """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
-
-    public_key: str
-
-
-class NewSlash(TypedDict):
-    """At most what has not matured is taken, and goes to the treasury."""
-
-    account_id: str
-    amount: Money
-    reason: str
-    evidence_position: NotRequired[int | None]
-
-
-class NewSnapshot(TypedDict):
-    """No fields: `{}`."""
-
-
-class NewSources(TypedDict):
-    """All sources that count from now on. Prices of other sources are not kept."""
-
-    sources: list[str]
-
-
-class NewStandingBid(TypedDict):
-    """Raise or lower the bid. A lease that has run keeps its price: another one goes on
-    with its job at the new bid.
-    """
-
-    bid: Money
-
-
-class NewStorageNode(TypedDict):
-    """The class of storage. It runs always: a commitment with the cloud makes it cheaper
-    there.
-    """
-
-    storage_class: str
-
-
-class NewTariff(TypedDict):
-    """The next version, whole: a row that is left out costs nothing under it."""
-
-    version: int
-    usage_fees: list[UsageFeeRow]
-    provider_share_ppm: int
-    burn_share_ppm: NotRequired[int]
-    effective_from: str
-    split: NotRequired[SplitRow | None]
-    federated: NotRequired[FederatedRow | None]
-    device_fee_per_month: NotRequired[Money | None]
-    storage_node_per_hour: NotRequired[Money | None]
-    meters: NotRequired[list[MeterRow] | None]
-    sla: NotRequired[list[SlaRow] | None]
-    notice_seconds: NotRequired[int | None]
-
-
-class NewTask(TypedDict):
-    """`payload`: what to do, or where it is described. No secrets."""
-
-    task_id: str
-    payload: NotRequired[str]
-
-
-class NewTasks(TypedDict):
-    """Tasks whose ids are known already are left out."""
-
-    tasks: list[NewTask]
-
-
-class NewWebhook(TypedDict):
-    """`types`: prefixes of fact types, such as `lease.` or `payment.`; none: all of them."""
-
-    url: str
-    types: NotRequired[list[str]]
-
-
-class NewWindow(TypedDict):
-    """`version` is one more than the last. What was posted before keeps its window."""
-
-    version: int
-    window_seconds: int
-    effective_from: str
-
-
-class NoFields(TypedDict):
-    """No fields: `{}`."""
-
-
-class Node(TypedDict):
+class NodeAnswer(TypedDict):
     """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its
     key, and the server rejects its reports.
     """
@@ -3761,7 +3381,7 @@ class Node(TypedDict):
     node_id: str
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
-    verdict: NotRequired[Verdict]
+    verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
     revoked: NotRequired[bool]
     provider_id: str
@@ -3772,10 +3392,74 @@ class Node(TypedDict):
     fingerprint: str
     joined_at: str
     phase_at: str
-    specs: NotRequired[Inventory]
+    specs: NotRequired[NodeInventoryAnswer]
 
 
-class NodeHour(TypedDict):
+class NodeDayEarningsAnswer(TypedDict):
+    """What a node's accruals of one UTC day came to, for its provider, up to now: its last
+    hour may not be accrued yet. `earned` is in credits; what is paid in TOKEN instead is
+    `burn`.
+    """
+
+    node_id: str
+    day: str
+    accruals: int
+    gpu_us: str
+    earned: Money
+    burn: Money
+    position: int
+
+
+class NodeDemandsForm(TypedDict):
+    """What a node must be and have; every field is one dimension of the match, absent:
+    anything. `memory_mib`: what the lease gets on each device. `isolation`: this level or a
+    stronger one. `regions`: only there; `near_region` only ranks. `accept_provisional`:
+    nodes without a reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your
+    own nodes are exempt from reputation. `network_class`: this one or a better one.
+    `substrate`: what the node runs on, like bare_metal, esxi or kubernetes. `rank`:
+    lowest_cost, or best_score with `weights`.
+    """
+
+    kinds: NotRequired[list[str] | None]
+    vendors: NotRequired[list[str] | None]
+    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"] | None]
+    mig_profile: NotRequired[str | None]
+    memory_mib: NotRequired[int | None]
+    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
+    cpu_cores: NotRequired[int | None]
+    ram_mib: NotRequired[int | None]
+    storage_gib: NotRequired[int | None]
+    network_mbps: NotRequired[int | None]
+    arch: NotRequired[str | None]
+    os: NotRequired[str | None]
+    capabilities: NotRequired[list[str] | None]
+    setting: NotRequired[Literal["edge", "datacenter"] | None]
+    workload_class: NotRequired[str | None]
+    security_tier: NotRequired[int | None]
+    min_reputation_ppm: NotRequired[int | None]
+    accept_provisional: NotRequired[bool | None]
+    regions: NotRequired[list[str] | None]
+    near_region: NotRequired[str | None]
+    attributes: NotRequired[list[RequiredAttributeForm] | None]
+    pool_id: NotRequired[str | None]
+    reclaim_window_seconds: NotRequired[int | None]
+    interruptible: NotRequired[bool | None]
+    rank: NotRequired[Literal["lowest_cost", "best_score"] | None]
+    weights: NotRequired[MatchWeightsForm | None]
+    min_kernel: NotRequired[str | None]
+    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
+    substrate: NotRequired[str | None]
+
+
+class NodeDrainRequest(TypedDict):
+    """Without `keep_leases` every running lease is reclaimed, within the window it was
+    quoted.
+    """
+
+    keep_leases: NotRequired[bool]
+
+
+class NodeHourAnswer(TypedDict):
     """What a node reported for one UTC hour. Busy time and energy count where measurable;
     `throttled_us`, when power or heat held a clock down, is out of `throttle_known_us`.
     """
@@ -3798,10 +3482,43 @@ class NodeHourPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[NodeHour]
+    data: list[NodeHourAnswer]
 
 
-class NodeKey(TypedDict):
+class NodeInventoryAnswer(TypedDict):
+    devices: list[DeviceForm]
+    host: HostForm
+    hardware: NotRequired[HardwareForm]
+    reported_at: NotRequired[str]
+
+
+class NodeJoinRequest(TypedDict):
+    """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name:
+    the first 16 hex digits of its SHA-256, so that confirming the name confirms the key.
+    """
+
+    code: str
+    public_key: str
+    key_id: str
+    agent: str
+    client_id: NotRequired[str | None]
+    devices: list[DeviceForm]
+    host: HostForm
+    hardware: NotRequired[HardwareForm | None]
+
+
+class NodeJoinedAnswer(TypedDict):
+    """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
+
+    node_id: str
+    provider_id: str
+    region_id: str
+    fingerprint: str
+    node_key: NotRequired[str]
+    position: NotRequired[int]
+
+
+class NodeKeyAnswer(TypedDict):
     """An Ed25519 public key, of the reports from `from_seq` on, up to that of the next key.
     Before it is confirmed, once it is revoked and once it equivocated, nothing it signs is
     taken; a retired node still sends what it had kept.
@@ -3816,7 +3533,22 @@ class NodeKey(TypedDict):
     from_seq: NotRequired[int]
 
 
-class NodeKeyRotated(TypedDict):
+class NodeKeyConfirmationRequest(TypedDict):
+    """The key id that the machine shows."""
+
+    key_id: str
+
+
+class NodeKeyRevocationRequest(TypedDict):
+    """Revokes the key that the node signs with: the server rejects the node's reports.
+    Revokes a replaced key: the server rejects reports that it signed and that are not
+    stored yet, and the node goes on.
+    """
+
+    key_id: str
+
+
+class NodeKeyRotatedAnswer(TypedDict):
     """`node_key` replaces the key that came with the previous signing key, which is not
     valid any more. It is shown only to the caller that signs with the new key, and is not
     stored.
@@ -3829,11 +3561,25 @@ class NodeKeyRotated(TypedDict):
     position: NotRequired[int]
 
 
-class NodeKeys(TypedDict):
+class NodeKeyRotationRequest(TypedDict):
+    """From report `from_seq` on, the next to be sent, `public_key` signs. Both signatures
+    (hex) are over the DSSE encoding, with the payload type
+    `org.tallystick.node.key-rotated.v1`, of four lines: the node's id, `from_seq`, the
+    previous public key and the new one (hex).
+    """
+
+    public_key: str
+    previous_key_id: str
+    from_seq: int
+    previous_signature: str
+    signature: str
+
+
+class NodeKeysAnswer(TypedDict):
     """Every key of a node."""
 
     node_id: str
-    data: list[NodeKey]
+    data: list[NodeKeyAnswer]
     position: NotRequired[int]
 
 
@@ -3843,10 +3589,37 @@ class NodePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Node]
+    data: list[NodeAnswer]
 
 
-class NodeShare(TypedDict):
+class NodePerformanceAnswer(TypedDict):
+    """`source`: where the value comes from. The `registry` of hardware classes, the
+    `inventory` of the node, the `offer` of the provider, `reports` signed by the node over
+    seven days, or a third party's `statement`. `throttled_ppm`: the part of the observable
+    time in which power or heat held a clock down.
+    """
+
+    name: str
+    value: str
+    source: Literal["registry", "inventory", "offer", "reports", "statement"]
+    signer_account_id: NotRequired[str]
+
+
+class NodeRoleAnswer(TypedDict):
+    node_id: str
+    role: Literal["worker", "ingress", "control"]
+    ingress_node_id: NotRequired[str]
+    position: NotRequired[int]
+
+
+class NodeRoleRequest(TypedDict):
+    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
+
+    role: Literal["worker", "ingress", "control"]
+    ingress_node_id: NotRequired[str | None]
+
+
+class NodeShareAnswer(TypedDict):
     """How a node's part was computed. `available_gpu_us`: attested at the tier of the
     terms; `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it
     earned.
@@ -3858,7 +3631,7 @@ class NodeShare(TypedDict):
     revenue: Money
     participation: Money
     usage: Money
-    parts: list[SharePart]
+    parts: list[NodeSharePartAnswer]
 
 
 class NodeSharePage(TypedDict):
@@ -3867,44 +3640,46 @@ class NodeSharePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[NodeShare]
+    data: list[NodeShareAnswer]
 
 
-class NodeState(TypedDict):
+class NodeSharePartAnswer(TypedDict):
+    """`book`: where it waits because the account was closed."""
+
+    account_id: str
+    amount: Money
+    book: NotRequired[str]
+
+
+class NodeSpecsRequest(TypedDict):
+    """`agent`: version of the reporter that tells this; left out, as it was."""
+
+    devices: list[DeviceForm]
+    host: HostForm
+    hardware: NotRequired[HardwareForm | None]
+    agent: NotRequired[str | None]
+
+
+class NodeStateAnswer(TypedDict):
     node_id: str
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
-    verdict: NotRequired[Verdict]
+    verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
 
 
-class NodeToday(TypedDict):
-    """What a node's accruals of one UTC day came to, for its provider, up to now: its last
-    hour may not be accrued yet. `earned` is in credits; what is paid in TOKEN instead is
-    `burn`.
-    """
-
-    node_id: str
-    day: str
-    accruals: int
-    gpu_us: str
-    earned: Money
-    burn: Money
-    position: int
-
-
-class NodeTrust(TypedDict):
+class NodeTrustAnswer(TypedDict):
     """Without `epoch` there is none yet, and all that was reported counts."""
 
     node_id: str
     epoch: NotRequired[int]
     start: NotRequired[str]
     end: NotRequired[str]
-    devices: list[DeviceTrust]
+    devices: list[DeviceTrustAnswer]
     position: int
 
 
-class NodeUsage(TypedDict):
+class NodeUsageAnswer(TypedDict):
     """Counts of what was stored; flagged reports after the report `after_seq`, at most 100,
     and refused time after `after_position`, of at most 50 accruals.
     """
@@ -3915,12 +3690,12 @@ class NodeUsage(TypedDict):
     reports_flagged: int
     last_seq: int
     last_recorded_at: NotRequired[str]
-    flagged: list[Flagged]
-    refused: list[RefusedTime]
+    flagged: list[FlaggedReportAnswer]
+    refused: list[RefusedTimeAnswer]
     position: int
 
 
-class NodeWeight(TypedDict):
+class NodeWeightAnswer(TypedDict):
     """The use of a node by other accounts, by the funding source that paid; the policy
     weighs sources.
     """
@@ -3932,34 +3707,7 @@ class NodeWeight(TypedDict):
     gpu_us: str
 
 
-class Nonce(TypedDict):
-    """Sign `nonce` within ten minutes: it covers the node's reports up to `acked_seq`."""
-
-    node_id: str
-    device_id: str
-    server_nonce: str
-    acked_seq: int
-    head: str
-    nonce: str
-    expires_at: str
-    position: NotRequired[int]
-
-
-class Nothing(TypedDict):
-    """No fields: `{}`."""
-
-
-class Observation(TypedDict):
-    """The newest price of the source; it may be another one than was sent."""
-
-    source: str
-    price_micro_usd: int
-    published_at: str
-    observed_at: str
-    position: NotRequired[int]
-
-
-class Offer(TypedDict):
+class OfferAnswer(TypedDict):
     """`devices_free` counts priced devices without a holder; `memory_mib` is that of the
     smallest of its devices.
     """
@@ -3972,12 +3720,12 @@ class Offer(TypedDict):
     settlement: Literal["cash", "burn"]
     fractions: bool
     available_until: NotRequired[str]
-    terms: NotRequired[Promises]
+    terms: NotRequired[OfferPromisesForm]
     withdrawn_at: NotRequired[str]
     models: NotRequired[list[str]]
     gpu_classes: NotRequired[list[str]]
     devices_free: NotRequired[int]
-    supply: NotRequired[OfferSupply]
+    supply: NotRequired[OfferSupplyAnswer]
     memory_mib: NotRequired[int]
     published_at: str
     position: NotRequired[int]
@@ -3989,108 +3737,98 @@ class OfferPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Offer]
+    data: list[OfferAnswer]
 
 
-class OfferSupply(TypedDict):
+class OfferPriceListAnswer(TypedDict):
+    offer_id: str
+    provider_id: str
+    interruptible_floor: NotRequired[Money]
+    reserved: list[ReservedLineAnswer]
+    set_at: str
+    position: NotRequired[int]
+
+
+class OfferPriceListRequest(TypedDict):
+    """What is absent is not offered: without a floor no interruptible leases, without a
+    line no reserved term of so many months.
+    """
+
+    interruptible_floor: NotRequired[Money | None]
+    reserved: NotRequired[list[ReservedLineRequest]]
+
+
+class OfferPromisesForm(TypedDict):
+    """What else an offer promises. `modes` absent: what its devices can do; `sla_class`
+    absent: whatever the tariff has; `reclaim_window_seconds` absent: it may be closed
+    without notice.
+    """
+
+    modes: NotRequired[list[Literal["whole", "mig", "mps", "time_slice", "memory"]] | None]
+    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
+    capabilities: NotRequired[list[str] | None]
+    reclaim_window_seconds: NotRequired[int | None]
+    sla_class: NotRequired[str | None]
+    interruptible: NotRequired[bool | None]
+    security_tier: NotRequired[int | None]
+    storage_gib: NotRequired[int | None]
+    network_mbps: NotRequired[int | None]
+    min_renter_ppm: NotRequired[int | None]
+    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
+
+
+class OfferRequest(TypedDict):
+    """All devices of one node. `settlement`: cash is shared, burn is retired and paid in
+    TOKEN.
+    """
+
+    provider_id: str
+    node_id: str
+    price_per_gpu_hour: Money
+    settlement: NotRequired[Literal["cash", "burn"]]
+    fractions: NotRequired[bool]
+    available_until: NotRequired[str | None]
+    terms: NotRequired[OfferPromisesForm | None]
+
+
+class OfferSupplyAnswer(TypedDict):
     """`expect`: what leases of other accounts got in this setting so far, absent where
     nothing was measured. `reputation_ppm` of the node, a start value while `provisional`.
     `performance`: what is known of its speed, each value with its source.
     """
 
     setting: Literal["edge", "datacenter"]
-    expect: Setting
+    expect: RegionSettingAnswer
     security_tier: int
     refused_workloads: list[str]
     kinds: list[str]
     reputation_ppm: int
     provisional: bool
-    statements: list[Said]
+    statements: list[AttributeInForceAnswer]
     next_maintenance_from: NotRequired[str]
     next_maintenance_until: NotRequired[str]
-    performance: NotRequired[list[Performance]]
+    performance: NotRequired[list[NodePerformanceAnswer]]
 
 
-class OfferWithdrawn(TypedDict):
+class OfferWithdrawnAnswer(TypedDict):
     offer_id: str
     withdrawn: bool
     position: NotRequired[int]
 
 
-class Offered(TypedDict):
-    """Where a lease would go now. An `edge` node stands in a home or an office: expect
-    lower performance and that it goes offline more often than one in a `datacenter`.
-    `performance`: what is known of this machine's speed, each value with its source.
-    """
-
-    node_id: str
-    offer_id: str
-    region_id: str
-    model: str
-    memory_mib: int
-    devices: int
-    price_per_gpu_hour: Money
-    own_node: bool
-    setting: Literal["edge", "datacenter"]
-    lower_performance: bool
-    higher_offline_odds: bool
-    expected: NotRequired[Expected]
-    performance: list[Performance]
-
-
-class Owner(TypedDict):
+class OwnerShareAnswer(TypedDict):
     """One owner's part of what the provider earned."""
 
     account_id: str
     amount: Money
 
 
-class OwnerShareRow(TypedDict):
+class OwnerShareForm(TypedDict):
     account_id: str
     share_ppm: int
 
 
-class Part(TypedDict):
-    """What the account has of one sort; of `owed`, what it owes."""
-
-    part: str
-    balance: Money
-
-
-class Parties(TypedDict):
-    """How many closed leases ended through the fault of each party. Faults of the network
-    and of a client count against no other party.
-    """
-
-    none: int
-    renter: int
-    provider: int
-    network: int
-    client: int
-
-
-class Partition(TypedDict):
-    """How a GPU is cut, and what fits beside that."""
-
-    model: str
-    compute_slices: int
-    memory_slices: int
-    stranded_compute_slices: int
-    possible: list[Placement]
-
-
-class Payer(TypedDict):
-    """The account that pays what this account's own balances do not, and how much it has
-    for that now.
-    """
-
-    payer_account_id: str
-    since: str
-    monthly_cap: NotRequired[Money]
-    available: Money
-
-
-class Payment(TypedDict):
+class PaymentAnswer(TypedDict):
     """`pay_at` or `instructions` say how to pay, in the answer that starts it. `received`
     is what arrived, `left` what of it was not taken back. `has_saved_method`: auto top-up
     can use it.
@@ -4114,18 +3852,22 @@ class Payment(TypedDict):
     received_at: NotRequired[str]
     confirms_at: NotRequired[str]
     confirmed_at: NotRequired[str]
-    takings: NotRequired[list[Taking]]
+    takings: NotRequired[list[PaymentReturnAnswer]]
     position: NotRequired[int]
 
 
-class PaymentEvent(TypedDict):
+class PaymentEventAnswer(TypedDict):
     """`recorded`: whether it told anything that was not known."""
 
     recorded: bool
     position: NotRequired[int]
 
 
-class PaymentMode(TypedDict):
+class PaymentEventRequest(TypedDict):
+    """Whatever the processor sends: its bytes are checked against its signature, then read."""
+
+
+class PaymentModeAnswer(TypedDict):
     """Swept every UTC day: as credits to the billing account, or as cash to the
     destination.
     """
@@ -4138,16 +3880,168 @@ class PaymentMode(TypedDict):
     position: NotRequired[int]
 
 
+class PaymentModeRequest(TypedDict):
+    """`billing_account_id` absent: the account itself. `destination` absent: as it is."""
+
+    mode: Literal["credits", "cash"]
+    billing_account_id: NotRequired[str | None]
+    destination: NotRequired[str | None]
+
+
 class PaymentPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Payment]
+    data: list[PaymentAnswer]
 
 
-class Pending(TypedDict):
+class PaymentRefundAnswer(TypedDict):
+    refund_id: str
+    payment: PaymentAnswer
+    position: NotRequired[int]
+
+
+class PaymentRefundRequest(TypedDict):
+    amount: Money
+
+
+class PaymentRequest(TypedDict):
+    """`save_method`: keep the card with the processor, for auto top-up."""
+
+    method: Literal["card", "bank"]
+    amount: Money
+    save_method: NotRequired[bool]
+
+
+class PaymentReturnAnswer(TypedDict):
+    """Money of a payment that went back, or is going: a reversal or a refund."""
+
+    id: str
+    kind: Literal["reversal", "refund"]
+    state: Literal["reversed", "reinstated", "refunding", "refunded", "refund_failed"]
+    amount: Money
+    reason: NotRequired[str]
+    at: str
+
+
+class PaymentTermsAnswer(TypedDict):
+    """Version 0: what holds until something is published."""
+
+    version: int
+    minimum: Money
+    chargeback_window_days: int
+    effective_from: str
+    position: NotRequired[int]
+
+
+class PaymentTermsRequest(TypedDict):
+    """The next version. A payment keeps the terms it was started under."""
+
+    version: int
+    minimum: Money
+    chargeback_window_days: int
+    effective_from: str
+
+
+class PayoutClaimAnswer(TypedDict):
+    account_id: str
+    address: str
+    distributor: str
+    seq: int
+    amount: Money
+    cumulative: Money
+    tx_hash: str
+    block_number: int
+    confirmed_at: str
+    position: int
+
+
+class PayoutClaimPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PayoutClaimAnswer]
+
+
+class PayoutDifferenceAnswer(TypedDict):
+    """A payout of the processor's list and our cash-outs do not agree; open until it is
+    settled.
+    """
+
+    difference_id: str
+    kind: Literal["unknown", "unexpected", "amount", "twice", "missing"]
+    reference: NotRequired[str]
+    cash_out_id: NotRequired[str]
+    expected: NotRequired[Money]
+    found: NotRequired[Money]
+    found_at: str
+    note: NotRequired[str]
+    by: NotRequired[str]
+    settled_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PayoutDifferenceClosedAnswer(TypedDict):
+    difference_id: str
+    position: NotRequired[int]
+
+
+class PayoutDifferenceNoteRequest(TypedDict):
+    note: str
+
+
+class PayoutDifferencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PayoutDifferenceAnswer]
+
+
+class PayoutProofAnswer(TypedDict):
+    """What `claim(account, total, proof)` of the distributor takes."""
+
+    epoch: int
+    root: str
+    account: str
+    total: Money
+    proof: list[str]
+    position: NotRequired[int]
+
+
+class PayoutRootAnswer(TypedDict):
+    """`committed` is the sum of all leaves: lifetime totals, never less than before."""
+
+    epoch: int
+    seq: int
+    root: str
+    previous_root: str
+    manifest_sha256: str
+    committed: Money
+    leaves: int
+    state: Literal["built", "proposed", "vetoed", "accepted"]
+    valid_at: NotRequired[str]
+    tx_hash: NotRequired[str]
+    reason: NotRequired[str]
+    built_at: str
+    position: int
+
+
+class PayoutRootPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PayoutRootAnswer]
+
+
+class PendingLeaseAnswer(TypedDict):
     """A lease that waits for the node to say that its work runs. `executor` has
     acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
     Credentials are sealed to `encryption_key`.
@@ -4163,51 +4057,176 @@ class Pending(TypedDict):
     mig_profile: NotRequired[str]
     mig_starts: NotRequired[list[int]]
     reserved_at: str
-    work: Work
+    work: LeaseWorkloadAnswer
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
     executor: NotRequired[str]
 
 
-class Performance(TypedDict):
-    """`source`: where the value comes from. The `registry` of hardware classes, the
-    `inventory` of the node, the `offer` of the provider, `reports` signed by the node over
-    seven days, or a third party's `statement`. `throttled_ppm`: the part of the observable
-    time in which power or heat held a clock down.
+class PolicyLintAnswer(TypedDict):
+    passes: bool
+    errors: int
+    warnings: int
+    document_sha256: str
+    findings_sha256: str
+
+
+class PolicyLintFindingAnswer(TypedDict):
+    rule: str
+    severity: Literal["error", "warning"]
+    field: str
+    message: str
+
+
+class PolicyProposalAnswer(TypedDict):
+    """`changes` counts its facts: If-Match of a next call is `"v<changes>"`. Votes are
+    those on the newest revision.
     """
 
-    name: str
-    value: str
-    source: Literal["registry", "inventory", "offer", "reports", "statement"]
-    signer_account_id: NotRequired[str]
+    number: int
+    title: str
+    category: str
+    authors: list[str]
+    created: str
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    revision: int
+    changes: int
+    proposed_by: str
+    proposed_at: str
+    approved_by: list[str]
+    rejected_by: list[str]
+    lint: PolicyLintAnswer
+    policy_version: NotRequired[int]
+    effective_from_epoch: NotRequired[int]
+    history: list[PolicyProposalStepAnswer]
+    position: NotRequired[int]
 
 
-class Placement(TypedDict):
-    """An instance that could be placed: a lease of the profile begins at the first start
-    listed.
+class PolicyProposalDetailAnswer(TypedDict):
+    """With its document, and what the lint finds in it."""
+
+    number: int
+    title: str
+    category: str
+    authors: list[str]
+    created: str
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    revision: int
+    changes: int
+    proposed_by: str
+    proposed_at: str
+    approved_by: list[str]
+    rejected_by: list[str]
+    lint: PolicyLintAnswer
+    policy_version: NotRequired[int]
+    effective_from_epoch: NotRequired[int]
+    history: list[PolicyProposalStepAnswer]
+    position: NotRequired[int]
+    document: dict[str, Any]
+    findings: list[PolicyLintFindingAnswer]
+
+
+class PolicyProposalPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PolicyProposalAnswer]
+
+
+class PolicyProposalRequest(TypedDict):
+    """`document`: what `tallystick policy lint` reads, as JSON."""
+
+    document: dict[str, Any]
+
+
+class PolicyProposalStepAnswer(TypedDict):
+    """One line of the history; `note` in words."""
+
+    status: Literal[
+        "draft",
+        "linted",
+        "in_review",
+        "approved",
+        "rejected",
+        "withdrawn",
+        "scheduled",
+        "effective",
+    ]
+    by: str
+    at: str
+    note: NotRequired[str]
+
+
+class PolicyRehearsalAnswer(TypedDict):
+    """`holds`: every sum came out and every epoch file is what its own cut gives.
+    `is_same`: no reward would have changed. `kept_emission_plan`: epochs for which the
+    proposal plans no emission. `stopped`: why a next epoch could not follow.
     """
 
-    mig_profile: str
-    starts: list[int]
+    epochs: int
+    first_epoch: NotRequired[int]
+    last_epoch: NotRequired[int]
+    holds: bool
+    is_same: bool
+    accounts: int
+    accounts_gaining: int
+    accounts_losing: int
+    largest_difference: NotRequired[RewardDifferenceAnswer]
+    was: RehearsalTotalsAnswer
+    would_be: RehearsalTotalsAnswer
+    winners: list[RewardDifferenceAnswer]
+    losers: list[RewardDifferenceAnswer]
+    by_epoch: list[RehearsedEpochAnswer]
+    kept_emission_plan: list[int]
+    not_reproduced: list[int]
+    stopped: NotRequired[str]
+    position: NotRequired[int]
 
 
-class PlanAsked(TypedDict):
-    """Which leases the server opens for the job. `chunks`: a batch job in so many parts,
-    complete when all are. `min_members` to `max_members`: members that are kept running,
-    replaced when lost; of a queue job one for each `tasks_per_member` open tasks.
-    `schedule`: five fields of cron, UTC: a lease at each due time. `run_seconds`: fixed
-    term of each of these leases; absent: open end.
+class PolicyRehearsalRequest(TypedDict):
+    """`document`: a proposal with `terms` as JSON, or a policy like that of an epoch file.
+    Epochs before `from_epoch` keep their policy. `limit`: so many winners, and losers, are
+    named.
     """
 
-    chunks: NotRequired[int | None]
-    min_members: NotRequired[int | None]
-    max_members: NotRequired[int | None]
-    tasks_per_member: NotRequired[int | None]
-    schedule: NotRequired[str | None]
-    run_seconds: NotRequired[int | None]
+    document: dict[str, Any]
+    from_epoch: NotRequired[int]
+    limit: NotRequired[int]
 
 
-class Policy(TypedDict):
+class PolicyReviewRequest(TypedDict):
+    """`stage`: a short text of the reviewer's own."""
+
+    stage: str
+
+
+class PolicySchedulingRequest(TypedDict):
+    """Without an epoch: the earliest that notice and document allow."""
+
+    effective_from_epoch: NotRequired[int | None]
+
+
+class PolicyVersionAnswer(TypedDict):
     """`in_force`: the newest epoch was opened under it. `proposal`: absent in the first
     version, which an operator published. Without `rewards`, availability is not paid.
     """
@@ -4217,13 +4236,13 @@ class Policy(TypedDict):
     in_force: bool
     epoch_length_seconds: int
     hard_cap: Money
-    segments: list[Segment]
+    segments: list[EmissionSegmentAnswer]
     compute_ppm: int
     availability_ppm: int
     treasury_ppm: int
     compute_base: str
     holdback_epochs: int
-    rewards: NotRequired[RewardTerms]
+    rewards: NotRequired[RewardTermsAnswer]
     approvals: int
     notice_epochs: int
     proposal: NotRequired[int]
@@ -4233,16 +4252,16 @@ class Policy(TypedDict):
     position: NotRequired[int]
 
 
-class PolicyPage(TypedDict):
+class PolicyVersionPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Policy]
+    data: list[PolicyVersionAnswer]
 
 
-class Pool(TypedDict):
+class PoolAnswer(TypedDict):
     """`accelerators`: absent in lists."""
 
     pool_id: str
@@ -4253,12 +4272,12 @@ class Pool(TypedDict):
     controller_address: NotRequired[str]
     nodes: int
     waiting: int
-    accelerators: NotRequired[list[Accelerators]]
+    accelerators: NotRequired[list[AcceleratorModelAnswer]]
     created_at: str
     position: NotRequired[int]
 
 
-class PoolMade(TypedDict):
+class PoolCreatedAnswer(TypedDict):
     pool_id: str
     account_id: str
     name: str
@@ -4269,7 +4288,55 @@ class PoolMade(TypedDict):
     position: NotRequired[int]
 
 
-class PoolNode(TypedDict):
+class PoolDecisionAnswer(TypedDict):
+    """The request that was chosen, and the rule that chose it."""
+
+    pool_id: str
+    chosen: str
+    rule: str
+    policy_version: int
+    fleet_position: int
+    waiting: int
+    decided_at: str
+    position: int
+
+
+class PoolDecisionDetailAnswer(TypedDict):
+    """All that a decision looked at, and whether its rule gives the same answer now."""
+
+    pool_id: str
+    chosen: str
+    rule: str
+    policy_version: int
+    policy: PoolPolicyForm
+    fleet_position: int
+    capacity: list[ResourceQuantityAnswer]
+    held: list[PoolQueueHoldingAnswer]
+    waiting: list[QueueCandidateAnswer]
+    window_gpu_us: str
+    decided_at: str
+    recomputed: NotRequired[str]
+    holds: bool
+    position: int
+
+
+class PoolDecisionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolDecisionAnswer]
+
+
+class PoolNodeAddedAnswer(TypedDict):
+    pool_id: str
+    node_id: str
+    is_in: bool
+    position: NotRequired[int]
+
+
+class PoolNodeAnswer(TypedDict):
     """`free`: devices without a holder."""
 
     node_id: str
@@ -4283,20 +4350,19 @@ class PoolNode(TypedDict):
     added_at: str
 
 
-class PoolNodeMade(TypedDict):
-    pool_id: str
-    node_id: str
-    is_in: bool
-    position: NotRequired[int]
-
-
 class PoolNodePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[PoolNode]
+    data: list[PoolNodeAnswer]
+
+
+class PoolNodeRequest(TypedDict):
+    """A node of yours."""
+
+    node_id: str
 
 
 class PoolPage(TypedDict):
@@ -4305,10 +4371,10 @@ class PoolPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Pool]
+    data: list[PoolAnswer]
 
 
-class PoolPolicy(TypedDict):
+class PoolPolicyAnswer(TypedDict):
     pool_id: str
     version: int
     policy: PoolPolicyForm
@@ -4353,44 +4419,70 @@ class PoolQueueForm(TypedDict):
     project_id: NotRequired[str | None]
 
 
-class Preview(TypedDict):
-    """The weights an epoch's compute pool will be split by, as far as the log has been
-    read. `nodes`: the largest, at most 1000 lines.
-    """
-
-    epoch: int
-    is_final: bool
-    weights: list[Weight]
-    nodes: list[NodeWeight]
-    position: int
+class PoolQueueHoldingAnswer(TypedDict):
+    queue: str
+    held: list[ResourceQuantityAnswer]
+    used_gpu_us: str
 
 
-class Price(TypedDict):
-    """What the sources say now, and the last snapshot that was taken."""
+class PoolRequest(TypedDict):
+    """`controller_address`: of a contract that answers for the pool, if there is one."""
+
+    name: str
+    policy: NotRequired[PoolPolicyForm]
+    controller_address: NotRequired[str | None]
+
+
+class PriceObservationAnswer(TypedDict):
+    """The newest price of the source; it may be another one than was sent."""
+
+    source: str
+    price_micro_usd: int
+    published_at: str
+    observed_at: str
+    position: NotRequired[int]
+
+
+class PriceObservationRequest(TypedDict):
+    """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
+
+    source: str
+    price_micro_usd: int
+    published_at: str
+    observed_at: NotRequired[str | None]
+
+
+class PriceSnapshotAnswer(TypedDict):
+    """What the sources said when a price was needed; burns refer to `snapshot`."""
 
     health: Literal["healthy", "too_few_sources", "deviation"]
     median_micro_usd: NotRequired[int]
     deviation_bps: NotRequired[int]
-    sources: list[PriceSource]
+    sources: list[PriceSourceAnswer]
     window_seconds: int
     max_age_seconds: int
     max_deviation_bps: int
     min_sources: int
     at: str
-    last_snapshot: NotRequired[Snapshot]
+    snapshot: int
+    by: str
     position: NotRequired[int]
 
 
-class PriceList(TypedDict):
-    offer_id: str
-    provider_id: str
-    interruptible_floor: NotRequired[Money]
-    reserved: list[ReservedLine]
-    set_at: str
-    position: NotRequired[int]
+class PriceSnapshotPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PriceSnapshotAnswer]
 
 
-class PriceSource(TypedDict):
+class PriceSnapshotRequest(TypedDict):
+    """No fields: `{}`."""
+
+
+class PriceSourceAnswer(TypedDict):
     """A source: its average over the window while it is fresh, and its newest price."""
 
     source: str
@@ -4401,20 +4493,30 @@ class PriceSource(TypedDict):
     observed_at: NotRequired[str]
 
 
-class Pricing(TypedDict):
-    """How the lease is priced. An auction (`reverse_auction`, `second_price`) waits for
-    bids until `closes_in_seconds` from now; `pick`: the cheapest wins by itself, or you
-    accept one. A standing bid (`continuous_bid`) has `bid`. A reserved term (`reserved`)
-    has `months`.
+class PriceSourcesAnswer(TypedDict):
+    sources: list[str]
+    position: NotRequired[int]
+
+
+class PriceSourcesRequest(TypedDict):
+    """All sources that count from now on. Prices of other sources are not kept."""
+
+    sources: list[str]
+
+
+class PricingModuleAnswer(TypedDict):
+    """`kind`: posted (at once), auction (after bids), standing (a lasting bid), term
+    (months).
     """
 
-    module: str
-    closes_in_seconds: NotRequired[int]
-    deposit: NotRequired[Money | None]
-    bids_max: NotRequired[int | None]
-    pick: NotRequired[Literal["cheapest", "renter"]]
-    bid: NotRequired[Money | None]
-    months: NotRequired[Literal[1, 3, 6] | None]
+    pricing: str
+    kind: Literal["posted", "auction", "standing", "term"]
+    meaning: str
+
+
+class PricingModulesAnswer(TypedDict):
+    data: list[PricingModuleAnswer]
+    position: int
 
 
 class Problem(TypedDict):
@@ -4432,25 +4534,13 @@ class Problem(TypedDict):
     errors: NotRequired[list[FieldError]]
 
 
-class ProcessorEvent(TypedDict):
-    """Whatever the processor sends: its bytes are checked against its signature, then read."""
-
-
-class Progress(TypedDict):
-    """How far the log holds the node's chain."""
-
-    acked_seq: int
-    head: str
-    server_time_us: int
-
-
-class Project(TypedDict):
+class ProjectAnswer(TypedDict):
     project_id: str
     overflow: Literal["refuse", "rent"]
     position: NotRequired[int]
 
 
-class ProjectPolicy(TypedDict):
+class ProjectPolicyRequest(TypedDict):
     """What happens when a quota that a project counts in is full: its next lease is
     refused, or rented elsewhere and not counted.
     """
@@ -4459,33 +4549,14 @@ class ProjectPolicy(TypedDict):
     overflow: Literal["refuse", "rent"]
 
 
-class Projects(TypedDict):
+class ProjectsAnswer(TypedDict):
     """Projects that have a policy; all others are refused."""
 
-    data: list[Project]
+    data: list[ProjectAnswer]
     position: int
 
 
-class Promises(TypedDict):
-    """What else an offer promises. `modes` absent: what its devices can do; `sla_class`
-    absent: whatever the tariff has; `reclaim_window_seconds` absent: it may be closed
-    without notice.
-    """
-
-    modes: NotRequired[list[Literal["whole", "mig", "mps", "time_slice", "memory"]] | None]
-    isolation: NotRequired[Literal["process", "container", "vm", "machine"] | None]
-    capabilities: NotRequired[list[str] | None]
-    reclaim_window_seconds: NotRequired[int | None]
-    sla_class: NotRequired[str | None]
-    interruptible: NotRequired[bool | None]
-    security_tier: NotRequired[int | None]
-    storage_gib: NotRequired[int | None]
-    network_mbps: NotRequired[int | None]
-    min_renter_ppm: NotRequired[int | None]
-    network_class: NotRequired[Literal["internet", "local", "switched"] | None]
-
-
-class Promotion(TypedDict):
+class PromotionAnswer(TypedDict):
     """`left`: what the fund can still grant."""
 
     program: str
@@ -4498,13 +4569,13 @@ class Promotion(TypedDict):
     position: NotRequired[int]
 
 
-class PromotionClosed(TypedDict):
+class PromotionClosedAnswer(TypedDict):
     program: str
     sponsor_account_id: str
     position: NotRequired[int]
 
 
-class PromotionGrant(TypedDict):
+class PromotionGrantAnswer(TypedDict):
     """`breakage`: what of it had expired unspent by now."""
 
     program: str
@@ -4523,7 +4594,18 @@ class PromotionGrantPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[PromotionGrant]
+    data: list[PromotionGrantAnswer]
+
+
+class PromotionGrantRequest(TypedDict):
+    """More for an account of the same program has the same terms. `expires_at` absent:
+    never.
+    """
+
+    account_id: str
+    amount: Money
+    priority: NotRequired[int]
+    expires_at: NotRequired[str | None]
 
 
 class PromotionPage(TypedDict):
@@ -4532,81 +4614,21 @@ class PromotionPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Promotion]
+    data: list[PromotionAnswer]
 
 
-class Proof(TypedDict):
-    """What `claim(account, total, proof)` of the distributor takes."""
+class PromotionRequest(TypedDict):
+    """`amount` is taken from the cash of the operator's own account: the fund is paid for."""
 
-    epoch: int
-    root: str
-    account: str
-    total: Money
-    proof: list[str]
-    position: NotRequired[int]
+    program: str
+    amount: Money
 
 
-class Proposal(TypedDict):
-    """`changes` counts its facts: If-Match of a next call is `"v<changes>"`. Votes are
-    those on the newest revision.
-    """
-
-    number: int
-    title: str
-    category: str
-    authors: list[str]
-    created: str
-    status: Literal[
-        "draft",
-        "linted",
-        "in_review",
-        "approved",
-        "rejected",
-        "withdrawn",
-        "scheduled",
-        "effective",
-    ]
-    revision: int
-    changes: int
-    proposed_by: str
-    proposed_at: str
-    approved_by: list[str]
-    rejected_by: list[str]
-    lint: Lint
-    policy_version: NotRequired[int]
-    effective_from_epoch: NotRequired[int]
-    history: list[ProposalStep]
-    position: NotRequired[int]
+class ProposalReasonRequest(TypedDict):
+    reason: str
 
 
-class ProposalPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Proposal]
-
-
-class ProposalStep(TypedDict):
-    """One line of the history; `note` in words."""
-
-    status: Literal[
-        "draft",
-        "linted",
-        "in_review",
-        "approved",
-        "rejected",
-        "withdrawn",
-        "scheduled",
-        "effective",
-    ]
-    by: str
-    at: str
-    note: NotRequired[str]
-
-
-class Provider(TypedDict):
+class ProviderAnswer(TypedDict):
     provider_id: str
     account_id: str
     kind: Literal["physical", "gcp"]
@@ -4620,120 +4642,154 @@ class ProviderPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Provider]
+    data: list[ProviderAnswer]
 
 
-class Quantity(TypedDict):
-    """`gpu` and `gpu_memory` in parts per million of one device."""
-
-    resource: str
-    units: str
+class ProviderRequest(TypedDict):
+    kind: Literal["physical", "gcp"]
 
 
-class Queue(TypedDict):
-    """`waiting`: tasks that no lease holds. `taken`: tasks that a lease holds for now."""
+class QueueCandidateAnswer(TypedDict):
+    """`fits`: there was room for it. `delays_first`: it would have taken what the earliest
+    request, which had waited for the pool's patience, could use.
+    """
 
-    job_id: str
-    waiting: int
-    taken: int
-    done: int
+    request_id: str
+    queue: str
+    place: int
+    is_gang: bool
+    demand: list[ResourceQuantityAnswer]
+    fits: bool
+    delays_first: bool
+    waits_since: str
+
+
+class QueueTaskAnswer(TypedDict):
+    """No `task_id`: there is nothing to do now. `delivery` above 1: a lease held it before."""
+
+    task_id: NotRequired[str]
+    payload: NotRequired[str]
+    delivery: NotRequired[int]
+    held_until: NotRequired[str]
     position: NotRequired[int]
 
 
-class QueueHolding(TypedDict):
-    queue: str
-    held: list[Quantity]
-    used_gpu_us: str
+class QueueTaskDoneAnswer(TypedDict):
+    task_id: str
+    position: NotRequired[int]
 
 
-class QuoteAcceptance(TypedDict):
+class QueueTaskRequest(TypedDict):
+    """`payload`: what to do, or where it is described. No secrets."""
+
+    task_id: str
+    payload: NotRequired[str]
+
+
+class QueueTaskTakeRequest(TypedDict):
+    """For how long the task is held; then another lease may take it."""
+
+    hold_seconds: NotRequired[int]
+
+
+class QueueTasksRequest(TypedDict):
+    """Tasks whose ids are known already are left out."""
+
+    tasks: list[QueueTaskRequest]
+
+
+class QuotaGroupAnswer(TypedDict):
+    """`used_ppm`: what its leases hold now."""
+
+    group_id: str
+    account_id: str
+    pool_id: NotRequired[str]
+    parent_id: NotRequired[str]
+    gpu_ppm_max: NotRequired[int]
+    used_ppm: int
+    created_at: str
+    members: NotRequired[list[QuotaGroupMemberAnswer]]
+    position: NotRequired[int]
+
+
+class QuotaGroupLimitRequest(TypedDict):
+    """`gpu_ppm_max` absent: no limit any more. Lowered: what runs goes on."""
+
+    gpu_ppm_max: NotRequired[int | None]
+
+
+class QuotaGroupMemberAddedAnswer(TypedDict):
+    group_id: str
+    kind: Literal["project", "member", "account"]
+    target: str
+    position: NotRequired[int]
+
+
+class QuotaGroupMemberAnswer(TypedDict):
+    kind: Literal["project", "member", "account"]
+    target: str
+    since: str
+
+
+class QuotaGroupMemberRequest(TypedDict):
+    """A project or a member of your account, or in a group of a pool an account."""
+
+    kind: Literal["project", "member", "account"]
+    target: str
+
+
+class QuotaGroupPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[QuotaGroupAnswer]
+
+
+class QuotaGroupRequest(TypedDict):
+    """Of projects and members of your account, or with `pool_id` of accounts in a pool of
+    yours. `parent_id`: what it holds counts there too. `gpu_ppm_max` absent: counted, and
+    not limited.
+    """
+
+    pool_id: NotRequired[str | None]
+    parent_id: NotRequired[str | None]
+    gpu_ppm_max: NotRequired[int | None]
+
+
+class QuoteAcceptanceRequest(TypedDict):
     """The quote that is accepted."""
 
     quote_id: str
 
 
-class Rated(TypedDict):
-    """What one unit weighs, in parts per million."""
-
-    name: str
-    ppm: int
-
-
-class Readiness(TypedDict):
-    """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium
-    sealed box for the key that the renter named; only the renter can open it.
+class QuotedPlacementAnswer(TypedDict):
+    """Where a lease would go now. An `edge` node stands in a home or an office: expect
+    lower performance and that it goes offline more often than one in a `datacenter`.
+    `performance`: what is known of this machine's speed, each value with its source.
     """
 
-    endpoint: NotRequired[str | None]
-    credentials: NotRequired[str | None]
+    node_id: str
+    offer_id: str
+    region_id: str
+    model: str
+    memory_mib: int
+    devices: int
+    price_per_gpu_hour: Money
+    own_node: bool
+    setting: Literal["edge", "datacenter"]
+    lower_performance: bool
+    higher_offline_odds: bool
+    expected: NotRequired[SettingExpectationAnswer]
+    performance: list[NodePerformanceAnswer]
 
 
-class Ready(TypedDict):
-    """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end. In a
-    gang that is the moment the last member is ready: before it, neither is there.
-    """
-
-    lease_id: str
-    state: Literal[
-        "requested",
-        "quoted",
-        "reserved",
-        "gang_waiting",
-        "active",
-        "paused",
-        "degraded",
-        "reclaiming",
-        "closing",
-        "settled",
-        "disputed",
-        "resolved",
-        "archived",
-    ]
-    opened_at: NotRequired[str]
-    funds_end_at: NotRequired[str]
-    term_end_at: NotRequired[str]
-    position: NotRequired[int]
-
-
-class Receipt(TypedDict):
-    """The node's half of the stick. `flags` other than 0: stored, and earns nothing."""
-
-    seq: int
-    hash: str
-    lane: int
-    position: int
-    lane_hash: str
-    recorded_at: str
-    flags: int
-
-
-class Reclaim(TypedDict):
-    """Why, by a provider's code: 10000 unstable, 10001 decommission, 10002 unspecified."""
-
-    code: NotRequired[int]
-
-
-class ReferenceAsked(TypedDict):
-    """Something the job uses that is kept elsewhere: the name of a key in a secret store,
-    or the address of a checkpoint or a data set, without user, password and query. Never a
-    secret.
-    """
-
-    kind: Literal["third_party_key", "checkpoint", "dataset"]
-    name: str
-
-
-class Refund(TypedDict):
-    refund_id: str
-    payment: Payment
-    position: NotRequired[int]
-
-
-class RefundConfirmation(TypedDict):
+class RefundConfirmationRequest(TypedDict):
     reference: str
 
 
-class RefusedRow(TypedDict):
+class RefusedRowAnswer(TypedDict):
     """A row of a stored report: the stretch of server time it tells of, and what of it was
     refused.
     """
@@ -4746,7 +4802,7 @@ class RefusedRow(TypedDict):
     microseconds: str
 
 
-class RefusedTime(TypedDict):
+class RefusedTimeAnswer(TypedDict):
     """Reported time of a lease hour that earned nothing, the rule it broke, and the rows it
     is of (the first 200 of an accrual).
     """
@@ -4756,11 +4812,11 @@ class RefusedTime(TypedDict):
     until: str
     rule: str
     microseconds: str
-    rows: list[RefusedRow]
+    rows: list[RefusedRowAnswer]
     position: int
 
 
-class Region(TypedDict):
+class RegionAnswer(TypedDict):
     region_id: str
     provider_id: str
     name: str
@@ -4776,7 +4832,7 @@ class Region(TypedDict):
     position: NotRequired[int]
 
 
-class RegionDay(TypedDict):
+class RegionDayAnswer(TypedDict):
     """gathered + carry_before = infra + participation + usage + carry. `forgone`: cost of
     control and ingress above the arrears that the terms allow, which is never paid.
     """
@@ -4807,10 +4863,30 @@ class RegionDayPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[RegionDay]
+    data: list[RegionDayAnswer]
 
 
-class RegionNode(TypedDict):
+class RegionInfraTermsAnswer(TypedDict):
+    base: Money
+    control: Money
+    ingress: Money
+    most: Money
+    arrears_max: Money
+
+
+class RegionInfraTermsRequest(TypedDict):
+    """Credits per UTC day: `base` in any case, and for each node with the role; together at
+    most `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
+    """
+
+    base: Money
+    control: Money
+    ingress: Money
+    most: Money
+    arrears_max: Money
+
+
+class RegionNodeAnswer(TypedDict):
     node_id: str
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
@@ -4822,7 +4898,7 @@ class RegionNodePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[RegionNode]
+    data: list[RegionNodeAnswer]
 
 
 class RegionPage(TypedDict):
@@ -4831,10 +4907,10 @@ class RegionPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Region]
+    data: list[RegionAnswer]
 
 
-class RegionPolicy(TypedDict):
+class RegionPolicyRequest(TypedDict):
     """What is left out stays as it is. Edge regions start with `ip_lease` refused and
     `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
     """
@@ -4845,53 +4921,67 @@ class RegionPolicy(TypedDict):
     security_tier: NotRequired[int | None]
 
 
-class RegionTerms(TypedDict):
+class RegionRequest(TypedDict):
+    """The storage mode never changes: another mode needs a new region."""
+
+    provider_id: str
+    name: str
+    storage_mode: Literal["local", "central"]
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    allow_public_jobs: bool
+
+
+class RegionSettingAnswer(TypedDict):
+    """What leases of other accounts got on nodes of this setting so far.
+    `availability_ppm`: served of the time promised, over settled leases. `offline_ppm`:
+    leases that ended because their node was silent for too long, of all that closed.
+    """
+
+    setting: Literal["edge", "datacenter"]
+    leases: int
+    availability_ppm: NotRequired[int]
+    offline_ppm: NotRequired[int]
+
+
+class RegionSettingsAnswer(TypedDict):
+    data: list[RegionSettingAnswer]
+    position: int
+
+
+class RegionTermsAnswer(TypedDict):
     """Every version, oldest first; without any the region shares nothing."""
 
     region_id: str
     notice_days: int
-    versions: list[TermsVersion]
+    versions: list[RegionTermsVersionAnswer]
     position: NotRequired[int]
 
 
-class Rehearsal(TypedDict):
-    """`holds`: every sum came out and every epoch file is what its own cut gives.
-    `is_same`: no reward would have changed. `kept_emission_plan`: epochs for which the
-    proposal plans no emission. `stopped`: why a next epoch could not follow.
+class RegionTermsRequest(TypedDict):
+    """`version` is one more than the last one's. With `shared` false every owner keeps what
+    its node earns from that day on. Time below the tier is not paid for.
     """
 
-    epochs: int
-    first_epoch: NotRequired[int]
-    last_epoch: NotRequired[int]
-    holds: bool
-    is_same: bool
-    accounts: int
-    accounts_gaining: int
-    accounts_losing: int
-    largest_difference: NotRequired[RewardDifference]
-    was: RehearsalTotals
-    would_be: RehearsalTotals
-    winners: list[RewardDifference]
-    losers: list[RewardDifference]
-    by_epoch: list[RehearsedEpoch]
-    kept_emission_plan: list[int]
-    not_reproduced: list[int]
-    stopped: NotRequired[str]
-    position: NotRequired[int]
+    version: int
+    effective_from: str
+    shared: bool
+    participation_ppm: int
+    availability_min_tier: NotRequired[int]
+    infra: RegionInfraTermsRequest
 
 
-class RehearsalAsked(TypedDict):
-    """`document`: a proposal with `terms` as JSON, or a policy like that of an epoch file.
-    Epochs before `from_epoch` keep their policy. `limit`: so many winners, and losers, are
-    named.
-    """
+class RegionTermsVersionAnswer(TypedDict):
+    version: int
+    effective_from: str
+    shared: bool
+    participation_ppm: int
+    availability_min_tier: int
+    infra: RegionInfraTermsAnswer
+    set_at: str
 
-    document: dict[str, Any]
-    from_epoch: NotRequired[int]
-    limit: NotRequired[int]
 
-
-class RehearsalTotals(TypedDict):
+class RehearsalTotalsAnswer(TypedDict):
     """The last three were paid to no account, by reason; they were carried on or returned."""
 
     rewards: Money
@@ -4905,19 +4995,19 @@ class RehearsalTotals(TypedDict):
     cap: Money
 
 
-class RehearsedEpoch(TypedDict):
+class RehearsedEpochAnswer(TypedDict):
     """`broken`: what does not hold of it; empty unless there is a bug."""
 
     epoch: int
     accounts: int
     accounts_changed: int
-    largest_difference: NotRequired[RewardDifference]
-    was: RehearsalTotals
-    would_be: RehearsalTotals
+    largest_difference: NotRequired[RewardDifferenceAnswer]
+    was: RehearsalTotalsAnswer
+    would_be: RehearsalTotalsAnswer
     broken: list[str]
 
 
-class Rejected(TypedDict):
+class RejectedEventAnswer(TypedDict):
     """Which event of the request, the rule it breaks, and where."""
 
     index: int
@@ -4935,42 +5025,7 @@ class Rejected(TypedDict):
     detail: str
 
 
-class Relaxation(TypedDict):
-    """Easing this one field of the request gives a match on so many nodes. Nearest first:
-    `distance_ppm` is how far a number moves, in parts per million of it; words count as a
-    whole.
-    """
-
-    field: str
-    required: str
-    offered: str
-    nodes: int
-    distance_ppm: int
-
-
-class Release(TypedDict):
-    """`hold_id` absent: the operator's own."""
-
-    hold_id: NotRequired[str]
-
-
-class Replay(TypedDict):
-    """Facts whose deliveries are repeated, delivered or given up: [from_position,
-    to_position].
-    """
-
-    from_position: int
-    to_position: int
-
-
-class Replayed(TypedDict):
-    """`count`: the number of facts that are delivered again, in order, before anything new."""
-
-    endpoint_id: str
-    count: int
-
-
-class Reputation(TypedDict):
+class ReputationAnswer(TypedDict):
     """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all
     inputs on `day`, with evidence halved every 30 days; provisional below ten leases.
     `client_id`: leases through one client, whose score starts from the experience of all
@@ -4986,76 +5041,83 @@ class Reputation(TypedDict):
     completion_ppm: NotRequired[int]
     score_ppm: int
     provisional: bool
-    inputs: list[Input]
-    standing: NotRequired[Standing]
-    closed_by_fault: Parties
+    inputs: list[ReputationInputAnswer]
+    standing: NotRequired[ReputationStandingAnswer]
+    closed_by_fault: FaultsByPartyAnswer
     as_of_position: int
     day: str
     position: int
 
 
-class Reserve(TypedDict):
-    """`funded`: set aside so far."""
+class ReputationInputAnswer(TypedDict):
+    """One input of a score, in micro-observations. `good` of `total` were counted; `g` of
+    `n` is what is left of them after decay. `mean_ppm` is the mean with the start
+    (`prior_ppm`) in it, `lower_bound_ppm` what may be relied on, and the score is the sum
+    of `weight_ppm` x `lower_bound_ppm`.
+    """
 
-    amount: Money
-    funded: Money
-    position: NotRequired[int]
+    name: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    weight_ppm: int
+    good: int
+    total: int
+    g: int
+    n: int
+    prior_ppm: int
+    mean_ppm: int
+    lower_bound_ppm: int
 
 
-class ReserveAsked(TypedDict):
-    amount: Money
+class ReputationStandingAnswer(TypedDict):
+    """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a
+    node: what its compute weight is multiplied with under the policy of the newest epoch,
+    by the lesser of its own and its owner's score.
+    """
+
+    tier: int
+    age_days: int
+    uptime_ppm: NotRequired[int]
+    owner_score_ppm: NotRequired[int]
+    bonus_ppm: NotRequired[int]
+    tiers: list[ReputationTierAnswer]
 
 
-class ReservedLine(TypedDict):
+class ReputationTierAnswer(TypedDict):
+    """What a tier demands, and which of it is missing."""
+
+    tier: int
+    leases: int
+    age_days: int
+    completion_ppm: int
+    uptime_ppm: int
+    score_ppm: int
+    missing: list[Literal["leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"]]
+
+
+class RequiredAttributeForm(TypedDict):
+    """`value` absent: any. `signers`: one of these must have signed it; absent: any signer."""
+
+    name: str
+    value: NotRequired[str | None]
+    signers: NotRequired[list[str] | None]
+
+
+class ReservedLineAnswer(TypedDict):
     months: int
     price_per_gpu_hour: Money
     refund_ppm: int
 
 
-class Reshaped(TypedDict):
-    """`closed`: leases that ended with code 10005, at no charge from then on."""
+class ReservedLineRequest(TypedDict):
+    """The price of so many months, and how much of what is unused an early end gives back."""
 
-    device_id: str
-    node_id: str
-    closed: list[str]
-    reshaped_at: str
-    position: NotRequired[int]
+    months: Literal[1, 3, 6]
+    price_per_gpu_hour: Money
+    refund_ppm: int
 
 
-class Reshaping(TypedDict):
-    """The leases whose part of the device is gone."""
-
-    lease_ids: list[str]
-
-
-class Resource(TypedDict):
-    """One meter of a lease: all that counts, its price, and where the charge went. `charge`
-    is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
-    that no balance was there for when it was charged.
-    """
-
-    lease_id: str
-    node_id: str
-    meter: Literal["cpu", "memory", "storage", "network"]
-    unit: str
-    quantity: str
-    price: NotRequired[Money]
-    per: NotRequired[str]
-    tariff_version: int
-    charge: Money
-    provider: Money
-    platform: Money
-    burn: Money
-    owed: Money
-    events: int
-    events_through: int
-    events_chain: str
-    released_at: NotRequired[str]
-    accrued_at: str
-    accrued_position: int
-
-
-class ResourceCharge(TypedDict):
+class ResourceChargeAnswer(TypedDict):
     """What one fact added. It judged the events after `events_after` up to
     `events_through`: `events_chain` commits to their bytes, `log_chain` to the whole meter
     log at `log_position`.
@@ -5081,10 +5143,78 @@ class ResourceChargePage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[ResourceCharge]
+    data: list[ResourceChargeAnswer]
 
 
-class ResourceKind(TypedDict):
+ResourceEventAnswer = TypedDict(
+    "ResourceEventAnswer",
+    {
+        "position": "int",
+        "account_id": "str",
+        "lease_id": "str",
+        "meter": 'Literal["cpu", "memory", "storage", "network"]',
+        "quantity": "str",
+        "from": "str",
+        "to": "str",
+        "route": "NotRequired[str]",
+        "dataset": "NotRequired[str]",
+        "state": 'Literal["accepted", "matched", "priced", "posted"]',
+        "reason": "NotRequired[str]",
+        "refused": "NotRequired[str]",
+        "accrued_position": "NotRequired[int]",
+        "event": "str",
+        "leaf": "str",
+        "received_at": "str",
+    },
+)
+
+ResourceEventDataRequest = TypedDict(
+    "ResourceEventDataRequest",
+    {
+        "meter": "str",
+        "quantity": "str",
+        "unit": "str",
+        "from": "str",
+        "to": "str",
+        "route": "NotRequired[str | None]",
+        "dataset": "NotRequired[str | None]",
+    },
+)
+
+
+class ResourceEventPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ResourceEventAnswer]
+
+
+class ResourceEventRequest(TypedDict):
+    """CloudEvents 1.0; `subject` is the lease. Ids derive from what was measured, never at
+    random: an event that is sent again must carry its id again.
+    """
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: Literal["tallystick.usage.metered.v1"]
+    subject: str
+    time: str
+    datacontenttype: NotRequired[Literal["application/json"] | None]
+    data: ResourceEventDataRequest
+
+
+class ResourceEventsStoredAnswer(TypedDict):
+    """What became of the events: stored, known already, and refused one by one."""
+
+    accepted: int
+    duplicate: int
+    rejected: list[RejectedEventAnswer]
+
+
+class ResourceKindAnswer(TypedDict):
     kind: str
     vendor: str
     dimensions: list[Literal["compute", "memory", "seats"]]
@@ -5095,88 +5225,104 @@ class ResourceKind(TypedDict):
     position: NotRequired[int]
 
 
-class ResourceKinds(TypedDict):
+class ResourceKindRequest(TypedDict):
+    """A vendor's devices of a kind. Seats count in SEAT_MS and have no memory of their own."""
+
+    kind: str
+    vendor: str
+    dimensions: list[Literal["compute", "memory", "seats"]]
+    memory: Literal["dedicated", "unified", "none"]
+    divisible: bool
+    capacity_asset: Literal["GPU_MS", "SEAT_MS"]
+    effective_from: str
+
+
+class ResourceKindsAnswer(TypedDict):
     """The seeded kinds and those the network registered, and models it has classed."""
 
-    data: list[ResourceKind]
-    models: list[ModelClass]
+    data: list[ResourceKindAnswer]
+    models: list[ModelClassAnswer]
     position: int
 
 
-class Resources(TypedDict):
-    lease_id: str
-    resources: list[Resource]
-    position: int
+class ResourceQuantityAnswer(TypedDict):
+    """`gpu` and `gpu_memory` in parts per million of one device."""
+
+    resource: str
+    units: str
 
 
-class Restart(TypedDict):
-    """No fields: `{}`."""
+class ResourceRateForm(TypedDict):
+    """floor(quantity x price / per) micro-credits; the meter's own unit."""
+
+    meter: Literal["cpu", "memory", "storage", "network"]
+    price: Money
+    per: str
 
 
-class Restarted(TypedDict):
-    """`restart_of`: the lease whose funds ended."""
-
-    lease_id: str
-    job_id: str
-    state: Literal[
-        "requested",
-        "quoted",
-        "reserved",
-        "gang_waiting",
-        "active",
-        "paused",
-        "degraded",
-        "reclaiming",
-        "closing",
-        "settled",
-        "disputed",
-        "resolved",
-        "archived",
-    ]
-    node_id: NotRequired[str]
-    offer_id: NotRequired[str]
-    device_ids: NotRequired[list[str]]
-    share_ppm: int
-    mem_ppm: int
-    mode: NotRequired[Literal["whole", "mig", "mps", "time_slice", "memory"]]
-    mig_profile: NotRequired[str]
-    mig_starts: NotRequired[list[int]]
-    gpu_class: NotRequired[str]
-    price_per_gpu_hour: NotRequired[Money]
-    usage_fee_per_gpu_hour: NotRequired[Money]
-    settlement: NotRequired[Literal["cash", "burn"]]
-    held: Money
-    waits_for: NotRequired[str]
-    reserved_at: NotRequired[str]
-    pricing: NotRequired[str]
-    position: NotRequired[int]
-    restart_of: str
-
-
-class RevenueShares(TypedDict):
+class RevenueSharesAnswer(TypedDict):
     """`provider_ppm`: what is left for the provider's own account."""
 
     node_id: str
-    shares: list[OwnerShareRow]
+    shares: list[OwnerShareForm]
     provider_ppm: int
     position: NotRequired[int]
 
 
-class ReviewOpening(TypedDict):
-    """`stage`: a short text of the reviewer's own."""
+class RevenueSharesRequest(TypedDict):
+    """The owners that share what the node's provider earns; the provider's own account owns
+    the rest.
+    """
 
-    stage: str
+    shares: list[OwnerShareForm]
 
 
-class Reward(TypedDict):
+class RewardAcceptanceRequest(TypedDict):
+    """No fields: `{}`."""
+
+
+class RewardAdjustmentRequest(TypedDict):
+    """`delta`: what the account is to be given, or (below zero) to give back."""
+
     account_id: str
-    chunk: int
-    credited: Money
-    matured: Money
+    delta: str
+    reason: str
+    evidence_position: NotRequired[int | None]
+
+
+class RewardCorrectionAnswer(TypedDict):
+    """`slashed` was taken of what had not matured; `adjusted` settles with
+    `adjusted_epoch`.
+    """
+
+    correction_id: str
+    kind: Literal["slash", "adjustment"]
+    state: Literal["proposed", "accepted"]
+    epoch: int
+    account_id: str
+    delta: str
+    reason: str
+    evidence_position: NotRequired[int]
+    proposed_by: str
+    proposed_at: str
+    accepted_by: NotRequired[str]
+    accepted_at: NotRequired[str]
     slashed: NotRequired[Money]
+    adjusted: NotRequired[str]
+    adjusted_epoch: NotRequired[int]
+    position: NotRequired[int]
 
 
-class RewardDifference(TypedDict):
+class RewardCorrectionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[RewardCorrectionAnswer]
+
+
+class RewardDifferenceAnswer(TypedDict):
     """What an account got, and would have got."""
 
     account_id: str
@@ -5185,20 +5331,41 @@ class RewardDifference(TypedDict):
     delta: SignedMoney
 
 
-class RewardPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
+class RewardRatingAnswer(TypedDict):
+    """What one unit weighs, in parts per million."""
 
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Reward]
+    name: str
+    ppm: int
 
 
-class RewardTerms(TypedDict):
+class RewardShareAnswer(TypedDict):
+    """share = floor(pool x weight / all_weight); `lost` over `all_weight` is what the floor
+    dropped. `paid` is the share, or the cap where that is lower.
+    """
+
+    pool: Money
+    weight: str
+    all_weight: str
+    share: Money
+    lost: str
+    cap: NotRequired[Money]
+    paid: Money
+
+
+class RewardSlashRequest(TypedDict):
+    """At most what has not matured is taken, and goes to the treasury."""
+
+    account_id: str
+    amount: Money
+    reason: str
+    evidence_position: NotRequired[int | None]
+
+
+class RewardTermsAnswer(TypedDict):
     """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
 
-    source_weights: list[Rated]
-    class_ratings: list[Rated]
+    source_weights: list[RewardRatingAnswer]
+    class_ratings: list[RewardRatingAnswer]
     cap_multiple_ppm: NotRequired[int]
     cap_goes_to: str
     zero_weight_goes_to: str
@@ -5216,60 +5383,12 @@ class RewardTerms(TypedDict):
     forfeit_epochs: NotRequired[int]
 
 
-class Role(TypedDict):
-    node_id: str
-    role: Literal["worker", "ingress", "control"]
-    ingress_node_id: NotRequired[str]
-    position: NotRequired[int]
+class RewardWeightAnswer(TypedDict):
+    """`burned`: micro-credits that cash and burned credits paid and that were burned."""
 
-
-class Root(TypedDict):
-    """`committed` is the sum of all leaves: lifetime totals, never less than before."""
-
-    epoch: int
-    seq: int
-    root: str
-    previous_root: str
-    manifest_sha256: str
-    committed: Money
-    leaves: int
-    state: Literal["built", "proposed", "vetoed", "accepted"]
-    valid_at: NotRequired[str]
-    tx_hash: NotRequired[str]
-    reason: NotRequired[str]
-    built_at: str
-    position: int
-
-
-class RootPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Root]
-
-
-class Rotation(TypedDict):
-    """`expires_at` of the new key."""
-
-    expires_at: NotRequired[str | None]
-
-
-class Ruling(TypedDict):
-    """`upheld_ppm` for a split only: the renter's part; remainders are the provider's."""
-
-    outcome: Literal["upheld", "rejected", "split"]
-    upheld_ppm: NotRequired[int | None]
-    reason: NotRequired[str | None]
-
-
-class Said(TypedDict):
-    """A statement that counts now; `/v1/attributes` has its signature."""
-
-    name: str
-    value: str
-    signer_account_id: str
+    account_id: str
+    burned: str
+    gpu_us: str
 
 
 class SataDriveForm(TypedDict):
@@ -5280,78 +5399,15 @@ class SataDriveForm(TypedDict):
     rpm: NotRequired[int | None]
 
 
-class Scale(TypedDict):
-    """Within `min_members` and `max_members` of the job's plan."""
-
-    members: int
-
-
-class Scheduling(TypedDict):
-    """Without an epoch: the earliest that notice and document allow."""
-
-    effective_from_epoch: NotRequired[int | None]
-
-
-class Segment(TypedDict):
-    start_epoch: int
-    n_epochs: int
-    total: Money
-
-
-class Sent(TypedDict):
-    """What became of the events: stored, known already, and refused one by one."""
-
-    accepted: int
-    duplicate: int
-    rejected: list[Rejected]
-
-
-class Setting(TypedDict):
-    """What leases of other accounts got on nodes of this setting so far.
-    `availability_ppm`: served of the time promised, over settled leases. `offline_ppm`:
-    leases that ended because their node was silent for too long, of all that closed.
+class SettingExpectationAnswer(TypedDict):
+    """What leases of other accounts got on nodes of this setting so far (K-4): how many
+    ended because the node went silent, and how much of the promised time was served. Absent
+    before there was any.
     """
 
-    setting: Literal["edge", "datacenter"]
     leases: int
-    availability_ppm: NotRequired[int]
-    offline_ppm: NotRequired[int]
-
-
-class Settings(TypedDict):
-    data: list[Setting]
-    position: int
-
-
-class Share(TypedDict):
-    """share = floor(pool x weight / all_weight); `lost` over `all_weight` is what the floor
-    dropped. `paid` is the share, or the cap where that is lower.
-    """
-
-    pool: Money
-    weight: str
-    all_weight: str
-    share: Money
-    lost: str
-    cap: NotRequired[Money]
-    paid: Money
-
-
-class SharePart(TypedDict):
-    """`book`: where it waits because the account was closed."""
-
-    account_id: str
-    amount: Money
-    book: NotRequired[str]
-
-
-class Signals(TypedDict):
-    """`raised` names the signals that are high; absent is what nothing can be divided by."""
-
-    payout_multiple_ppm: NotRequired[int]
-    concentration_ppm: NotRequired[int]
-    related_ppm: NotRequired[int]
-    raised: list[str]
+    unreachable_ppm: int
+    served_ppm: NotRequired[int]
 
 
 class SignedMoney(TypedDict):
@@ -5361,7 +5417,7 @@ class SignedMoney(TypedDict):
     units: str
 
 
-class SigningKey(TypedDict):
+class SigningKeyAnswer(TypedDict):
     """`key_id`: the first 16 hex digits of the SHA-256 of the public key."""
 
     account_id: str
@@ -5372,98 +5428,29 @@ class SigningKey(TypedDict):
     position: NotRequired[int]
 
 
-class SigningKeys(TypedDict):
+class SigningKeyRequest(TypedDict):
+    """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
+
+    public_key: str
+
+
+class SigningKeysAnswer(TypedDict):
     account_id: str
-    data: list[SigningKey]
+    data: list[SigningKeyAnswer]
     position: int
 
 
-class SlaRow(TypedDict):
+class SlaClassForm(TypedDict):
     name: str
-    tiers: list[SlaTierRow]
+    tiers: list[SlaTierForm]
 
 
-class SlaTierRow(TypedDict):
+class SlaTierForm(TypedDict):
     below_ppm: int
     credit_ppm: int
 
 
-class Snapshot(TypedDict):
-    """What the sources said when a price was needed; burns refer to `snapshot`."""
-
-    health: Literal["healthy", "too_few_sources", "deviation"]
-    median_micro_usd: NotRequired[int]
-    deviation_bps: NotRequired[int]
-    sources: list[PriceSource]
-    window_seconds: int
-    max_age_seconds: int
-    max_deviation_bps: int
-    min_sources: int
-    at: str
-    snapshot: int
-    by: str
-    position: NotRequired[int]
-
-
-class SnapshotPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[Snapshot]
-
-
-class Source(TypedDict):
-    """One balance, in spend order. `expires_at` of a grant: what is unspent then is lost."""
-
-    source: str
-    available: Money
-    priority: NotRequired[int]
-    expires_at: NotRequired[str]
-
-
-class Sources(TypedDict):
-    sources: list[str]
-    position: NotRequired[int]
-
-
-class Specs(TypedDict):
-    """`agent`: version of the reporter that tells this; left out, as it was."""
-
-    devices: list[DeviceForm]
-    host: HostForm
-    hardware: NotRequired[HardwareForm | None]
-    agent: NotRequired[str | None]
-
-
-class SplitRow(TypedDict):
-    """What remains after the usage fee, peeled in this order; `residual` gets the rest."""
-
-    shares: list[SplitShareRow]
-    residual: Literal["provider", "client", "platform", "burn"]
-
-
-class SplitShareRow(TypedDict):
-    bucket: Literal["provider", "client", "platform", "burn"]
-    share_ppm: int
-
-
-class Standing(TypedDict):
-    """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a
-    node: what its compute weight is multiplied with under the policy of the newest epoch,
-    by the lesser of its own and its owner's score.
-    """
-
-    tier: int
-    age_days: int
-    uptime_ppm: NotRequired[int]
-    owner_score_ppm: NotRequired[int]
-    bonus_ppm: NotRequired[int]
-    tiers: list[Tier]
-
-
-class StandingBid(TypedDict):
+class StandingBidAnswer(TypedDict):
     """`state`: waiting for devices, holding them, paused because it was outbid or its
     renter asked, or over. `lowest_winning`: the bid to beat on devices of its class.
     """
@@ -5478,7 +5465,15 @@ class StandingBid(TypedDict):
     position: NotRequired[int]
 
 
-class StandingBidSet(TypedDict):
+class StandingBidRequest(TypedDict):
+    """Raise or lower the bid. A lease that has run keeps its price: another one goes on
+    with its job at the new bid.
+    """
+
+    bid: Money
+
+
+class StandingBidSetAnswer(TypedDict):
     """`lease_id`: the lease that has the bid now; another than before where one had run."""
 
     lease_id: str
@@ -5487,29 +5482,32 @@ class StandingBidSet(TypedDict):
     position: NotRequired[int]
 
 
-Statement = TypedDict(
-    "Statement",
-    {
-        "account_id": "str",
-        "period": "str",
-        "from": "str",
-        "to": "str",
-        "opening_position": "int",
-        "closing_position": "int",
-        "opening": "list[Balance]",
-        "closing": "list[Balance]",
-        "leases": "list[LeaseLine]",
-        "has_more": "bool",
-        "next_cursor": "NotRequired[str]",
-        "charge": "Money",
-        "gpu_us": "str",
-        "is_final": "bool",
-        "position": "int",
-    },
-)
+class StatementKindAnswer(TypedDict):
+    """All lines of one kind on one part. A movement above zero raises the part's balance."""
+
+    kind: str
+    part: str
+    lines: int
+    movement: SignedMoney
 
 
-class StatementLine(TypedDict):
+class StatementLeaseAnswer(TypedDict):
+    """What one lease used and cost in the period. matched + unconfirmed + contested =
+    gpu_us: what its renter signed for, what lies after the last signature, and what lies
+    before it unsigned.
+    """
+
+    lease_id: str
+    gpu_us: str
+    refused_us: str
+    matched_gpu_us: str
+    unconfirmed_gpu_us: str
+    contested_gpu_us: str
+    charge: Money
+    accruals: int
+
+
+class StatementLineAnswer(TypedDict):
     """One line: one fact's effect on one part. `position` leads to the fact and its proof."""
 
     position: int
@@ -5526,7 +5524,23 @@ class StatementLine(TypedDict):
     recorded_at: str
 
 
-class StatementUsage(TypedDict):
+class StatementLineDetailAnswer(TypedDict):
+    """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
+    `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.
+    """
+
+    position: int
+    type: str
+    version: int
+    recorded_at: str
+    leaf: str
+    lines: list[StatementLineAnswer]
+    entry: list[BookMovementAnswer]
+    arithmetic: list[ArithmeticStepAnswer]
+    body: dict[str, Any]
+
+
+class StatementUsageAnswer(TypedDict):
     """What the account's own leases used: sums over the accruals that the filters let
     through. matched + unconfirmed + contested = gpu_us: what the renter signed for, what
     lies after the last signature, and what lies before it and was not signed for. Disputed:
@@ -5541,62 +5555,11 @@ class StatementUsage(TypedDict):
     charge: Money
     accruals: int
     by: NotRequired[str]
-    groups: list[UsageOfGroup]
+    groups: list[UsageOfGroupAnswer]
     groups_left_out: bool
 
 
-class Step(TypedDict):
-    """One quantity of the arithmetic: its formula, the numbers in it, its total before and
-    after. `new` = `after` - `before` is what this accrual added.
-    """
-
-    name: str
-    formula: str
-    given: dict[str, str]
-    before: str
-    after: str
-    new: str
-
-
-class StepLine(TypedDict):
-    """One line of the books: debits are positive. Of accounts that are others' the name is
-    `*`.
-    """
-
-    account: str
-    asset: str
-    units: str
-
-
-class Stick(TypedDict):
-    """matched + unconfirmed + contested = gpu_us, what was metered and accrued so far.
-    Matched: both halves agree. Contested: metered before `signed_until` and not signed for.
-    Unconfirmed: metered later than that. `signatures`: the last hundred at most, newest
-    last.
-    """
-
-    lease_id: str
-    gpu_us: str
-    matched_gpu_us: str
-    unconfirmed_gpu_us: str
-    contested_gpu_us: str
-    signed_until: NotRequired[str]
-    signatures: list[Countersigned]
-    position: int
-
-
-class Stop(TypedDict):
-    """A lease that is over while its work may still run: stop it, then acknowledge the
-    stop.
-    """
-
-    lease_id: str
-    workload_sha256: str
-    closed_at: str
-    close_code: int
-
-
-class StorageNode(TypedDict):
+class StorageNodeAnswer(TypedDict):
     """The `sequence`th of its region. `charge` is up to `charged_until`; `owed` of it found
     no balance.
     """
@@ -5616,197 +5579,144 @@ class StorageNode(TypedDict):
     owed: Money
 
 
-class StorageNodeState(TypedDict):
+class StorageNodeRequest(TypedDict):
+    """The class of storage. It runs always: a commitment with the cloud makes it cheaper
+    there.
+    """
+
+    storage_class: str
+
+
+class StorageNodeStateAnswer(TypedDict):
     region_id: str
     sequence: int
     state: Literal["none", "provisioned", "ready"]
     position: NotRequired[int]
 
 
-class StorageNodes(TypedDict):
+class StorageNodesAnswer(TypedDict):
     """The storage nodes a region has had, the last one first."""
 
     region_id: str
-    storage_nodes: list[StorageNode]
+    storage_nodes: list[StorageNodeAnswer]
     position: int
 
 
-class StorageReleased(TypedDict):
+class StorageReleasedAnswer(TypedDict):
     lease_id: str
     released_at: str
     position: NotRequired[int]
 
 
-class Stored(TypedDict):
+class StoredReportAnswer(TypedDict):
     status: Literal["stored", "duplicate"]
-    receipt: Receipt
+    receipt: UsageReceiptAnswer
 
 
-class Taking(TypedDict):
-    """Money of a payment that went back, or is going: a reversal or a refund."""
-
-    id: str
-    kind: Literal["reversal", "refund"]
-    state: Literal["reversed", "reinstated", "refunding", "refunded", "refund_failed"]
-    amount: Money
-    reason: NotRequired[str]
-    at: str
-
-
-class Tariff(TypedDict):
+class TariffAnswer(TypedDict):
     """`in_force`: the version that a lease reserved now would keep."""
 
     version: int
-    usage_fees: list[UsageFeeRow]
+    usage_fees: list[UsageFeeForm]
     provider_share_ppm: int
     burn_share_ppm: int
     effective_from: str
     published_at: str
     by: str
     in_force: bool
-    split: NotRequired[SplitRow]
-    federated: NotRequired[FederatedRow]
+    split: NotRequired[ChargeSplitForm]
+    federated: NotRequired[FederatedFeeForm]
     device_fee_per_month: NotRequired[Money]
     storage_node_per_hour: NotRequired[Money]
-    meters: NotRequired[list[MeterRow]]
-    sla: NotRequired[list[SlaRow]]
+    meters: NotRequired[list[ResourceRateForm]]
+    sla: NotRequired[list[SlaClassForm]]
     notice_seconds: NotRequired[int]
     position: NotRequired[int]
 
 
-class Tariffs(TypedDict):
+class TariffRequest(TypedDict):
+    """The next version, whole: a row that is left out costs nothing under it."""
+
+    version: int
+    usage_fees: list[UsageFeeForm]
+    provider_share_ppm: int
+    burn_share_ppm: NotRequired[int]
+    effective_from: str
+    split: NotRequired[ChargeSplitForm | None]
+    federated: NotRequired[FederatedFeeForm | None]
+    device_fee_per_month: NotRequired[Money | None]
+    storage_node_per_hour: NotRequired[Money | None]
+    meters: NotRequired[list[ResourceRateForm] | None]
+    sla: NotRequired[list[SlaClassForm] | None]
+    notice_seconds: NotRequired[int | None]
+
+
+class TariffsAnswer(TypedDict):
     """Every version ever published, oldest first."""
 
-    data: list[Tariff]
+    data: list[TariffAnswer]
     position: int
 
 
-class Task(TypedDict):
-    """No `task_id`: there is nothing to do now. `delivery` above 1: a lease held it before."""
+class TaskQueueAnswer(TypedDict):
+    """`waiting`: tasks that no lease holds. `taken`: tasks that a lease holds for now."""
 
-    task_id: NotRequired[str]
-    payload: NotRequired[str]
-    delivery: NotRequired[int]
-    held_until: NotRequired[str]
+    job_id: str
+    waiting: int
+    taken: int
+    done: int
     position: NotRequired[int]
 
 
-class TaskAsked(TypedDict):
-    """For how long the task is held; then another lease may take it."""
+class TokenPriceAnswer(TypedDict):
+    """What the sources say now, and the last snapshot that was taken."""
 
-    hold_seconds: NotRequired[int]
-
-
-class TaskDone(TypedDict):
-    task_id: str
+    health: Literal["healthy", "too_few_sources", "deviation"]
+    median_micro_usd: NotRequired[int]
+    deviation_bps: NotRequired[int]
+    sources: list[PriceSourceAnswer]
+    window_seconds: int
+    max_age_seconds: int
+    max_deviation_bps: int
+    min_sources: int
+    at: str
+    last_snapshot: NotRequired[PriceSnapshotAnswer]
     position: NotRequired[int]
 
 
-class Tax(TypedDict):
-    """Part of the total: prices include tax. `remainder` is what the floor left out."""
+class TrustFindingAnswer(TypedDict):
+    """A rule that does not hold: the device stays below tier `denies`. The evidence is a
+    report of a usage lane, or without `lane` a fact of the market log.
+    """
 
-    name: str
-    rate_ppm: int
-    net: Money
-    tax: Money
-    remainder: str
-
-
-class Terms(TypedDict):
-    """Version 0: what holds until something is published."""
-
-    version: int
-    minimum: Money
-    chargeback_window_days: int
-    effective_from: str
-    position: NotRequired[int]
+    rule: str
+    denies: int
+    detail: str
+    lane: NotRequired[int]
+    evidence_position: NotRequired[int]
 
 
-class TermsAsked(TypedDict):
-    """The next version. A payment keeps the terms it was started under."""
-
-    version: int
-    minimum: Money
-    chargeback_window_days: int
-    effective_from: str
-
-
-class TermsVersion(TypedDict):
-    version: int
-    effective_from: str
-    shared: bool
-    participation_ppm: int
-    availability_min_tier: int
-    infra: Infra
-    set_at: str
-
-
-class Tested(TypedDict):
-    """The endpoint's answer to an event of type `webhook.test`."""
-
-    endpoint_id: str
-    delivered: bool
-    answer: NotRequired[int]
-    error: NotRequired[str]
-
-
-class Tier(TypedDict):
-    """What a tier demands, and which of it is missing."""
-
-    tier: int
-    leases: int
-    age_days: int
-    completion_ppm: int
-    uptime_ppm: int
-    score_ppm: int
-    missing: list[Literal["leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"]]
-
-
-class TopUp(TypedDict):
-    """`federated`: into what pays the federated fee, which is the job creator's."""
-
-    amount: Money
-    federated: NotRequired[bool]
-
-
-class ToppedUp(TypedDict):
-    """`funds_end_at`: absent while the lease waits for its node."""
+class UnbilledLeaseAnswer(TypedDict):
+    """What accruing one lease now would charge, from the reports received so far."""
 
     lease_id: str
-    deposited: Money
-    funds_end_at: NotRequired[str]
-    position: NotRequired[int]
+    accrued_until: str
+    until: str
+    gpu_us: str
+    charge: Money
+    lane: int
+    usage_position: int
 
 
-class Transfer(TypedDict):
-    """Bytes that counted over one route, of one dataset; absent where events named none."""
-
-    route: NotRequired[str]
-    dataset: NotRequired[str]
-    bytes: str
-    events: int
-
-
-class Transfers(TypedDict):
-    lease_id: str
-    bytes: str
-    transfers: list[Transfer]
-    position: int
-
-
-class Turned(TypedDict):
-    """No fields: `{}`."""
-
-
-class Unbilled(TypedDict):
+class UnbilledUsageAnswer(TypedDict):
     """Used but not accrued yet. An estimate: reports that are still under way add to it."""
 
     charge: Money
-    leases: list[LiveLease]
+    leases: list[UnbilledLeaseAnswer]
     leases_left_out: int
 
 
-class Upcoming(TypedDict):
+class UpcomingMaturityAnswer(TypedDict):
     """Credited to holdback by the fact at this position. `amount` is before what was
     reduced.
     """
@@ -5817,7 +5727,36 @@ class Upcoming(TypedDict):
     matures_at: str
 
 
-class UsageEnvelope(TypedDict):
+class UsageBreakdownAnswer(TypedDict):
+    """One grouping. `hour` and `day` begin it, in UTC. By `group_id` a lease is told once
+    for each group that it was counted in.
+    """
+
+    hour: NotRequired[str]
+    day: NotRequired[str]
+    kind: NotRequired[str]
+    work: NotRequired[str]
+    node_id: NotRequired[str]
+    pool_id: NotRequired[str]
+    client_id: NotRequired[str]
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
+    group_id: NotRequired[str]
+    accruals: int
+    gpu_us: str
+    charge: Money
+
+
+class UsageBreakdownPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[UsageBreakdownAnswer]
+
+
+class UsageEnvelopeRequest(TypedDict):
     """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the
     other fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash
     before it.
@@ -5837,12 +5776,20 @@ class UsageEnvelope(TypedDict):
     datacontenttype: NotRequired[Literal["application/json"] | None]
 
 
-class UsageFeeRow(TypedDict):
+class UsageFeeForm(TypedDict):
     gpu_class: str
     per_gpu_hour: Money
 
 
-class UsageOfGroup(TypedDict):
+class UsageHeadAnswer(TypedDict):
+    """How far the log holds the node's chain."""
+
+    acked_seq: int
+    head: str
+    server_time_us: int
+
+
+class UsageOfGroupAnswer(TypedDict):
     """Accrued GPU time and its charge of one client, project, end user or lease."""
 
     group: str
@@ -5851,16 +5798,26 @@ class UsageOfGroup(TypedDict):
     accruals: int
 
 
-class Use(TypedDict):
-    """What one funding source paid for. `weight_ppm`: what the policy lets it weigh."""
+class UsageReceiptAnswer(TypedDict):
+    """The node's half of the stick. `flags` other than 0: stored, and earns nothing."""
 
-    source: str
-    burned: str
-    gpu_us: str
-    weight_ppm: int
+    seq: int
+    hash: str
+    lane: int
+    position: int
+    lane_hash: str
+    recorded_at: str
+    flags: int
 
 
-class Used(TypedDict):
+class UsageReceiptsAnswer(TypedDict):
+    acked_seq: int
+    head: str
+    server_time_us: int
+    results: list[StoredReportAnswer]
+
+
+class UsageSummaryAnswer(TypedDict):
     """One group: sum, largest accrual and number of accruals. `hour` and `day` begin it, in
     UTC. A lease hour counts in the UTC hour in which it begins; one accrual is a lease hour
     or the last part of one.
@@ -5879,16 +5836,38 @@ class Used(TypedDict):
     charge_max: Money
 
 
-class UsedPage(TypedDict):
+class UsageSummaryPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Used]
+    data: list[UsageSummaryAnswer]
 
 
-class Utilisation(TypedDict):
+class UseDivisionAnswer(TypedDict):
+    """How the use of a node divides among renters, or of a renter among owners of nodes:
+    the part of its largest unrelated counterparty, and of all related ones.
+    """
+
+    subject_id: str
+    gpu_us: str
+    counterparties: int
+    largest_ppm: int
+    related_ppm: int
+    raised: list[str]
+
+
+class UseDivisionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[UseDivisionAnswer]
+
+
+class UtilisationAnswer(TypedDict):
     """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset`
     is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
     """
@@ -5914,23 +5893,10 @@ class UtilisationPage(TypedDict):
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Utilisation]
+    data: list[UtilisationAnswer]
 
 
-class Verdict(TypedDict):
-    """What the rules of hardware say of the node in its region (C-11 to C-18): every rule
-    that does not hold, in their order, those among them that are `waived`, and the two
-    verdicts that follow from the others. Only nodes that are sellable run jobs of other
-    accounts.
-    """
-
-    joinable: bool
-    sellable: bool
-    failing: list[str]
-    waived: list[str]
-
-
-class Waiting(TypedDict):
+class WaitingRequestAnswer(TypedDict):
     """`request_id`: of a lease or a gang. Its account is shown to that account and to
     operators only.
     """
@@ -5938,22 +5904,22 @@ class Waiting(TypedDict):
     request_id: str
     place: int
     is_gang: bool
-    demand: list[Quantity]
+    demand: list[ResourceQuantityAnswer]
     account_id: NotRequired[str]
     project_id: NotRequired[str]
     waits_since: str
 
 
-class WaitingPage(TypedDict):
+class WaitingRequestPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Waiting]
+    data: list[WaitingRequestAnswer]
 
 
-class Wallet(TypedDict):
+class WalletAnswer(TypedDict):
     """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
 
     address: str
@@ -5962,26 +5928,42 @@ class Wallet(TypedDict):
     position: NotRequired[int]
 
 
-class WalletProof(TypedDict):
+class WalletChallengeAnswer(TypedDict):
+    """Sign `message` exactly as it is (EIP-191), and send the signature with `nonce`."""
+
+    nonce: str
+    message: str
+    expires_at: str
+    position: NotRequired[int]
+
+
+class WalletChallengeRequest(TypedDict):
+    address: str
+
+
+class WalletProofRequest(TypedDict):
     nonce: str
     signature: str
 
 
-class Wallets(TypedDict):
+class WalletsAnswer(TypedDict):
     """In the order of linking; `paid` is the one that is paid now."""
 
-    data: list[Wallet]
+    data: list[WalletAnswer]
     paid: NotRequired[str]
     position: int
 
 
-class WarningsAsked(TypedDict):
-    """Highest first; none: no warnings."""
+class WashSignalsAnswer(TypedDict):
+    """`raised` names the signals that are high; absent is what nothing can be divided by."""
 
-    thresholds: list[Money]
+    payout_multiple_ppm: NotRequired[int]
+    concentration_ppm: NotRequired[int]
+    related_ppm: NotRequired[int]
+    raised: list[str]
 
 
-class Webhook(TypedDict):
+class WebhookAnswer(TypedDict):
     """`secret` is there only in the answer that makes it, also when that is asked for
     again.
     """
@@ -5997,112 +5979,82 @@ class Webhook(TypedDict):
     position: NotRequired[int]
 
 
+class WebhookDeliveryAnswer(TypedDict):
+    """The delivery of one fact; `answer`: the last HTTP status of the endpoint."""
+
+    webhook_id: str
+    outcome: Literal["waiting", "delivered", "failed"]
+    attempts: int
+    answer: NotRequired[int]
+    error: NotRequired[str]
+    first_at: str
+    last_at: str
+    next_at: NotRequired[str]
+    position: int
+
+
+class WebhookDeliveryPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[WebhookDeliveryAnswer]
+
+
 class WebhookPage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
     next_cursor: NotRequired[str]
     position: int
-    data: list[Webhook]
+    data: list[WebhookAnswer]
 
 
-class Weight(TypedDict):
-    """`burned`: micro-credits that cash and burned credits paid and that were burned."""
+class WebhookReplayAnswer(TypedDict):
+    """`count`: the number of facts that are delivered again, in order, before anything new."""
 
-    account_id: str
-    burned: str
-    gpu_us: str
-
-
-class WeightsAsked(TypedDict):
-    """In ppm; together exactly 1,000,000."""
-
-    spec_fit: NotRequired[int]
-    reputation: NotRequired[int]
-    locality: NotRequired[int]
-    free_peers: NotRequired[int]
-    storage: NotRequired[int]
-    price: NotRequired[int]
+    endpoint_id: str
+    count: int
 
 
-class WholeDecision(TypedDict):
-    """All that a decision looked at, and whether its rule gives the same answer now."""
-
-    pool_id: str
-    chosen: str
-    rule: str
-    policy_version: int
-    policy: PoolPolicyForm
-    fleet_position: int
-    capacity: list[Quantity]
-    held: list[QueueHolding]
-    waiting: list[LookedAt]
-    window_gpu_us: str
-    decided_at: str
-    recomputed: NotRequired[str]
-    holds: bool
-    position: int
-
-
-class WholeProposal(TypedDict):
-    """With its document, and what the lint finds in it."""
-
-    number: int
-    title: str
-    category: str
-    authors: list[str]
-    created: str
-    status: Literal[
-        "draft",
-        "linted",
-        "in_review",
-        "approved",
-        "rejected",
-        "withdrawn",
-        "scheduled",
-        "effective",
-    ]
-    revision: int
-    changes: int
-    proposed_by: str
-    proposed_at: str
-    approved_by: list[str]
-    rejected_by: list[str]
-    lint: Lint
-    policy_version: NotRequired[int]
-    effective_from_epoch: NotRequired[int]
-    history: list[ProposalStep]
-    position: NotRequired[int]
-    document: dict[str, Any]
-    findings: list[LintFinding]
-
-
-class WhyFailed(TypedDict):
-    reason: str
-
-
-class Window(TypedDict):
-    version: int
-    window_seconds: int
-    effective_from: str
-    set_at: str
-    by: str
-
-
-class Work(TypedDict):
-    """What the executor runs. `workload_sha256` covers all of it but the kind. `references`
-    name keys, checkpoints and datasets, and hold no secret.
+class WebhookReplayRequest(TypedDict):
+    """Facts whose deliveries are repeated, delivered or given up: [from_position,
+    to_position].
     """
 
-    kind: str
-    image: NotRequired[str]
-    command: list[str]
-    env_refs: list[str]
-    references: NotRequired[list[ReferenceAsked]]
+    from_position: int
+    to_position: int
+
+
+class WebhookRequest(TypedDict):
+    """`types`: prefixes of fact types, such as `lease.` or `payment.`; none: all of them."""
+
+    url: str
+    types: NotRequired[list[str]]
+
+
+class WebhookTestAnswer(TypedDict):
+    """The endpoint's answer to an event of type `webhook.test`."""
+
+    endpoint_id: str
+    delivered: bool
+    answer: NotRequired[int]
+    error: NotRequired[str]
+
+
+class WorkAcknowledgementRequest(TypedDict):
+    """`workload_sha256` as the node computed it from the work it was told; `executor` names
+    the program that has it, and stays the same when that program starts again.
+    """
+
+    command: Literal["start", "stop"]
     workload_sha256: str
+    executor: str
+    runner: Literal["process", "trusted", "docker", "other"]
 
 
-class WorkEnd(TypedDict):
+class WorkEndRequest(TypedDict):
     """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit
     of the lease ended it. `lost`: the node no longer has it, because it was started anew.
     """
@@ -6112,7 +6064,7 @@ class WorkEnd(TypedDict):
     exit_code: NotRequired[int | None]
 
 
-class WorkHealth(TypedDict):
+class WorkHealthRequest(TypedDict):
     """How the work of a lease is, as its executor finds it: an endpoint that answers is
     well.
     """
@@ -6121,7 +6073,54 @@ class WorkHealth(TypedDict):
     detail: NotRequired[str]
 
 
-class WorkState(TypedDict):
+class WorkLogAnswer(TypedDict):
+    """Pieces from `from_seq` on. `ended`: nothing more will come."""
+
+    lease_id: str
+    next_seq: int
+    bytes: int
+    left_out: int
+    position: NotRequired[int]
+    data: list[WorkLogPieceAnswer]
+    ended: bool
+    exit_code: NotRequired[int]
+
+
+class WorkLogHeadAnswer(TypedDict):
+    """`next_seq`: what comes next; of a piece that left a gap nothing was kept."""
+
+    lease_id: str
+    next_seq: int
+    bytes: int
+    left_out: int
+    position: NotRequired[int]
+
+
+class WorkLogPieceAnswer(TypedDict):
+    seq: int
+    stream: Literal["stdout", "stderr", "note"]
+    at: str
+    body: str
+
+
+class WorkLogPieceRequest(TypedDict):
+    """`note`: said by the executor itself, not by the work."""
+
+    stream: Literal["stdout", "stderr", "note"]
+    body: str
+
+
+class WorkLogPiecesRequest(TypedDict):
+    """Pieces numbered from `seq` on; known numbers are passed over. `left_out`: bytes that
+    were printed and that the executor did not keep.
+    """
+
+    seq: int
+    left_out: NotRequired[int]
+    data: list[WorkLogPieceRequest]
+
+
+class WorkStateAnswer(TypedDict):
     """The work of a lease as far as its node has told."""
 
     lease_id: str
@@ -6147,12 +6146,12 @@ class WorkState(TypedDict):
     position: NotRequired[int]
 
 
-class WriteOff(TypedDict):
-    account_id: str
-    amount: Money
-    position: NotRequired[int]
+class WorkToStopAnswer(TypedDict):
+    """A lease that is over while its work may still run: stop it, then acknowledge the
+    stop.
+    """
 
-
-class WriteOffAsked(TypedDict):
-    amount: Money
-    reason: str
+    lease_id: str
+    workload_sha256: str
+    closed_at: str
+    close_code: int

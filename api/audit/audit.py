@@ -15,16 +15,16 @@ from api.door import errors
 from api.door.auth import everybody, with_scope
 from api.door.call import Call, Caller
 from api.door.models import (
+    AnswerModel,
     Count,
     Digits,
-    FactTold,
+    FactAnswer,
     FromQuery,
     Hex32,
     MomentQuery,
     Position,
     PositionInPath,
     PositionQuery,
-    Told,
     Told_at,
     moment,
     page_of,
@@ -56,7 +56,7 @@ HEAD_CACHED = "public, max-age=2"
 LaneInPath = Annotated[int, Path(ge=0, le=63), Digits]
 
 
-class EventTold(FactTold):
+class LogEventAnswer(FactAnswer):
     """One fact as stored. `body` is what the leaf's hash covers, the blind left out."""
 
     position: Position
@@ -67,7 +67,7 @@ class EventTold(FactTold):
     body: dict[str, Any]
 
 
-class LogKeyTold(Told):
+class LogKeyAnswer(AnswerModel):
     """`name+key id+key`, as C2SP writes it."""
 
     verifier_key: str
@@ -75,7 +75,10 @@ class LogKeyTold(Told):
 
 
 @resource.get(
-    "/v1/audit/events", READ, page_of(EventTold), problems=["cursor_invalid", "as_of_unsupported"]
+    "/v1/audit/events",
+    READ,
+    page_of(LogEventAnswer),
+    problems=["cursor_invalid", "as_of_unsupported"],
 )
 def list_events(
     call: Caller,
@@ -159,7 +162,7 @@ def _naming(connection: Any, who: str, positions: list[int]) -> set[int]:
     return {row[0] for row in connection.execute(_NAMING, (who, positions))}
 
 
-@resource.get("/v1/audit/events/{position}", READ, EventTold, problems=["not_found"])
+@resource.get("/v1/audit/events/{position}", READ, LogEventAnswer, problems=["not_found"])
 def read_event(position: PositionInPath, call: Caller) -> Response:
     """Returns the fact at a position."""
     with call.read(AUDIT_INDEX) as view:
@@ -187,11 +190,11 @@ def read_checkpoint(call: Caller) -> Response:
         return Response(found[1], headers=headers, media_type="text/plain")
 
 
-@resource.get("/v1/audit/log/key", everybody(), LogKeyTold)
+@resource.get("/v1/audit/log/key", everybody(), LogKeyAnswer)
 def read_log_key(call: Caller) -> Response:
     """Returns the public key that signs the log's heads."""
     with call.read() as view:
-        return call.answer(view, LogKeyTold(verifier_key=call.service.verifier_key))
+        return call.answer(view, LogKeyAnswer(verifier_key=call.service.verifier_key))
 
 
 @resource.get(
@@ -240,9 +243,9 @@ def _proof(call: Call, position: int, make: Any) -> Response:
     return Response(text, headers={POSITION: str(position)}, media_type="text/plain")
 
 
-def _event(row: audit_index.Event) -> EventTold:
+def _event(row: audit_index.Event) -> LogEventAnswer:
     body = {name: value for name, value in row.body.items() if name != "blind"}
-    return EventTold(
+    return LogEventAnswer(
         position=row.position,
         type=row.topic,
         version=row.version,

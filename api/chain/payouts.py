@@ -15,11 +15,11 @@ from api.door.models import (
     AccountInPath,
     AccountQuery,
     Address,
+    AnswerModel,
     Count,
     EpochInPath,
     Hex32,
     Position,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -41,7 +41,7 @@ Hash = Annotated[str, Field(pattern=r"^0x[0-9a-f]{64}$")]
 AddressQuery = Annotated[str, Query(pattern=r"^0x[0-9a-fA-F]{40}$")]
 
 
-class RootTold(Told):
+class PayoutRootAnswer(AnswerModel):
     """`committed` is the sum of all leaves: lifetime totals, never less than before."""
 
     epoch: Count
@@ -59,7 +59,7 @@ class RootTold(Told):
     position: Position
 
 
-class LifetimeTold(Told):
+class LifetimeRewardsAnswer(AnswerModel):
     """Ever credited, ever matured (what the next leaf holds), ever claimed on chain."""
 
     account_id: AccountId
@@ -69,7 +69,7 @@ class LifetimeTold(Told):
     position: Position | None = None
 
 
-class ClaimTold(Told):
+class PayoutClaimAnswer(AnswerModel):
     account_id: AccountId
     address: Address
     distributor: Address
@@ -82,7 +82,7 @@ class ClaimTold(Told):
     position: Position
 
 
-class ProofTold(Told):
+class PayoutProofAnswer(AnswerModel):
     """What `claim(account, total, proof)` of the distributor takes."""
 
     epoch: Count
@@ -93,7 +93,7 @@ class ProofTold(Told):
     position: Position | None = None
 
 
-@resource.get("/v1/payouts", everybody(), page_of(RootTold), problems=["cursor_invalid"])
+@resource.get("/v1/payouts", everybody(), page_of(PayoutRootAnswer), problems=["cursor_invalid"])
 def list_payouts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists payout roots in the order they were built, and the state of each."""
     place = call.place(cursor, [0])
@@ -102,7 +102,7 @@ def list_payouts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None)
         return call.page(view, place, rows, limit, lambda row: [row.position], _root)
 
 
-@resource.get("/v1/payouts/claims", READ, page_of(ClaimTold), problems=["cursor_invalid"])
+@resource.get("/v1/payouts/claims", READ, page_of(PayoutClaimAnswer), problems=["cursor_invalid"])
 def list_claims(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -119,7 +119,10 @@ def list_claims(
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/rewards", READ, LifetimeTold, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/rewards",
+    READ,
+    LifetimeRewardsAnswer,
+    problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
     """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
@@ -127,7 +130,7 @@ def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
     with call.read(EPOCHS) as view:
         found = epochs.read_lifetimes(view.connection, account_id=account_id, limit=1)
         row = found[0] if found else epochs.Lifetime(account_id, 0, 0, 0)
-        told = LifetimeTold(
+        told = LifetimeRewardsAnswer(
             account_id=account_id,
             credited=tokens(row.credited),
             matured=tokens(row.matured),
@@ -139,7 +142,7 @@ def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
 @resource.get(
     "/v1/payouts/{epoch}/proof",
     everybody(),
-    ProofTold,
+    PayoutProofAnswer,
     problems=["not_found", Reason.WALLET_UNKNOWN],
 )
 def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -> Response:
@@ -149,7 +152,7 @@ def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -
         leaf = payout.leaf(address)
         if leaf is None:
             raise Refused(Reason.WALLET_UNKNOWN, address=address.lower(), epoch=epoch)
-        told = ProofTold(
+        told = PayoutProofAnswer(
             epoch=epoch,
             root=payout.root,
             account=leaf.account,
@@ -159,9 +162,9 @@ def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -
         return call.answer(view, told)
 
 
-def _root(row: epochs.Root) -> RootTold:
+def _root(row: epochs.Root) -> PayoutRootAnswer:
     told: Any = row
-    return RootTold(
+    return PayoutRootAnswer(
         epoch=row.epoch,
         seq=row.seq,
         root=row.root,
@@ -178,8 +181,8 @@ def _root(row: epochs.Root) -> RootTold:
     )
 
 
-def _claim(row: epochs.Claim) -> ClaimTold:
-    return ClaimTold(
+def _claim(row: epochs.Claim) -> PayoutClaimAnswer:
+    return PayoutClaimAnswer(
         account_id=row.account_id,
         address=row.address,
         distributor=row.distributor,

@@ -13,13 +13,13 @@ from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Digits,
-    FactTold,
+    FactAnswer,
     LeaseId,
     LeaseQuery,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     page_of,
@@ -45,7 +45,7 @@ CorrectsQuery = Annotated[
 ]
 
 
-class Goodwill(Asked):
+class GoodwillAdjustmentRequest(RequestModel):
     """Part of a charge, given back at the network's own cost."""
 
     corrects_position: Annotated[int, Field(ge=1, le=2**53 - 1)]
@@ -56,7 +56,7 @@ class Goodwill(Asked):
     )
 
 
-class Late(Asked):
+class LateUsageAdjustmentRequest(RequestModel):
     """A settled lease whose late reports are to be charged."""
 
     lease_id: LeaseId
@@ -64,12 +64,12 @@ class Late(Asked):
     model_config = with_examples({"lease_id": "lease_" + "1" * 32})
 
 
-class BookLineTold(Told):
+class BookLineAnswer(AnswerModel):
     account: str
     movement: SignedMoney
 
 
-class AdjustmentTold(FactTold):
+class AdjustmentAnswer(FactAnswer):
     """`returned` went back to the payer; of that, `recovered` came from the accounts that were
     paid. `charge_new`: the cost of usage that came late.
     """
@@ -85,7 +85,7 @@ class AdjustmentTold(FactTold):
     recovered: Money
     gpu_us_new: Units | None = None
     charge_new: Money | None = None
-    lines: list[BookLineTold]
+    lines: list[BookLineAnswer]
     booked_at: Told_at
     position: Position | None = None
 
@@ -93,7 +93,7 @@ class AdjustmentTold(FactTold):
 @resource.post(
     "/v1/adjustments",
     with_scope("operator"),
-    AdjustmentTold,
+    AdjustmentAnswer,
     status=201,
     problems=[
         Reason.LINE_UNKNOWN,
@@ -104,7 +104,7 @@ class AdjustmentTold(FactTold):
         Reason.CREDIT_TOO_LOW,
     ],
 )
-def create_adjustment(body: Goodwill, call: Caller) -> Response:
+def create_adjustment(body: GoodwillAdjustmentRequest, call: Caller) -> Response:
     """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
     adjustment_id = call.id("adj")
 
@@ -126,7 +126,7 @@ def create_adjustment(body: Goodwill, call: Caller) -> Response:
 @resource.post(
     "/v1/adjustments/late-usage",
     with_scope("operator", "governance"),
-    AdjustmentTold,
+    AdjustmentAnswer,
     status=201,
     problems=[
         Reason.LEASE_UNKNOWN,
@@ -136,7 +136,7 @@ def create_adjustment(body: Goodwill, call: Caller) -> Response:
         Reason.CREDIT_TOO_LOW,
     ],
 )
-def create_late_usage_adjustment(body: Late, call: Caller) -> Response:
+def create_late_usage_adjustment(body: LateUsageAdjustmentRequest, call: Caller) -> Response:
     """Charges signed usage that was reported after the lease was settled (operator)."""
     adjustment_id = call.id("adj")
 
@@ -154,7 +154,7 @@ def create_late_usage_adjustment(body: Late, call: Caller) -> Response:
     return call.record(commands, booked)
 
 
-@resource.get("/v1/adjustments", READ, page_of(AdjustmentTold), problems=["cursor_invalid"])
+@resource.get("/v1/adjustments", READ, page_of(AdjustmentAnswer), problems=["cursor_invalid"])
 def list_adjustments(
     call: Caller,
     lease_id: LeaseQuery = None,
@@ -179,7 +179,7 @@ def list_adjustments(
 
 
 @resource.get(
-    "/v1/adjustments/{adjustment_id}", READ, AdjustmentTold, problems=[Reason.ADJUSTMENT_UNKNOWN]
+    "/v1/adjustments/{adjustment_id}", READ, AdjustmentAnswer, problems=[Reason.ADJUSTMENT_UNKNOWN]
 )
 def read_adjustment(adjustment_id: AdjustmentInPath, call: Caller) -> Response:
     """Returns one correction and every account it moved."""
@@ -192,13 +192,13 @@ def read_adjustment(adjustment_id: AdjustmentInPath, call: Caller) -> Response:
         return call.answer(view, _told(found, call))
 
 
-def booked(after: After) -> AdjustmentTold:
+def booked(after: After) -> AdjustmentAnswer:
     """The adjustment that a call has just booked."""
     facts = [one.fact for one in after.changes if isinstance(one.fact, AdjustmentBooked)]
     assert len(facts) == 1, facts
     fact = facts[0]
     reason: Any = fact.reason
-    return AdjustmentTold(
+    return AdjustmentAnswer(
         adjustment_id=fact.adjustment_id,
         corrects_position=fact.corrects_position,
         lease_id=fact.lease_id,
@@ -215,10 +215,10 @@ def booked(after: After) -> AdjustmentTold:
     )
 
 
-def _told(row: disputes.AdjustmentRow, call: Call) -> AdjustmentTold:
+def _told(row: disputes.AdjustmentRow, call: Call) -> AdjustmentAnswer:
     reason: Any = row.reason
     lines = [(str(line["account"]), int(line["units"])) for line in row.lines]
-    return AdjustmentTold(
+    return AdjustmentAnswer(
         adjustment_id=row.adjustment_id,
         corrects_position=row.corrects_position,
         lease_id=row.lease_id,
@@ -243,5 +243,5 @@ def _may_see(call: Call, row: disputes.AdjustmentRow, account: str) -> bool:
     return account.split(":")[1] in (row.account_id, row.provider_account_id)
 
 
-def _line(account: str, units: int) -> BookLineTold:
-    return BookLineTold(account=account, movement=SignedMoney(asset="CREDIT", units=str(units)))
+def _line(account: str, units: int) -> BookLineAnswer:
+    return BookLineAnswer(account=account, movement=SignedMoney(asset="CREDIT", units=str(units)))

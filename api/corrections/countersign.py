@@ -17,14 +17,14 @@ from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
-    Asked,
+    AnswerModel,
+    EmptyRequest,
     Hex32,
     LeaseId,
     LeaseInPath,
     Moment,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -54,7 +54,7 @@ SignerInPath = Annotated[str, Path(pattern=r"^[0-9a-f]{16}$")]
 SIGNATURES_MAX = 100
 
 
-class NewSigningKey(Asked):
+class SigningKeyRequest(RequestModel):
     """The public half of an Ed25519 key, 32 bytes as hex; the other half never leaves you."""
 
     public_key: Hex32
@@ -62,7 +62,7 @@ class NewSigningKey(Asked):
     model_config = with_examples({"public_key": "d75a980182b10ab7" * 4})
 
 
-class SigningKeyTold(Told):
+class SigningKeyAnswer(AnswerModel):
     """`key_id`: the first 16 hex digits of the SHA-256 of the public key."""
 
     account_id: AccountId
@@ -73,13 +73,13 @@ class SigningKeyTold(Told):
     position: Position | None = None
 
 
-class SigningKeysTold(Told):
+class SigningKeysAnswer(AnswerModel):
     account_id: AccountId
-    data: list[SigningKeyTold]
+    data: list[SigningKeyAnswer]
     position: Position
 
 
-class Countersignature(Asked):
+class CountersignatureRequest(RequestModel):
     """`signature` (hex) is over these bytes: `tallystick/countersign/v1`, the lease id,
     `gpu_us N` and `until_us N`, joined by single newlines. `gpu_us` counts from the opening.
     """
@@ -99,7 +99,7 @@ class Countersignature(Asked):
     )
 
 
-class CountersignedTold(Told):
+class CountersignatureAnswer(AnswerModel):
     lease_id: LeaseId
     account_id: AccountId
     key_id: SignerId
@@ -110,7 +110,7 @@ class CountersignedTold(Told):
     position: Position | None = None
 
 
-class StickTold(Told):
+class CountersignedUsageAnswer(AnswerModel):
     """matched + unconfirmed + contested = gpu_us, what was metered and accrued so far.
 
     Matched: both halves agree. Contested: metered before `signed_until` and not signed for.
@@ -123,14 +123,14 @@ class StickTold(Told):
     unconfirmed_gpu_us: Units
     contested_gpu_us: Units
     signed_until: Told_at | None = None
-    signatures: list[CountersignedTold]
+    signatures: list[CountersignatureAnswer]
     position: Position
 
 
 @resource.post(
     "/v1/accounts/{account_id}/signing-keys",
     with_scope("account:admin"),
-    SigningKeyTold,
+    SigningKeyAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -139,12 +139,12 @@ class StickTold(Told):
         Reason.COUNT_OUT_OF_RANGE,
     ],
 )
-def add_signing_key(account_id: AccountInPath, body: NewSigningKey, call: Caller) -> Response:
+def add_signing_key(account_id: AccountInPath, body: SigningKeyRequest, call: Caller) -> Response:
     """Registers a key that countersigns the usage of your leases."""
     own(call.principal, account_id)
     key_id = hashlib.sha256(bytes.fromhex(body.public_key)).hexdigest()[:16]
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _key(after.state(signer_stream(account_id)), key_id)
 
     command = AddSigningKey(
@@ -160,11 +160,11 @@ def add_signing_key(account_id: AccountInPath, body: NewSigningKey, call: Caller
 @resource.post(
     "/v1/accounts/{account_id}/signing-keys/{key_id}/revoke",
     with_scope("account:admin"),
-    SigningKeyTold,
+    SigningKeyAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.SIGNING_KEY_UNKNOWN],
 )
 def revoke_signing_key(
-    account_id: AccountInPath, key_id: SignerInPath, body: Nothing, call: Caller
+    account_id: AccountInPath, key_id: SignerInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Revokes a signing key. Its earlier signatures stay valid."""
     del body
@@ -173,7 +173,7 @@ def revoke_signing_key(
         account_id=account_id, key_id=key_id, by=call.principal.member_id, at_us=call.now_us
     )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _key(after.state(signer_stream(account_id)), key_id, revoked_at_us=call.now_us)
 
     return call.record(lambda: command, told)
@@ -182,7 +182,7 @@ def revoke_signing_key(
 @resource.get(
     "/v1/accounts/{account_id}/signing-keys",
     with_scope("account", "audit:read", "operator"),
-    SigningKeysTold,
+    SigningKeysAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
@@ -191,7 +191,7 @@ def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
     with call.read(COUNTERSIGNED) as view:
         rows = countersigned.read_signers(view.connection, account_id)
         keys = [
-            SigningKeyTold(
+            SigningKeyAnswer(
                 account_id=row.account_id,
                 key_id=row.key_id,
                 public_key=row.public_key,
@@ -200,14 +200,14 @@ def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
             )
             for row in rows
         ]
-        told = SigningKeysTold(account_id=account_id, data=keys, position=view.position)
+        told = SigningKeysAnswer(account_id=account_id, data=keys, position=view.position)
         return call.answer(view, told)
 
 
 @resource.post(
     "/v1/leases/{lease_id}/countersign",
     with_scope("renter", "client"),
-    CountersignedTold,
+    CountersignatureAnswer,
     status=201,
     problems=[
         Reason.LEASE_UNKNOWN,
@@ -218,7 +218,9 @@ def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
         "signature_invalid",
     ],
 )
-def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Caller) -> Response:
+def countersign_usage(
+    lease_id: LeaseInPath, body: CountersignatureRequest, call: Caller
+) -> Response:
     """Records a renter's signature for the usage of a lease: the total, up to a moment."""
     account_id, gpu_us = call.principal.account_id, int(body.gpu_us)
 
@@ -238,10 +240,10 @@ def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Calle
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         fact = after.state(stick_stream(lease_id)).last
         assert fact is not None, lease_id
-        return CountersignedTold(
+        return CountersignatureAnswer(
             lease_id=lease_id,
             account_id=fact.account_id,
             key_id=fact.key_id,
@@ -259,7 +261,7 @@ def countersign_usage(lease_id: LeaseInPath, body: Countersignature, call: Calle
     with_scope(
         "renter", "provider", "client", "billing:read", "earnings:read", "operator", "audit:read"
     ),
-    StickTold,
+    CountersignedUsageAnswer,
     problems=[Reason.LEASE_UNKNOWN],
 )
 def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
@@ -270,7 +272,7 @@ def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
             raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
         halves = countersigned.read_halves(connection, lease_id)
         rows = countersigned.read_last_signatures(connection, lease_id, SIGNATURES_MAX)
-        told = StickTold(
+        told = CountersignedUsageAnswer(
             lease_id=lease_id,
             gpu_us=str(halves.gpu_us),
             matched_gpu_us=str(halves.compared.matched),
@@ -279,7 +281,7 @@ def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
             signed_until=moment_or_none(halves.until_us),
             position=view.position,
             signatures=[
-                CountersignedTold(
+                CountersignatureAnswer(
                     lease_id=row.lease_id,
                     account_id=row.account_id,
                     key_id=row.key_id,
@@ -303,9 +305,9 @@ def _require_signed(public_key: str, message: bytes, signature: str) -> None:
         raise errors.problem("signature_invalid") from None
 
 
-def _key(state: SignerState, key_id: str, revoked_at_us: int | None = None) -> SigningKeyTold:
+def _key(state: SignerState, key_id: str, revoked_at_us: int | None = None) -> SigningKeyAnswer:
     key = next(key for key in state.keys if key.key_id == key_id)
-    return SigningKeyTold(
+    return SigningKeyAnswer(
         account_id=key.account_id,
         key_id=key_id,
         public_key=key.public_key,

@@ -13,13 +13,13 @@ from api.door.auth import with_scope
 from api.door.call import After, Call, Caller, View
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     Hex32,
     LeaseId,
     LeaseQuery,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -68,7 +68,7 @@ Text = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
 SplitPpm = Annotated[int, Field(ge=0, le=PPM, description="The renter's part of the claim")]
 
 
-class EvidenceAsked(Asked):
+class DisputeEvidenceRequest(RequestModel):
     """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a position
     of the market log, about this lease. `statement`: the SHA-256 of anything else.
     """
@@ -79,7 +79,7 @@ class EvidenceAsked(Asked):
     sha256: Hex32 | None = None
 
     @model_validator(mode="after")
-    def _as_its_kind_has_it(self) -> EvidenceAsked:
+    def _as_its_kind_has_it(self) -> DisputeEvidenceRequest:
         given = (self.lane is not None, self.position is not None, self.sha256 is not None)
         wanted = {
             "usage_report": (True, True, False),
@@ -91,21 +91,23 @@ class EvidenceAsked(Asked):
         return self
 
 
-EvidenceList = Annotated[list[EvidenceAsked], Field(max_length=EVIDENCE_MAX, default_factory=list)]
+EvidenceList = Annotated[
+    list[DisputeEvidenceRequest], Field(max_length=EVIDENCE_MAX, default_factory=list)
+]
 
 
-class LineAsked(Asked):
+class DisputedLineRequest(RequestModel):
     """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
 
     position: Annotated[int, Field(ge=1, le=2**53 - 1)]
     claimed: Money | None = None
 
 
-class NewDispute(Asked):
+class DisputeRequest(RequestModel):
     """Charges of one lease that should not have been charged. `claim` can be erased later."""
 
     lease_id: LeaseId
-    lines: Annotated[list[LineAsked], Field(min_length=1, max_length=LINES_MAX)]
+    lines: Annotated[list[DisputedLineRequest], Field(min_length=1, max_length=LINES_MAX)]
     claim_code: ClaimCode
     claim: Text | None = None
     evidence: EvidenceList
@@ -120,7 +122,7 @@ class NewDispute(Asked):
     )
 
 
-class Answer(Asked):
+class DisputeAnswerRequest(RequestModel):
     """A statement, evidence, or both."""
 
     statement: Text | None = None
@@ -129,7 +131,7 @@ class Answer(Asked):
     model_config = with_examples({"statement": "The logs show it running."})
 
 
-class Ruling(Asked):
+class DisputeRulingRequest(RequestModel):
     """`upheld_ppm` for a split only: the renter's part; remainders are the provider's."""
 
     outcome: Literal["upheld", "rejected", "split"]
@@ -141,13 +143,13 @@ class Ruling(Asked):
     )
 
     @model_validator(mode="after")
-    def _a_split_says_how(self) -> Ruling:
+    def _a_split_says_how(self) -> DisputeRulingRequest:
         if (self.outcome == "split") != (self.upheld_ppm is not None):
             raise ValueError("upheld_ppm belongs to a split, and to nothing else")
         return self
 
 
-class EvidenceTold(Told):
+class DisputeEvidenceAnswer(AnswerModel):
     """`signed`: the server found a valid signature over it, and that it is about the lease."""
 
     kind: Literal["usage_report", "market_fact", "statement"]
@@ -157,7 +159,7 @@ class EvidenceTold(Told):
     signed: bool
 
 
-class DisputedLineTold(Told):
+class DisputedLineAnswer(AnswerModel):
     position: Position
     charge: Money
     claimed: Money
@@ -166,19 +168,19 @@ class DisputedLineTold(Told):
     adjustment_id: str | None = None
 
 
-class DisputeStatementTold(Told):
+class DisputeStatementAnswer(AnswerModel):
     """A statement of one side. `text` absent although `sha256` is present: the text was erased."""
 
     side: Side | Literal["arbiter"]
     sha256: Hex32 | None = None
     text: str | None = None
-    evidence: list[EvidenceTold]
+    evidence: list[DisputeEvidenceAnswer]
     by: str
     at: Told_at
     position: Position
 
 
-class DisputeTold(Told):
+class DisputeAnswer(AnswerModel):
     """`reserved` waits in `dispute:{id}` until the ruling, at the latest until `expires_at`."""
 
     dispute_id: DisputeId
@@ -199,17 +201,17 @@ class DisputeTold(Told):
     position: Position | None = None
 
 
-class DisputeWholeTold(DisputeTold):
+class DisputeDetailAnswer(DisputeAnswer):
     """A dispute with every line and every statement."""
 
-    lines: list[DisputedLineTold]
-    statements: list[DisputeStatementTold]
+    lines: list[DisputedLineAnswer]
+    statements: list[DisputeStatementAnswer]
 
 
 @resource.post(
     "/v1/disputes",
     PARTY,
-    DisputeTold,
+    DisputeAnswer,
     status=201,
     problems=[
         Reason.LEASE_UNKNOWN,
@@ -223,7 +225,7 @@ class DisputeWholeTold(DisputeTold):
         Reason.EVIDENCE_UNKNOWN,
     ],
 )
-def open_dispute(body: NewDispute, call: Caller) -> Response:
+def open_dispute(body: DisputeRequest, call: Caller) -> Response:
     """Opens a dispute over charges of a lease. The provider's part is held inside their window."""
     dispute_id = call.id("dispute")
 
@@ -245,7 +247,7 @@ def open_dispute(body: NewDispute, call: Caller) -> Response:
     return call.record(commands, lambda after: _after(after, dispute_id))
 
 
-@resource.get("/v1/disputes", READ, page_of(DisputeTold), problems=["cursor_invalid"])
+@resource.get("/v1/disputes", READ, page_of(DisputeAnswer), problems=["cursor_invalid"])
 def list_disputes(
     call: Caller,
     lease_id: LeaseQuery = None,
@@ -270,22 +272,22 @@ def list_disputes(
             rows,
             limit,
             lambda row: [row.position],
-            lambda row: DisputeTold(**_plain(row)),
+            lambda row: DisputeAnswer(**_plain(row)),
         )
 
 
 @resource.get(
-    "/v1/disputes/{dispute_id}", READ, DisputeWholeTold, problems=[Reason.DISPUTE_UNKNOWN]
+    "/v1/disputes/{dispute_id}", READ, DisputeDetailAnswer, problems=[Reason.DISPUTE_UNKNOWN]
 )
 def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
     """Returns a dispute with its lines, its evidence and its statements."""
     with call.read(DISPUTES) as view:
         row = _visible(call, view, dispute_id)
         lines = disputes.read_disputed_lines(view.connection, dispute_id=dispute_id)
-        told = DisputeWholeTold(
+        told = DisputeDetailAnswer(
             **_plain(row),
             lines=[
-                DisputedLineTold(
+                DisputedLineAnswer(
                     position=line.position,
                     charge=credits_(line.charge),
                     claimed=credits_(line.claimed),
@@ -303,7 +305,7 @@ def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/disputes/{dispute_id}/answer",
     PARTY,
-    DisputeTold,
+    DisputeAnswer,
     problems=[
         Reason.DISPUTE_UNKNOWN,
         Reason.DISPUTE_STATE,
@@ -311,7 +313,7 @@ def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
         Reason.EVIDENCE_UNKNOWN,
     ],
 )
-def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Response:
+def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: Caller) -> Response:
     """Adds a statement or evidence to a dispute, as either side, until the ruling."""
 
     def commands() -> AnswerDispute:
@@ -339,7 +341,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Res
 @resource.post(
     "/v1/disputes/{dispute_id}/rule",
     with_scope("governance"),
-    DisputeTold,
+    DisputeAnswer,
     problems=[
         Reason.DISPUTE_UNKNOWN,
         Reason.DISPUTE_STATE,
@@ -348,7 +350,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: Answer, call: Caller) -> Res
         Reason.CREDIT_TOO_LOW,
     ],
 )
-def rule_dispute(dispute_id: DisputeInPath, body: Ruling, call: Caller) -> Response:
+def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Caller) -> Response:
     """Rules on a dispute, as a governor that is neither party. The ruling is final and booked."""
 
     def commands() -> RuleDispute:
@@ -393,7 +395,7 @@ def _own_lease(call: Call, lease_id: str) -> Lease:
     return lease
 
 
-def _claim(call: Call, lease_id: str, asked: LineAsked) -> Claim:
+def _claim(call: Call, lease_id: str, asked: DisputedLineRequest) -> Claim:
     line = _line(call, asked.position)
     if line.lease_id != lease_id:
         raise Refused(Reason.LINE_UNKNOWN, position=asked.position)
@@ -409,7 +411,7 @@ def _line(call: Call, position: int) -> ChargedLine:
 
 
 def _evidence(
-    call: Call, asked: list[EvidenceAsked], lease: Lease, dispute_id: str, text: str | None
+    call: Call, asked: list[DisputeEvidenceRequest], lease: Lease, dispute_id: str, text: str | None
 ) -> tuple[Any, ...]:
     """Checked evidence; the text that comes with it is kept."""
     with call.service.connection() as connection:
@@ -462,12 +464,12 @@ def _plain(row: disputes.DisputeRow) -> dict[str, Any]:
     }
 
 
-def _after(after: After, dispute_id: str) -> DisputeTold:
+def _after(after: After, dispute_id: str) -> DisputeAnswer:
     state = after.state(stream_of(dispute_id))
     opened, resolved = state.opened, state.resolved
     assert opened is not None
     told: Any = {"state": state.status, "claim_code": opened.claim_code, "opened_by": opened.side}
-    return DisputeTold(
+    return DisputeAnswer(
         dispute_id=dispute_id,
         lease_id=opened.lease_id,
         account_id=opened.account_id,
@@ -484,10 +486,10 @@ def _after(after: After, dispute_id: str) -> DisputeTold:
     )
 
 
-def _statements(call: Call, view: View, dispute_id: str) -> list[DisputeStatementTold]:
+def _statements(call: Call, view: View, dispute_id: str) -> list[DisputeStatementAnswer]:
     """What the log holds of a dispute up to the view's position, with the texts still there."""
     texts = dispute_texts.read(view.connection, dispute_id)
-    told: list[DisputeStatementTold] = []
+    told: list[DisputeStatementAnswer] = []
     for recorded in call.service.ledger.market.read_stream(stream_of(dispute_id)):
         fact = recorded.fact
         if recorded.position > view.position:
@@ -503,7 +505,7 @@ def _statements(call: Call, view: View, dispute_id: str) -> list[DisputeStatemen
             case _:
                 raise AssertionError(fact)
         told.append(
-            DisputeStatementTold(
+            DisputeStatementAnswer(
                 side=side,
                 sha256=sha256,
                 text=texts.get(sha256 or ""),
@@ -516,7 +518,7 @@ def _statements(call: Call, view: View, dispute_id: str) -> list[DisputeStatemen
     return told
 
 
-def _evidence_told(one: Any) -> EvidenceTold:
-    return EvidenceTold(
+def _evidence_told(one: Any) -> DisputeEvidenceAnswer:
+    return DisputeEvidenceAnswer(
         kind=one.kind, lane=one.lane, position=one.position, sha256=one.sha256, signed=one.signed
     )

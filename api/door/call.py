@@ -23,7 +23,7 @@ from api.door import errors, positions
 from api.door.auth import EXECUTOR, NODE, Principal
 from api.door.errors import Problem
 from api.door.idempotency import fingerprint
-from api.door.models import FactTold, Told
+from api.door.models import AnswerModel, FactAnswer
 from api.door.operation import Operation
 from api.door.paging import Place, next_link
 from api.door.positions import AsOf
@@ -103,7 +103,7 @@ class Call:
     def record(
         self,
         commands: Callable[[], Any],
-        told: Callable[[After], Told],
+        told: Callable[[After], AnswerModel],
         *,
         reveal: Callable[[], dict[str, Any]] | None = None,
         again_on: frozenset[Reason] = frozenset(),
@@ -134,7 +134,7 @@ class Call:
     async def record_at_desk(
         self,
         commands: Callable[[Round], list[Any]],
-        told: Callable[[States], Told],
+        told: Callable[[States], AnswerModel],
         *,
         again_on: frozenset[Reason],
     ) -> Response:
@@ -162,7 +162,7 @@ class Call:
         self,
         key: CommandKey | None,
         commands: Callable[[], Any],
-        told: Callable[[After], Told],
+        told: Callable[[After], AnswerModel],
         again_on: frozenset[Reason],
         reads: Reads | None,
     ) -> Outcome:
@@ -266,7 +266,7 @@ class Call:
         rows: Sequence[T],
         limit: int,
         key: Callable[[T], list[Any]],
-        told: Callable[[T], Told],
+        told: Callable[[T], AnswerModel],
     ) -> Response:
         """One page; `rows` holds one more than `limit` when there is another one."""
         shown, more, headers = self.cut(view, place, rows, limit, key)
@@ -288,17 +288,17 @@ class Call:
         return shown, more, {"Link": next_link(self.request, cursor)}
 
     def answer(
-        self, view: View, told: Told | dict[str, Any], headers: dict[str, str] | None = None
+        self, view: View, told: AnswerModel | dict[str, Any], headers: dict[str, str] | None = None
     ) -> Response:
         """An answer that says which position it reflects; one fact keeps the position it has."""
-        body = _plain(told) if isinstance(told, Told) else told
+        body = _plain(told) if isinstance(told, AnswerModel) else told
         position = view.position if view.as_of is None else view.as_of
-        if not isinstance(told, FactTold):
+        if not isinstance(told, FactAnswer):
             body["position"] = position
         headers = {positions.POSITION: str(position), **(headers or {})}
         return _json(body, self.operation.status, headers)
 
-    def answer_if_new(self, view: View, told: Told) -> Response:
+    def answer_if_new(self, view: View, told: AnswerModel) -> Response:
         """`answer` for who asks again and again: 304 while nothing but the position has changed.
 
         The ETag covers what is told and not the position, which moves with every fact of anybody.
@@ -323,11 +323,11 @@ class Call:
         return self.principal.kind == EXECUTOR and self.principal.account_id == node_id
 
 
-def _stored(status: int, told: Told) -> Answer:
+def _stored(status: int, told: AnswerModel) -> Answer:
     return Answer(status, told.model_dump_json(exclude_none=True).encode())
 
 
-def _plain(told: Told) -> dict[str, Any]:
+def _plain(told: AnswerModel) -> dict[str, Any]:
     return told.model_dump(mode="json", exclude_none=True)
 
 

@@ -49,7 +49,7 @@ LIST_MAX = 1_000
 TEXT_MAX = 256
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """The base of everything a client sends."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -63,13 +63,13 @@ def with_examples(*examples: Mapping[str, Any]) -> ConfigDict:
     )
 
 
-class Told(BaseModel):
+class AnswerModel(BaseModel):
     """The base of everything the server answers, under the document's names; None is left out."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, serialize_by_alias=True)
 
 
-class FactTold(Told):
+class FactAnswer(AnswerModel):
     """The base of an answer that is one fact of the market log: `position` is the fact's own.
 
     The header `Tallystick-Position` says which position the answer reflects; elsewhere `position`
@@ -77,7 +77,7 @@ class FactTold(Told):
     """
 
 
-class Nothing(Asked):
+class EmptyRequest(RequestModel):
     """No fields: `{}`."""
 
     model_config = with_examples({})
@@ -183,7 +183,7 @@ TruthQuery = Annotated[bool, BeforeValidator(_truth), Query()]
 TextQuery = Annotated[str | None, Query(min_length=1, max_length=TEXT_MAX)]
 
 
-class Page(Told):
+class Page(AnswerModel):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
     has_more: bool
@@ -192,9 +192,9 @@ class Page(Told):
 
 
 @lru_cache
-def page_of(item: type[Told]) -> type[Page]:
+def page_of(item: type[AnswerModel]) -> type[Page]:
     """The page of a list of these."""
-    name = f"{item.__name__}Page"
+    name = f"{item.__name__.removesuffix('Answer')}Page"
     return create_model(name, __base__=Page, __doc__=Page.__doc__, data=(list[item], ...))  # type: ignore[valid-type]
 
 
@@ -203,7 +203,7 @@ Ref = Annotated[str, Field(max_length=100, pattern=r"^[0-9A-Za-z_.:@/-]*$")]
 TERM_SECONDS_MAX = 10 * 366 * 86_400
 
 
-class ReferenceAsked(Asked):
+class JobReferenceForm(RequestModel):
     """Something the job uses that is kept elsewhere: the name of a key in a secret store, or the
     address of a checkpoint or a data set, without user, password and query. Never a secret.
     """

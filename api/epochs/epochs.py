@@ -13,6 +13,7 @@ from api.door.auth import everybody
 from api.door.call import Caller
 from api.door.models import (
     AccountId,
+    AnswerModel,
     Count,
     EpochInPath,
     EpochQuery,
@@ -20,7 +21,6 @@ from api.door.models import (
     NodeId,
     Position,
     Short,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -44,7 +44,7 @@ NODES_MAX = 1_000
 FOR_EVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 
 
-class EpochTold(Told):
+class EpochAnswer(AnswerModel):
     """Amounts of TOKEN are there once the epoch is sealed; a sealed epoch never changes."""
 
     epoch: Number
@@ -83,7 +83,7 @@ class EpochTold(Told):
     position: Position | None = None
 
 
-class WeightTold(Told):
+class RewardWeightAnswer(AnswerModel):
     """`burned`: micro-credits that cash and burned credits paid and that were burned."""
 
     account_id: AccountId
@@ -91,7 +91,7 @@ class WeightTold(Told):
     gpu_us: Units
 
 
-class NodeWeightTold(Told):
+class NodeWeightAnswer(AnswerModel):
     """The use of a node by other accounts, by the funding source that paid; the policy weighs
     sources.
     """
@@ -103,7 +103,7 @@ class NodeWeightTold(Told):
     gpu_us: Units
 
 
-class PreviewTold(Told):
+class EpochPreviewAnswer(AnswerModel):
     """The weights an epoch's compute pool will be split by, as far as the log has been read.
 
     `nodes`: the largest, at most 1000 lines.
@@ -111,12 +111,12 @@ class PreviewTold(Told):
 
     epoch: Number
     is_final: bool
-    weights: list[WeightTold]
-    nodes: list[NodeWeightTold]
+    weights: list[RewardWeightAnswer]
+    nodes: list[NodeWeightAnswer]
     position: Position
 
 
-class RewardTold(Told):
+class EpochRewardAnswer(AnswerModel):
     account_id: AccountId
     chunk: Count
     credited: Money
@@ -124,7 +124,7 @@ class RewardTold(Told):
     slashed: Money | None = None
 
 
-@resource.get("/v1/epochs", everybody(), page_of(EpochTold), problems=["cursor_invalid"])
+@resource.get("/v1/epochs", everybody(), page_of(EpochAnswer), problems=["cursor_invalid"])
 def list_epochs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists epochs in order."""
     place = call.place(cursor, [0])
@@ -133,21 +133,21 @@ def list_epochs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
         return call.page(view, place, rows, limit, lambda row: [row.epoch], _epoch)
 
 
-@resource.get("/v1/epochs/preview", everybody(), PreviewTold)
+@resource.get("/v1/epochs/preview", everybody(), EpochPreviewAnswer)
 def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
     """Returns the weights of the open epoch, or of the one named."""
     with call.read(EPOCHS) as view:
         found = epochs.read_preview(view.connection, epoch)
-        told = PreviewTold(
+        told = EpochPreviewAnswer(
             epoch=found.epoch,
             is_final=found.is_final,
             position=view.position,
             weights=[
-                WeightTold(account_id=who, burned=str(burned), gpu_us=str(gpu_us))
+                RewardWeightAnswer(account_id=who, burned=str(burned), gpu_us=str(gpu_us))
                 for who, burned, gpu_us in found.by_account()
             ],
             nodes=[
-                NodeWeightTold(
+                NodeWeightAnswer(
                     node_id=one.node_id,
                     account_id=one.account_id,
                     source=one.source,
@@ -160,7 +160,7 @@ def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
         return call.answer(view, told)
 
 
-@resource.get("/v1/epochs/{epoch}", everybody(), EpochTold, problems=[Reason.EPOCH_UNKNOWN])
+@resource.get("/v1/epochs/{epoch}", everybody(), EpochAnswer, problems=[Reason.EPOCH_UNKNOWN])
 def read_epoch(epoch: EpochInPath, call: Caller) -> Response:
     """Returns an epoch."""
     with call.read(EPOCHS) as view:
@@ -173,7 +173,7 @@ def read_epoch(epoch: EpochInPath, call: Caller) -> Response:
 @resource.get(
     "/v1/epochs/{epoch}/rewards",
     everybody(),
-    page_of(RewardTold),
+    page_of(EpochRewardAnswer),
     problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
 )
 def list_epoch_rewards(
@@ -216,9 +216,9 @@ def payout_bytes(service: Service, epoch: int) -> bytes:
         raise errors.problem("not_found", f"epoch {epoch} has no payout file yet") from None
 
 
-def _epoch(row: epochs.EpochRow) -> EpochTold:
+def _epoch(row: epochs.EpochRow) -> EpochAnswer:
     state: Any = row.state
-    return EpochTold(
+    return EpochAnswer(
         epoch=row.epoch,
         state=state,
         start=moment(row.start_us),
@@ -259,8 +259,8 @@ def _text_or_none(value: int | None) -> str | None:
     return None if value is None else str(value)
 
 
-def _reward(row: epochs.RewardRow) -> RewardTold:
-    return RewardTold(
+def _reward(row: epochs.RewardRow) -> EpochRewardAnswer:
+    return EpochRewardAnswer(
         account_id=row.account_id,
         chunk=row.chunk,
         credited=tokens(row.credited),

@@ -18,12 +18,12 @@ from api.door.auth import everybody, with_scope
 from api.door.call import Call, Caller, View
 from api.door.models import (
     AccountId,
+    AnswerModel,
     Count,
     EpochInPath,
     NodeId,
     NodeInPath,
     Position,
-    Told,
     page_of,
 )
 from api.door.operation import Resource
@@ -44,7 +44,7 @@ resource = Resource("epochs")
 Ppm = Annotated[int, Field(ge=0)]
 
 
-class UseTold(Told):
+class FundingSourceUseAnswer(AnswerModel):
     """What one funding source paid for. `weight_ppm`: what the policy lets it weigh."""
 
     source: str
@@ -53,7 +53,7 @@ class UseTold(Told):
     weight_ppm: Ppm
 
 
-class DeviceTimeTold(Told):
+class DeviceTimeAnswer(AnswerModel):
     """One device's attested time. `reason` says why it does not count; absent when it does."""
 
     hardware_class: str
@@ -64,7 +64,7 @@ class DeviceTimeTold(Told):
     reason: str | None = None
 
 
-class ShareTold(Told):
+class RewardShareAnswer(AnswerModel):
     """share = floor(pool x weight / all_weight); `lost` over `all_weight` is what the floor
     dropped. `paid` is the share, or the cap where that is lower.
     """
@@ -78,7 +78,7 @@ class ShareTold(Told):
     paid: Money
 
 
-class SignalsTold(Told):
+class WashSignalsAnswer(AnswerModel):
     """`raised` names the signals that are high; absent is what nothing can be divided by."""
 
     payout_multiple_ppm: Ppm | None = None
@@ -87,7 +87,7 @@ class SignalsTold(Told):
     raised: list[str]
 
 
-class EpochExplanationTold(Told):
+class EpochExplanationAnswer(AnswerModel):
     """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is one."""
 
     epoch: Count
@@ -97,21 +97,21 @@ class EpochExplanationTold(Told):
     policy_version: Count
     compute_base: str
     file_sha256: str
-    uses: list[UseTold]
+    uses: list[FundingSourceUseAnswer]
     score_ppm: Ppm | None = None
     bonus_ppm: Ppm
     burned_tokens: Units
-    compute: ShareTold
-    devices: list[DeviceTimeTold]
-    availability: ShareTold
+    compute: RewardShareAnswer
+    devices: list[DeviceTimeAnswer]
+    availability: RewardShareAnswer
     owner_cap: Money | None = None
     paid: Money
     reasons: list[str]
-    signals: SignalsTold
+    signals: WashSignalsAnswer
     position: Position
 
 
-class DividedTold(Told):
+class UseDivisionAnswer(AnswerModel):
     """How the use of a node divides among renters, or of a renter among owners of nodes: the part
     of its largest unrelated counterparty, and of all related ones.
     """
@@ -127,7 +127,7 @@ class DividedTold(Told):
 @resource.get(
     "/v1/epochs/{epoch}/explain/{node_id}",
     everybody(),
-    EpochExplanationTold,
+    EpochExplanationAnswer,
     problems=[Reason.EPOCH_UNKNOWN, Reason.EPOCH_STATE, "not_found"],
 )
 def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Response:
@@ -144,7 +144,7 @@ def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Resp
 @resource.get(
     "/v1/epochs/{epoch}/signals",
     everybody(),
-    page_of(DividedTold),
+    page_of(UseDivisionAnswer),
     problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
 )
 def list_wash_signals(
@@ -157,7 +157,7 @@ def list_wash_signals(
 @resource.get(
     "/v1/epochs/{epoch}/renter-signals",
     with_scope("operator", "audit:read"),
-    page_of(DividedTold),
+    page_of(UseDivisionAnswer),
     problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
 )
 def list_renter_signals(
@@ -215,10 +215,10 @@ def _explained(call: Call, row: EpochRow, node_id: str) -> Explanation:
     )
 
 
-def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> EpochExplanationTold:
+def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> EpochExplanationAnswer:
     assert row.cut_position is not None
     assert row.file_sha256 is not None
-    return EpochExplanationTold(
+    return EpochExplanationAnswer(
         epoch=row.epoch,
         node_id=why.node_id,
         account_id=why.account_id,
@@ -227,7 +227,7 @@ def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> Epo
         compute_base=why.compute_base,
         file_sha256=row.file_sha256,
         uses=[
-            UseTold(
+            FundingSourceUseAnswer(
                 source=use.source,
                 burned=str(use.burned),
                 gpu_us=str(use.gpu_us),
@@ -240,7 +240,7 @@ def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> Epo
         burned_tokens=str(why.burned_tokens),
         compute=_share(why.compute),
         devices=[
-            DeviceTimeTold(
+            DeviceTimeAnswer(
                 hardware_class=device.hardware_class,
                 tier=device.tier,
                 attested_us=str(device.attested_us),
@@ -254,7 +254,7 @@ def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> Epo
         owner_cap=tokens_or_none(why.owner_cap),
         paid=tokens(why.paid),
         reasons=list(why.reasons),
-        signals=SignalsTold(
+        signals=WashSignalsAnswer(
             payout_multiple_ppm=signs.payout_multiple_ppm,
             concentration_ppm=signs.concentration_ppm,
             related_ppm=signs.related_ppm,
@@ -264,8 +264,8 @@ def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> Epo
     )
 
 
-def _share(share: ExplainedShare) -> ShareTold:
-    return ShareTold(
+def _share(share: ExplainedShare) -> RewardShareAnswer:
+    return RewardShareAnswer(
         pool=tokens(share.pool),
         weight=str(share.weight),
         all_weight=str(share.all_weight),
@@ -276,9 +276,9 @@ def _share(share: ExplainedShare) -> ShareTold:
     )
 
 
-def _divided(row: Divided) -> DividedTold:
+def _divided(row: Divided) -> UseDivisionAnswer:
     largest, related, raised = of_shares(row.largest_us, row.related_us, row.gpu_us)
-    return DividedTold(
+    return UseDivisionAnswer(
         subject_id=row.subject_id,
         gpu_us=str(row.gpu_us),
         counterparties=row.counterparties,

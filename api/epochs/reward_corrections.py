@@ -16,11 +16,11 @@ from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     EpochInPath,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -58,7 +58,7 @@ SignedUnits = Annotated[
 Evidence = Annotated[int, Field(ge=1, le=UNITS_MAX, description="A position of the market log")]
 
 
-class NewSlash(Asked):
+class RewardSlashRequest(RequestModel):
     """At most what has not matured is taken, and goes to the treasury."""
 
     account_id: AccountId
@@ -76,7 +76,7 @@ class NewSlash(Asked):
     )
 
 
-class NewAdjustment(Asked):
+class RewardAdjustmentRequest(RequestModel):
     """`delta`: what the account is to be given, or (below zero) to give back."""
 
     account_id: AccountId
@@ -93,13 +93,13 @@ class NewAdjustment(Asked):
     )
 
 
-class NoFields(Asked):
+class RewardAcceptanceRequest(RequestModel):
     """No fields: `{}`."""
 
     model_config = with_examples({})
 
 
-class CorrectionTold(Told):
+class RewardCorrectionAnswer(AnswerModel):
     """`slashed` was taken of what had not matured; `adjusted` settles with `adjusted_epoch`."""
 
     correction_id: CorrectionId
@@ -129,9 +129,13 @@ ON_PROPOSAL = (
 
 
 @resource.post(
-    "/v1/epochs/{epoch}/slashes", GOVERNANCE, CorrectionTold, status=201, problems=[*ON_PROPOSAL]
+    "/v1/epochs/{epoch}/slashes",
+    GOVERNANCE,
+    RewardCorrectionAnswer,
+    status=201,
+    problems=[*ON_PROPOSAL],
 )
-def propose_slash(epoch: EpochInPath, body: NewSlash, call: Caller) -> Response:
+def propose_slash(epoch: EpochInPath, body: RewardSlashRequest, call: Caller) -> Response:
     """Proposes to slash what has not matured of a reward. A second person accepts it."""
     amount = body.amount.amount()
     if amount.asset.value != "TOKEN":
@@ -142,17 +146,23 @@ def propose_slash(epoch: EpochInPath, body: NewSlash, call: Caller) -> Response:
 @resource.post(
     "/v1/epochs/{epoch}/adjustments",
     GOVERNANCE,
-    CorrectionTold,
+    RewardCorrectionAnswer,
     status=201,
     problems=[*ON_PROPOSAL],
 )
-def propose_reward_adjustment(epoch: EpochInPath, body: NewAdjustment, call: Caller) -> Response:
+def propose_reward_adjustment(
+    epoch: EpochInPath, body: RewardAdjustmentRequest, call: Caller
+) -> Response:
     """Proposes to add or deduct for a sealed epoch, in the open one. A second person accepts it."""
     return _propose(call, ADJUSTMENT, epoch, body, int(body.delta))
 
 
 def _propose(
-    call: Caller, kind: str, epoch: int, body: NewSlash | NewAdjustment, delta: int
+    call: Caller,
+    kind: str,
+    epoch: int,
+    body: RewardSlashRequest | RewardAdjustmentRequest,
+    delta: int,
 ) -> Response:
     correction_id = call.id("correction")
 
@@ -175,7 +185,7 @@ def _propose(
 @resource.post(
     "/v1/reward-corrections/{correction_id}/accept",
     GOVERNANCE,
-    CorrectionTold,
+    RewardCorrectionAnswer,
     problems=[
         Reason.REWARD_CORRECTION_UNKNOWN,
         Reason.SECOND_PERSON_NEEDED,
@@ -187,7 +197,7 @@ def _propose(
 )
 def accept_reward_correction(
     correction_id: CorrectionInPath,
-    body: NoFields,  # noqa: ARG001
+    body: RewardAcceptanceRequest,  # noqa: ARG001
     call: Caller,
 ) -> Response:
     """Accepts a proposal of another member of the governance. It takes effect now."""
@@ -228,7 +238,10 @@ def credited_chunk(ledger: Ledger, epoch: int, account_id: str) -> tuple[int, tu
 
 
 @resource.get(
-    "/v1/reward-corrections", everybody(), page_of(CorrectionTold), problems=["cursor_invalid"]
+    "/v1/reward-corrections",
+    everybody(),
+    page_of(RewardCorrectionAnswer),
+    problems=["cursor_invalid"],
 )
 def list_reward_corrections(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -243,7 +256,7 @@ def list_reward_corrections(
 @resource.get(
     "/v1/reward-corrections/{correction_id}",
     everybody(),
-    CorrectionTold,
+    RewardCorrectionAnswer,
     problems=[Reason.REWARD_CORRECTION_UNKNOWN],
 )
 def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Response:
@@ -255,7 +268,7 @@ def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Res
         return call.answer(view, _row(found))
 
 
-def _after(after: After, correction_id: str) -> CorrectionTold:
+def _after(after: After, correction_id: str) -> RewardCorrectionAnswer:
     state = after.state(correction_stream(correction_id))
     one, yes = state.proposed, state.accepted
     assert one is not None, correction_id
@@ -280,13 +293,13 @@ def _after(after: After, correction_id: str) -> CorrectionTold:
     )
 
 
-def _row(row: rewards.Correction) -> CorrectionTold:
+def _row(row: rewards.Correction) -> RewardCorrectionAnswer:
     return _told(row)
 
 
-def _told(row: rewards.Correction) -> CorrectionTold:
+def _told(row: rewards.Correction) -> RewardCorrectionAnswer:
     kind: Any = row.kind
-    return CorrectionTold(
+    return RewardCorrectionAnswer(
         correction_id=row.correction_id,
         kind=kind,
         state="proposed" if row.accepted_by is None else "accepted",

@@ -39,7 +39,7 @@ class _Form(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class AttributeAsked(_Form):
+class RequiredAttributeForm(_Form):
     """`value` absent: any. `signers`: one of these must have signed it; absent: any signer."""
 
     name: Word
@@ -47,7 +47,7 @@ class AttributeAsked(_Form):
     signers: Annotated[list[Word], Field(min_length=1, max_length=domain.SIGNERS_MAX)] | None = None
 
 
-class WeightsAsked(_Form):
+class MatchWeightsForm(_Form):
     """In ppm; together exactly 1,000,000."""
 
     spec_fit: PpmOrZero = 0
@@ -58,7 +58,7 @@ class WeightsAsked(_Form):
     price: PpmOrZero = 0
 
 
-class Demands(_Form):
+class NodeDemandsForm(_Form):
     """What a node must be and have; every field is one dimension of the match, absent: anything.
 
     `memory_mib`: what the lease gets on each device. `isolation`: this level or a stronger one.
@@ -89,14 +89,16 @@ class Demands(_Form):
     regions: Annotated[list[RegionId], Field(min_length=1, max_length=32)] | None = None
     near_region: RegionId | None = None
     attributes: (
-        Annotated[list[AttributeAsked], Field(min_length=1, max_length=domain.ATTRIBUTES_MAX)]
+        Annotated[
+            list[RequiredAttributeForm], Field(min_length=1, max_length=domain.ATTRIBUTES_MAX)
+        ]
         | None
     ) = None
     pool_id: Word | None = None
     reclaim_window_seconds: Window | None = None
     interruptible: bool | None = None
     rank: Literal["lowest_cost", "best_score"] | None = None
-    weights: WeightsAsked | None = None
+    weights: MatchWeightsForm | None = None
     min_kernel: Kernel | None = None
     network_class: NetworkClass | None = None
     substrate: Word | None = None
@@ -113,7 +115,7 @@ class Demands(_Form):
         )
 
 
-class Promises(_Form):
+class OfferPromisesForm(_Form):
     """What else an offer promises. `modes` absent: what its devices can do; `sla_class` absent:
     whatever the tariff has; `reclaim_window_seconds` absent: it may be closed without notice.
     """
@@ -131,7 +133,7 @@ class Promises(_Form):
     network_class: NetworkClass | None = None
 
     @model_validator(mode="after")
-    def _once(self) -> Promises:
+    def _once(self) -> OfferPromisesForm:
         for name in ("modes", "capabilities"):
             value = getattr(self, name)
             if value is not None and len(set(value)) != len(value):
@@ -147,13 +149,13 @@ class Promises(_Form):
         )
 
 
-def demands_told(stored: dict[str, Any] | None) -> Demands | None:
+def demands_told(stored: dict[str, Any] | None) -> NodeDemandsForm | None:
     """From a projection's JSON, which is the fact's own."""
-    return None if stored is None else Demands(**_seconds(stored))
+    return None if stored is None else NodeDemandsForm(**_seconds(stored))
 
 
-def promises_told(stored: dict[str, Any] | None) -> Promises | None:
-    return None if stored is None else Promises(**_seconds(stored))
+def promises_told(stored: dict[str, Any] | None) -> OfferPromisesForm | None:
+    return None if stored is None else OfferPromisesForm(**_seconds(stored))
 
 
 def _seconds(stored: dict[str, Any]) -> dict[str, Any]:
@@ -167,7 +169,7 @@ def _seconds(stored: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _attribute(asked: AttributeAsked) -> RequiredAttribute:
+def _attribute(asked: RequiredAttributeForm) -> RequiredAttribute:
     signers = None if asked.signers is None else tuple(asked.signers)
     return RequiredAttribute(asked.name, asked.value, signers)
 

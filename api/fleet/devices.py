@@ -11,7 +11,7 @@ from api.door.auth import KEY, nodes_or_scope, with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
     DeviceInPath,
@@ -21,8 +21,8 @@ from api.door.models import (
     Position,
     Ppm,
     ProviderId,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     page_of,
@@ -49,7 +49,7 @@ HOLDERS_MAX = 64
 FreePpm = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-class HoldingTold(Told):
+class DeviceHoldingAnswer(AnswerModel):
     """A MIG instance begins at memory slice `mig_start`."""
 
     lease_id: LeaseId
@@ -61,24 +61,24 @@ class HoldingTold(Told):
     since: Told_at
 
 
-class PlacementTold(Told):
+class MigPlacementAnswer(AnswerModel):
     """An instance that could be placed: a lease of the profile begins at the first start listed."""
 
     mig_profile: str
     starts: list[MigStart]
 
 
-class PartitionTold(Told):
+class DevicePartitionAnswer(AnswerModel):
     """How a GPU is cut, and what fits beside that."""
 
     model: str
     compute_slices: Count
     memory_slices: Count
     stranded_compute_slices: Count
-    possible: list[PlacementTold]
+    possible: list[MigPlacementAnswer]
 
 
-class DeviceTold(Told):
+class DeviceAnswer(AnswerModel):
     """`gpu_class` absent: the model is listed and not priced. Free shares are parts per million.
     `memory` unified: it is the host's memory, not a second one beside it.
 
@@ -104,13 +104,13 @@ class DeviceTold(Told):
     mem_free_ppm: FreePpm
     mode: Mode | None = None
     stranded_ppm: FreePpm | None = None
-    partition: PartitionTold | None = None
+    partition: DevicePartitionAnswer | None = None
     registered_at: Told_at
-    holdings: list[HoldingTold] | None = None
+    holdings: list[DeviceHoldingAnswer] | None = None
     position: Position | None = None
 
 
-@resource.get("/v1/devices", READ, page_of(DeviceTold), problems=["cursor_invalid"])
+@resource.get("/v1/devices", READ, page_of(DeviceAnswer), problems=["cursor_invalid"])
 def list_devices(
     call: Caller, node_id: NodeQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -127,7 +127,7 @@ def list_devices(
         return call.page(view, place, rows, limit, lambda row: [row.position], _device)
 
 
-@resource.get("/v1/devices/{device_id}", READ, DeviceTold, problems=[Reason.DEVICE_UNKNOWN])
+@resource.get("/v1/devices/{device_id}", READ, DeviceAnswer, problems=[Reason.DEVICE_UNKNOWN])
 def read_device(device_id: DeviceInPath, call: Caller) -> Response:
     """Returns a device, and which leases hold how much of it."""
     with call.read(FLEET) as view:
@@ -140,7 +140,7 @@ def read_device(device_id: DeviceInPath, call: Caller) -> Response:
         return call.answer(view, _with_holdings(found[0], rows))
 
 
-def _with_holdings(row: fleet.Device, rows: list[fleet.Holding]) -> DeviceTold:
+def _with_holdings(row: fleet.Device, rows: list[fleet.Holding]) -> DeviceAnswer:
     gpu = Gpu(row.vendor, row.model, row.memory_mib)
     held = [Held(one.share_ppm, one.mem_ppm, one.mode, one.profile, one.start) for one in rows]
     told = {
@@ -151,9 +151,9 @@ def _with_holdings(row: fleet.Device, rows: list[fleet.Holding]) -> DeviceTold:
     return _device(row).model_copy(update=told)
 
 
-def _holding(row: fleet.Holding) -> HoldingTold:
+def _holding(row: fleet.Holding) -> DeviceHoldingAnswer:
     mode: Any = row.mode
-    return HoldingTold(
+    return DeviceHoldingAnswer(
         lease_id=row.lease_id,
         share_ppm=row.share_ppm,
         mem_ppm=row.mem_ppm,
@@ -164,28 +164,28 @@ def _holding(row: fleet.Holding) -> HoldingTold:
     )
 
 
-def _partition(gpu: Gpu, held: list[Held]) -> PartitionTold | None:
+def _partition(gpu: Gpu, held: list[Held]) -> DevicePartitionAnswer | None:
     table = mig.table_of(gpu.model, gpu.memory_mib)
     if table is None:
         return None
     cut = instances_of(held)
-    return PartitionTold(
+    return DevicePartitionAnswer(
         model=table.model,
         compute_slices=table.compute,
         memory_slices=table.memory,
         stranded_compute_slices=mig.stranded_slices(table, cut),
         possible=[
-            PlacementTold(mig_profile=profile.name, starts=list(starts))
+            MigPlacementAnswer(mig_profile=profile.name, starts=list(starts))
             for profile in table.profiles
             if (starts := mig.starts_by_choice(table, cut, profile))
         ],
     )
 
 
-def _device(row: fleet.Device) -> DeviceTold:
+def _device(row: fleet.Device) -> DeviceAnswer:
     told: Any = row
     mode: Any = row.mode
-    return DeviceTold(
+    return DeviceAnswer(
         device_id=row.device_id,
         node_id=row.node_id,
         provider_id=row.provider_id,
@@ -209,7 +209,7 @@ def _device(row: fleet.Device) -> DeviceTold:
 # --- a partition that is gone ----------------------------------------------------------------
 
 
-class Reshaping(Asked):
+class DeviceReshapingRequest(RequestModel):
     """The leases whose part of the device is gone."""
 
     lease_ids: Annotated[list[LeaseId], Field(min_length=1, max_length=HOLDERS_MAX)]
@@ -224,7 +224,7 @@ class Reshaping(Asked):
         return lease_ids
 
 
-class ReshapedTold(Told):
+class DeviceReshapedAnswer(AnswerModel):
     """`closed`: leases that ended with code 10005, at no charge from then on."""
 
     device_id: DeviceId
@@ -237,10 +237,10 @@ class ReshapedTold(Told):
 @resource.post(
     "/v1/devices/{device_id}/reshape",
     nodes_or_scope("provider"),
-    ReshapedTold,
+    DeviceReshapedAnswer,
     problems=[Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE],
 )
-def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Response:
+def reshape_device(device_id: DeviceInPath, body: DeviceReshapingRequest, call: Caller) -> Response:
     """Ends the leases whose part of a repartitioned device is gone, by the provider's fault.
 
     The node that found the change calls this, or its provider.
@@ -261,8 +261,8 @@ def reshape_device(device_id: DeviceInPath, body: Reshaping, call: Caller) -> Re
         )
         return [reshape, *(_ended(lease_id, call) for lease_id in gone)]
 
-    def told(after: After) -> Told:
-        return ReshapedTold(
+    def told(after: After) -> AnswerModel:
+        return DeviceReshapedAnswer(
             device_id=device_id,
             node_id=after.state(device_stream(device_id)).node_id or "",
             closed=body.lease_ids,

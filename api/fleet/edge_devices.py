@@ -13,14 +13,14 @@ from api.door.call import Call, Caller
 from api.door.models import (
     AccountId,
     AccountQuery,
-    Asked,
+    AnswerModel,
     Count,
-    Nothing,
+    EmptyRequest,
     Position,
     ProviderId,
     RegionId,
     RegionInPath,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -53,7 +53,7 @@ Model = Literal[
 StorageClass = Annotated[str, Field(pattern=r"^[0-9a-z-]{1,40}$", examples=["pd-ssd"])]
 
 
-class NewEdgeDevice(Asked):
+class EdgeDeviceRequest(RequestModel):
     """Each add is a new device, also of the same machine, and is charged from today on."""
 
     region_id: RegionId
@@ -62,7 +62,7 @@ class NewEdgeDevice(Asked):
     model_config = with_examples({"region_id": "region_" + "1" * 32, "model": "jetson-orin-nano"})
 
 
-class EdgeDeviceTold(Told):
+class EdgeDeviceAnswer(AnswerModel):
     """Charged for every UTC day from `first_day` to `last_day`, both included."""
 
     device_id: EdgeId
@@ -76,13 +76,13 @@ class EdgeDeviceTold(Told):
     position: Position | None = None
 
 
-class EdgeDeviceRemovedTold(Told):
+class EdgeDeviceRemovedAnswer(AnswerModel):
     device_id: EdgeId
     last_day: Day
     position: Position | None = None
 
 
-class DeviceFeeTold(Told):
+class DeviceFeeAnswer(AnswerModel):
     """The fee of one UTC day; `due` is what the month has come to by then."""
 
     account_id: AccountId
@@ -97,7 +97,7 @@ class DeviceFeeTold(Told):
     charged_position: Position
 
 
-class NewStorageNode(Asked):
+class StorageNodeRequest(RequestModel):
     """The class of storage. It runs always: a commitment with the cloud makes it cheaper there."""
 
     storage_class: StorageClass
@@ -105,7 +105,7 @@ class NewStorageNode(Asked):
     model_config = with_examples({"storage_class": "pd-ssd"})
 
 
-class StorageNodeTold(Told):
+class StorageNodeAnswer(AnswerModel):
     """The `sequence`th of its region. `charge` is up to `charged_until`; `owed` of it found no
     balance.
     """
@@ -125,15 +125,15 @@ class StorageNodeTold(Told):
     owed: Money
 
 
-class StorageNodesTold(Told):
+class StorageNodesAnswer(AnswerModel):
     """The storage nodes a region has had, the last one first."""
 
     region_id: RegionId
-    storage_nodes: list[StorageNodeTold]
+    storage_nodes: list[StorageNodeAnswer]
     position: Position
 
 
-class StorageNodeStateTold(Told):
+class StorageNodeStateAnswer(AnswerModel):
     region_id: RegionId
     sequence: Count
     state: Literal["none", "provisioned", "ready"]
@@ -143,11 +143,11 @@ class StorageNodeStateTold(Told):
 @resource.post(
     "/v1/edge-devices",
     WRITE,
-    EdgeDeviceTold,
+    EdgeDeviceAnswer,
     status=201,
     problems=[Reason.REGION_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.COUNT_OUT_OF_RANGE],
 )
-def add_edge_device(body: NewEdgeDevice, call: Caller) -> Response:
+def add_edge_device(body: EdgeDeviceRequest, call: Caller) -> Response:
     """Adds an edge device in a region of yours."""
     device_id = call.id("edge")
     account_id = call.principal.account_id
@@ -163,9 +163,9 @@ def add_edge_device(body: NewEdgeDevice, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    def told(after: Any) -> EdgeDeviceTold:
+    def told(after: Any) -> EdgeDeviceAnswer:
         device = after.state(stream_of(account_id)).devices[device_id]
-        return EdgeDeviceTold(
+        return EdgeDeviceAnswer(
             device_id=device_id,
             account_id=account_id,
             region_id=body.region_id,
@@ -180,10 +180,10 @@ def add_edge_device(body: NewEdgeDevice, call: Caller) -> Response:
 @resource.post(
     "/v1/edge-devices/{edge_device_id}/remove",
     WRITE,
-    EdgeDeviceRemovedTold,
+    EdgeDeviceRemovedAnswer,
     problems=[Reason.DEVICE_UNKNOWN],
 )
-def remove_edge_device(edge_device_id: EdgeInPath, body: Nothing, call: Caller) -> Response:
+def remove_edge_device(edge_device_id: EdgeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Removes an edge device. It is charged for today and no longer."""
     del body
     device_id, account_id = edge_device_id, call.principal.account_id
@@ -191,15 +191,15 @@ def remove_edge_device(edge_device_id: EdgeInPath, body: Nothing, call: Caller) 
         device_id=device_id, account_id=account_id, by=call.principal.member_id, at_us=call.now_us
     )
 
-    def told(after: Any) -> EdgeDeviceRemovedTold:
+    def told(after: Any) -> EdgeDeviceRemovedAnswer:
         device = after.state(stream_of(account_id)).devices.get(device_id)
         last = day_of(call.now_us) if device is None else device.last_day
-        return EdgeDeviceRemovedTold(device_id=device_id, last_day=day_text(last))
+        return EdgeDeviceRemovedAnswer(device_id=device_id, last_day=day_text(last))
 
     return call.record(lambda: command, told)
 
 
-@resource.get("/v1/edge-devices", READ, page_of(EdgeDeviceTold), problems=["cursor_invalid"])
+@resource.get("/v1/edge-devices", READ, page_of(EdgeDeviceAnswer), problems=["cursor_invalid"])
 def list_edge_devices(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -215,7 +215,7 @@ def list_edge_devices(
         return call.page(view, place, rows, limit, lambda row: [row.position], _device)
 
 
-@resource.get("/v1/device-fees", READ, page_of(DeviceFeeTold), problems=["cursor_invalid"])
+@resource.get("/v1/device-fees", READ, page_of(DeviceFeeAnswer), problems=["cursor_invalid"])
 def list_device_fees(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -237,7 +237,7 @@ def list_device_fees(
 @resource.post(
     "/v1/regions/{region_id}/storage-node",
     WRITE,
-    StorageNodeStateTold,
+    StorageNodeStateAnswer,
     status=201,
     problems=[
         Reason.REGION_UNKNOWN,
@@ -246,7 +246,9 @@ def list_device_fees(
         Reason.TARIFF_UNKNOWN,
     ],
 )
-def provision_storage_node(region_id: RegionInPath, body: NewStorageNode, call: Caller) -> Response:
+def provision_storage_node(
+    region_id: RegionInPath, body: StorageNodeRequest, call: Caller
+) -> Response:
     """Requests the storage node of a region of yours. It costs by the hour from now on."""
 
     def commands() -> ProvisionStorageNode:
@@ -264,10 +266,10 @@ def provision_storage_node(region_id: RegionInPath, body: NewStorageNode, call: 
 @resource.post(
     "/v1/regions/{region_id}/storage-node/ready",
     with_scope("operator"),
-    StorageNodeStateTold,
+    StorageNodeStateAnswer,
     problems=[Reason.REGION_UNKNOWN, Reason.STORAGE_NODE_STATE],
 )
-def confirm_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -> Response:
+def confirm_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
     """Confirms that the storage node serves. Nodes of a cloud region may join from now on."""
     del body
     command = ReadyStorageNode(region_id=region_id, by=call.principal.member_id, at_us=call.now_us)
@@ -277,10 +279,10 @@ def confirm_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -
 @resource.post(
     "/v1/regions/{region_id}/storage-node/remove",
     WRITE,
-    StorageNodeStateTold,
+    StorageNodeStateAnswer,
     problems=[Reason.REGION_UNKNOWN],
 )
-def remove_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) -> Response:
+def remove_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
     """Removes the storage node. The time up to now is charged."""
     del body
 
@@ -294,14 +296,17 @@ def remove_storage_node(region_id: RegionInPath, body: Nothing, call: Caller) ->
 
 
 @resource.get(
-    "/v1/regions/{region_id}/storage-node", READ, StorageNodesTold, problems=[Reason.REGION_UNKNOWN]
+    "/v1/regions/{region_id}/storage-node",
+    READ,
+    StorageNodesAnswer,
+    problems=[Reason.REGION_UNKNOWN],
 )
 def read_storage_node(region_id: RegionInPath, call: Caller) -> Response:
     """Returns the storage nodes of a region and their cost."""
     with call.read(FLEET, METERS) as view:
         _visible_region(call, view.connection, region_id)
         rows = meters.read_storage_nodes(view.connection, region_id)
-        told = StorageNodesTold(
+        told = StorageNodesAnswer(
             region_id=region_id,
             storage_nodes=[_storage_node(row) for row in rows],
             position=view.position,
@@ -315,17 +320,17 @@ def _visible_region(call: Call, connection: Any, region_id: str) -> None:
         raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
 
 
-def _state(region_id: str, after: Any) -> StorageNodeStateTold:
+def _state(region_id: str, after: Any) -> StorageNodeStateAnswer:
     state = after.state(storage_stream(region_id))
     name: Any = "none"
     if state.provisioned is not None:
         name = "ready" if state.is_ready else "provisioned"
-    return StorageNodeStateTold(region_id=region_id, sequence=state.number, state=name)
+    return StorageNodeStateAnswer(region_id=region_id, sequence=state.number, state=name)
 
 
-def _device(row: meters.EdgeDevice) -> EdgeDeviceTold:
+def _device(row: meters.EdgeDevice) -> EdgeDeviceAnswer:
     model: Any = row.model
-    return EdgeDeviceTold(
+    return EdgeDeviceAnswer(
         device_id=row.device_id,
         account_id=row.account_id,
         region_id=row.region_id,
@@ -337,8 +342,8 @@ def _device(row: meters.EdgeDevice) -> EdgeDeviceTold:
     )
 
 
-def _fee(row: meters.DeviceFee) -> DeviceFeeTold:
-    return DeviceFeeTold(
+def _fee(row: meters.DeviceFee) -> DeviceFeeAnswer:
+    return DeviceFeeAnswer(
         account_id=row.account_id,
         day=row.day,
         devices=row.devices,
@@ -352,8 +357,8 @@ def _fee(row: meters.DeviceFee) -> DeviceFeeTold:
     )
 
 
-def _storage_node(row: meters.StorageNode) -> StorageNodeTold:
-    return StorageNodeTold(
+def _storage_node(row: meters.StorageNode) -> StorageNodeAnswer:
+    return StorageNodeAnswer(
         region_id=row.region_id,
         sequence=row.number,
         account_id=row.account_id,

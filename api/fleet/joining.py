@@ -16,13 +16,13 @@ from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Hex32,
     NodeId,
     Position,
     ProviderId,
     RegionId,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     with_examples,
@@ -52,13 +52,13 @@ _CODE_ALPHABET = "23456789ABCDEFGHJKMNPQRSTUVWXYZ"  # no letters that are read a
 WRITE = with_scope("provider")
 
 
-class JoinCodeAsked(Asked):
+class JoinCodeRequest(RequestModel):
     region_id: RegionId
 
     model_config = with_examples({"region_id": "region_" + "1" * 32})
 
 
-class JoinCodeTold(Told):
+class JoinCodeAnswer(AnswerModel):
     """Type `code` at the machine within ten minutes; it works once."""
 
     region_id: RegionId
@@ -67,7 +67,7 @@ class JoinCodeTold(Told):
     position: Position | None = None
 
 
-class Join(Asked):
+class NodeJoinRequest(RequestModel):
     """What the machine says about itself; `public_key` is Ed25519, `key_id` its short name: the
     first 16 hex digits of its SHA-256, so that confirming the name confirms the key.
     """
@@ -92,7 +92,7 @@ class Join(Asked):
     )
 
     @model_validator(mode="after")
-    def _names_its_key(self) -> Join:
+    def _names_its_key(self) -> NodeJoinRequest:
         if self.key_id != hashlib.sha256(bytes.fromhex(self.public_key)).hexdigest()[:16]:
             raise ValueError("key_id is the first 16 hex digits of the public key's SHA-256")
         return self
@@ -101,7 +101,7 @@ class Join(Asked):
 NodeSignature = Annotated[str, Header(max_length=128)]
 
 
-class JoinedTold(Told):
+class NodeJoinedAnswer(AnswerModel):
     """`node_key` is shown to the node that holds the code and the key, and kept nowhere."""
 
     node_id: NodeId
@@ -115,7 +115,7 @@ class JoinedTold(Told):
 @resource.post(
     "/v1/nodes/join-codes",
     WRITE,
-    JoinCodeTold,
+    JoinCodeAnswer,
     status=201,
     problems=[
         Reason.REGION_UNKNOWN,
@@ -124,7 +124,7 @@ class JoinedTold(Told):
         Reason.STORAGE_NODE_STATE,
     ],
 )
-def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
+def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     """Issues a code that lets one machine join a region, valid for ten minutes."""
     assert call.key is not None
     code = _code_from(
@@ -140,7 +140,7 @@ def create_join_code(body: JoinCodeAsked, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    told = JoinCodeTold(
+    told = JoinCodeAnswer(
         region_id=body.region_id, expires_at=moment(call.now_us + JOIN_CODE_LIFE_US)
     )
     return call.record(commands, lambda _after: told, reveal=lambda: {"code": code})
@@ -162,7 +162,7 @@ def _code_digest(code: str) -> str:
 @resource.post(
     "/v1/nodes/join",
     everybody(),
-    JoinedTold,
+    NodeJoinedAnswer,
     status=201,
     problems=[
         Reason.JOIN_CODE_UNKNOWN,
@@ -172,7 +172,7 @@ def _code_digest(code: str) -> str:
         "bad_signature",
     ],
 )
-def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> Response:
+def join_node(body: NodeJoinRequest, call: Caller, node_signature: NodeSignature = "") -> Response:
     """Joins a machine by its code, its public key and its inventory, signed by that key.
 
     `Node-Signature`: base64 of the key's Ed25519 signature over the DSSE encoding of the body's
@@ -208,10 +208,10 @@ def join_node(body: Join, call: Caller, node_signature: NodeSignature = "") -> R
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         joined = after.state(node_stream(node_id)).joined
         assert joined is not None, node_id
-        return JoinedTold(
+        return NodeJoinedAnswer(
             node_id=node_id,
             provider_id=joined.provider_id,
             region_id=joined.region_id,

@@ -10,15 +10,15 @@ from pydantic import Field
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     Hex32,
     Moment,
-    Nothing,
     Position,
     ProviderId,
     ProviderQuery,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -46,7 +46,7 @@ LicenceId = Annotated[str, Field(pattern=r"^lic_[0-9a-z]{1,64}$")]
 LicenceInPath = Annotated[str, Path(pattern=r"^lic_[0-9a-z]{1,64}$")]
 
 
-class NewResourceKind(Asked):
+class ResourceKindRequest(RequestModel):
     """A vendor's devices of a kind. Seats count in SEAT_MS and have no memory of their own."""
 
     kind: Word
@@ -70,7 +70,7 @@ class NewResourceKind(Asked):
     )
 
 
-class ResourceKindTold(Told):
+class ResourceKindAnswer(AnswerModel):
     kind: str
     vendor: str
     dimensions: list[Dimension]
@@ -81,7 +81,7 @@ class ResourceKindTold(Told):
     position: Position | None = None
 
 
-class NewModelClass(Asked):
+class ModelClassRequest(RequestModel):
     """Models with these words in their name pay this class's fee: a row of the tariff."""
 
     model: Model
@@ -93,22 +93,22 @@ class NewModelClass(Asked):
     )
 
 
-class ModelClassTold(Told):
+class ModelClassAnswer(AnswerModel):
     model: str
     gpu_class: str
     effective_from: Told_at
     position: Position | None = None
 
 
-class ResourceKindsTold(Told):
+class ResourceKindsAnswer(AnswerModel):
     """The seeded kinds and those the network registered, and models it has classed."""
 
-    data: list[ResourceKindTold]
-    models: list[ModelClassTold]
+    data: list[ResourceKindAnswer]
+    models: list[ModelClassAnswer]
     position: Position
 
 
-class NewLicence(Asked):
+class LicenceRequest(RequestModel):
     """So many seats of a product. Seat n is the device `{licence_id}:{n}` of a node's inventory,
     of kind `seat`; `terms_sha256` names the paper that grants them.
     """
@@ -133,7 +133,7 @@ class NewLicence(Asked):
     )
 
 
-class LicenceTold(Told):
+class LicenceAnswer(AnswerModel):
     licence_id: LicenceId
     provider_id: ProviderId
     vendor: str
@@ -147,13 +147,13 @@ class LicenceTold(Told):
     position: Position | None = None
 
 
-class LicenceRevokedTold(Told):
+class LicenceRevokedAnswer(AnswerModel):
     licence_id: LicenceId
     revoked: bool
     position: Position | None = None
 
 
-@resource.get("/v1/resource-kinds", everybody(), ResourceKindsTold)
+@resource.get("/v1/resource-kinds", everybody(), ResourceKindsAnswer)
 def list_resource_kinds(call: Caller) -> Response:
     """Lists every kind of resource that can be rented, by kind and vendor."""
     with call.read(FLEET) as view:
@@ -161,10 +161,10 @@ def list_resource_kinds(call: Caller) -> Response:
             supply.read_kinds(view.connection),
             supply.read_model_classes(view.connection),
         )
-        told = ResourceKindsTold(
+        told = ResourceKindsAnswer(
             data=[*map(_kind, SEED), *map(_kind, kinds)],
             models=[
-                ModelClassTold(
+                ModelClassAnswer(
                     model=row.model,
                     gpu_class=row.gpu_class,
                     effective_from=moment(row.effective_from_us),
@@ -179,11 +179,11 @@ def list_resource_kinds(call: Caller) -> Response:
 @resource.post(
     "/v1/resource-kinds",
     with_scope("governance"),
-    ResourceKindTold,
+    ResourceKindAnswer,
     status=201,
     problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
 )
-def register_resource_kind(body: NewResourceKind, call: Caller) -> Response:
+def register_resource_kind(body: ResourceKindRequest, call: Caller) -> Response:
     """Registers a vendor's devices of a kind, from a date on."""
     command = RegisterResourceKind(
         kind=body.kind,
@@ -196,7 +196,7 @@ def register_resource_kind(body: NewResourceKind, call: Caller) -> Response:
         by=call.principal.member_id,
         at_us=call.now_us,
     )
-    told = ResourceKindTold(
+    told = ResourceKindAnswer(
         kind=body.kind,
         vendor=body.vendor,
         dimensions=body.dimensions,
@@ -211,11 +211,11 @@ def register_resource_kind(body: NewResourceKind, call: Caller) -> Response:
 @resource.post(
     "/v1/resource-kinds/models",
     with_scope("governance"),
-    ModelClassTold,
+    ModelClassAnswer,
     status=201,
     problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
 )
-def register_model_class(body: NewModelClass, call: Caller) -> Response:
+def register_model_class(body: ModelClassRequest, call: Caller) -> Response:
     """Puts a model into a class of the tariff, from a date on. The class decides its fee."""
     command = ClassModel(
         model=body.model,
@@ -224,14 +224,14 @@ def register_model_class(body: NewModelClass, call: Caller) -> Response:
         by=call.principal.member_id,
         at_us=call.now_us,
     )
-    told = ModelClassTold(
+    told = ModelClassAnswer(
         model=body.model, gpu_class=body.gpu_class, effective_from=moment(body.effective_from)
     )
     return call.record(lambda: command, lambda _after: told)
 
 
-def _kind(told: Any) -> ResourceKindTold:
-    return ResourceKindTold(
+def _kind(told: Any) -> ResourceKindAnswer:
+    return ResourceKindAnswer(
         kind=told.kind,
         vendor=told.vendor,
         dimensions=list(told.dimensions),
@@ -248,7 +248,7 @@ def _kind(told: Any) -> ResourceKindTold:
 @resource.post(
     "/v1/licences",
     with_scope("provider"),
-    LicenceTold,
+    LicenceAnswer,
     status=201,
     problems=[
         Reason.PROVIDER_UNKNOWN,
@@ -258,7 +258,7 @@ def _kind(told: Any) -> ResourceKindTold:
         Reason.BAD_PERIOD,
     ],
 )
-def grant_licence(body: NewLicence, call: Caller) -> Response:
+def grant_licence(body: LicenceRequest, call: Caller) -> Response:
     """Records a licence that one of your providers holds. Its nodes may list the seats."""
     licence_id = call.id("lic")
 
@@ -277,7 +277,7 @@ def grant_licence(body: NewLicence, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         granted = after.state(licence_stream(licence_id)).granted
         return _licence(granted)
 
@@ -287,7 +287,7 @@ def grant_licence(body: NewLicence, call: Caller) -> Response:
 @resource.get(
     "/v1/licences",
     with_scope("provider", "operator", "audit:read"),
-    page_of(LicenceTold),
+    page_of(LicenceAnswer),
     problems=["cursor_invalid"],
 )
 def list_licences(
@@ -312,10 +312,10 @@ def list_licences(
 @resource.post(
     "/v1/licences/{licence_id}/revoke",
     with_scope("provider", "operator"),
-    LicenceRevokedTold,
+    LicenceRevokedAnswer,
     problems=[Reason.LICENCE_UNKNOWN],
 )
-def revoke_licence(licence_id: LicenceInPath, body: Nothing, call: Caller) -> Response:
+def revoke_licence(licence_id: LicenceInPath, body: EmptyRequest, call: Caller) -> Response:
     """Revokes a licence. Its seats are not accepted in further nodes; held ones run to their
     end.
     """
@@ -325,7 +325,7 @@ def revoke_licence(licence_id: LicenceInPath, body: Nothing, call: Caller) -> Re
         _own_licence(call, licence_id)
         return RevokeLicence(licence_id=licence_id, by=call.principal.member_id, at_us=call.now_us)
 
-    told = LicenceRevokedTold(licence_id=licence_id, revoked=True)
+    told = LicenceRevokedAnswer(licence_id=licence_id, revoked=True)
     return call.record(commands, lambda _after: told)
 
 
@@ -342,10 +342,10 @@ def _own_licence(call: Call, licence_id: str) -> None:
         raise unknown from None
 
 
-def _licence(row: Any) -> LicenceTold:
+def _licence(row: Any) -> LicenceAnswer:
     revoked_us = getattr(row, "revoked_at_us", None)
     span: Any = {"from": moment(row.from_us), "until": moment_or_none(row.until_us)}
-    return LicenceTold(
+    return LicenceAnswer(
         licence_id=row.licence_id,
         provider_id=row.provider_id,
         vendor=row.vendor,

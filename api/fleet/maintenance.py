@@ -10,16 +10,16 @@ from pydantic import Field
 from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     Moment,
     NodeId,
     NodeInPath,
-    Nothing,
     Position,
     RegionId,
     RegionInPath,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -28,7 +28,7 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.fleet.nodes import NodeStateTold, may_run, node_state, own_node, visible_node
+from api.fleet.nodes import NodeStateAnswer, may_run, node_state, own_node, visible_node
 from api.fleet.providers import visible_region
 from domain.fleet.maintenance import CancelMaintenance, ScheduleMaintenance, Window, stream_of
 from domain.fleet.roles import SetNodeRole, role_stream
@@ -46,7 +46,7 @@ Kind = Literal["planned", "emergency", "security", "network", "capacity"]
 Role = Literal["worker", "ingress", "control"]
 
 
-class NewMaintenance(Asked):
+class MaintenanceWindowRequest(RequestModel):
     """At most 7 days long and 90 days ahead. With `keep_leases` running leases go silent for its
     length and come back; silence is not held against the node before `until`.
     """
@@ -66,7 +66,7 @@ class NewMaintenance(Asked):
     )
 
 
-class MaintenanceTold(Told):
+class MaintenanceWindowAnswer(AnswerModel):
     """`status` follows from the time alone."""
 
     maintenance_id: MaintenanceId
@@ -84,7 +84,7 @@ class MaintenanceTold(Told):
 @resource.post(
     "/v1/nodes/{node_id}/maintenances",
     RUN,
-    MaintenanceTold,
+    MaintenanceWindowAnswer,
     status=201,
     problems=[
         Reason.NODE_UNKNOWN,
@@ -93,7 +93,9 @@ class MaintenanceTold(Told):
         Reason.COUNT_OUT_OF_RANGE,
     ],
 )
-def schedule_maintenance(node_id: NodeInPath, body: NewMaintenance, call: Caller) -> Response:
+def schedule_maintenance(
+    node_id: NodeInPath, body: MaintenanceWindowRequest, call: Caller
+) -> Response:
     """Schedules maintenance of a node. No lease is reserved over that time."""
     maintenance_id = call.id("maint")
 
@@ -116,11 +118,11 @@ def schedule_maintenance(node_id: NodeInPath, body: NewMaintenance, call: Caller
 @resource.post(
     "/v1/nodes/{node_id}/maintenances/{maintenance_id}/cancel",
     RUN,
-    MaintenanceTold,
+    MaintenanceWindowAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.MAINTENANCE_UNKNOWN, Reason.MAINTENANCE_WINDOW],
 )
 def cancel_maintenance(
-    node_id: NodeInPath, maintenance_id: MaintenanceInPath, body: Nothing, call: Caller
+    node_id: NodeInPath, maintenance_id: MaintenanceInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Cancels maintenance that is announced, or ends one that runs."""
     del body
@@ -140,7 +142,7 @@ def cancel_maintenance(
 @resource.get(
     "/v1/nodes/{node_id}/maintenances",
     with_scope("provider", "operator", "renter", "client", "audit:read"),
-    page_of(MaintenanceTold),
+    page_of(MaintenanceWindowAnswer),
     problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
 )
 def list_maintenances(
@@ -164,7 +166,7 @@ def list_maintenances(
 
 
 def _window_of(call: Call, node_id: str, maintenance_id: str) -> Any:
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(stream_of(node_id))
         window: Window = next(
             one for one in state.windows if one.told.maintenance_id == maintenance_id
@@ -174,9 +176,9 @@ def _window_of(call: Call, node_id: str, maintenance_id: str) -> Any:
     return told
 
 
-def _told(row: Any, cancelled_at_us: int | None, status: Any) -> MaintenanceTold:
+def _told(row: Any, cancelled_at_us: int | None, status: Any) -> MaintenanceWindowAnswer:
     span: Any = {"from": moment(row.from_us), "until": moment(row.until_us)}
-    return MaintenanceTold(
+    return MaintenanceWindowAnswer(
         maintenance_id=row.maintenance_id,
         node_id=row.node_id,
         kind=row.kind,
@@ -191,7 +193,7 @@ def _told(row: Any, cancelled_at_us: int | None, status: Any) -> MaintenanceTold
 # --- drains ----------------------------------------------------------------------------------
 
 
-class Drain(Asked):
+class NodeDrainRequest(RequestModel):
     """Without `keep_leases` every running lease is reclaimed, within the window it was quoted."""
 
     keep_leases: bool = False
@@ -202,10 +204,10 @@ class Drain(Asked):
 @resource.post(
     "/v1/nodes/{node_id}/drain",
     RUN,
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )
-def drain_node(node_id: NodeInPath, body: Drain, call: Caller) -> Response:
+def drain_node(node_id: NodeInPath, body: NodeDrainRequest, call: Caller) -> Response:
     """Drains a node: it takes no new leases until it is activated again."""
 
     def commands() -> DrainNode:
@@ -223,7 +225,7 @@ def drain_node(node_id: NodeInPath, body: Drain, call: Caller) -> Response:
 # --- roles -----------------------------------------------------------------------------------
 
 
-class NewRole(Asked):
+class NodeRoleRequest(RequestModel):
     """`ingress_node_id`: the ingress of the same region a worker is reached through."""
 
     role: Role
@@ -232,14 +234,14 @@ class NewRole(Asked):
     model_config = with_examples({"role": "worker", "ingress_node_id": "node_" + "1" * 32})
 
 
-class RoleTold(Told):
+class NodeRoleAnswer(AnswerModel):
     node_id: NodeId
     role: Role
     ingress_node_id: NodeId | None = None
     position: Position | None = None
 
 
-class IngressLoadTold(Told):
+class IngressLoadAnswer(AnswerModel):
     """`leases`: those that hold something of its workers now. `served_gpu_us`: in this epoch."""
 
     node_id: NodeId
@@ -248,19 +250,19 @@ class IngressLoadTold(Told):
     served_gpu_us: str
 
 
-class IngressLoadsTold(Told):
+class IngressLoadsAnswer(AnswerModel):
     region_id: RegionId
-    data: list[IngressLoadTold]
+    data: list[IngressLoadAnswer]
     position: Position
 
 
 @resource.post(
     "/v1/nodes/{node_id}/role",
     with_scope("provider"),
-    RoleTold,
+    NodeRoleAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_ROLE],
 )
-def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
+def set_node_role(node_id: NodeInPath, body: NodeRoleRequest, call: Caller) -> Response:
     """Sets the role of a node: worker, ingress or control."""
 
     def commands() -> SetNodeRole:
@@ -273,10 +275,10 @@ def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(role_stream(node_id))
         role: Any = state.role
-        return RoleTold(node_id=node_id, role=role, ingress_node_id=state.ingress_node_id)
+        return NodeRoleAnswer(node_id=node_id, role=role, ingress_node_id=state.ingress_node_id)
 
     return call.record(commands, told)
 
@@ -284,7 +286,7 @@ def set_node_role(node_id: NodeInPath, body: NewRole, call: Caller) -> Response:
 @resource.get(
     "/v1/regions/{region_id}/ingress",
     with_scope("provider", "operator", "audit:read"),
-    IngressLoadsTold,
+    IngressLoadsAnswer,
     problems=[Reason.REGION_UNKNOWN],
 )
 def read_ingress_load(region_id: RegionInPath, call: Caller) -> Response:
@@ -293,7 +295,7 @@ def read_ingress_load(region_id: RegionInPath, call: Caller) -> Response:
         visible_region(call, view.connection, region_id)
         rows = supply.read_ingress_load(view.connection, region_id)
         data = [
-            IngressLoadTold(
+            IngressLoadAnswer(
                 node_id=row.node_id,
                 workers=row.workers,
                 leases=row.leases,
@@ -301,5 +303,5 @@ def read_ingress_load(region_id: RegionInPath, call: Caller) -> Response:
             )
             for row in rows
         ]
-        told = IngressLoadsTold(region_id=region_id, data=data, position=view.position)
+        told = IngressLoadsAnswer(region_id=region_id, data=data, position=view.position)
         return call.answer(view, told)

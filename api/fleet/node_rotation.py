@@ -17,20 +17,20 @@ from api.door.amounts import INTEGER_MAX
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     Hex32,
     KeyId,
     NodeId,
     NodeInPath,
     Position,
-    Told,
+    RequestModel,
     with_examples,
 )
 from api.door.operation import Resource
 from api.fleet import node_signatures
 from api.fleet.joining import NodeSignature
-from api.fleet.nodes import NodeStateTold, may_run, node_state
+from api.fleet.nodes import NodeStateAnswer, may_run, node_state
 from api.ingest.door import Refusal
 from api.process import secret_files
 from domain.fleet import keys as node_key
@@ -46,7 +46,7 @@ resource = Resource("nodes")
 Signature = Annotated[str, Field(pattern=r"^[0-9a-f]{128}$")]
 
 
-class KeyRotation(Asked):
+class NodeKeyRotationRequest(RequestModel):
     """From report `from_seq` on, the next to be sent, `public_key` signs. Both signatures (hex) are
     over the DSSE encoding, with the payload type `org.tallystick.node.key-rotated.v1`, of four
     lines: the node's id, `from_seq`, the previous public key and the new one (hex).
@@ -69,7 +69,7 @@ class KeyRotation(Asked):
     )
 
 
-class NodeKeyRotatedTold(Told):
+class NodeKeyRotatedAnswer(AnswerModel):
     """`node_key` replaces the key that came with the previous signing key, which is not valid any
     more. It is shown only to the caller that signs with the new key, and is not stored.
     """
@@ -81,7 +81,7 @@ class NodeKeyRotatedTold(Told):
     position: Position | None = None
 
 
-class KeyRevocation(Asked):
+class NodeKeyRevocationRequest(RequestModel):
     """Revokes the key that the node signs with: the server rejects the node's reports. Revokes a
     replaced key: the server rejects reports that it signed and that are not stored yet, and the
     node goes on.
@@ -95,7 +95,7 @@ class KeyRevocation(Asked):
 @resource.post(
     "/v1/nodes/{node_id}/keys/rotate",
     everybody(),
-    NodeKeyRotatedTold,
+    NodeKeyRotatedAnswer,
     problems=[
         Reason.NODE_UNKNOWN,
         Reason.NODE_STATE,
@@ -106,7 +106,10 @@ class KeyRevocation(Asked):
     ],
 )
 def rotate_node_key(
-    node_id: NodeInPath, body: KeyRotation, call: Caller, node_signature: NodeSignature = ""
+    node_id: NodeInPath,
+    body: NodeKeyRotationRequest,
+    call: Caller,
+    node_signature: NodeSignature = "",
 ) -> Response:
     """Replaces a node's signing key from a report on. The node calls this, with both keys.
 
@@ -141,9 +144,9 @@ def rotate_node_key(
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(node_stream(node_id))
-        return NodeKeyRotatedTold(node_id=node_id, key_id=state.key_id, from_seq=body.from_seq)
+        return NodeKeyRotatedAnswer(node_id=node_id, key_id=state.key_id, from_seq=body.from_seq)
 
     try:
         # A report of this number that is on its way was judged by the key before.
@@ -156,10 +159,10 @@ def rotate_node_key(
 @resource.post(
     "/v1/nodes/{node_id}/keys/revoke",
     with_scope("provider", "operator"),
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_KEY_MISMATCH],
 )
-def revoke_node_key(node_id: NodeInPath, body: KeyRevocation, call: Caller) -> Response:
+def revoke_node_key(node_id: NodeInPath, body: NodeKeyRevocationRequest, call: Caller) -> Response:
     """Revokes a lost or stolen key.
     With the present key, the server rejects every later report and call of the node. With a
     replaced key, it rejects reports that are not stored yet, and the node goes on.
@@ -178,7 +181,7 @@ def _node(call: Call, node_id: str) -> NodeState:
     return call.service.ledger.market.state_of(node_stream(node_id))
 
 
-def _require_both(state: NodeState, body: KeyRotation) -> None:
+def _require_both(state: NodeState, body: NodeKeyRotationRequest) -> None:
     """Raises Problem: 401 bad_signature, where the key that signs now or the new one did not.
 
     Of another key than the one that signs now the rule says what becomes of it, signed or not.

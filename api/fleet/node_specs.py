@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from api.door.call import Call
-from api.door.models import Asked, DeviceId, Short, with_examples
+from api.door.models import DeviceId, RequestModel, Short, with_examples
 from domain.fleet.node import DeviceSpec, HostSpec
 from domain.hardware.facts import DRIVES_MAX, HardwareFacts, SataDrive
 from domain.hardware.host_kind import SUBSTRATES_MAX
@@ -22,7 +22,7 @@ Small = Annotated[int, Field(ge=0, le=1_000_000)]
 Substrate = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")]
 
 
-class DeviceForm(Asked):
+class DeviceForm(RequestModel):
     """One accelerator as its node describes it; null: not known."""
 
     device_id: DeviceId
@@ -39,7 +39,7 @@ class DeviceForm(Asked):
         return DeviceSpec(**self.model_dump())
 
 
-class HostForm(Asked):
+class HostForm(RequestModel):
     """The machine around the accelerators; null: not known."""
 
     arch: Short
@@ -55,7 +55,7 @@ class HostForm(Asked):
         return HostSpec(**told, substrate=None if self.substrate is None else tuple(self.substrate))
 
 
-class SataDriveForm(Asked):
+class SataDriveForm(RequestModel):
     """Decimal gigabytes; a drive without platters turns 0 times a minute; null: not known."""
 
     size_gb: Small
@@ -63,7 +63,7 @@ class SataDriveForm(Asked):
     rpm: Small | None = None
 
 
-class HardwareForm(Asked):
+class HardwareForm(RequestModel):
     """What the rules of joining and selling need; null: not known, an empty list: none. Drives in
     decimal gigabytes; `ram_gb` is what is built in, `cpu_cores` counts no threads,
     `ethernet_mbps` is the fastest port that has a link.
@@ -109,7 +109,7 @@ DEVICES_MAX = 256
 Devices = Annotated[list[DeviceForm], Field(max_length=DEVICES_MAX)]
 
 
-class Specs(Asked):
+class NodeSpecsRequest(RequestModel):
     """`agent`: version of the reporter that tells this; left out, as it was."""
 
     devices: Devices

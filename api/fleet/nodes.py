@@ -12,20 +12,20 @@ from api.door.call import After, Call, Caller, View
 from api.door.models import (
     AccountId,
     AccountQuery,
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     Hex32,
     KeyId,
     NodeId,
     NodeInPath,
-    Nothing,
     Position,
     ProviderId,
     ProviderQuery,
     RegionId,
     RegionQuery,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -35,7 +35,14 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.node_signatures import fingerprint
-from api.fleet.node_specs import DeviceForm, HardwareForm, HostForm, Specs, facts_of, require_driver
+from api.fleet.node_specs import (
+    DeviceForm,
+    HardwareForm,
+    HostForm,
+    NodeSpecsRequest,
+    facts_of,
+    require_driver,
+)
 from api.fleet.providers import HardwareRule
 from domain.fleet.node import (
     ActivateNode,
@@ -64,7 +71,7 @@ READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
 Phase = Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
 
 
-class KeyConfirmation(Asked):
+class NodeKeyConfirmationRequest(RequestModel):
     """The key id that the machine shows."""
 
     key_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
@@ -72,7 +79,7 @@ class KeyConfirmation(Asked):
     model_config = with_examples({"key_id": "0" * 16})
 
 
-class VerdictTold(Told):
+class HardwareVerdictAnswer(AnswerModel):
     """What the rules of hardware say of the node in its region (C-11 to C-18): every rule that does
     not hold, in their order, those among them that are `waived`, and the two verdicts that follow
     from the others. Only nodes that are sellable run jobs of other accounts.
@@ -84,15 +91,15 @@ class VerdictTold(Told):
     waived: list[str]
 
 
-class NodeStateTold(Told):
+class NodeStateAnswer(AnswerModel):
     node_id: NodeId
     phase: Phase
     quarantined: bool
-    verdict: VerdictTold | None = None
+    verdict: HardwareVerdictAnswer | None = None
     position: Position | None = None
 
 
-class Admission(Asked):
+class NodeAdmissionRequest(RequestModel):
     """`waive`: hardware rules that this node need not meet, set by the operator. Absent: earlier
     waivers stay.
     """
@@ -102,14 +109,14 @@ class Admission(Asked):
     model_config = with_examples({}, {"waive": ["tpm_2_0"]})
 
 
-class InventoryTold(Told):
+class NodeInventoryAnswer(AnswerModel):
     devices: list[DeviceForm]
     host: HostForm
     hardware: HardwareForm | None = None
     reported_at: Told_at | None = None
 
 
-class NodeKeyTold(Told):
+class NodeKeyAnswer(AnswerModel):
     """An Ed25519 public key, of the reports from `from_seq` on, up to that of the next key. Before
     it is confirmed, once it is revoked and once it equivocated, nothing it signs is taken; a
     retired node still sends what it had kept.
@@ -124,15 +131,15 @@ class NodeKeyTold(Told):
     from_seq: Count = 1
 
 
-class NodeKeysTold(Told):
+class NodeKeysAnswer(AnswerModel):
     """Every key of a node."""
 
     node_id: NodeId
-    data: list[NodeKeyTold]
+    data: list[NodeKeyAnswer]
     position: Position | None = None
 
 
-class NodeTold(NodeStateTold):
+class NodeAnswer(NodeStateAnswer):
     """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its key, and
     the server rejects its reports.
     """
@@ -146,7 +153,7 @@ class NodeTold(NodeStateTold):
     fingerprint: str
     joined_at: Told_at
     phase_at: Told_at
-    specs: InventoryTold | None = None
+    specs: NodeInventoryAnswer | None = None
 
 
 def own_node(call: Call, node_id: str) -> NodeState:
@@ -161,11 +168,11 @@ def own_node(call: Call, node_id: str) -> NodeState:
 
 
 def node_state(node_id: str) -> Any:
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(node_stream(node_id))
         phase: Any = state.phase
         assert state.joined is not None
-        return NodeStateTold(
+        return NodeStateAnswer(
             node_id=node_id,
             phase=phase,
             quarantined=state.is_quarantined,
@@ -175,11 +182,11 @@ def node_state(node_id: str) -> Any:
     return told
 
 
-def _verdict(node: NodeState, region: RegionState) -> VerdictTold | None:
+def _verdict(node: NodeState, region: RegionState) -> HardwareVerdictAnswer | None:
     if node.specs is None:
         return None
     verdict = verdict_of(node.specs, region, node.waived)
-    return VerdictTold(
+    return HardwareVerdictAnswer(
         joinable=verdict.joinable,
         sellable=verdict.sellable,
         failing=list(verdict.failing),
@@ -190,10 +197,10 @@ def _verdict(node: NodeState, region: RegionState) -> VerdictTold | None:
 @resource.post(
     "/v1/nodes/{node_id}/confirm",
     WRITE,
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH],
 )
-def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Response:
+def confirm_node(node_id: NodeInPath, body: NodeKeyConfirmationRequest, call: Caller) -> Response:
     """Confirms a node: the owner has compared the key with the one the machine shows."""
 
     def commands() -> ConfirmNodeKey:
@@ -208,7 +215,7 @@ def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Re
 @resource.post(
     "/v1/nodes/{node_id}/admit",
     with_scope("operator", "provider"),
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[
         Reason.NODE_UNKNOWN,
         Reason.NODE_STATE,
@@ -218,7 +225,7 @@ def confirm_node(node_id: NodeInPath, body: KeyConfirmation, call: Caller) -> Re
         Reason.NOT_PERMITTED,
     ],
 )
-def admit_node(node_id: NodeInPath, body: Admission, call: Caller) -> Response:
+def admit_node(node_id: NodeInPath, body: NodeAdmissionRequest, call: Caller) -> Response:
     """Admits a confirmed node, by the operator or, in a permissionless region, by its owner.
     A node that fails hardware rules of its region is refused with every rule it fails.
     """
@@ -251,10 +258,10 @@ def may_run(call: Call, node_id: str) -> None:
 @resource.post(
     "/v1/nodes/{node_id}/activate",
     with_scope("operator", "provider"),
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )
-def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+def activate_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Activates a node. It takes new leases from now on."""
     del body
 
@@ -268,10 +275,10 @@ def activate_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
 @resource.post(
     "/v1/nodes/{node_id}/maintenance",
     with_scope("operator", "provider"),
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )
-def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+def start_maintenance(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Starts maintenance. The node takes no new leases; running ones go on."""
     del body
 
@@ -285,10 +292,10 @@ def start_maintenance(node_id: NodeInPath, body: Nothing, call: Caller) -> Respo
 @resource.post(
     "/v1/nodes/{node_id}/retire",
     WRITE,
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_BUSY],
 )
-def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+def retire_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Retires a node for good, with its devices."""
     del body
 
@@ -302,10 +309,10 @@ def retire_node(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
 @resource.post(
     "/v1/nodes/{node_id}/specs",
     nodes_only(),
-    NodeStateTold,
+    NodeStateAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_NOT_JOINABLE],
 )
-def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
+def report_specs(node_id: NodeInPath, body: NodeSpecsRequest, call: Caller) -> Response:
     """Records a new inventory, sent by the node. New devices count after the next admission."""
 
     def commands() -> ReportSpecs:
@@ -327,7 +334,7 @@ def report_specs(node_id: NodeInPath, body: Specs, call: Caller) -> Response:
 # --- reading ---------------------------------------------------------------------------------
 
 
-@resource.get("/v1/nodes", READ, page_of(NodeTold), problems=["cursor_invalid"])
+@resource.get("/v1/nodes", READ, page_of(NodeAnswer), problems=["cursor_invalid"])
 def list_nodes(
     call: Caller,
     provider_id: ProviderQuery = None,
@@ -352,7 +359,7 @@ def list_nodes(
         return call.page(view, place, rows, limit, lambda row: [row.position], _node)
 
 
-@resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeTold, problems=[Reason.NODE_UNKNOWN])
+@resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeAnswer, problems=[Reason.NODE_UNKNOWN])
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node."""
     with call.read(FLEET) as view:
@@ -363,7 +370,9 @@ def read_node(node_id: NodeInPath, call: Caller) -> Response:
         return call.answer(view, told.model_copy(update={"verdict": _verdict(node, region)}))
 
 
-@resource.get("/v1/nodes/{node_id}/keys", everybody(), NodeKeysTold, problems=[Reason.NODE_UNKNOWN])
+@resource.get(
+    "/v1/nodes/{node_id}/keys", everybody(), NodeKeysAnswer, problems=[Reason.NODE_UNKNOWN]
+)
 def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
     """Lists the public keys that a node signs its reports with. Anyone may check them."""
     with call.read(ACCESS) as view:
@@ -371,7 +380,7 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
         if not keys:
             raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
         told = [
-            NodeKeyTold(
+            NodeKeyAnswer(
                 key_id=key.key_id,
                 public_key=key.public_key,
                 confirmed_at=moment_or_none(key.confirmed_at_us),
@@ -382,7 +391,7 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
             )
             for key in keys
         ]
-        return call.answer(view, NodeKeysTold(node_id=node_id, data=told))
+        return call.answer(view, NodeKeysAnswer(node_id=node_id, data=told))
 
 
 def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = False) -> fleet.Node:
@@ -397,9 +406,9 @@ def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = Fal
     return found
 
 
-def _node(row: fleet.Node) -> NodeTold:
+def _node(row: fleet.Node) -> NodeAnswer:
     phase: Any = row.phase
-    return NodeTold(
+    return NodeAnswer(
         node_id=row.node_id,
         phase=phase,
         quarantined=row.quarantined,
@@ -416,10 +425,10 @@ def _node(row: fleet.Node) -> NodeTold:
     )
 
 
-def _specs(row: fleet.Node) -> InventoryTold | None:
+def _specs(row: fleet.Node) -> NodeInventoryAnswer | None:
     if row.specs is None:
         return None
-    return InventoryTold(
+    return NodeInventoryAnswer(
         devices=[DeviceForm(**device) for device in row.specs["devices"]],
         host=HostForm(**row.specs["host"]),
         hardware=_hardware(row.specs.get("hardware")),

@@ -12,7 +12,7 @@ from api.door.call import Call, Caller
 from api.door.models import (
     AccountId,
     AccountQuery,
-    Asked,
+    AnswerModel,
     NodeId,
     Position,
     ProviderId,
@@ -20,7 +20,7 @@ from api.door.models import (
     ProviderQuery,
     RegionId,
     RegionInPath,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     page_of,
@@ -71,13 +71,13 @@ assert get_args(HardwareRule) == WAIVABLE
 Name = Annotated[str, Field(pattern=f"^{REGION_NAME_PATTERN}$", examples=["lab-1"])]
 
 
-class NewProvider(Asked):
+class ProviderRequest(RequestModel):
     kind: Kind
 
     model_config = with_examples({"kind": "physical"})
 
 
-class ProviderTold(Told):
+class ProviderAnswer(AnswerModel):
     provider_id: ProviderId
     account_id: AccountId
     kind: Kind
@@ -85,7 +85,7 @@ class ProviderTold(Told):
     position: Position | None = None
 
 
-class NewRegion(Asked):
+class RegionRequest(RequestModel):
     """The storage mode never changes: another mode needs a new region."""
 
     provider_id: ProviderId
@@ -107,7 +107,7 @@ class NewRegion(Asked):
     )
 
 
-class RegionPolicy(Asked):
+class RegionPolicyRequest(RequestModel):
     """What is left out stays as it is. Edge regions start with `ip_lease` refused and
     `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
     """
@@ -123,7 +123,7 @@ class RegionPolicy(Asked):
     )
 
 
-class HardwareRules(Asked):
+class HardwareRulesRequest(RequestModel):
     """The rules of hardware that a region insists on; those of them that a node fails are told of
     it in any case. That there is a GPU, and one model of it, is always needed.
     """
@@ -133,7 +133,7 @@ class HardwareRules(Asked):
     model_config = with_examples({"rules": ["tpm_2_0", "ram"]}, {"rules": []})
 
 
-class RegionTold(Told):
+class RegionAnswer(AnswerModel):
     region_id: RegionId
     provider_id: ProviderId
     name: Name
@@ -149,7 +149,7 @@ class RegionTold(Told):
     position: Position | None = None
 
 
-class RegionNodeTold(Told):
+class RegionNodeAnswer(AnswerModel):
     node_id: NodeId
     phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
     quarantined: bool
@@ -178,11 +178,11 @@ def own_region(call: Call, region_id: str) -> str:
 @resource.post(
     "/v1/providers",
     WRITE,
-    ProviderTold,
+    ProviderAnswer,
     status=201,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.PROVIDER_EXISTS],
 )
-def register_provider(body: NewProvider, call: Caller) -> Response:
+def register_provider(body: ProviderRequest, call: Caller) -> Response:
     """Registers a provider of the caller's account."""
     provider_id, account_id = call.id("prov"), call.principal.account_id
 
@@ -191,7 +191,7 @@ def register_provider(body: NewProvider, call: Caller) -> Response:
             provider_id=provider_id, account_id=account_id, kind=body.kind, at_us=call.now_us
         )
 
-    told = ProviderTold(
+    told = ProviderAnswer(
         provider_id=provider_id,
         account_id=account_id,
         kind=body.kind,
@@ -200,7 +200,7 @@ def register_provider(body: NewProvider, call: Caller) -> Response:
     return call.record(commands, lambda _after: told)
 
 
-@resource.get("/v1/providers", READ, page_of(ProviderTold), problems=["cursor_invalid"])
+@resource.get("/v1/providers", READ, page_of(ProviderAnswer), problems=["cursor_invalid"])
 def list_providers(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -216,7 +216,9 @@ def list_providers(
         return call.page(view, place, rows, limit, lambda row: [row.position], _provider)
 
 
-@resource.get("/v1/providers/{provider_id}", READ, ProviderTold, problems=[Reason.PROVIDER_UNKNOWN])
+@resource.get(
+    "/v1/providers/{provider_id}", READ, ProviderAnswer, problems=[Reason.PROVIDER_UNKNOWN]
+)
 def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
     """Returns a provider."""
     with call.read(FLEET) as view:
@@ -226,9 +228,9 @@ def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
         return call.answer(view, _provider(found))
 
 
-def _provider(row: fleet.Provider) -> ProviderTold:
+def _provider(row: fleet.Provider) -> ProviderAnswer:
     kind: Any = row.kind
-    return ProviderTold(
+    return ProviderAnswer(
         provider_id=row.provider_id,
         account_id=row.account_id,
         kind=kind,
@@ -242,11 +244,11 @@ def _provider(row: fleet.Provider) -> ProviderTold:
 @resource.post(
     "/v1/regions",
     WRITE,
-    RegionTold,
+    RegionAnswer,
     status=201,
     problems=[Reason.PROVIDER_UNKNOWN, Reason.REGION_EXISTS],
 )
-def open_region(body: NewRegion, call: Caller) -> Response:
+def open_region(body: RegionRequest, call: Caller) -> Response:
     """Opens a region of one of the caller's providers."""
     region_id = call.id("region")
 
@@ -258,7 +260,7 @@ def open_region(body: NewRegion, call: Caller) -> Response:
 
     # Nodes that are made up for development have neither drives nor a TPM.
     rules = WAIVABLE if call.service.settings.environment == "production" else None
-    told = RegionTold(
+    told = RegionAnswer(
         region_id=region_id,
         **body.model_dump(),
         hardware_rules=list(rules or ()),
@@ -267,7 +269,7 @@ def open_region(body: NewRegion, call: Caller) -> Response:
     return call.record(commands, lambda _after: told)
 
 
-@resource.get("/v1/regions", READ, page_of(RegionTold), problems=["cursor_invalid"])
+@resource.get("/v1/regions", READ, page_of(RegionAnswer), problems=["cursor_invalid"])
 def list_regions(
     call: Caller,
     provider_id: ProviderQuery = None,
@@ -295,7 +297,7 @@ def list_regions(
         )
 
 
-@resource.get("/v1/regions/{region_id}", READ, RegionTold, problems=[Reason.REGION_UNKNOWN])
+@resource.get("/v1/regions/{region_id}", READ, RegionAnswer, problems=[Reason.REGION_UNKNOWN])
 def read_region(region_id: RegionInPath, call: Caller) -> Response:
     """Returns a region."""
     with call.read(FLEET) as view:
@@ -307,10 +309,10 @@ def read_region(region_id: RegionInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/regions/{region_id}/policy",
     WRITE,
-    RegionTold,
+    RegionAnswer,
     problems=[Reason.REGION_UNKNOWN, Reason.COUNT_OUT_OF_RANGE, Reason.UNKNOWN_MODE],
 )
-def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller) -> Response:
+def set_region_policy(region_id: RegionInPath, body: RegionPolicyRequest, call: Caller) -> Response:
     """Sets which jobs may run in a region, what it refuses or ranks down, and how safe it is."""
     stream = region_stream(region_id)
 
@@ -332,10 +334,12 @@ def set_region_policy(region_id: RegionInPath, body: RegionPolicy, call: Caller)
 @resource.post(
     "/v1/regions/{region_id}/hardware-rules",
     with_scope("operator"),
-    RegionTold,
+    RegionAnswer,
     problems=[Reason.REGION_UNKNOWN, Reason.UNKNOWN_MODE],
 )
-def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Caller) -> Response:
+def set_region_hardware(
+    region_id: RegionInPath, body: HardwareRulesRequest, call: Caller
+) -> Response:
     """Sets the hardware rules of a region (C-11 to C-18).
     Present nodes are judged again when they next send their inventory.
     """
@@ -346,9 +350,9 @@ def set_region_hardware(region_id: RegionInPath, body: HardwareRules, call: Call
     return call.record(lambda: command, lambda after: _region_of(region_id, after.state(stream)))
 
 
-def _region_of(region_id: str, state: RegionState) -> RegionTold:
+def _region_of(region_id: str, state: RegionState) -> RegionAnswer:
     opened: Any = state.opened
-    return RegionTold(
+    return RegionAnswer(
         region_id=region_id,
         provider_id=opened.provider_id,
         name=opened.name,
@@ -371,7 +375,7 @@ def _words(words: list[str] | None) -> tuple[str, ...] | None:
 @resource.get(
     "/v1/regions/{region_id}/nodes",
     READ,
-    page_of(RegionNodeTold),
+    page_of(RegionNodeAnswer),
     problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
 )
 def list_region_nodes(
@@ -396,9 +400,9 @@ def visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
     return found[0]
 
 
-def _region(row: fleet.Region, policy: supply.Policy) -> RegionTold:
+def _region(row: fleet.Region, policy: supply.Policy) -> RegionAnswer:
     told: Any = row
-    return RegionTold(
+    return RegionAnswer(
         region_id=told.region_id,
         provider_id=told.provider_id,
         name=told.name,
@@ -414,6 +418,6 @@ def _region(row: fleet.Region, policy: supply.Policy) -> RegionTold:
     )
 
 
-def _region_node(row: fleet.Node) -> RegionNodeTold:
+def _region_node(row: fleet.Node) -> RegionNodeAnswer:
     phase: Any = row.phase
-    return RegionNodeTold(node_id=row.node_id, phase=phase, quarantined=row.quarantined)
+    return RegionNodeAnswer(node_id=row.node_id, phase=phase, quarantined=row.quarantined)

@@ -10,13 +10,13 @@ from pydantic import Field
 from api.door.call import Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     NodeId,
     NodeInPath,
     Position,
     Ppm,
-    Told,
+    RequestModel,
     with_examples,
 )
 from api.door.operation import Resource
@@ -28,26 +28,26 @@ from projections.fleet.fleet import FLEET
 resource = Resource("nodes")
 
 
-class OwnerShareRow(Asked):
+class OwnerShareForm(RequestModel):
     account_id: AccountId
     share_ppm: Ppm
 
 
-class NewRevenueShares(Asked):
+class RevenueSharesRequest(RequestModel):
     """The owners that share what the node's provider earns; the provider's own account owns the
     rest.
     """
 
-    shares: Annotated[list[OwnerShareRow], Field(max_length=OWNERS_MAX)]
+    shares: Annotated[list[OwnerShareForm], Field(max_length=OWNERS_MAX)]
 
     model_config = with_examples({"shares": []})
 
 
-class RevenueSharesTold(Told):
+class RevenueSharesAnswer(AnswerModel):
     """`provider_ppm`: what is left for the provider's own account."""
 
     node_id: NodeId
-    shares: list[OwnerShareRow]
+    shares: list[OwnerShareForm]
     provider_ppm: Count
     position: Position | None = None
 
@@ -55,7 +55,7 @@ class RevenueSharesTold(Told):
 @resource.post(
     "/v1/nodes/{node_id}/revenue-shares",
     WRITE,
-    RevenueSharesTold,
+    RevenueSharesAnswer,
     problems=[
         Reason.NODE_UNKNOWN,
         Reason.ACCOUNT_UNKNOWN,
@@ -64,7 +64,7 @@ class RevenueSharesTold(Told):
         Reason.SHARE_OUT_OF_RANGE,
     ],
 )
-def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller) -> Response:
+def set_revenue_shares(node_id: NodeInPath, body: RevenueSharesRequest, call: Caller) -> Response:
     """Splits what a node earns among its owners, for leases reserved from now on."""
 
     def commands() -> SetRevenueShares:
@@ -85,7 +85,7 @@ def set_revenue_shares(node_id: NodeInPath, body: NewRevenueShares, call: Caller
 @resource.get(
     "/v1/nodes/{node_id}/revenue-shares",
     READ_OR_NODE,
-    RevenueSharesTold,
+    RevenueSharesAnswer,
     problems=[Reason.NODE_UNKNOWN],
 )
 def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
@@ -96,7 +96,7 @@ def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
         return call.answer(view, _shares(node_id, shares))
 
 
-def _shares(node_id: str, shares: tuple[OwnerShare, ...]) -> RevenueSharesTold:
-    rows = [OwnerShareRow(account_id=one.account_id, share_ppm=one.share_ppm) for one in shares]
+def _shares(node_id: str, shares: tuple[OwnerShare, ...]) -> RevenueSharesAnswer:
+    rows = [OwnerShareForm(account_id=one.account_id, share_ppm=one.share_ppm) for one in shares]
     rest_ppm = 1_000_000 - sum(one.share_ppm for one in shares)
-    return RevenueSharesTold(node_id=node_id, shares=rows, provider_ppm=rest_ppm)
+    return RevenueSharesAnswer(node_id=node_id, shares=rows, provider_ppm=rest_ppm)

@@ -12,10 +12,10 @@ from api.door.call import Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
+    AnswerModel,
     Count,
     LeaseId,
     Position,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -38,7 +38,7 @@ resource = Resource("billing")
 LEASES_MAX = 1_000
 
 
-class LeaseForecastTold(Told):
+class LeaseForecastAnswer(AnswerModel):
     """A running lease. It ends at `ends_at`: its funds end then, or its term.
 
     Absent `funds_end_at`: it never runs out. `charge_per_hour` is for all of its devices.
@@ -55,7 +55,7 @@ class LeaseForecastTold(Told):
     ends_at: Told_at | None = None
 
 
-class BalanceForecastTold(Told):
+class BalanceForecastAnswer(AnswerModel):
     """What can be spent in one way of paying, and until when it would last.
 
     As if each running lease that is paid this way went on after its funds end and drew on the
@@ -69,21 +69,21 @@ class BalanceForecastTold(Told):
     lasts_until: Told_at | None = None
 
 
-class ForecastTold(Told):
+class FundsForecastAnswer(AnswerModel):
     """As things stand now: what is deposited, opened or closed later is not foreseen."""
 
     account_id: AccountId
     at: Told_at
-    leases: list[LeaseForecastTold]
+    leases: list[LeaseForecastAnswer]
     leases_left_out: Count
-    balances: list[BalanceForecastTold]
+    balances: list[BalanceForecastAnswer]
     position: Position | None = None
 
 
 @resource.get(
     "/v1/accounts/{account_id}/forecast",
     with_scope("account", "billing:read", "renter", "operator"),
-    ForecastTold,
+    FundsForecastAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
@@ -96,7 +96,7 @@ def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
         market = call.service.ledger.market
         states = {one: market.state_of(lease_stream(one)) for one in ids[:LEASES_MAX]}
         running = {one: state for one, state in states.items() if state.uses_funds}
-        told = ForecastTold(
+        told = FundsForecastAnswer(
             account_id=account_id,
             at=moment(call.now_us),
             leases=[_lease(lease_id, lease) for lease_id, lease in running.items()],
@@ -120,12 +120,12 @@ def _draw(lease: Lease) -> Draw:
     )
 
 
-def _lease(lease_id: str, lease: Lease) -> LeaseForecastTold:
+def _lease(lease_id: str, lease: Lease) -> LeaseForecastAnswer:
     assert lease.reserved is not None
     assert lease.opened is not None
     draw = _draw(lease)
     settlement: Any = lease.reserved.pay_with
-    return LeaseForecastTold(
+    return LeaseForecastAnswer(
         lease_id=lease_id,
         settlement=settlement,
         price_per_gpu_hour=money(lease.opened.price_per_gpu_hour),
@@ -145,7 +145,7 @@ def _end(at_us: int) -> str | None:
 
 def _balance(
     call: Caller, account_id: str, settlement: Any, running: list[Lease]
-) -> BalanceForecastTold:
+) -> BalanceForecastAnswer:
     sources = sources_of(call.service.ledger.world(), account_id, settlement, call.now_us)
     spendable = sum(source.units for source in sources)
     draws = [
@@ -153,7 +153,7 @@ def _balance(
         for lease in running
         if lease.reserved is not None and lease.reserved.pay_with == settlement
     ]
-    return BalanceForecastTold(
+    return BalanceForecastAnswer(
         settlement=settlement,
         spendable=credits_(spendable),
         charge_per_hour=credits_(charge_per_hour(draws)),

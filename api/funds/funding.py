@@ -17,10 +17,10 @@ from api.door.call import Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
-    Asked,
-    Nothing,
+    AnswerModel,
+    EmptyRequest,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -46,7 +46,7 @@ READ = with_scope("account", "billing:read", "operator", "audit:read")
 Target = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.:@/-]{1,100}$")]
 
 
-class SourceTold(Told):
+class FundingSourceAnswer(AnswerModel):
     """One balance, in spend order. `expires_at` of a grant: what is unspent then is lost."""
 
     source: Annotated[str, Field(examples=["grant.spring-2026", "earned", "cash", "card"])]
@@ -55,7 +55,7 @@ class SourceTold(Told):
     expires_at: Told_at | None = None
 
 
-class PayerTold(Told):
+class AccountPayerAnswer(AnswerModel):
     """The account that pays what this account's own balances do not, and how much it has for that
     now.
     """
@@ -66,16 +66,16 @@ class PayerTold(Told):
     available: Money
 
 
-class FundingTold(Told):
+class AccountFundingAnswer(AnswerModel):
     """What an account may spend now: `sources` one after the other, then the payer's."""
 
     account_id: AccountId
-    sources: list[SourceTold]
-    payer: PayerTold | None = None
+    sources: list[FundingSourceAnswer]
+    payer: AccountPayerAnswer | None = None
     position: Position
 
 
-class NewFundedAccount(Asked):
+class FundedAccountRequest(RequestModel):
     """`monthly_cap` absent: as much as you have. Given again, it is set anew."""
 
     funded_account_id: AccountId
@@ -89,7 +89,7 @@ class NewFundedAccount(Asked):
     )
 
 
-class FundedAccountTold(Told):
+class FundedAccountAnswer(AnswerModel):
     """`used`: of the cap, this month. Without a cap nothing is counted."""
 
     payer_account_id: AccountId
@@ -101,7 +101,7 @@ class FundedAccountTold(Told):
     position: Position | None = None
 
 
-class NewBudget(Asked):
+class BudgetRequest(RequestModel):
     """`target`: a project, or the 8 characters of an API key. `monthly` absent: no cap any more."""
 
     scope: Literal["project", "key"]
@@ -117,13 +117,13 @@ class NewBudget(Asked):
     )
 
     @model_validator(mode="after")
-    def _is_credit(self) -> NewBudget:
+    def _is_credit(self) -> BudgetRequest:
         if self.monthly is not None and self.monthly.asset != "CREDIT":
             raise ValueError("a budget is in CREDIT")
         return self
 
 
-class BudgetTold(Told):
+class BudgetAnswer(AnswerModel):
     """`used`: what went into escrow this month less what came back of it. `alerted_percent`: the
     highest threshold crossed this month.
     """
@@ -139,7 +139,10 @@ class BudgetTold(Told):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/funding", READ, FundingTold, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/funding",
+    READ,
+    AccountFundingAnswer,
+    problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def read_funding(account_id: AccountInPath, call: Caller) -> Response:
     """Returns what an account may spend now, in spend order."""
@@ -155,11 +158,11 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
             for way in SETTLEMENTS
             for source in sources_of(world, account_id, way, call.now_us)
         ]
-        told = FundingTold(
+        told = AccountFundingAnswer(
             account_id=account_id,
             position=view.position,
             sources=[
-                SourceTold(
+                FundingSourceAnswer(
                     source=one.name,
                     available=credits_(one.units),
                     priority=grants[one.name].priority if one.name in grants else None,
@@ -172,7 +175,7 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
             ],
             payer=None
             if payer is None
-            else PayerTold(
+            else AccountPayerAnswer(
                 payer_account_id=payer.payer_account_id,
                 since=moment(payer.at_us),
                 monthly_cap=credits_or_none(
@@ -190,7 +193,7 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/accounts/{account_id}/funded-accounts",
     ADMIN,
-    FundedAccountTold,
+    FundedAccountAnswer,
     status=201,
     problems=[
         Reason.NOT_PERMITTED,
@@ -200,7 +203,7 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
         Reason.AMOUNT_OUT_OF_RANGE,
     ],
 )
-def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller) -> Response:
+def fund_account(account_id: AccountInPath, body: FundedAccountRequest, call: Caller) -> Response:
     """Starts paying for another account from now on, up to a monthly cap."""
     cap = body.monthly_cap
 
@@ -218,7 +221,7 @@ def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller
             ),
         ]
 
-    told = FundedAccountTold(
+    told = FundedAccountAnswer(
         payer_account_id=account_id, funded_account_id=body.funded_account_id, monthly_cap=cap
     )
     return call.record(commands, lambda _after: told)
@@ -227,7 +230,7 @@ def fund_account(account_id: AccountInPath, body: NewFundedAccount, call: Caller
 @resource.get(
     "/v1/accounts/{account_id}/funded-accounts",
     READ,
-    page_of(FundedAccountTold),
+    page_of(FundedAccountAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_funded_accounts(
@@ -242,11 +245,11 @@ def list_funded_accounts(
         )
         world = call.service.ledger.world()
 
-        def told(row: funding.Payer) -> FundedAccountTold:
+        def told(row: funding.Payer) -> FundedAccountAnswer:
             cap = budget_of(world, account_id, ACCOUNT, row.account_id)
             is_capped = row.ended_at_us is None and cap.limit_units is not None
             used = cap.used_in(month_at(call.now_us)) if is_capped else None
-            return FundedAccountTold(
+            return FundedAccountAnswer(
                 payer_account_id=account_id,
                 funded_account_id=row.account_id,
                 monthly_cap=credits_or_none(cap.limit_units if is_capped else None),
@@ -261,11 +264,11 @@ def list_funded_accounts(
 @resource.post(
     "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end",
     ADMIN,
-    FundedAccountTold,
+    FundedAccountAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.PAYER_UNKNOWN],
 )
 def stop_funding(
-    account_id: AccountInPath, funded_account_id: AccountInPath, body: Nothing, call: Caller
+    account_id: AccountInPath, funded_account_id: AccountInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Stops paying for another account, or being paid for. Leases that hold money keep it."""
     del body
@@ -280,7 +283,7 @@ def stop_funding(
             at_us=call.now_us,
         )
 
-    told = FundedAccountTold(
+    told = FundedAccountAnswer(
         payer_account_id=account_id,
         funded_account_id=funded_account_id,
         ended_at=moment(call.now_us),
@@ -294,10 +297,10 @@ def stop_funding(
 @resource.post(
     "/v1/accounts/{account_id}/budgets",
     ADMIN,
-    BudgetTold,
+    BudgetAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN, Reason.AMOUNT_OUT_OF_RANGE],
 )
-def set_budget(account_id: AccountInPath, body: NewBudget, call: Caller) -> Response:
+def set_budget(account_id: AccountInPath, body: BudgetRequest, call: Caller) -> Response:
     """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
     monthly = body.monthly
 
@@ -312,10 +315,10 @@ def set_budget(account_id: AccountInPath, body: NewBudget, call: Caller) -> Resp
             at_us=call.now_us,
         )
 
-    def told(_after: Any) -> Told:
+    def told(_after: Any) -> AnswerModel:
         used = _budget(call, account_id, body.scope, body.target).used
         left = None if monthly is None else max(0, int(monthly.units) - int(used.units))
-        return BudgetTold(
+        return BudgetAnswer(
             scope=body.scope,
             target=body.target,
             monthly=monthly,
@@ -330,7 +333,7 @@ def set_budget(account_id: AccountInPath, body: NewBudget, call: Caller) -> Resp
 @resource.get(
     "/v1/accounts/{account_id}/budgets",
     READ,
-    page_of(BudgetTold),
+    page_of(BudgetAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_budgets(
@@ -353,11 +356,11 @@ def list_budgets(
         )
 
 
-def _budget(call: Caller, account_id: str, scope: str, target: str) -> BudgetTold:
+def _budget(call: Caller, account_id: str, scope: str, target: str) -> BudgetAnswer:
     world, month = call.service.ledger.world(), month_at(call.now_us)
     budget = budget_of(world, account_id, scope, target)
     shown: Any = scope
-    return BudgetTold(
+    return BudgetAnswer(
         scope=shown,
         target=target,
         monthly=credits_or_none(budget.limit_units),

@@ -20,11 +20,11 @@ from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
-    Asked,
+    AnswerModel,
     Moment,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -89,7 +89,7 @@ STATES = (Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE)
 CREDITS_25 = {"asset": "CREDIT", "units": "25000000"}
 
 
-class NewPayment(Asked):
+class PaymentRequest(RequestModel):
     """`save_method`: keep the card with the processor, for auto top-up."""
 
     method: Method
@@ -99,7 +99,7 @@ class NewPayment(Asked):
     model_config = with_examples({"method": "bank", "amount": CREDITS_25})
 
 
-class TakingTold(Told):
+class PaymentReturnAnswer(AnswerModel):
     """Money of a payment that went back, or is going: a reversal or a refund."""
 
     id: Short
@@ -110,7 +110,7 @@ class TakingTold(Told):
     at: Told_at
 
 
-class PaymentTold(Told):
+class PaymentAnswer(AnswerModel):
     """`pay_at` or `instructions` say how to pay, in the answer that starts it. `received` is what
     arrived, `left` what of it was not taken back. `has_saved_method`: auto top-up can use it.
     """
@@ -133,14 +133,14 @@ class PaymentTold(Told):
     received_at: Told_at | None = None
     confirms_at: Told_at | None = None
     confirmed_at: Told_at | None = None
-    takings: list[TakingTold] | None = None
+    takings: list[PaymentReturnAnswer] | None = None
     position: Position | None = None
 
 
 @resource.post(
     "/v1/accounts/{account_id}/payments",
     PAY,
-    PaymentTold,
+    PaymentAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -154,7 +154,7 @@ class PaymentTold(Told):
         "processor_refused",
     ],
 )
-def create_payment(account_id: AccountInPath, body: NewPayment, call: Caller) -> Response:
+def create_payment(account_id: AccountInPath, body: PaymentRequest, call: Caller) -> Response:
     """Starts a payment. The answer says where or how to pay.
 
     The payment is recorded before the processor is asked, so that no money can arrive for an
@@ -197,7 +197,7 @@ def create_payment(account_id: AccountInPath, body: NewPayment, call: Caller) ->
         _payer(call, account_id)
         return OfferPayment(payment_id=payment_id, reference=offered().reference, at_us=call.now_us)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         made = offered()
         return _state_told(
             payment_id, after.state(stream_of(payment_id)), made.url, made.instructions
@@ -226,14 +226,14 @@ def _payment(call: Call, payment_id: str) -> Payment:
 
 def _state_told(
     payment_id: str, state: Payment, url: str | None = None, instructions: str | None = None
-) -> PaymentTold:
+) -> PaymentAnswer:
     """What the answer of a change says, from the stream."""
     started, received = state.started, state.received
     assert started is not None
     shown: Any = state.status
     method: Any = started.method
     cause: Any = started.cause
-    return PaymentTold(
+    return PaymentAnswer(
         payment_id=payment_id,
         account_id=started.account_id,
         method=method,
@@ -255,7 +255,7 @@ def _state_told(
 @resource.get(
     "/v1/accounts/{account_id}/payments",
     READ,
-    page_of(PaymentTold),
+    page_of(PaymentAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_payments(
@@ -273,7 +273,7 @@ def list_payments(
         return call.page(view, place, rows, limit, lambda row: [row.position], _row_told)
 
 
-@resource.get("/v1/payments/{payment_id}", READ, PaymentTold, problems=[Reason.PAYMENT_UNKNOWN])
+@resource.get("/v1/payments/{payment_id}", READ, PaymentAnswer, problems=[Reason.PAYMENT_UNKNOWN])
 def read_payment(payment_id: PaymentInPath, call: Caller) -> Response:
     """Returns a payment and how much of it went back."""
     with call.read(PAYMENTS) as view:
@@ -286,10 +286,10 @@ def read_payment(payment_id: PaymentInPath, call: Caller) -> Response:
         return call.answer(view, _row_told(row).model_copy(update={"takings": takings}))
 
 
-def _row_told(row: payments.PaymentRow) -> PaymentTold:
+def _row_told(row: payments.PaymentRow) -> PaymentAnswer:
     known: Any = row
     is_there = row.received_units is not None
-    return PaymentTold(
+    return PaymentAnswer(
         payment_id=row.payment_id,
         account_id=row.account_id,
         method=known.method,
@@ -310,9 +310,9 @@ def _row_told(row: payments.PaymentRow) -> PaymentTold:
     )
 
 
-def _taking_told(row: payments.TakingRow) -> TakingTold:
+def _taking_told(row: payments.TakingRow) -> PaymentReturnAnswer:
     known: Any = row
-    return TakingTold(
+    return PaymentReturnAnswer(
         id=row.taking_id,
         kind=known.kind,
         state=known.state,
@@ -325,7 +325,7 @@ def _taking_told(row: payments.TakingRow) -> TakingTold:
 # --- bank transfers, by hand -------------------------------------------------------------------
 
 
-class BankConfirmation(Asked):
+class BankConfirmationRequest(RequestModel):
     """`reference`: of the line on the bank's statement. `amount` absent: what was asked for."""
 
     reference: Short
@@ -334,7 +334,7 @@ class BankConfirmation(Asked):
     model_config = with_examples({"reference": "statement 2026-11/17"})
 
 
-class BankReversal(Asked):
+class BankReversalRequest(RequestModel):
     amount: Money
     reference: Short
     reason: Short
@@ -363,10 +363,12 @@ def _record(call: Call, payment_id: str, commands: Any) -> Response:
 @resource.post(
     "/v1/payments/{payment_id}/confirm",
     OPERATOR,
-    PaymentTold,
+    PaymentAnswer,
     problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS],
 )
-def confirm_payment(payment_id: PaymentInPath, body: BankConfirmation, call: Caller) -> Response:
+def confirm_payment(
+    payment_id: PaymentInPath, body: BankConfirmationRequest, call: Caller
+) -> Response:
     """Confirms that a bank transfer arrived. Its credits are cash at once."""
 
     def commands() -> ReceivePayment:
@@ -387,11 +389,11 @@ def confirm_payment(payment_id: PaymentInPath, body: BankConfirmation, call: Cal
 @resource.post(
     "/v1/payments/{payment_id}/reversals",
     OPERATOR,
-    PaymentTold,
+    PaymentAnswer,
     status=201,
     problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.CREDIT_TOO_LOW],
 )
-def create_reversal(payment_id: PaymentInPath, body: BankReversal, call: Caller) -> Response:
+def create_reversal(payment_id: PaymentInPath, body: BankReversalRequest, call: Caller) -> Response:
     """Records that the payer's bank reversed a transfer.
     Leases return what they hold of it; the part that was used is owed.
     """
@@ -413,32 +415,32 @@ def create_reversal(payment_id: PaymentInPath, body: BankReversal, call: Caller)
 # --- refunds -----------------------------------------------------------------------------------
 
 
-class NewRefund(Asked):
+class PaymentRefundRequest(RequestModel):
     amount: Money
 
     model_config = with_examples({"amount": {"asset": "CREDIT", "units": "5000000"}})
 
 
-class RefundConfirmation(Asked):
+class RefundConfirmationRequest(RequestModel):
     reference: Short
 
     model_config = with_examples({"reference": "statement 2026-11/51"})
 
 
-class RefundTold(Told):
+class PaymentRefundAnswer(AnswerModel):
     refund_id: Short
-    payment: PaymentTold
+    payment: PaymentAnswer
     position: Position | None = None
 
 
 @resource.post(
     "/v1/payments/{payment_id}/refunds",
     OPERATOR,
-    RefundTold,
+    PaymentRefundAnswer,
     status=201,
     problems=[*STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS, Reason.CREDIT_TOO_LOW],
 )
-def create_refund(payment_id: PaymentInPath, body: NewRefund, call: Caller) -> Response:
+def create_refund(payment_id: PaymentInPath, body: PaymentRefundRequest, call: Caller) -> Response:
     """Refunds unspent money the way it came. It leaves the balance at once."""
     refund_id = call.id("refund")
 
@@ -451,9 +453,9 @@ def create_refund(payment_id: PaymentInPath, body: NewRefund, call: Caller) -> R
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(stream_of(payment_id))
-        return RefundTold(refund_id=refund_id, payment=_state_told(payment_id, state))
+        return PaymentRefundAnswer(refund_id=refund_id, payment=_state_told(payment_id, state))
 
     return call.record(commands, told)
 
@@ -461,11 +463,14 @@ def create_refund(payment_id: PaymentInPath, body: NewRefund, call: Caller) -> R
 @resource.post(
     "/v1/payments/{payment_id}/refunds/{refund_id}/confirm",
     OPERATOR,
-    PaymentTold,
+    PaymentAnswer,
     problems=[Reason.NOT_PERMITTED, *STATES, Reason.CREDIT_TOO_LOW],
 )
 def confirm_refund(
-    payment_id: PaymentInPath, refund_id: RefundInPath, body: RefundConfirmation, call: Caller
+    payment_id: PaymentInPath,
+    refund_id: RefundInPath,
+    body: RefundConfirmationRequest,
+    call: Caller,
 ) -> Response:
     """Confirms that the bank transfer of a refund was made."""
 
@@ -481,7 +486,7 @@ def confirm_refund(
 # --- events ------------------------------------------------------------------------------------
 
 
-class ProcessorEvent(BaseModel):
+class PaymentEventRequest(BaseModel):
     """Whatever the processor sends: its bytes are checked against its signature, then read."""
 
     model_config = ConfigDict(
@@ -489,7 +494,7 @@ class ProcessorEvent(BaseModel):
     )
 
 
-class PaymentEventTold(Told):
+class PaymentEventAnswer(AnswerModel):
     """`recorded`: whether it told anything that was not known."""
 
     recorded: bool
@@ -499,7 +504,7 @@ class PaymentEventTold(Told):
 @resource.post(
     "/v1/payments/events/{processor}",
     everybody(),
-    PaymentEventTold,
+    PaymentEventAnswer,
     records=False,
     problems=[
         "not_found",
@@ -511,7 +516,7 @@ class PaymentEventTold(Told):
     ],
 )
 def ingest_payment_event(
-    processor: ProcessorInPath, body: ProcessorEvent, call: Caller
+    processor: ProcessorInPath, body: PaymentEventRequest, call: Caller
 ) -> Response:
     """Records an event that a payment processor signed. A second delivery changes nothing.
 
@@ -532,13 +537,13 @@ def ingest_payment_event(
     def commands() -> list[Any]:
         return [] if event is None else commands_of(call.service, processor, event, call.now_us)
 
-    return call.record(commands, lambda after: PaymentEventTold(recorded=bool(after.changes)))
+    return call.record(commands, lambda after: PaymentEventAnswer(recorded=bool(after.changes)))
 
 
 # --- warnings and auto top-up ------------------------------------------------------------------
 
 
-class WarningsAsked(Asked):
+class BalanceWarningsRequest(RequestModel):
     """Highest first; none: no warnings."""
 
     thresholds: Annotated[list[Money], Field(max_length=THRESHOLDS_MAX)]
@@ -546,7 +551,7 @@ class WarningsAsked(Asked):
     model_config = with_examples({"thresholds": [CREDITS_25]})
 
 
-class AutoTopUpAsked(Asked):
+class AutoTopUpRequest(RequestModel):
     """Pay `amount` when less than `threshold` is spendable, with what `payment_id` saved, and never
     more than `monthly_max` in a UTC month.
     """
@@ -566,14 +571,14 @@ class AutoTopUpAsked(Asked):
     )
 
 
-class AutoTopUpTold(Told):
+class AutoTopUpAnswer(AnswerModel):
     threshold: Money
     amount: Money
     monthly_max: Money
     payment_id: PaymentId
 
 
-class FundsTold(Told):
+class FundsSettingsAnswer(AnswerModel):
     """`below`: thresholds above the balance when it was last looked at. `auto_top_up` absent: off,
     and `stopped_reason` says why if it was on before.
     """
@@ -581,7 +586,7 @@ class FundsTold(Told):
     account_id: AccountId
     warnings: list[Money]
     below: list[Money]
-    auto_top_up: AutoTopUpTold | None = None
+    auto_top_up: AutoTopUpAnswer | None = None
     stopped_reason: str | None = None
     open_payment_id: PaymentId | None = None
     failures: Annotated[int, Field(ge=0, le=INTEGER_MAX)]
@@ -589,15 +594,15 @@ class FundsTold(Told):
     position: Position | None = None
 
 
-def _funds_told(account_id: str, state: TopUps) -> FundsTold:
+def _funds_told(account_id: str, state: TopUps) -> FundsSettingsAnswer:
     setting = state.setting
-    return FundsTold(
+    return FundsSettingsAnswer(
         account_id=account_id,
         warnings=[credits_(units) for units in state.thresholds],
         below=[credits_(units) for units in state.below],
         auto_top_up=None
         if setting is None
-        else AutoTopUpTold(
+        else AutoTopUpAnswer(
             threshold=money(setting.threshold),
             amount=money(setting.amount),
             monthly_max=money(setting.monthly_max),
@@ -610,7 +615,9 @@ def _funds_told(account_id: str, state: TopUps) -> FundsTold:
     )
 
 
-@resource.get("/v1/accounts/{account_id}/funds", READ, FundsTold, problems=[Reason.ACCOUNT_UNKNOWN])
+@resource.get(
+    "/v1/accounts/{account_id}/funds", READ, FundsSettingsAnswer, problems=[Reason.ACCOUNT_UNKNOWN]
+)
 def read_funds(account_id: AccountInPath, call: Caller) -> Response:
     """Returns warnings and auto top-up of an account, and their state."""
     visible(call.principal, account_id)
@@ -634,10 +641,12 @@ def _set_funds(call: Call, account_id: str, make: Any) -> Response:
 @resource.post(
     "/v1/accounts/{account_id}/funds/warnings",
     with_scope("account:admin"),
-    FundsTold,
+    FundsSettingsAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID],
 )
-def set_balance_warnings(account_id: AccountInPath, body: WarningsAsked, call: Caller) -> Response:
+def set_balance_warnings(
+    account_id: AccountInPath, body: BalanceWarningsRequest, call: Caller
+) -> Response:
     """Sets the levels of the spendable balance below which the account is warned."""
     asked = SetBalanceWarnings(
         account_id=account_id,
@@ -651,10 +660,10 @@ def set_balance_warnings(account_id: AccountInPath, body: WarningsAsked, call: C
 @resource.post(
     "/v1/accounts/{account_id}/funds/auto-top-up",
     with_scope("account:admin"),
-    FundsTold,
+    FundsSettingsAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID, *STATES],
 )
-def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpAsked, call: Caller) -> Response:
+def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpRequest, call: Caller) -> Response:
     """Sets automatic payments, with the card that an earlier payment saved."""
     asked = SetAutoTopUp(
         account_id=account_id,
@@ -671,7 +680,7 @@ def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpAsked, call: Calle
 @resource.delete(
     "/v1/accounts/{account_id}/funds/auto-top-up",
     with_scope("account:admin"),
-    FundsTold,
+    FundsSettingsAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def delete_auto_top_up(account_id: AccountInPath, call: Caller) -> Response:
@@ -683,7 +692,7 @@ def delete_auto_top_up(account_id: AccountInPath, call: Caller) -> Response:
 # --- terms, debts and the reserve --------------------------------------------------------------
 
 
-class TermsAsked(Asked):
+class PaymentTermsRequest(RequestModel):
     """The next version. A payment keeps the terms it was started under."""
 
     version: Annotated[int, Field(ge=1, le=INTEGER_MAX)]
@@ -701,7 +710,7 @@ class TermsAsked(Asked):
     )
 
 
-class TermsTold(Told):
+class PaymentTermsAnswer(AnswerModel):
     """Version 0: what holds until something is published."""
 
     version: Annotated[int, Field(ge=0, le=INTEGER_MAX)]
@@ -711,8 +720,8 @@ class TermsTold(Told):
     position: Position | None = None
 
 
-def _terms_told(terms: Any) -> TermsTold:
-    return TermsTold(
+def _terms_told(terms: Any) -> PaymentTermsAnswer:
+    return PaymentTermsAnswer(
         version=terms.version,
         minimum=money(terms.minimum),
         chargeback_window_days=terms.chargeback_window_us // DAY_US,
@@ -720,7 +729,7 @@ def _terms_told(terms: Any) -> TermsTold:
     )
 
 
-@resource.get("/v1/payment-terms", everybody(), TermsTold)
+@resource.get("/v1/payment-terms", everybody(), PaymentTermsAnswer)
 def read_payment_terms(call: Caller) -> Response:
     """Returns the terms on which money is taken now."""
     state = call.service.ledger.market.state_of(TERMS)
@@ -731,11 +740,11 @@ def read_payment_terms(call: Caller) -> Response:
 @resource.post(
     "/v1/payment-terms",
     with_scope("governance"),
-    TermsTold,
+    PaymentTermsAnswer,
     status=201,
     problems=[Reason.PAYMENT_TERMS_VERSION, Reason.PAYMENT_TERMS_INVALID],
 )
-def publish_payment_terms(body: TermsAsked, call: Caller) -> Response:
+def publish_payment_terms(body: PaymentTermsRequest, call: Caller) -> Response:
     """Publishes the next terms."""
     asked = PublishPaymentTerms(
         version=body.version,
@@ -750,26 +759,26 @@ def publish_payment_terms(body: TermsAsked, call: Caller) -> Response:
     )
 
 
-class WriteOffAsked(Asked):
+class DebtWriteOffRequest(RequestModel):
     amount: Money
     reason: Short
 
     model_config = with_examples({"amount": CREDITS_25, "reason": "insolvent"})
 
 
-class WriteOffTold(Told):
+class DebtWriteOffAnswer(AnswerModel):
     account_id: AccountId
     amount: Money
     position: Position | None = None
 
 
-class ReserveAsked(Asked):
+class ChargebackReserveRequest(RequestModel):
     amount: Money
 
     model_config = with_examples({"amount": CREDITS_25})
 
 
-class ReserveTold(Told):
+class ChargebackReserveAnswer(AnswerModel):
     """`funded`: set aside so far."""
 
     amount: Money
@@ -780,11 +789,13 @@ class ReserveTold(Told):
 @resource.post(
     "/v1/accounts/{account_id}/write-offs",
     OPERATOR,
-    WriteOffTold,
+    DebtWriteOffAnswer,
     status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, *AMOUNTS, Reason.CREDIT_TOO_LOW],
 )
-def create_write_off(account_id: AccountInPath, body: WriteOffAsked, call: Caller) -> Response:
+def create_write_off(
+    account_id: AccountInPath, body: DebtWriteOffRequest, call: Caller
+) -> Response:
     """Lets the charge-back reserve pay a debt that the account will not pay."""
     asked = WriteOffDebt(
         account_id=account_id,
@@ -794,23 +805,23 @@ def create_write_off(account_id: AccountInPath, body: WriteOffAsked, call: Calle
         at_us=call.now_us,
     )
     return call.record(
-        lambda: asked, lambda _after: WriteOffTold(account_id=account_id, amount=body.amount)
+        lambda: asked, lambda _after: DebtWriteOffAnswer(account_id=account_id, amount=body.amount)
     )
 
 
 @resource.post(
     "/v1/chargeback-reserve",
     OPERATOR,
-    ReserveTold,
+    ChargebackReserveAnswer,
     status=201,
     problems=[*AMOUNTS, Reason.CREDIT_TOO_LOW],
 )
-def add_reserve(body: ReserveAsked, call: Caller) -> Response:
+def add_reserve(body: ChargebackReserveRequest, call: Caller) -> Response:
     """Sets platform revenue aside for charge-backs."""
     asked = FundReserve(amount=body.amount.amount(), by=call.principal.member_id, at_us=call.now_us)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         funded = after.state(RESERVE_STREAM).funded
-        return ReserveTold(amount=body.amount, funded=credits_(funded))
+        return ChargebackReserveAnswer(amount=body.amount, funded=credits_(funded))
 
     return call.record(lambda: asked, told)

@@ -12,11 +12,11 @@ from api.door.auth import with_scope
 from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
+    EmptyRequest,
     Moment,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -46,7 +46,7 @@ ProgramInPath = Annotated[str, Path(pattern=f"^{PROGRAM}$")]
 Priority = Annotated[int, Field(ge=0, le=PRIORITY_MAX, description="Lower is spent first")]
 
 
-class NewPromotion(Asked):
+class PromotionRequest(RequestModel):
     """`amount` is taken from the cash of the operator's own account: the fund is paid for."""
 
     program: ProgramName
@@ -57,7 +57,7 @@ class NewPromotion(Asked):
     )
 
 
-class PromotionTold(Told):
+class PromotionAnswer(AnswerModel):
     """`left`: what the fund can still grant."""
 
     program: ProgramName
@@ -70,13 +70,13 @@ class PromotionTold(Told):
     position: Position | None = None
 
 
-class PromotionClosedTold(Told):
+class PromotionClosedAnswer(AnswerModel):
     program: ProgramName
     sponsor_account_id: AccountId
     position: Position | None = None
 
 
-class NewPromotionGrant(Asked):
+class PromotionGrantRequest(RequestModel):
     """More for an account of the same program has the same terms. `expires_at` absent: never."""
 
     account_id: AccountId
@@ -94,7 +94,7 @@ class NewPromotionGrant(Asked):
     )
 
 
-class PromotionGrantTold(Told):
+class PromotionGrantAnswer(AnswerModel):
     """`breakage`: what of it had expired unspent by now."""
 
     program: ProgramName
@@ -110,7 +110,7 @@ class PromotionGrantTold(Told):
 @resource.post(
     "/v1/promotions",
     OPERATOR,
-    PromotionTold,
+    PromotionAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -122,7 +122,7 @@ class PromotionGrantTold(Told):
         Reason.CREDIT_TOO_LOW,
     ],
 )
-def open_promotion(body: NewPromotion, call: Caller) -> Response:
+def open_promotion(body: PromotionRequest, call: Caller) -> Response:
     """Opens a program with a fund from your own cash."""
     sponsor = call.principal.account_id
 
@@ -135,7 +135,7 @@ def open_promotion(body: NewPromotion, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    told = PromotionTold(
+    told = PromotionAnswer(
         program=body.program,
         sponsor_account_id=sponsor,
         opened=body.amount,
@@ -146,7 +146,7 @@ def open_promotion(body: NewPromotion, call: Caller) -> Response:
     return call.record(commands, lambda _after: told)
 
 
-@resource.get("/v1/promotions", READ, page_of(PromotionTold), problems=["cursor_invalid"])
+@resource.get("/v1/promotions", READ, page_of(PromotionAnswer), problems=["cursor_invalid"])
 def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists programs in order of opening."""
     place = call.place(cursor, [0])
@@ -155,7 +155,9 @@ def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = No
         return call.page(view, place, rows, limit, lambda row: [row.position], _program)
 
 
-@resource.get("/v1/promotions/{program}", READ, PromotionTold, problems=[Reason.PROMOTION_UNKNOWN])
+@resource.get(
+    "/v1/promotions/{program}", READ, PromotionAnswer, problems=[Reason.PROMOTION_UNKNOWN]
+)
 def read_promotion(program: ProgramInPath, call: Caller) -> Response:
     """Returns a program."""
     with call.read(FUNDING) as view:
@@ -168,20 +170,20 @@ def read_promotion(program: ProgramInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/promotions/{program}/close",
     OPERATOR,
-    PromotionClosedTold,
+    PromotionClosedAnswer,
     problems=[Reason.PROMOTION_UNKNOWN],
 )
-def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Response:
+def close_promotion(program: ProgramInPath, body: EmptyRequest, call: Caller) -> Response:
     """Ends a program. Credits that were not granted return to the sponsor's cash. Grants go on."""
     del body
 
     def commands() -> ClosePromotion:
         return ClosePromotion(program=program, by=call.principal.member_id, at_us=call.now_us)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         opened = after.state(program_stream(program)).opened
         assert opened is not None, program
-        return PromotionClosedTold(program=program, sponsor_account_id=opened.sponsor_account_id)
+        return PromotionClosedAnswer(program=program, sponsor_account_id=opened.sponsor_account_id)
 
     return call.record(commands, told)
 
@@ -189,7 +191,7 @@ def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Resp
 @resource.post(
     "/v1/promotions/{program}/grants",
     OPERATOR,
-    PromotionGrantTold,
+    PromotionGrantAnswer,
     status=201,
     problems=[
         Reason.PROMOTION_UNKNOWN,
@@ -203,7 +205,7 @@ def close_promotion(program: ProgramInPath, body: Nothing, call: Caller) -> Resp
         Reason.AMOUNT_OUT_OF_RANGE,
     ],
 )
-def grant_promotion(program: ProgramInPath, body: NewPromotionGrant, call: Caller) -> Response:
+def grant_promotion(program: ProgramInPath, body: PromotionGrantRequest, call: Caller) -> Response:
     """Gives an account credits of a program."""
 
     def commands() -> GrantPromotion:
@@ -217,7 +219,7 @@ def grant_promotion(program: ProgramInPath, body: NewPromotionGrant, call: Calle
             at_us=call.now_us,
         )
 
-    told = PromotionGrantTold(
+    told = PromotionGrantAnswer(
         program=program,
         account_id=body.account_id,
         granted=body.amount,
@@ -232,7 +234,7 @@ def grant_promotion(program: ProgramInPath, body: NewPromotionGrant, call: Calle
 @resource.get(
     "/v1/promotions/{program}/grants",
     READ,
-    page_of(PromotionGrantTold),
+    page_of(PromotionGrantAnswer),
     problems=[Reason.PROMOTION_UNKNOWN, "cursor_invalid"],
 )
 def list_promotion_grants(
@@ -249,9 +251,9 @@ def list_promotion_grants(
         return call.page(view, place, rows, limit, lambda row: [row.position], _grant)
 
 
-def _program(row: funding.Program) -> PromotionTold:
+def _program(row: funding.Program) -> PromotionAnswer:
     left = 0 if row.closed_at_us is not None else row.opened - row.granted
-    return PromotionTold(
+    return PromotionAnswer(
         program=row.program,
         sponsor_account_id=row.sponsor_account_id,
         opened=credits_(row.opened),
@@ -262,8 +264,8 @@ def _program(row: funding.Program) -> PromotionTold:
     )
 
 
-def _grant(row: funding.Promotion) -> PromotionGrantTold:
-    return PromotionGrantTold(
+def _grant(row: funding.Promotion) -> PromotionGrantAnswer:
+    return PromotionGrantAnswer(
         program=row.program,
         account_id=row.account_id,
         granted=credits_(row.granted),

@@ -10,7 +10,15 @@ from pydantic import Field
 from api.door.amounts import Units
 from api.door.auth import everybody, with_scope
 from api.door.call import Caller
-from api.door.models import Asked, Count, Position, Told, Told_at, moment, with_examples
+from api.door.models import (
+    AnswerModel,
+    Count,
+    Position,
+    RequestModel,
+    Told_at,
+    moment,
+    with_examples,
+)
 from api.door.operation import Resource
 from domain.duration import SECOND_US
 from domain.governance.breakers import (
@@ -33,7 +41,7 @@ NameInPath = Annotated[Name, Path()]
 Window = Annotated[int, Field(ge=WINDOW_US_MIN // SECOND_US, le=WINDOW_US_MAX // SECOND_US)]
 
 
-class NewLimit(Asked):
+class BreakerLimitRequest(RequestModel):
     """`limit`: units that may pass in a window; absent: no limit."""
 
     limit: Units | None = None
@@ -49,7 +57,7 @@ class NewLimit(Asked):
     )
 
 
-class HeldUpTold(Told):
+class BreakerWaitingAnswer(AnswerModel):
     """What does not pass yet: `aggregate` and `amount` were more than the limit."""
 
     ref: str
@@ -59,7 +67,7 @@ class HeldUpTold(Told):
     since: Told_at
 
 
-class BreakerTold(Told):
+class BreakerAnswer(AnswerModel):
     """`aggregate` counts against the limit now, and fades within a window."""
 
     breaker: Name
@@ -67,31 +75,31 @@ class BreakerTold(Told):
     limit: Units | None = None
     window_seconds: Count
     aggregate: Units
-    waiting: list[HeldUpTold]
+    waiting: list[BreakerWaitingAnswer]
     position: Position | None = None
 
 
-class BreakersTold(Told):
-    breakers: list[BreakerTold]
+class BreakersAnswer(AnswerModel):
+    breakers: list[BreakerAnswer]
     position: Position | None = None
 
 
-@resource.get("/v1/breakers", everybody(), BreakersTold)
+@resource.get("/v1/breakers", everybody(), BreakersAnswer)
 def list_breakers(call: Caller) -> Response:
     """Lists the limits on minting, promising and paying out, and the amounts that wait for them."""
     market = call.service.ledger.market
     with call.read() as view:
         told = [_told(name, market.state_of(stream_of(name)), call.now_us) for name in ASSETS]
-        return call.answer(view, BreakersTold(breakers=told))
+        return call.answer(view, BreakersAnswer(breakers=told))
 
 
 @resource.post(
     "/v1/breakers/{breaker}/limit",
     with_scope("governance"),
-    BreakerTold,
+    BreakerAnswer,
     problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.BAD_WINDOW],
 )
-def set_breaker(breaker: NameInPath, body: NewLimit, call: Caller) -> Response:
+def set_breaker(breaker: NameInPath, body: BreakerLimitRequest, call: Caller) -> Response:
     """Sets or removes the limit of a breaker. The reason is recorded for good."""
     command = SetBreaker(
         breaker=breaker,
@@ -119,8 +127,8 @@ def why_it_waits(ledger: Ledger, breaker: str, ref: str, amount: int, now_us: in
     return f"{Reason.BREAKER_LIMIT.value}: {held} of {state.limit} have passed, needed {amount}"
 
 
-def _told(name: str, state: Breaker, now_us: int) -> BreakerTold:
-    return BreakerTold.model_validate(
+def _told(name: str, state: Breaker, now_us: int) -> BreakerAnswer:
+    return BreakerAnswer.model_validate(
         {
             "breaker": name,
             "asset": ASSETS[name].value,
@@ -128,7 +136,7 @@ def _told(name: str, state: Breaker, now_us: int) -> BreakerTold:
             "window_seconds": state.window_us // SECOND_US,
             "aggregate": str(state.held(now_us)),
             "waiting": [
-                HeldUpTold(
+                BreakerWaitingAnswer(
                     ref=one.ref,
                     amount=str(one.amount),
                     aggregate=str(one.aggregate),

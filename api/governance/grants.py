@@ -16,10 +16,10 @@ from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     page_of,
@@ -56,19 +56,21 @@ Sentence = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
 Status = Literal["proposed", "open", "ended"]
 
 
-class MilestoneAsked(Asked):
+class GrantMilestoneRequest(RequestModel):
     """A milestone and its share of the total, in parts per million."""
 
     milestone_id: MilestoneId
     share_ppm: Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-class NewGrant(Asked):
+class MilestoneGrantRequest(RequestModel):
     """What the shares leave of the total has no milestone: it is told, and can only go back."""
 
     account_id: AccountId
     total: Money
-    milestones: Annotated[list[MilestoneAsked], Field(min_length=1, max_length=MILESTONES_MAX)]
+    milestones: Annotated[
+        list[GrantMilestoneRequest], Field(min_length=1, max_length=MILESTONES_MAX)
+    ]
 
     model_config = with_examples(
         {
@@ -82,7 +84,7 @@ class NewGrant(Asked):
     )
 
 
-class MilestoneDone(Asked):
+class GrantMilestoneDoneRequest(RequestModel):
     """`evidence`: where it can be seen that the work is done."""
 
     milestone_id: MilestoneId
@@ -93,7 +95,7 @@ class MilestoneDone(Asked):
     )
 
 
-class NewClawback(Asked):
+class GrantClawbackRequest(RequestModel):
     """`unassigned`: what has no milestone. `unearned`: all that is not unlocked; the grant ends."""
 
     scope: Literal["unassigned", "unearned"]
@@ -102,7 +104,7 @@ class NewClawback(Asked):
     model_config = with_examples({"scope": "unassigned", "reason": "No ninth milestone is planned"})
 
 
-class Acceptance(Asked):
+class GrantAcceptanceRequest(RequestModel):
     """A second person's acceptance: of the `opening`, of one `milestone`, or of the `clawback`."""
 
     what: Literal["opening", "milestone", "clawback"]
@@ -111,13 +113,13 @@ class Acceptance(Asked):
     model_config = with_examples({"what": "opening"})
 
     @model_validator(mode="after")
-    def _names_the_milestone(self) -> Acceptance:
+    def _names_the_milestone(self) -> GrantAcceptanceRequest:
         if (self.what == "milestone") != (self.milestone_id is not None):
             raise ValueError("milestone_id goes with a milestone, and with nothing else")
         return self
 
 
-class MilestoneTold(Told):
+class GrantMilestoneAnswer(AnswerModel):
     milestone_id: MilestoneId
     share_ppm: Count
     amount: Money
@@ -125,12 +127,12 @@ class MilestoneTold(Told):
     proposed_by: str | None = None
 
 
-class ClawbackTold(Told):
+class GrantClawbackAnswer(AnswerModel):
     scope: Literal["unassigned", "unearned"]
     proposed_by: str
 
 
-class GrantTold(Told):
+class MilestoneGrantAnswer(AnswerModel):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned` has no
     milestone. `clawback`: one that waits for its second person.
     """
@@ -143,8 +145,8 @@ class GrantTold(Told):
     unlocked: Money
     unassigned: Money
     clawed_back: Money
-    milestones: list[MilestoneTold]
-    clawback: ClawbackTold | None = None
+    milestones: list[GrantMilestoneAnswer]
+    clawback: GrantClawbackAnswer | None = None
     proposed_by: str
     proposed_at: Told_at
     position: Position | None = None
@@ -156,7 +158,7 @@ ON_GRANT = (Reason.GRANT_UNKNOWN, Reason.GRANT_STATE)
 @resource.post(
     "/v1/grants",
     GOVERNANCE,
-    GrantTold,
+    MilestoneGrantAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -171,7 +173,7 @@ ON_GRANT = (Reason.GRANT_UNKNOWN, Reason.GRANT_STATE)
         Reason.OVER_ASSIGNED,
     ],
 )
-def propose_grant(body: NewGrant, call: Caller) -> Response:
+def propose_grant(body: MilestoneGrantRequest, call: Caller) -> Response:
     """Proposes a grant. A second person opens it by accepting."""
     grant_id = call.id("grant")
 
@@ -191,10 +193,12 @@ def propose_grant(body: NewGrant, call: Caller) -> Response:
 @resource.post(
     "/v1/grants/{grant_id}/milestones",
     GOVERNANCE,
-    GrantTold,
+    MilestoneGrantAnswer,
     problems=[*ON_GRANT, Reason.UNKNOWN_MILESTONE, Reason.MILESTONE_STATE],
 )
-def propose_milestone(grant_id: GrantInPath, body: MilestoneDone, call: Caller) -> Response:
+def propose_milestone(
+    grant_id: GrantInPath, body: GrantMilestoneDoneRequest, call: Caller
+) -> Response:
     """Reports a milestone as done. A second person unlocks it by accepting."""
 
     def commands() -> ProposeMilestone:
@@ -209,8 +213,10 @@ def propose_milestone(grant_id: GrantInPath, body: MilestoneDone, call: Caller) 
     return call.record(commands, lambda after: _told(after, grant_id))
 
 
-@resource.post("/v1/grants/{grant_id}/clawback", GOVERNANCE, GrantTold, problems=[*ON_GRANT])
-def propose_clawback(grant_id: GrantInPath, body: NewClawback, call: Caller) -> Response:
+@resource.post(
+    "/v1/grants/{grant_id}/clawback", GOVERNANCE, MilestoneGrantAnswer, problems=[*ON_GRANT]
+)
+def propose_clawback(grant_id: GrantInPath, body: GrantClawbackRequest, call: Caller) -> Response:
     """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
 
     def commands() -> ProposeClawback:
@@ -228,7 +234,7 @@ def propose_clawback(grant_id: GrantInPath, body: NewClawback, call: Caller) -> 
 @resource.post(
     "/v1/grants/{grant_id}/accept",
     GOVERNANCE,
-    GrantTold,
+    MilestoneGrantAnswer,
     problems=[
         *ON_GRANT,
         Reason.UNKNOWN_MILESTONE,
@@ -239,7 +245,7 @@ def propose_clawback(grant_id: GrantInPath, body: NewClawback, call: Caller) -> 
         Reason.ACCOUNT_CLOSED,
     ],
 )
-def accept_grant(grant_id: GrantInPath, body: Acceptance, call: Caller) -> Response:
+def accept_grant(grant_id: GrantInPath, body: GrantAcceptanceRequest, call: Caller) -> Response:
     """Accepts a proposal of another member of the governance."""
 
     def commands() -> Any:
@@ -254,7 +260,7 @@ def accept_grant(grant_id: GrantInPath, body: Acceptance, call: Caller) -> Respo
     return call.record(commands, lambda after: _told(after, grant_id))
 
 
-@resource.get("/v1/grants", everybody(), page_of(GrantTold), problems=["cursor_invalid"])
+@resource.get("/v1/grants", everybody(), page_of(MilestoneGrantAnswer), problems=["cursor_invalid"])
 def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists grants in the order in which they were proposed."""
     place = call.place(cursor, [0])
@@ -271,7 +277,9 @@ def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
         )
 
 
-@resource.get("/v1/grants/{grant_id}", everybody(), GrantTold, problems=[Reason.GRANT_UNKNOWN])
+@resource.get(
+    "/v1/grants/{grant_id}", everybody(), MilestoneGrantAnswer, problems=[Reason.GRANT_UNKNOWN]
+)
 def read_grant(grant_id: GrantInPath, call: Caller) -> Response:
     """Returns one grant: its locked and unlocked parts, and the part without a milestone."""
     with call.read(FUNDING) as view:
@@ -279,18 +287,18 @@ def read_grant(grant_id: GrantInPath, call: Caller) -> Response:
         return call.answer(view, grant_told(grant))
 
 
-def _told(after: After, grant_id: str) -> GrantTold:
+def _told(after: After, grant_id: str) -> MilestoneGrantAnswer:
     return grant_told(after.state(stream_of(grant_id)))
 
 
-def grant_told(grant: Grant) -> GrantTold:
+def grant_told(grant: Grant) -> MilestoneGrantAnswer:
     """A grant as it is told."""
     asked, status, back = grant.proposed, grant.status, grant.clawback
     assert asked is not None
     shown: Any = status
     scope: Any = None if back is None else back.scope
     amounts = grant.parts.amounts
-    return GrantTold(
+    return MilestoneGrantAnswer(
         grant_id=asked.grant_id,
         account_id=asked.account_id,
         state=shown,
@@ -300,7 +308,7 @@ def grant_told(grant: Grant) -> GrantTold:
         unassigned=tokens(grant.parts.unassigned if status == "proposed" else grant.unassigned),
         clawed_back=tokens(grant.clawed_back),
         milestones=[
-            MilestoneTold(
+            GrantMilestoneAnswer(
                 milestone_id=one.milestone_id,
                 share_ppm=one.share_ppm,
                 amount=tokens(amounts[one.milestone_id]),
@@ -313,7 +321,7 @@ def grant_told(grant: Grant) -> GrantTold:
             )
             for one in asked.milestones
         ],
-        clawback=None if back is None else ClawbackTold(scope=scope, proposed_by=back.by),
+        clawback=None if back is None else GrantClawbackAnswer(scope=scope, proposed_by=back.by),
         proposed_by=asked.by,
         proposed_at=moment(asked.at_us),
     )

@@ -18,13 +18,13 @@ from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.errors import etag, problem
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     Digits,
+    EmptyRequest,
     Hex32,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     page_of,
@@ -82,7 +82,7 @@ _DOCUMENT = {
 }
 
 
-class NewProposal(Asked):
+class PolicyProposalRequest(RequestModel):
     """`document`: what `tallystick policy lint` reads, as JSON."""
 
     document: dict[str, Any]
@@ -90,7 +90,7 @@ class NewProposal(Asked):
     model_config = with_examples({"document": _DOCUMENT})
 
 
-class ReviewOpening(Asked):
+class PolicyReviewRequest(RequestModel):
     """`stage`: a short text of the reviewer's own."""
 
     stage: Sentence
@@ -98,13 +98,13 @@ class ReviewOpening(Asked):
     model_config = with_examples({"stage": "In Render Team Review"})
 
 
-class Because(Asked):
+class ProposalReasonRequest(RequestModel):
     reason: Sentence
 
     model_config = with_examples({"reason": "The remainder needs an owner"})
 
 
-class Scheduling(Asked):
+class PolicySchedulingRequest(RequestModel):
     """Without an epoch: the earliest that notice and document allow."""
 
     effective_from_epoch: Epoch | None = None
@@ -112,24 +112,24 @@ class Scheduling(Asked):
     model_config = with_examples({})
 
 
-class SegmentTold(Told):
+class EmissionSegmentAnswer(AnswerModel):
     start_epoch: Count
     n_epochs: Count
     total: Money
 
 
-class RatedTold(Told):
+class RewardRatingAnswer(AnswerModel):
     """What one unit weighs, in parts per million."""
 
     name: str
     ppm: Count
 
 
-class RewardTermsTold(Told):
+class RewardTermsAnswer(AnswerModel):
     """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
 
-    source_weights: list[RatedTold]
-    class_ratings: list[RatedTold]
+    source_weights: list[RewardRatingAnswer]
+    class_ratings: list[RewardRatingAnswer]
     cap_multiple_ppm: Count | None = None
     cap_goes_to: str
     zero_weight_goes_to: str
@@ -147,7 +147,7 @@ class RewardTermsTold(Told):
     forfeit_epochs: Count | None = None
 
 
-class PolicyTold(Told):
+class PolicyVersionAnswer(AnswerModel):
     """`in_force`: the newest epoch was opened under it. `proposal`: absent in the first version,
     which an operator published. Without `rewards`, availability is not paid.
     """
@@ -157,13 +157,13 @@ class PolicyTold(Told):
     in_force: bool
     epoch_length_seconds: Count
     hard_cap: Money
-    segments: list[SegmentTold]
+    segments: list[EmissionSegmentAnswer]
     compute_ppm: Count
     availability_ppm: Count
     treasury_ppm: Count
     compute_base: str
     holdback_epochs: Count
-    rewards: RewardTermsTold | None = None
+    rewards: RewardTermsAnswer | None = None
     approvals: Count
     notice_epochs: Count
     proposal: Count | None = None
@@ -173,14 +173,14 @@ class PolicyTold(Told):
     position: Position | None = None
 
 
-class LintFindingTold(Told):
+class PolicyLintFindingAnswer(AnswerModel):
     rule: str
     severity: Literal["error", "warning"]
     field: str
     message: str
 
 
-class LintTold(Told):
+class PolicyLintAnswer(AnswerModel):
     passes: bool
     errors: Count
     warnings: Count
@@ -188,7 +188,7 @@ class LintTold(Told):
     findings_sha256: Hex32
 
 
-class ProposalStepTold(Told):
+class PolicyProposalStepAnswer(AnswerModel):
     """One line of the history; `note` in words."""
 
     status: Status
@@ -197,7 +197,7 @@ class ProposalStepTold(Told):
     note: str | None = None
 
 
-class ProposalTold(Told):
+class PolicyProposalAnswer(AnswerModel):
     """`changes` counts its facts: If-Match of a next call is `"v<changes>"`. Votes are those on the
     newest revision.
     """
@@ -214,18 +214,18 @@ class ProposalTold(Told):
     proposed_at: Told_at
     approved_by: list[str]
     rejected_by: list[str]
-    lint: LintTold
+    lint: PolicyLintAnswer
     policy_version: Count | None = None
     effective_from_epoch: Count | None = None
-    history: list[ProposalStepTold]
+    history: list[PolicyProposalStepAnswer]
     position: Position | None = None
 
 
-class WholeProposalTold(ProposalTold):
+class PolicyProposalDetailAnswer(PolicyProposalAnswer):
     """With its document, and what the lint finds in it."""
 
     document: dict[str, Any]
-    findings: list[LintFindingTold]
+    findings: list[PolicyLintFindingAnswer]
 
 
 # --- proposals: their paths begin like those of versions, so they come first ------------------
@@ -242,15 +242,15 @@ ON_VOTE = (*ON_PROPOSAL, Reason.SECOND_PERSON_NEEDED, Reason.VOTED_ALREADY)
 @resource.post(
     "/v1/policies/proposals",
     GOVERNANCE,
-    ProposalTold,
+    PolicyProposalAnswer,
     status=201,
     problems=[Reason.PROPOSAL_INVALID, Reason.PROPOSAL_EXISTS],
 )
-def propose_policy(body: NewProposal, call: Caller) -> Response:
+def propose_policy(body: PolicyProposalRequest, call: Caller) -> Response:
     """Proposes a policy, or another document for approval. Its lint is recorded."""
     text = json.dumps(body.document)
 
-    def told(after: After) -> ProposalTold:
+    def told(after: After) -> PolicyProposalAnswer:
         return proposal_told(after.state(after.changes[0].stream))
 
     def command() -> ProposePolicy:
@@ -262,12 +262,12 @@ def propose_policy(body: NewProposal, call: Caller) -> Response:
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/revise",
     GOVERNANCE,
-    ProposalTold,
+    PolicyProposalAnswer,
     guarded=True,
     problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
 )
 def revise_policy_proposal(
-    proposal_number: NumberInPath, body: NewProposal, call: Caller
+    proposal_number: NumberInPath, body: PolicyProposalRequest, call: Caller
 ) -> Response:
     """Replaces the document of a proposal. Votes on the earlier document end."""
     text = json.dumps(body.document)
@@ -277,12 +277,12 @@ def revise_policy_proposal(
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/review",
     GOVERNANCE,
-    ProposalTold,
+    PolicyProposalAnswer,
     guarded=True,
     problems=ON_PROPOSAL,
 )
 def open_policy_review(
-    proposal_number: NumberInPath, body: ReviewOpening, call: Caller
+    proposal_number: NumberInPath, body: PolicyReviewRequest, call: Caller
 ) -> Response:
     """Opens the review of a proposal, also of one that fails the lint."""
     return _change(call, proposal_number, OpenPolicyReview, stage=body.stage)
@@ -291,7 +291,7 @@ def open_policy_review(
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/approve",
     GOVERNANCE,
-    ProposalTold,
+    PolicyProposalAnswer,
     guarded=True,
     problems=[
         *ON_VOTE,
@@ -301,7 +301,9 @@ def open_policy_review(
         Reason.SEGMENTS_OVERLAP,
     ],
 )
-def approve_policy_proposal(proposal_number: NumberInPath, body: Nothing, call: Caller) -> Response:
+def approve_policy_proposal(
+    proposal_number: NumberInPath, body: EmptyRequest, call: Caller
+) -> Response:
     """Approves a proposal made by another governor."""
     del body
     key_id = call.principal.key_id
@@ -311,11 +313,13 @@ def approve_policy_proposal(proposal_number: NumberInPath, body: Nothing, call: 
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/reject",
     GOVERNANCE,
-    ProposalTold,
+    PolicyProposalAnswer,
     guarded=True,
     problems=ON_VOTE,
 )
-def reject_policy_proposal(proposal_number: NumberInPath, body: Because, call: Caller) -> Response:
+def reject_policy_proposal(
+    proposal_number: NumberInPath, body: ProposalReasonRequest, call: Caller
+) -> Response:
     """Rejects a proposal made by another governor."""
     more = {"reason": body.reason, "key_id": call.principal.key_id}
     return _change(call, proposal_number, RejectPolicyProposal, **more)
@@ -324,12 +328,12 @@ def reject_policy_proposal(proposal_number: NumberInPath, body: Because, call: C
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/withdraw",
     GOVERNANCE,
-    ProposalTold,
+    PolicyProposalAnswer,
     guarded=True,
     problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
 )
 def withdraw_policy_proposal(
-    proposal_number: NumberInPath, body: Because, call: Caller
+    proposal_number: NumberInPath, body: ProposalReasonRequest, call: Caller
 ) -> Response:
     """Withdraws your own proposal, as long as it is not scheduled."""
     return _change(call, proposal_number, WithdrawPolicyProposal, reason=body.reason)
@@ -338,7 +342,7 @@ def withdraw_policy_proposal(
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/schedule",
     GOVERNANCE,
-    ProposalTold,
+    PolicyProposalAnswer,
     guarded=True,
     problems=[
         *ON_PROPOSAL,
@@ -352,7 +356,7 @@ def withdraw_policy_proposal(
     ],
 )
 def schedule_policy_proposal(
-    proposal_number: NumberInPath, body: Scheduling, call: Caller
+    proposal_number: NumberInPath, body: PolicySchedulingRequest, call: Caller
 ) -> Response:
     """Publishes an approved proposal as the next version, for an epoch far enough ahead."""
     expected = call.if_match()
@@ -374,7 +378,10 @@ def schedule_policy_proposal(
 
 
 @resource.get(
-    "/v1/policies/proposals", everybody(), page_of(ProposalTold), problems=["cursor_invalid"]
+    "/v1/policies/proposals",
+    everybody(),
+    page_of(PolicyProposalAnswer),
+    problems=["cursor_invalid"],
 )
 def list_policy_proposals(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -397,18 +404,19 @@ def list_policy_proposals(
 @resource.get(
     "/v1/policies/proposals/{proposal_number}",
     everybody(),
-    WholeProposalTold,
+    PolicyProposalDetailAnswer,
     problems=[Reason.PROPOSAL_UNKNOWN],
 )
 def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Response:
     """Returns one proposal: its document, the lint's findings, and its votes with their times."""
     with call.read(POLICIES) as view:
         found = existing_proposal(call.service.ledger.world(), proposal_number)
-        told = WholeProposalTold(
+        told = PolicyProposalDetailAnswer(
             **proposal_told(found, view.connection).model_dump(),
             document=json.loads(found.document),
             findings=[
-                LintFindingTold.model_validate(asdict(one)) for one in lint_of(found).findings
+                PolicyLintFindingAnswer.model_validate(asdict(one))
+                for one in lint_of(found).findings
             ],
         )
         return call.answer(view, told, {"ETag": etag(found.changes)})
@@ -420,7 +428,7 @@ def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Respons
 @resource.get(
     "/v1/policies",
     everybody(),
-    page_of(PolicyTold),
+    page_of(PolicyVersionAnswer),
     problems=["cursor_invalid", "as_of_unsupported"],
 )
 def list_policies(
@@ -447,7 +455,7 @@ def list_policies(
 @resource.get(
     "/v1/policies/{policy_version}",
     everybody(),
-    PolicyTold,
+    PolicyVersionAnswer,
     problems=["as_of_unsupported", "not_found"],
 )
 def read_policy(policy_version: VersionInPath, call: Caller, as_of: ReadAsOf) -> Response:
@@ -492,17 +500,19 @@ def _in_force(connection: Connection, as_of: int | None) -> int:
     return 0 if newest is None else newest.policy_version
 
 
-def policy_told(policy: PolicyPublished, position: int, in_force: int) -> PolicyTold:
+def policy_told(policy: PolicyPublished, position: int, in_force: int) -> PolicyVersionAnswer:
     """A version as it is told."""
     rules = governance_of(policy)
-    return PolicyTold(
+    return PolicyVersionAnswer(
         version=policy.version,
         effective_from_epoch=policy.effective_from_epoch,
         in_force=policy.version == in_force,
         epoch_length_seconds=policy.epoch_length_us // SECOND_US,
         hard_cap=money(policy.hard_cap),
         segments=[
-            SegmentTold(start_epoch=one.start_epoch, n_epochs=one.n_epochs, total=tokens(one.total))
+            EmissionSegmentAnswer(
+                start_epoch=one.start_epoch, n_epochs=one.n_epochs, total=tokens(one.total)
+            )
             for one in policy.segments
         ],
         compute_ppm=policy.compute_ppm,
@@ -520,11 +530,11 @@ def policy_told(policy: PolicyPublished, position: int, in_force: int) -> Policy
     )
 
 
-def _rewards(terms: RewardTerms) -> RewardTermsTold:
-    def rated(given: Any) -> list[RatedTold]:
-        return [RatedTold(name=one.name, ppm=one.ppm) for one in given]
+def _rewards(terms: RewardTerms) -> RewardTermsAnswer:
+    def rated(given: Any) -> list[RewardRatingAnswer]:
+        return [RewardRatingAnswer(name=one.name, ppm=one.ppm) for one in given]
 
-    return RewardTermsTold(
+    return RewardTermsAnswer(
         source_weights=rated(terms.source_weights),
         class_ratings=rated(terms.class_ratings),
         cap_multiple_ppm=terms.cap_multiple_ppm,
@@ -545,7 +555,7 @@ def _rewards(terms: RewardTerms) -> RewardTermsTold:
     )
 
 
-def proposal_told(found: Proposal, connection: Connection | None = None) -> ProposalTold:
+def proposal_told(found: Proposal, connection: Connection | None = None) -> PolicyProposalAnswer:
     """A proposal as it is told. With a connection, also that its version came into force: that is
     the opening of an epoch, and no fact of the proposal.
     """
@@ -560,7 +570,7 @@ def proposal_told(found: Proposal, connection: Connection | None = None) -> Prop
             status = "effective"
             note = f"epoch {begun.epoch} was opened under it"
             history.append(_step(Step(status, scheduled.by, begun.at_us, note)))
-    return ProposalTold(
+    return PolicyProposalAnswer(
         number=found.number,
         title=heading.title,
         category=heading.category,
@@ -573,7 +583,7 @@ def proposal_told(found: Proposal, connection: Connection | None = None) -> Prop
         proposed_at=moment(found.proposed_at_us),
         approved_by=list(found.approved_by),
         rejected_by=list(found.rejected_by),
-        lint=LintTold(
+        lint=PolicyLintAnswer(
             passes=linted.passes,
             errors=linted.errors,
             warnings=linted.warnings,
@@ -586,8 +596,8 @@ def proposal_told(found: Proposal, connection: Connection | None = None) -> Prop
     )
 
 
-def _step(step: Step) -> ProposalStepTold:
+def _step(step: Step) -> PolicyProposalStepAnswer:
     status: Any = step.status
-    return ProposalStepTold(
+    return PolicyProposalStepAnswer(
         status=status, by=step.by, at=moment(step.since_us), note=step.note or None
     )

@@ -15,7 +15,7 @@ from api.door.amounts import Money, SignedMoney
 from api.door.auth import with_scope
 from api.door.call import Caller
 from api.door.errors import problem
-from api.door.models import Asked, Count, Position, Told, with_examples
+from api.door.models import AnswerModel, Count, Position, RequestModel, with_examples
 from api.door.operation import Resource
 from api.governance import rehearsal
 
@@ -39,7 +39,7 @@ EXAMPLE = {
 }
 
 
-class RehearsalAsked(Asked):
+class PolicyRehearsalRequest(RequestModel):
     """`document`: a proposal with `terms` as JSON, or a policy like that of an epoch file. Epochs
     before `from_epoch` keep their policy. `limit`: so many winners, and losers, are named.
     """
@@ -51,7 +51,7 @@ class RehearsalAsked(Asked):
     model_config = with_examples({"document": EXAMPLE}, {"document": EXAMPLE, "limit": 3})
 
 
-class RewardDifferenceTold(Told):
+class RewardDifferenceAnswer(AnswerModel):
     """What an account got, and would have got."""
 
     account_id: str
@@ -60,7 +60,7 @@ class RewardDifferenceTold(Told):
     delta: SignedMoney
 
 
-class RehearsalTotalsTold(Told):
+class RehearsalTotalsAnswer(AnswerModel):
     """The last three were paid to no account, by reason; they were carried on or returned."""
 
     rewards: Money
@@ -74,19 +74,19 @@ class RehearsalTotalsTold(Told):
     cap: Money
 
 
-class RehearsedEpochTold(Told):
+class RehearsedEpochAnswer(AnswerModel):
     """`broken`: what does not hold of it; empty unless there is a bug."""
 
     epoch: Count
     accounts: Count
     accounts_changed: Count
-    largest_difference: RewardDifferenceTold | None = None
-    was: RehearsalTotalsTold
-    would_be: RehearsalTotalsTold
+    largest_difference: RewardDifferenceAnswer | None = None
+    was: RehearsalTotalsAnswer
+    would_be: RehearsalTotalsAnswer
     broken: list[str]
 
 
-class RehearsalTold(Told):
+class PolicyRehearsalAnswer(AnswerModel):
     """`holds`: every sum came out and every epoch file is what its own cut gives. `is_same`: no
     reward would have changed. `kept_emission_plan`: epochs for which the proposal plans no
     emission. `stopped`: why a next epoch could not follow.
@@ -100,12 +100,12 @@ class RehearsalTold(Told):
     accounts: Count
     accounts_gaining: Count
     accounts_losing: Count
-    largest_difference: RewardDifferenceTold | None = None
-    was: RehearsalTotalsTold
-    would_be: RehearsalTotalsTold
-    winners: list[RewardDifferenceTold]
-    losers: list[RewardDifferenceTold]
-    by_epoch: list[RehearsedEpochTold]
+    largest_difference: RewardDifferenceAnswer | None = None
+    was: RehearsalTotalsAnswer
+    would_be: RehearsalTotalsAnswer
+    winners: list[RewardDifferenceAnswer]
+    losers: list[RewardDifferenceAnswer]
+    by_epoch: list[RehearsedEpochAnswer]
     kept_emission_plan: list[Count]
     not_reproduced: list[Count]
     stopped: str | None = None
@@ -115,11 +115,11 @@ class RehearsalTold(Told):
 @resource.post(
     "/v1/policies/dry-run",
     with_scope("governance"),
-    RehearsalTold,
+    PolicyRehearsalAnswer,
     records=False,
     problems=["invalid", "rehearsal_too_large"],
 )
-def rehearse_policy(body: RehearsalAsked, call: Caller) -> Response:
+def rehearse_policy(body: PolicyRehearsalRequest, call: Caller) -> Response:
     """Settles all past epochs again under a proposal, and compares to the unit."""
     folder = call.service.settings.data_dir / "epochs"
     try:
@@ -130,6 +130,6 @@ def rehearse_policy(body: RehearsalAsked, call: Caller) -> Response:
         found = rehearsal.run(policy, files, first=body.from_epoch)
     except rehearsal.NothingToRehearse as error:
         raise problem("invalid", str(error)) from error
-    told = RehearsalTold.model_validate(rehearsal.told_of(found, body.limit))
+    told = PolicyRehearsalAnswer.model_validate(rehearsal.told_of(found, body.limit))
     with call.read() as view:
         return call.answer(view, told)

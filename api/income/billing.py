@@ -16,12 +16,12 @@ from api.door.call import Caller, View
 from api.door.models import (
     AccountId,
     AccountInPath,
+    AnswerModel,
     Count,
     FromQuery,
     LeaseId,
     MomentQuery,
     Position,
-    Told,
     Told_at,
     moment,
     page_of,
@@ -50,7 +50,7 @@ Name = Annotated[str, Field(examples=["party:acct_" + "1" * 32 + ":cash"])]
 Period = Annotated[str, Path(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
 
 
-class BalanceTold(Told):
+class BalanceAnswer(AnswerModel):
     """One book account of the party, on its normal side; `part` is the last part of its name."""
 
     name: Name
@@ -58,16 +58,16 @@ class BalanceTold(Told):
     balance: Money
 
 
-class BalancesTold(Told):
+class BalancesAnswer(AnswerModel):
     """`recorded_by`: the time asked for with `as_of`."""
 
     account_id: AccountId
-    data: list[BalanceTold]
+    data: list[BalanceAnswer]
     position: Position
     as_of: Told_at | None = None
 
 
-class LineTold(Told):
+class JournalLineAnswer(AnswerModel):
     """One account's part of one posting: debits above zero, credits below."""
 
     name: Name
@@ -80,7 +80,7 @@ class LineTold(Told):
     position: Position
 
 
-class LeaseLineTold(Told):
+class StatementLeaseAnswer(AnswerModel):
     """What one lease used and cost in the period. matched + unconfirmed + contested = gpu_us: what
     its renter signed for, what lies after the last signature, and what lies before it unsigned.
     """
@@ -95,7 +95,7 @@ class LeaseLineTold(Told):
     accruals: Count
 
 
-class StatementTold(Told):
+class MonthlyStatementAnswer(AnswerModel):
     """A month in UTC: balances before and after, and the leases that were charged.
 
     Hours count in the month in which they begin, as renter or as provider. `leases` is one page
@@ -108,9 +108,9 @@ class StatementTold(Told):
     to: Told_at
     opening_position: Position
     closing_position: Position
-    opening: list[BalanceTold]
-    closing: list[BalanceTold]
-    leases: list[LeaseLineTold]
+    opening: list[BalanceAnswer]
+    closing: list[BalanceAnswer]
+    leases: list[StatementLeaseAnswer]
     has_more: bool
     next_cursor: str | None = None
     charge: Money
@@ -122,7 +122,7 @@ class StatementTold(Told):
 @resource.get(
     "/v1/accounts/{account_id}/balances",
     READ,
-    BalancesTold,
+    BalancesAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported"],
 )
 def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> Response:
@@ -131,7 +131,7 @@ def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> R
     views = [ACCESS] if as_of.is_now else [ACCESS, STATEMENTS]
     with call.read(*views, as_of=as_of) as view:
         _existing(view, account_id)
-        told = BalancesTold(
+        told = BalancesAnswer(
             account_id=account_id,
             data=_balances(view, account_id, view.as_of),
             position=view.position,
@@ -143,7 +143,7 @@ def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> R
 @resource.get(
     "/v1/accounts/{account_id}/journal",
     READ,
-    page_of(LineTold),
+    page_of(JournalLineAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
 )
 def list_journal(
@@ -178,7 +178,7 @@ def list_journal(
 @resource.get(
     "/v1/accounts/{account_id}/statements/{period}",
     READ,
-    StatementTold,
+    MonthlyStatementAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def read_statement(
@@ -236,25 +236,25 @@ def _month(period: str) -> tuple[int, int]:
     return parse_moment(first), parse_moment(after)
 
 
-def _balances(view: View, account_id: str, as_of_position: int | None) -> list[BalanceTold]:
+def _balances(view: View, account_id: str, as_of_position: int | None) -> list[BalanceAnswer]:
     rows = statements.read_balances(
         view.connection, prefixes=statements.accounts_of(account_id), as_of_position=as_of_position
     )
     return [_balance(row) for row in rows]
 
 
-def _balance(row: statements.Balance) -> BalanceTold:
+def _balance(row: statements.Balance) -> BalanceAnswer:
     asset: Any = row.asset
-    return BalanceTold(
+    return BalanceAnswer(
         name=row.account_name,
         part=row.account_name.rpartition(":")[2],
         balance=Money(asset=asset, units=str(row.units)),
     )
 
 
-def _line(row: statements.Line) -> LineTold:
+def _line(row: statements.Line) -> JournalLineAnswer:
     asset: Any = row.asset
-    return LineTold(
+    return JournalLineAnswer(
         name=row.account_name,
         movement=SignedMoney(asset=asset, units=str(row.units)),
         balance_after=Money(asset=asset, units=str(row.balance_after)),
@@ -266,9 +266,9 @@ def _line(row: statements.Line) -> LineTold:
     )
 
 
-def _lease_line(row: usage.UsageSum, said: agreed.Agreed) -> LeaseLineTold:
+def _lease_line(row: usage.UsageSum, said: agreed.Agreed) -> StatementLeaseAnswer:
     assert said.matched + said.unconfirmed + said.contested == row.gpu_us, (row, said)
-    return LeaseLineTold(
+    return StatementLeaseAnswer(
         lease_id=row.group,
         gpu_us=str(row.gpu_us),
         refused_us=str(row.refused_us),

@@ -18,12 +18,12 @@ from api.door.models import (
     AccountId,
     AccountInPath,
     AccountQuery,
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     Moment,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     TruthQuery,
     moment,
@@ -90,7 +90,7 @@ OpenQuery = Annotated[TruthQuery | None, Query(alias="open")]
 # --- earnings on their way -------------------------------------------------------------------
 
 
-class UpcomingTold(Told):
+class UpcomingMaturityAnswer(AnswerModel):
     """Credited to holdback by the fact at this position. `amount` is before what was reduced."""
 
     amount: Money
@@ -99,14 +99,14 @@ class UpcomingTold(Told):
     matures_at: Told_at
 
 
-class HoldTold(Told):
+class CashOutHoldAnswer(AnswerModel):
     hold_id: HoldId
     reason: str
     by: str
     held_at: Told_at
 
 
-class MaturityTold(Told):
+class EarningsMaturityAnswer(AnswerModel):
     """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
 
     `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves now.
@@ -119,12 +119,12 @@ class MaturityTold(Told):
     matured: Money
     reduced: Money
     swept: Money
-    upcoming: list[UpcomingTold]
-    holds: list[HoldTold]
+    upcoming: list[UpcomingMaturityAnswer]
+    holds: list[CashOutHoldAnswer]
     position: Position | None = None
 
 
-class PaymentModeTold(Told):
+class PaymentModeAnswer(AnswerModel):
     """Swept every UTC day: as credits to the billing account, or as cash to the destination."""
 
     account_id: AccountId
@@ -135,7 +135,7 @@ class PaymentModeTold(Told):
     position: Position | None = None
 
 
-class NewPaymentMode(Asked):
+class PaymentModeRequest(RequestModel):
     """`billing_account_id` absent: the account itself. `destination` absent: as it is."""
 
     mode: Literal["credits", "cash"]
@@ -148,7 +148,10 @@ class NewPaymentMode(Asked):
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/maturity", READ, MaturityTold, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/maturity",
+    READ,
+    EarningsMaturityAnswer,
+    problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the earnings of an account: held back, payable, earned, and when they mature."""
@@ -159,7 +162,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
         held = money_out.read_held(view.connection, account_id, limit=UPCOMING_MAX)
         holds = money_out.read_holds(view.connection, account_id)
         windows = call.service.ledger.market.state_of(NETWORK).versions
-        told = MaturityTold(
+        told = EarningsMaturityAnswer(
             account_id=account_id,
             held_back=credits_(call.service.ledger.books.balance(f"party:{account_id}:holdback")),
             payable=credits_(payee.payable),
@@ -168,7 +171,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
             reduced=credits_(payee.reduced),
             swept=credits_(payee.swept),
             upcoming=[
-                UpcomingTold(
+                UpcomingMaturityAnswer(
                     amount=credits_(each.units),
                     at_position=each.position,
                     posted_at=moment(each.recorded_us),
@@ -177,7 +180,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
                 for each in held
             ],
             holds=[
-                HoldTold(
+                CashOutHoldAnswer(
                     hold_id=each.hold_id,
                     reason=each.reason,
                     by=each.held_by,
@@ -192,7 +195,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
 @resource.get(
     "/v1/accounts/{account_id}/payment-mode",
     READ,
-    PaymentModeTold,
+    PaymentModeAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
@@ -206,10 +209,10 @@ def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/accounts/{account_id}/payment-mode",
     OWN,
-    PaymentModeTold,
+    PaymentModeAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.PAYMENT_MODE],
 )
-def set_payment_mode(account_id: AccountInPath, body: NewPaymentMode, call: Caller) -> Response:
+def set_payment_mode(account_id: AccountInPath, body: PaymentModeRequest, call: Caller) -> Response:
     """Sets how an account is paid. A changed destination is paid after 72 hours."""
 
     def commands() -> SetPaymentMode:
@@ -226,10 +229,10 @@ def set_payment_mode(account_id: AccountInPath, body: NewPaymentMode, call: Call
     return call.record(commands, lambda after: _mode(account_id, after))
 
 
-def _mode(account_id: str, after: After) -> PaymentModeTold:
+def _mode(account_id: str, after: After) -> PaymentModeAnswer:
     state = after.state(earnings_stream(account_id))
     mode: Any = state.mode
-    return PaymentModeTold(
+    return PaymentModeAnswer(
         account_id=account_id,
         mode=mode,
         billing_account_id=state.billing_account_id or account_id,
@@ -238,7 +241,7 @@ def _mode(account_id: str, after: After) -> PaymentModeTold:
     )
 
 
-class ForgoneTold(Told):
+class EarningsForgoneAnswer(AnswerModel):
     account_id: AccountId
     position: Position | None = None
 
@@ -246,10 +249,10 @@ class ForgoneTold(Told):
 @resource.post(
     "/v1/accounts/{account_id}/forgo-dust",
     OWN,
-    ForgoneTold,
+    EarningsForgoneAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.AMOUNT_OUT_OF_RANGE],
 )
-def remove_dust(account_id: AccountInPath, body: Nothing, call: Caller) -> Response:
+def remove_dust(account_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Gives up earned credits of less than a cent, so that the account can be closed."""
     del body
 
@@ -257,13 +260,13 @@ def remove_dust(account_id: AccountInPath, body: Nothing, call: Caller) -> Respo
         own(call.principal, account_id)
         return ForgoDust(account_id=account_id, by=call.principal.member_id, at_us=call.now_us)
 
-    return call.record(commands, lambda _after: ForgoneTold(account_id=account_id))
+    return call.record(commands, lambda _after: EarningsForgoneAnswer(account_id=account_id))
 
 
 # --- cash-outs -------------------------------------------------------------------------------
 
 
-class NewCashOut(Asked):
+class CashOutRequest(RequestModel):
     """`amount` in whole cents (10,000 micro-credits); absent: everything earned."""
 
     amount: Money | None = None
@@ -271,7 +274,7 @@ class NewCashOut(Asked):
     model_config = with_examples({}, {"amount": {"asset": "CREDIT", "units": "25000000"}})
 
 
-class CashOutTold(Told):
+class CashOutAnswer(AnswerModel):
     """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the processor.
 
     `returned` is what came back after it was paid.
@@ -294,26 +297,26 @@ class CashOutTold(Told):
     position: Position | None = None
 
 
-class CashOutStateTold(Told):
+class CashOutStateAnswer(AnswerModel):
     cash_out_id: CashOutId
     state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
     amount: Money
     position: Position | None = None
 
 
-class WhyFailed(Asked):
+class CashOutFailureRequest(RequestModel):
     reason: Why
 
     model_config = with_examples({"reason": "the bank sent it back"})
 
 
-class NewHold(Asked):
+class CashOutHoldRequest(RequestModel):
     reason: Why
 
     model_config = with_examples({"reason": "identity is being checked"})
 
 
-class Release(Asked):
+class CashOutHoldReleaseRequest(RequestModel):
     """`hold_id` absent: the operator's own."""
 
     hold_id: HoldId = OPERATOR
@@ -321,7 +324,7 @@ class Release(Asked):
     model_config = with_examples({})
 
 
-class HoldsTold(Told):
+class CashOutHoldsAnswer(AnswerModel):
     """The holds that are left."""
 
     account_id: AccountId
@@ -332,7 +335,7 @@ class HoldsTold(Told):
 @resource.get(
     "/v1/accounts/{account_id}/cash-outs",
     READ,
-    page_of(CashOutTold),
+    page_of(CashOutAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_account_cash_outs(
@@ -344,7 +347,7 @@ def list_account_cash_outs(
     return _page(call, account_id, limit, cursor)
 
 
-@resource.get("/v1/cash-outs", OPERATE, page_of(CashOutTold), problems=["cursor_invalid"])
+@resource.get("/v1/cash-outs", OPERATE, page_of(CashOutAnswer), problems=["cursor_invalid"])
 def list_cash_outs(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -364,7 +367,7 @@ def _page(call: Call, account_id: str | None, limit: int, cursor: str | None) ->
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs",
     OWN,
-    CashOutStateTold,
+    CashOutStateAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -379,7 +382,7 @@ def _page(call: Call, account_id: str | None, limit: int, cursor: str | None) ->
         Reason.CASH_OUT_TOO_SMALL,
     ],
 )
-def submit_cash_out(account_id: AccountInPath, body: NewCashOut, call: Caller) -> Response:
+def submit_cash_out(account_id: AccountInPath, body: CashOutRequest, call: Caller) -> Response:
     """Requests a cash-out of earned credits, to the destination of the payment mode."""
     cash_out_id = call.id("cashout")
 
@@ -399,7 +402,7 @@ def submit_cash_out(account_id: AccountInPath, body: NewCashOut, call: Caller) -
 @resource.get(
     "/v1/accounts/{account_id}/cash-outs/{cash_out_id}",
     READ,
-    CashOutTold,
+    CashOutAnswer,
     problems=[Reason.CASH_OUT_UNKNOWN],
 )
 def read_cash_out(account_id: AccountInPath, cash_out_id: CashOutInPath, call: Caller) -> Response:
@@ -421,11 +424,11 @@ _CHANGES = [Reason.CASH_OUT_UNKNOWN, Reason.CASH_OUT_STATE]
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/cancel",
     OWN,
-    CashOutStateTold,
+    CashOutStateAnswer,
     problems=_CHANGES,
 )
 def cancel_cash_out(
-    account_id: AccountInPath, cash_out_id: CashOutInPath, body: Nothing, call: Caller
+    account_id: AccountInPath, cash_out_id: CashOutInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Cancels a cash-out that the processor was not yet asked to pay."""
     del body
@@ -444,11 +447,11 @@ def cancel_cash_out(
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/paid",
     OPERATE,
-    CashOutStateTold,
+    CashOutStateAnswer,
     problems=_CHANGES,
 )
 def confirm_cash_out(
-    account_id: AccountInPath, cash_out_id: CashOutInPath, body: Nothing, call: Caller
+    account_id: AccountInPath, cash_out_id: CashOutInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Confirms that a bank transfer was made."""
     del body
@@ -465,11 +468,11 @@ def confirm_cash_out(
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/failed",
     OPERATE,
-    CashOutStateTold,
+    CashOutStateAnswer,
     problems=_CHANGES,
 )
 def report_cash_out_failed(
-    account_id: AccountInPath, cash_out_id: CashOutInPath, body: WhyFailed, call: Caller
+    account_id: AccountInPath, cash_out_id: CashOutInPath, body: CashOutFailureRequest, call: Caller
 ) -> Response:
     """Records that a transfer will not be made. The credits come back."""
 
@@ -488,10 +491,12 @@ def report_cash_out_failed(
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs/hold",
     OPERATE,
-    HoldsTold,
+    CashOutHoldsAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.CASH_OUT_HELD],
 )
-def add_cash_out_hold(account_id: AccountInPath, body: NewHold, call: Caller) -> Response:
+def add_cash_out_hold(
+    account_id: AccountInPath, body: CashOutHoldRequest, call: Caller
+) -> Response:
     """Holds all cash-outs of an account. None is requested or sent until the hold is released."""
 
     def commands() -> HoldCashOuts:
@@ -509,10 +514,12 @@ def add_cash_out_hold(account_id: AccountInPath, body: NewHold, call: Caller) ->
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs/release",
     OPERATE,
-    HoldsTold,
+    CashOutHoldsAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
-def remove_cash_out_hold(account_id: AccountInPath, body: Release, call: Caller) -> Response:
+def remove_cash_out_hold(
+    account_id: AccountInPath, body: CashOutHoldReleaseRequest, call: Caller
+) -> Response:
     """Releases a hold. Other holds stay."""
 
     def commands() -> ReleaseCashOuts:
@@ -529,7 +536,7 @@ def remove_cash_out_hold(account_id: AccountInPath, body: Release, call: Caller)
 # --- differences -----------------------------------------------------------------------------
 
 
-class DifferenceTold(Told):
+class PayoutDifferenceAnswer(AnswerModel):
     """A payout of the processor's list and our cash-outs do not agree; open until it is settled."""
 
     difference_id: str
@@ -545,19 +552,22 @@ class DifferenceTold(Told):
     position: Position | None = None
 
 
-class DifferenceSettledTold(Told):
+class PayoutDifferenceClosedAnswer(AnswerModel):
     difference_id: str
     position: Position | None = None
 
 
-class DifferenceNote(Asked):
+class PayoutDifferenceNoteRequest(RequestModel):
     note: Annotated[str, Field(min_length=1, max_length=500)]
 
     model_config = with_examples({"note": "paid by hand for ticket 12, booked as a deposit"})
 
 
 @resource.get(
-    "/v1/cash-outs/differences", OPERATE, page_of(DifferenceTold), problems=["cursor_invalid"]
+    "/v1/cash-outs/differences",
+    OPERATE,
+    page_of(PayoutDifferenceAnswer),
+    problems=["cursor_invalid"],
 )
 def list_payout_differences(
     call: Caller, is_open: OpenQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -574,11 +584,11 @@ def list_payout_differences(
 @resource.post(
     "/v1/cash-outs/differences/{difference_id}/settle",
     OPERATE,
-    DifferenceSettledTold,
+    PayoutDifferenceClosedAnswer,
     problems=[Reason.DIFFERENCE_UNKNOWN],
 )
 def close_payout_difference(
-    difference_id: DifferenceInPath, body: DifferenceNote, call: Caller
+    difference_id: DifferenceInPath, body: PayoutDifferenceNoteRequest, call: Caller
 ) -> Response:
     """Explains a difference, which ends its alarm."""
 
@@ -590,13 +600,15 @@ def close_payout_difference(
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda _after: DifferenceSettledTold(difference_id=difference_id))
+    return call.record(
+        commands, lambda _after: PayoutDifferenceClosedAnswer(difference_id=difference_id)
+    )
 
 
 # --- terms -----------------------------------------------------------------------------------
 
 
-class WindowTold(Told):
+class MaturityWindowAnswer(AnswerModel):
     version: Count
     window_seconds: Count
     effective_from: Told_at
@@ -604,16 +616,16 @@ class WindowTold(Told):
     by: str
 
 
-class MoneyOutTermsTold(Told):
+class MoneyOutTermsAnswer(AnswerModel):
     """`window_seconds`: how long what is posted now waits until it matures."""
 
     window_seconds: Count
-    windows: list[WindowTold]
+    windows: list[MaturityWindowAnswer]
     minimum: Money
     position: Position | None = None
 
 
-class NewWindow(Asked):
+class MaturityWindowRequest(RequestModel):
     """`version` is one more than the last. What was posted before keeps its window."""
 
     version: Annotated[int, Field(ge=1, le=1_000_000)]
@@ -625,13 +637,13 @@ class NewWindow(Asked):
     )
 
 
-class NewMinimum(Asked):
+class CashOutMinimumRequest(RequestModel):
     minimum: Money
 
     model_config = with_examples({"minimum": {"asset": "CREDIT", "units": "25000000"}})
 
 
-@resource.get("/v1/cash-outs/terms", with_scope("earnings:read", "operator"), MoneyOutTermsTold)
+@resource.get("/v1/cash-outs/terms", with_scope("earnings:read", "operator"), MoneyOutTermsAnswer)
 def read_cash_out_terms(call: Caller) -> Response:
     """Returns the dispute windows, past and announced, and the smallest cash-out."""
     with call.read() as view:
@@ -641,11 +653,11 @@ def read_cash_out_terms(call: Caller) -> Response:
 @resource.post(
     "/v1/cash-outs/terms/window",
     with_scope("governance"),
-    MoneyOutTermsTold,
+    MoneyOutTermsAnswer,
     status=201,
     problems=[Reason.MATURITY_WINDOW],
 )
-def publish_maturity_window(body: NewWindow, call: Caller) -> Response:
+def publish_maturity_window(body: MaturityWindowRequest, call: Caller) -> Response:
     """Sets how long earnings wait for disputes. The first version may begin in the past."""
 
     def commands() -> SetMaturityWindow:
@@ -663,11 +675,11 @@ def publish_maturity_window(body: NewWindow, call: Caller) -> Response:
 @resource.post(
     "/v1/cash-outs/terms/minimum",
     with_scope("governance"),
-    MoneyOutTermsTold,
+    MoneyOutTermsAnswer,
     status=201,
     problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_CENTS],
 )
-def publish_cash_out_minimum(body: NewMinimum, call: Caller) -> Response:
+def publish_cash_out_minimum(body: CashOutMinimumRequest, call: Caller) -> Response:
     """Sets the smallest cash-out, in whole cents."""
 
     def commands() -> SetCashOutMinimum:
@@ -694,28 +706,28 @@ def _of_account(call: Call, account_id: str, cash_out_id: str) -> None:
         raise Refused(Reason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
 
 
-def _state(cash_out_id: str, after: After) -> CashOutStateTold:
+def _state(cash_out_id: str, after: After) -> CashOutStateAnswer:
     state = after.state(stream_of(cash_out_id))
     status: Any = state.status
     assert state.requested is not None, cash_out_id
-    return CashOutStateTold(
+    return CashOutStateAnswer(
         cash_out_id=cash_out_id, state=status, amount=money(state.requested.amount)
     )
 
 
-def _holds(account_id: str, after: After) -> HoldsTold:
+def _holds(account_id: str, after: After) -> CashOutHoldsAnswer:
     present = after.state(holds_stream(account_id)).present
-    return HoldsTold(account_id=account_id, hold_ids=sorted(present))
+    return CashOutHoldsAnswer(account_id=account_id, hold_ids=sorted(present))
 
 
-def _terms(after: After, now_us: int) -> MoneyOutTermsTold:
+def _terms(after: After, now_us: int) -> MoneyOutTermsAnswer:
     windows, policy = after.state(NETWORK), after.state(POLICY)
     assert isinstance(windows, Windows)
     assert isinstance(policy, CashOutPolicy)
-    return MoneyOutTermsTold(
+    return MoneyOutTermsAnswer(
         window_seconds=window_at(windows.versions, now_us) // SECOND_US,
         windows=[
-            WindowTold(
+            MaturityWindowAnswer(
                 version=each.version,
                 window_seconds=each.window_us // SECOND_US,
                 effective_from=moment(each.effective_from_us),
@@ -728,9 +740,9 @@ def _terms(after: After, now_us: int) -> MoneyOutTermsTold:
     )
 
 
-def _cash_out(row: money_out.CashOut) -> CashOutTold:
+def _cash_out(row: money_out.CashOut) -> CashOutAnswer:
     state: Any = row.state
-    return CashOutTold(
+    return CashOutAnswer(
         cash_out_id=row.cash_out_id,
         account_id=row.account_id,
         amount=credits_(row.units),
@@ -749,9 +761,9 @@ def _cash_out(row: money_out.CashOut) -> CashOutTold:
     )
 
 
-def _difference(row: money_out.Difference) -> DifferenceTold:
+def _difference(row: money_out.Difference) -> PayoutDifferenceAnswer:
     kind: Any = row.kind
-    return DifferenceTold(
+    return PayoutDifferenceAnswer(
         difference_id=row.difference_id,
         kind=kind,
         reference=row.reference,

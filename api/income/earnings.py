@@ -13,9 +13,10 @@ from api.door.call import Call, Caller, View
 from api.door.models import (
     AccountId,
     AccountQuery,
+    AnswerModel,
     Count,
     EpochQuery,
-    FactTold,
+    FactAnswer,
     FromQuery,
     LeaseId,
     LeaseQuery,
@@ -25,7 +26,6 @@ from api.door.models import (
     NodeQuery,
     Position,
     PositionInPath,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -35,7 +35,12 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded
 from api.fleet.nodes import visible_node
-from api.income.statement_lines import MovedTold, StepTold, moved_told, step_told
+from api.income.statement_lines import (
+    ArithmeticStepAnswer,
+    BookMovementAnswer,
+    moved_told,
+    step_told,
+)
 from api.metering.consumed import lease_before
 from domain.duration import DAY_US
 from domain.lease.accrual_steps import steps
@@ -61,7 +66,7 @@ By = Annotated[
 ]
 
 
-class EarningTold(Told):
+class EarningAnswer(AnswerModel):
     """fee + provider + client + platform + burn = charge. `provider` is the provider's part; `burn`
     is retired for it and paid in TOKEN when the epoch is sealed.
 
@@ -86,7 +91,7 @@ class EarningTold(Told):
     earned: Money
 
 
-class NodeTodayTold(Told):
+class NodeDayEarningsAnswer(AnswerModel):
     """What a node's accruals of one UTC day came to, for its provider, up to now: its last hour may
     not be accrued yet. `earned` is in credits; what is paid in TOKEN instead is `burn`.
     """
@@ -100,7 +105,7 @@ class NodeTodayTold(Told):
     position: Position
 
 
-class EarningExplainedTold(FactTold):
+class EarningExplanationAnswer(FactAnswer):
     """One accrual, step by step: the terms locked at the opening, the totals, and each receiver's
     part.
 
@@ -122,11 +127,11 @@ class EarningExplainedTold(FactTold):
     fee_per_gpu_hour: Money
     provider_share_ppm: Count
     burn_share_ppm: Count
-    steps: list[StepTold]
-    entry: list[MovedTold]
+    steps: list[ArithmeticStepAnswer]
+    entry: list[BookMovementAnswer]
 
 
-@resource.get("/v1/earnings", READ, page_of(EarningTold), problems=["cursor_invalid"])
+@resource.get("/v1/earnings", READ, page_of(EarningAnswer), problems=["cursor_invalid"])
 def list_earnings(
     call: Caller,
     by: By = "node_id,epoch",
@@ -168,7 +173,7 @@ def list_earnings(
 @resource.get(
     "/v1/nodes/{node_id}/earnings/today",
     nodes_or_scope("earnings:read"),
-    NodeTodayTold,
+    NodeDayEarningsAnswer,
     problems=[Reason.NODE_UNKNOWN],
 )
 def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
@@ -186,7 +191,7 @@ def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
             limit=1,
         )
         found = rows[0] if rows else None
-        told = NodeTodayTold(
+        told = NodeDayEarningsAnswer(
             node_id=node_id,
             day=moment(day_us),
             accruals=found.accruals if found else 0,
@@ -198,7 +203,9 @@ def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
         return call.answer(view, told)
 
 
-@resource.get("/v1/earnings/explain/{position}", READ, EarningExplainedTold, problems=["not_found"])
+@resource.get(
+    "/v1/earnings/explain/{position}", READ, EarningExplanationAnswer, problems=["not_found"]
+)
 def explain_earning(position: PositionInPath, call: Caller) -> Response:
     """Returns how one accrual was shared: every number of the arithmetic, and the booked entry."""
     with call.read(MOVEMENTS) as view:
@@ -207,7 +214,7 @@ def explain_earning(position: PositionInPath, call: Caller) -> Response:
         terms = lease.reserved
         assert terms is not None
         assert lease.opened is not None
-        told = EarningExplainedTold(
+        told = EarningExplanationAnswer(
             position=position,
             lease_id=fact.lease_id,
             node_id=fact.node_id,
@@ -251,8 +258,8 @@ def _accrual(call: Call, view: View, position: int) -> UsageAccrued:
     raise errors.problem("not_found", f"no accrual of yours at {position}")
 
 
-def _earning(row: earnings.Earned) -> EarningTold:
-    return EarningTold(
+def _earning(row: earnings.Earned) -> EarningAnswer:
+    return EarningAnswer(
         account_id=row.account_id,
         node_id=row.node_id,
         lease_id=row.lease_id,

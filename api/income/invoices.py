@@ -20,11 +20,11 @@ from api.door.models import (
     LIST_MAX,
     AccountId,
     AccountInPath,
-    Asked,
+    AnswerModel,
     Count,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     page_of,
@@ -70,7 +70,7 @@ Kind = Literal["charges", "earnings"]
 Month = Annotated[str, Field(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
 
 
-class InvoiceLineTold(Told):
+class InvoiceLineAnswer(AnswerModel):
     """`quantity` in `unit`; `credited` is what credit notes took off since."""
 
     what: Annotated[str, Field(examples=["usage"])]
@@ -81,7 +81,7 @@ class InvoiceLineTold(Told):
     credited: Money | None = None
 
 
-class TaxTold(Told):
+class InvoiceTaxAnswer(AnswerModel):
     """Part of the total: prices include tax. `remainder` is what the floor left out."""
 
     name: str
@@ -91,7 +91,7 @@ class TaxTold(Told):
     remainder: SignedUnits
 
 
-class InvoiceSummaryTold(Told):
+class InvoiceSummaryAnswer(AnswerModel):
     """An invoice, or a credit note that corrects one."""
 
     account_id: AccountId
@@ -107,11 +107,11 @@ class InvoiceSummaryTold(Told):
     recorded_position: Position
 
 
-class InvoiceTold(InvoiceSummaryTold):
+class InvoiceAnswer(InvoiceSummaryAnswer):
     """The whole document. `canonical` is the text whose SHA-256 is in the fact."""
 
-    lines: list[InvoiceLineTold]
-    taxes: list[TaxTold]
+    lines: list[InvoiceLineAnswer]
+    taxes: list[InvoiceTaxAnswer]
     first_position: Position | None = None
     last_position: Position | None = None
     cause: str | None = None
@@ -121,7 +121,7 @@ class InvoiceTold(InvoiceSummaryTold):
     position: Position
 
 
-class IssuedTold(Told):
+class InvoiceIssuedAnswer(AnswerModel):
     """What was issued; it is read at its address."""
 
     account_id: AccountId
@@ -131,7 +131,7 @@ class IssuedTold(Told):
     position: Position | None = None
 
 
-class NewInvoice(Asked):
+class InvoiceRequest(RequestModel):
     """Issue one month's invoice now; the monthly job issues all others."""
 
     model_config = with_examples({"period": "2026-10", "kind": "charges"})
@@ -140,14 +140,14 @@ class NewInvoice(Asked):
     kind: Kind = "charges"
 
 
-class CreditedLine(Asked):
+class CreditNoteLineRequest(RequestModel):
     """A line of the invoice, counted from 1, and what comes off it."""
 
     line: Annotated[int, Field(ge=1, le=LINES_MAX)]
     amount: Money
 
 
-class NewCreditNote(Asked):
+class CreditNoteRequest(RequestModel):
     """`cause`: what gave the money back, a reference of yours; one credit note for each."""
 
     model_config = with_examples(
@@ -158,12 +158,14 @@ class NewCreditNote(Asked):
         }
     )
 
-    lines: Annotated[list[CreditedLine], Field(min_length=1, max_length=min(LINES_MAX, LIST_MAX))]
+    lines: Annotated[
+        list[CreditNoteLineRequest], Field(min_length=1, max_length=min(LINES_MAX, LIST_MAX))
+    ]
     cause: Short
     reason: Short
 
 
-class NewBillingDetails(Asked):
+class BillingDetailsRequest(RequestModel):
     """The name and address on invoices, beside the account's id. A `tax_id` marks a business."""
 
     model_config = with_examples(
@@ -178,7 +180,7 @@ class NewBillingDetails(Asked):
     tax_id: Annotated[str | None, Field(min_length=1, max_length=40)] = None
 
 
-class BillingDetailsTold(Told):
+class BillingDetailsAnswer(AnswerModel):
     account_id: AccountId
     name: str | None = None
     address: list[str]
@@ -193,7 +195,7 @@ class BillingDetailsTold(Told):
 @resource.get(
     "/v1/accounts/{account_id}/invoices",
     READ,
-    page_of(InvoiceSummaryTold),
+    page_of(InvoiceSummaryAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_invoices(
@@ -241,7 +243,7 @@ def read_invoice_pdf(
 @resource.get(
     "/v1/accounts/{account_id}/invoices/{written_number}",
     READ,
-    InvoiceTold,
+    InvoiceAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
 )
 def read_invoice(account_id: AccountInPath, written_number: NumberInPath, call: Caller) -> Response:
@@ -251,7 +253,7 @@ def read_invoice(account_id: AccountInPath, written_number: NumberInPath, call: 
         row = _document(view, account_id, written_number)
         fact, invoice = _facts(view, row)
         notes = invoices.read_credit_notes(view.connection, row.invoice_id)
-        told = InvoiceTold(
+        told = InvoiceAnswer(
             **_summary(row).model_dump(),
             lines=_lines(view, fact, invoice, notes),
             taxes=[_tax(tax) for tax in fact.taxes],
@@ -274,10 +276,10 @@ def _lines(
     fact: InvoiceIssued | CreditNoteIssued,
     invoice: InvoiceIssued,
     notes: list[Document],
-) -> list[InvoiceLineTold]:
+) -> list[InvoiceLineAnswer]:
     if isinstance(fact, CreditNoteIssued):
         return [
-            InvoiceLineTold(
+            InvoiceLineAnswer(
                 what=invoice.lines[each.line - 1].what,
                 detail=f"line {each.line}",
                 amount=money(each.amount),
@@ -291,7 +293,7 @@ def _lines(
         for each in found.lines:
             credited[each.line] = credited.get(each.line, 0) + each.amount.units
     return [
-        InvoiceLineTold(
+        InvoiceLineAnswer(
             what=line.what,
             detail=line.detail,
             quantity=None if line.quantity is None else str(line.quantity),
@@ -303,8 +305,8 @@ def _lines(
     ]
 
 
-def _tax(line: TaxLine) -> TaxTold:
-    return TaxTold(
+def _tax(line: TaxLine) -> InvoiceTaxAnswer:
+    return InvoiceTaxAnswer(
         name=line.name,
         rate_ppm=line.rate_ppm,
         net=money(line.net),
@@ -313,10 +315,10 @@ def _tax(line: TaxLine) -> TaxTold:
     )
 
 
-def _summary(row: Document) -> InvoiceSummaryTold:
+def _summary(row: Document) -> InvoiceSummaryAnswer:
     document: Any = row.document
     kind: Any = row.kind
-    return InvoiceSummaryTold(
+    return InvoiceSummaryAnswer(
         account_id=row.account_id,
         written_number=row.number,
         document=document,
@@ -391,7 +393,7 @@ def _existing(view: View, account_id: str) -> None:
 @resource.post(
     "/v1/accounts/{account_id}/invoices",
     ISSUE,
-    IssuedTold,
+    InvoiceIssuedAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -401,7 +403,7 @@ def _existing(view: View, account_id: str) -> None:
         Reason.BAD_PERIOD,
     ],
 )
-def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> Response:
+def issue_invoice(account_id: AccountInPath, body: InvoiceRequest, call: Caller) -> Response:
     """Issues the invoice of a closed month, once for each account, month and kind."""
 
     def command() -> Any:
@@ -417,7 +419,7 @@ def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> 
                 now_us=call.now_us,
             )
 
-    def told(after: After) -> IssuedTold:
+    def told(after: After) -> InvoiceIssuedAnswer:
         invoice_id = invoice_id_of(body.kind, account_id, body.period)
         issued = after.state(invoice_stream(invoice_id)).issued
         assert issued is not None, invoice_id
@@ -429,7 +431,7 @@ def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> 
 @resource.post(
     "/v1/accounts/{account_id}/invoices/{written_number}/credit",
     ISSUE,
-    IssuedTold,
+    InvoiceIssuedAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -443,7 +445,7 @@ def issue_invoice(account_id: AccountInPath, body: NewInvoice, call: Caller) -> 
     ],
 )
 def issue_credit_note(
-    account_id: AccountInPath, written_number: NumberInPath, body: NewCreditNote, call: Caller
+    account_id: AccountInPath, written_number: NumberInPath, body: CreditNoteRequest, call: Caller
 ) -> Response:
     """Credits lines of an invoice, with a credit note of its own number.
 
@@ -464,15 +466,15 @@ def issue_credit_note(
             at_us=call.now_us,
         )
 
-    def told(after: After) -> IssuedTold:
+    def told(after: After) -> InvoiceIssuedAnswer:
         (note,) = (c.fact for c in after.changes if isinstance(c.fact, CreditNoteIssued))
         return _issued(note)
 
     return call.record(command, told)
 
 
-def _issued(fact: InvoiceIssued | CreditNoteIssued) -> IssuedTold:
-    return IssuedTold(
+def _issued(fact: InvoiceIssued | CreditNoteIssued) -> InvoiceIssuedAnswer:
+    return InvoiceIssuedAnswer(
         account_id=fact.account_id,
         written_number=number_of(fact.series, fact.number),
         total=money(fact.total),
@@ -486,7 +488,7 @@ def _issued(fact: InvoiceIssued | CreditNoteIssued) -> IssuedTold:
 @resource.get(
     "/v1/accounts/{account_id}/billing-details",
     READ,
-    BillingDetailsTold,
+    BillingDetailsAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
@@ -500,12 +502,12 @@ def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/accounts/{account_id}/billing-details",
     ADMIN,
-    BillingDetailsTold,
+    BillingDetailsAnswer,
     records=False,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def set_billing_details(
-    account_id: AccountInPath, body: NewBillingDetails, call: Caller
+    account_id: AccountInPath, body: BillingDetailsRequest, call: Caller
 ) -> Response:
     """Sets the name and address on invoices. They replace earlier ones and are in no log."""
     own(call.principal, account_id)
@@ -522,7 +524,7 @@ def set_billing_details(
 @resource.delete(
     "/v1/accounts/{account_id}/billing-details",
     ADMIN,
-    BillingDetailsTold,
+    BillingDetailsAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def erase_billing_details(account_id: AccountInPath, call: Caller) -> Response:
@@ -536,7 +538,7 @@ def erase_billing_details(account_id: AccountInPath, call: Caller) -> Response:
 
 def _details(call: Call, view: View, account_id: str) -> Response:
     found = billing_details.read(view.connection, account_id)
-    told = BillingDetailsTold(
+    told = BillingDetailsAnswer(
         account_id=account_id,
         name=None if found is None else found.name,
         address=[] if found is None else list(found.address),

@@ -12,13 +12,13 @@ from api.door.auth import with_scope
 from api.door.call import Call, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     NodeId,
     Position,
     RegionId,
     RegionInPath,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     page_of,
@@ -53,7 +53,7 @@ Ppm = Annotated[int, Field(ge=0, le=1_000_000)]
 Tier = Annotated[int, Field(ge=0, le=4)]
 
 
-class InfraTerms(Asked):
+class RegionInfraTermsRequest(RequestModel):
     """Credits per UTC day: `base` in any case, and for each node with the role; together at most
     `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
     """
@@ -65,7 +65,7 @@ class InfraTerms(Asked):
     arrears_max: Money
 
 
-class NewRegionTerms(Asked):
+class RegionTermsRequest(RequestModel):
     """`version` is one more than the last one's. With `shared` false every owner keeps what its
     node earns from that day on. Time below the tier is not paid for.
     """
@@ -75,7 +75,7 @@ class NewRegionTerms(Asked):
     shared: bool
     participation_ppm: Ppm
     availability_min_tier: Tier = 3
-    infra: InfraTerms
+    infra: RegionInfraTermsRequest
 
     model_config = with_examples(
         {
@@ -95,7 +95,7 @@ class NewRegionTerms(Asked):
     )
 
 
-class InfraTold(Told):
+class RegionInfraTermsAnswer(AnswerModel):
     base: Money
     control: Money
     ingress: Money
@@ -103,26 +103,26 @@ class InfraTold(Told):
     arrears_max: Money
 
 
-class TermsVersionTold(Told):
+class RegionTermsVersionAnswer(AnswerModel):
     version: Count
     effective_from: str
     shared: bool
     participation_ppm: Ppm
     availability_min_tier: Tier
-    infra: InfraTold
+    infra: RegionInfraTermsAnswer
     set_at: Told_at
 
 
-class RegionTermsTold(Told):
+class RegionTermsAnswer(AnswerModel):
     """Every version, oldest first; without any the region shares nothing."""
 
     region_id: RegionId
     notice_days: Count
-    versions: list[TermsVersionTold]
+    versions: list[RegionTermsVersionAnswer]
     position: Position | None = None
 
 
-class RegionDayTold(Told):
+class RegionDayAnswer(AnswerModel):
     """gathered + carry_before = infra + participation + usage + carry. `forgone`: cost of control
     and ingress above the arrears that the terms allow, which is never paid.
     """
@@ -147,7 +147,7 @@ class RegionDayTold(Told):
     position: Position
 
 
-class SharePartTold(Told):
+class NodeSharePartAnswer(AnswerModel):
     """`book`: where it waits because the account was closed."""
 
     account_id: AccountId
@@ -155,7 +155,7 @@ class SharePartTold(Told):
     book: str | None = None
 
 
-class NodeShareTold(Told):
+class NodeShareAnswer(AnswerModel):
     """How a node's part was computed. `available_gpu_us`: attested at the tier of the terms;
     `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it earned.
     """
@@ -166,13 +166,13 @@ class NodeShareTold(Told):
     revenue: Money
     participation: Money
     usage: Money
-    parts: list[SharePartTold]
+    parts: list[NodeSharePartAnswer]
 
 
 @resource.post(
     "/v1/regions/{region_id}/terms",
     WRITE,
-    RegionTermsTold,
+    RegionTermsAnswer,
     status=201,
     problems=[
         Reason.REGION_UNKNOWN,
@@ -182,7 +182,7 @@ class NodeShareTold(Told):
         Reason.SHARE_OUT_OF_RANGE,
     ],
 )
-def set_region_terms(region_id: RegionInPath, body: NewRegionTerms, call: Caller) -> Response:
+def set_region_terms(region_id: RegionInPath, body: RegionTermsRequest, call: Caller) -> Response:
     """Sets how a region shares what its nodes earn, a whole notice period ahead."""
     infra = body.infra
 
@@ -211,7 +211,7 @@ def set_region_terms(region_id: RegionInPath, body: NewRegionTerms, call: Caller
 
 
 @resource.get(
-    "/v1/regions/{region_id}/terms", READ, RegionTermsTold, problems=[Reason.REGION_UNKNOWN]
+    "/v1/regions/{region_id}/terms", READ, RegionTermsAnswer, problems=[Reason.REGION_UNKNOWN]
 )
 def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
     """Returns how a region shares what its nodes earn. Any account may read it."""
@@ -225,7 +225,7 @@ def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
 @resource.get(
     "/v1/regions/{region_id}/shares",
     READ,
-    page_of(RegionDayTold),
+    page_of(RegionDayAnswer),
     problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
 )
 def list_region_days(
@@ -242,7 +242,7 @@ def list_region_days(
 @resource.get(
     "/v1/regions/{region_id}/shares/{date}",
     READ,
-    page_of(NodeShareTold),
+    page_of(NodeShareAnswer),
     problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
 )
 def list_region_shares(
@@ -294,23 +294,23 @@ def _only(call: Call, connection: Any, region_id: str) -> str | None:
     return account_id
 
 
-def _terms(region_id: str, state: RegionTerms) -> RegionTermsTold:
-    return RegionTermsTold(
+def _terms(region_id: str, state: RegionTerms) -> RegionTermsAnswer:
+    return RegionTermsAnswer(
         region_id=region_id,
         notice_days=NOTICE_DAYS,
         versions=[_version(one) for one in state.versions],
     )
 
 
-def _version(one: RegionTermsSet) -> TermsVersionTold:
+def _version(one: RegionTermsSet) -> RegionTermsVersionAnswer:
     infra = one.infra
-    return TermsVersionTold(
+    return RegionTermsVersionAnswer(
         version=one.version,
         effective_from=day_text(one.effective_from_day),
         shared=one.is_shared,
         participation_ppm=one.participation_ppm,
         availability_min_tier=one.availability_min_tier,
-        infra=InfraTold(
+        infra=RegionInfraTermsAnswer(
             base=credits_(infra.base.units),
             control=credits_(infra.control.units),
             ingress=credits_(infra.ingress.units),
@@ -321,8 +321,8 @@ def _version(one: RegionTermsSet) -> TermsVersionTold:
     )
 
 
-def _day(row: regions.Day) -> RegionDayTold:
-    return RegionDayTold(
+def _day(row: regions.Day) -> RegionDayAnswer:
+    return RegionDayAnswer(
         date=day_text(row.day),
         terms_version=row.terms_version,
         gathered=credits_(row.gathered),
@@ -344,8 +344,8 @@ def _day(row: regions.Day) -> RegionDayTold:
     )
 
 
-def _share(row: regions.Share) -> NodeShareTold:
-    return NodeShareTold(
+def _share(row: regions.Share) -> NodeShareAnswer:
+    return NodeShareAnswer(
         node_id=row.node_id,
         available_gpu_us=str(row.available_us),
         below_tier_gpu_us=str(row.below_tier_us),
@@ -353,7 +353,7 @@ def _share(row: regions.Share) -> NodeShareTold:
         participation=credits_(row.participation),
         usage=credits_(row.usage),
         parts=[
-            SharePartTold(
+            NodeSharePartAnswer(
                 account_id=part["account_id"],
                 amount=credits_(int(part["units"])),
                 book=part.get("book"),

@@ -20,13 +20,13 @@ from api.door.auth import with_scope
 from api.door.call import Call, Caller, View
 from api.door.models import (
     AccountInPath,
+    AnswerModel,
     Count,
-    FactTold,
+    FactAnswer,
     Hex32,
     NodeId,
     Position,
     PositionInPath,
-    Told,
     Told_at,
     moment,
     page_of,
@@ -34,7 +34,7 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION
-from api.income.statements import StatementLineTold, line_told
+from api.income.statements import StatementLineAnswer, line_told
 from api.metering import consumed
 from api.parties.accounts import visible
 from domain.lease.accrual_steps import Step, steps
@@ -54,14 +54,14 @@ LinePosition = Annotated[PositionInPath, Path(description="The line's position")
 UsagePosition = Annotated[PositionInPath, Path(description="The report's position in its lane")]
 
 
-class MovedTold(Told):
+class BookMovementAnswer(AnswerModel):
     """One account's part of the entry: debits above zero, credits below; an entry sums to zero."""
 
     name: Annotated[str, Field(examples=["escrow:lease_" + "1" * 32 + ":1:cash"])]
     movement: SignedMoney
 
 
-class StepTold(Told):
+class ArithmeticStepAnswer(AnswerModel):
     """One quantity of the arithmetic: its formula, the numbers in it, its total before and after.
 
     `new` = `after` - `before` is what this accrual added.
@@ -75,7 +75,7 @@ class StepTold(Told):
     new: Units
 
 
-class LineDetailTold(FactTold):
+class StatementLineDetailAnswer(FactAnswer):
     """A fact as stored, the entry it booked, the caller's lines of it, and the arithmetic.
 
     `body` is what the leaf's hash covers, the blind left out; the proof holds it whole.
@@ -86,13 +86,13 @@ class LineDetailTold(FactTold):
     version: Count
     recorded_at: Told_at
     leaf: Hex32
-    lines: list[StatementLineTold]
-    entry: list[MovedTold]
-    arithmetic: list[StepTold]
+    lines: list[StatementLineAnswer]
+    entry: list[BookMovementAnswer]
+    arithmetic: list[ArithmeticStepAnswer]
     body: dict[str, Any]
 
 
-class ConsumedReportTold(Told):
+class ConsumedReportAnswer(AnswerModel):
     """A signed report that the accrual read, and what its rows of this lease came to.
 
     `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's tree.
@@ -114,7 +114,7 @@ class ConsumedReportTold(Told):
 @resource.get(
     "/v1/accounts/{account_id}/statements/lines/{position}",
     READ,
-    LineDetailTold,
+    StatementLineDetailAnswer,
     problems=["account_unknown", "not_found"],
 )
 def read_statement_line(
@@ -124,7 +124,7 @@ def read_statement_line(
     with call.read(MOVEMENTS) as view:
         lines = _lines(call, view, account_id, position)
         event = _event(view, position)
-        told = LineDetailTold(
+        told = StatementLineDetailAnswer(
             position=position,
             type=event.topic,
             version=event.version,
@@ -157,7 +157,7 @@ def read_statement_line_proof(
 @resource.get(
     "/v1/accounts/{account_id}/statements/lines/{position}/reports",
     READ,
-    page_of(ConsumedReportTold),
+    page_of(ConsumedReportAnswer),
     problems=["account_unknown", "not_found", "cursor_invalid"],
 )
 def list_statement_line_reports(
@@ -238,19 +238,19 @@ def _reports(call: Call, view: View, position: int) -> tuple[consumed.Consumed, 
     return consumed.read(call.service.ledger, view.connection, fact, position).reports
 
 
-def moved_told(call: Call, position: int) -> list[MovedTold]:
+def moved_told(call: Call, position: int) -> list[BookMovementAnswer]:
     """What the fact at a position booked: every account's part of it."""
     booked = call.service.ledger.books.postings(position)
     return [
-        MovedTold(name=name, movement=_signed(asset.value, units))
+        BookMovementAnswer(name=name, movement=_signed(asset.value, units))
         for asset, moved in booked.items()
         for name, units in moved.items()
     ]
 
 
-def step_told(step: Step) -> StepTold:
+def step_told(step: Step) -> ArithmeticStepAnswer:
     """A step as it is told."""
-    return StepTold(
+    return ArithmeticStepAnswer(
         name=step.name,
         formula=step.formula,
         given={name: str(value) for name, value in step.given.items()},
@@ -260,10 +260,10 @@ def step_told(step: Step) -> StepTold:
     )
 
 
-def _report(row: consumed.Consumed) -> ConsumedReportTold:
+def _report(row: consumed.Consumed) -> ConsumedReportAnswer:
     one = row.report
     signed, key_id, _ = split_body(one.body)
-    return ConsumedReportTold(
+    return ConsumedReportAnswer(
         lane=one.lane,
         usage_position=one.position,
         node_id=one.node_id,

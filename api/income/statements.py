@@ -22,13 +22,13 @@ from api.door.call import Call, Caller, View
 from api.door.models import (
     AccountId,
     AccountInPath,
+    AnswerModel,
     Count,
     FromQuery,
     LeaseId,
     MomentQuery,
     Position,
     TextQuery,
-    Told,
     Told_at,
     moment,
 )
@@ -70,14 +70,14 @@ By = Annotated[
 ]
 
 
-class PartTold(Told):
+class BalancePartAnswer(AnswerModel):
     """What the account has of one sort; of `owed`, what it owes."""
 
     part: Part
     balance: Money
 
 
-class KindTold(Told):
+class StatementKindAnswer(AnswerModel):
     """All lines of one kind on one part. A movement above zero raises the part's balance."""
 
     kind: Kind
@@ -86,7 +86,7 @@ class KindTold(Told):
     movement: SignedMoney
 
 
-class StatementLineTold(Told):
+class StatementLineAnswer(AnswerModel):
     """One line: one fact's effect on one part. `position` leads to the fact and its proof."""
 
     position: Position
@@ -103,7 +103,7 @@ class StatementLineTold(Told):
     recorded_at: Told_at
 
 
-class UsageOfGroupTold(Told):
+class UsageOfGroupAnswer(AnswerModel):
     """Accrued GPU time and its charge of one client, project, end user or lease."""
 
     group: str
@@ -112,7 +112,7 @@ class UsageOfGroupTold(Told):
     accruals: Count
 
 
-class StatementUsageTold(Told):
+class StatementUsageAnswer(AnswerModel):
     """What the account's own leases used: sums over the accruals that the filters let through.
 
     matched + unconfirmed + contested = gpu_us: what the renter signed for, what lies after the last
@@ -127,11 +127,11 @@ class StatementUsageTold(Told):
     charge: Money
     accruals: Count
     by: str | None = None
-    groups: list[UsageOfGroupTold]
+    groups: list[UsageOfGroupAnswer]
     groups_left_out: bool
 
 
-class LiveLeaseTold(Told):
+class UnbilledLeaseAnswer(AnswerModel):
     """What accruing one lease now would charge, from the reports received so far."""
 
     lease_id: LeaseId
@@ -143,15 +143,15 @@ class LiveLeaseTold(Told):
     usage_position: Count
 
 
-class UnbilledTold(Told):
+class UnbilledUsageAnswer(AnswerModel):
     """Used but not accrued yet. An estimate: reports that are still under way add to it."""
 
     charge: Money
-    leases: list[LiveLeaseTold]
+    leases: list[UnbilledLeaseAnswer]
     leases_left_out: Count
 
 
-class AccountStatementTold(Told):
+class AccountStatementAnswer(AnswerModel):
     """A statement of any period, as of any moment. `kinds` are the sums of all lines, whatever the
     page; `lines` is one page of them.
     """
@@ -162,21 +162,21 @@ class AccountStatementTold(Told):
     as_of: Told_at | None = None
     opening_position: Position
     closing_position: Position
-    opening: list[PartTold]
-    closing: list[PartTold]
-    kinds: list[KindTold]
-    lines: list[StatementLineTold]
+    opening: list[BalancePartAnswer]
+    closing: list[BalancePartAnswer]
+    kinds: list[StatementKindAnswer]
+    lines: list[StatementLineAnswer]
     has_more: bool
     next_cursor: str | None = None
-    usage: StatementUsageTold | None = None
-    unbilled_estimate: UnbilledTold | None = None
+    usage: StatementUsageAnswer | None = None
+    unbilled_estimate: UnbilledUsageAnswer | None = None
     position: Position
 
 
 @resource.get(
     "/v1/accounts/{account_id}/statements",
     READ,
-    AccountStatementTold,
+    AccountStatementAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
 )
 def read_account_statement(
@@ -267,7 +267,7 @@ def _bill(view: View, account_id: str, first: int, last: int) -> dict[str, Any]:
 
 def _usage(
     view: View, account_id: str, first: int, last: int, by: str | None, filters: dict[str, Any]
-) -> StatementUsageTold:
+) -> StatementUsageAnswer:
     asked: dict[str, Any] = {
         "renter_id": account_id,
         "after_position": first,
@@ -282,7 +282,7 @@ def _usage(
         if by is None
         else usage.read_usage(view.connection, by=by, **asked, limit=GROUPS_MAX + 1)
     )
-    return StatementUsageTold(
+    return StatementUsageAnswer(
         gpu_us=str(total.gpu_us),
         charge=credits_(total.charge),
         accruals=total.accruals,
@@ -296,13 +296,13 @@ def _usage(
     )
 
 
-def _unbilled(call: Call, view: View, account_id: str) -> UnbilledTold:
+def _unbilled(call: Call, view: View, account_id: str) -> UnbilledUsageAnswer:
     ids = leases.read_live_leases(view.connection, account_id)
     found = unbilled(call.service.ledger, view.connection, ids[:LIVE_LEASES_MAX], call.now_us)
-    return UnbilledTold(
+    return UnbilledUsageAnswer(
         charge=credits_(sum(each.accrued.charge_new.units for each in found)),
         leases=[
-            LiveLeaseTold(
+            UnbilledLeaseAnswer(
                 lease_id=each.accrued.lease_id,
                 accrued_until=moment(each.lease.accrued_until_us),
                 until=moment(each.accrued.until_us),
@@ -317,10 +317,10 @@ def _unbilled(call: Call, view: View, account_id: str) -> UnbilledTold:
     )
 
 
-def line_told(row: movements.Movement) -> StatementLineTold:
+def line_told(row: movements.Movement) -> StatementLineAnswer:
     """One line of a statement as it is told."""
     asset: Any = row.asset
-    return StatementLineTold(
+    return StatementLineAnswer(
         position=row.position,
         type=row.topic,
         kind=row.kind,
@@ -336,14 +336,14 @@ def line_told(row: movements.Movement) -> StatementLineTold:
     )
 
 
-def _part(row: movements.PartBalance) -> PartTold:
+def _part(row: movements.PartBalance) -> BalancePartAnswer:
     asset: Any = row.asset
-    return PartTold(part=row.part, balance=Money(asset=asset, units=str(row.units)))
+    return BalancePartAnswer(part=row.part, balance=Money(asset=asset, units=str(row.units)))
 
 
-def _kind(row: movements.KindSum) -> KindTold:
+def _kind(row: movements.KindSum) -> StatementKindAnswer:
     asset: Any = row.asset
-    return KindTold(
+    return StatementKindAnswer(
         kind=row.kind,
         part=row.part,
         lines=row.lines,
@@ -351,11 +351,11 @@ def _kind(row: movements.KindSum) -> KindTold:
     )
 
 
-def _group(row: usage.UsageSum) -> UsageOfGroupTold:
-    return UsageOfGroupTold(
+def _group(row: usage.UsageSum) -> UsageOfGroupAnswer:
+    return UsageOfGroupAnswer(
         group=row.group, gpu_us=str(row.gpu_us), charge=credits_(row.charge), accruals=row.accruals
     )
 
 
-def _plain(told: Sequence[Told]) -> list[dict[str, Any]]:
+def _plain(told: Sequence[AnswerModel]) -> list[dict[str, Any]]:
     return [one.model_dump(mode="json", exclude_none=True) for one in told]

@@ -13,13 +13,13 @@ from api.door.call import After, Call, Caller
 from api.door.models import (
     TERM_SECONDS_MAX,
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     JobId,
     LeaseId,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -28,7 +28,7 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.jobs.jobs import EXAMPLE, NewJob, own_job
+from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.matching import MATCH_AGAIN, pool_of_spec
 from api.market.placing import BID_FOR, IN_ONE_APPEND, has_waiting, keeps_queue, wait
 from api.pools.gang_orders import reservation, streams_read
@@ -57,7 +57,7 @@ Members = Annotated[int, Field(ge=1, le=MEMBERS_MAX)]
 GangStatus = Literal["requested", "reserved", "open", "closed"]
 
 
-class NewGang(Asked):
+class GangRequest(RequestModel):
     """`members` leases of a job of yours, or of a new one; each is one node's devices as the job
     says. `min_members`: fewer do not start; the others may join later (default: all). `funds`: of
     each member. `timeout_seconds`: from the reservation until the last one has to be ready, by
@@ -65,7 +65,7 @@ class NewGang(Asked):
     """
 
     job_id: JobId | None = None
-    job: NewJob | None = None
+    job: JobRequest | None = None
     members: Members
     min_members: Members | None = None
     term_seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)] | None = None
@@ -79,7 +79,7 @@ class NewGang(Asked):
     )
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> NewGang:
+    def _one_of_each(self) -> GangRequest:
         if (self.job_id is None) == (self.job is None):
             raise ValueError("job_id or job, one of them")
         if self.term_seconds is not None and self.funds is not None:
@@ -91,7 +91,7 @@ class NewGang(Asked):
         return self
 
 
-class GangTold(Told):
+class GangAnswer(AnswerModel):
     """`lease_ids`: none while it waits, for a waiting gang holds nothing. `place`: how many wait
     before it in the pool's queue, itself included. `ready`: members so far.
     """
@@ -119,7 +119,7 @@ class GangTold(Told):
 @resource.post(
     "/v1/gangs",
     WRITE,
-    GangTold,
+    GangAnswer,
     status=201,
     problems=[
         *refused_by(
@@ -136,21 +136,21 @@ class GangTold(Told):
         Reason.MATCH_IMPOSSIBLE,
     ],
 )
-def open_gang(body: NewGang, call: Caller) -> Response:
+def open_gang(body: GangRequest, call: Caller) -> Response:
     """Reserves every member of a gang in one append, or none."""
     gang_id = call.id("gang")
 
     def commands() -> list[Any]:
         return _opening(body, call, gang_id)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _opened(after, gang_id)
 
     again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED}
     return call.record(commands, told, again_on=again_on, reads=streams_read)
 
 
-def _opening(body: NewGang, call: Call, gang_id: str) -> list[Any]:
+def _opening(body: GangRequest, call: Call, gang_id: str) -> list[Any]:
     """Job, request, and the reservation of all; or a place in the queue of the job's pool.
 
     Raises Refused: JOB_UNKNOWN, GANG_TOO_LARGE, POOL_UNKNOWN, NO_MATCH, MATCH_IMPOSSIBLE.
@@ -180,7 +180,9 @@ def _opening(body: NewGang, call: Call, gang_id: str) -> list[Any]:
         return [*commands, _wait(spec, asked)]
 
 
-def _asked(body: NewGang, call: Call, gang_id: str, spec: SubmitJob | JobSubmitted) -> RequestGang:
+def _asked(
+    body: GangRequest, call: Call, gang_id: str, spec: SubmitJob | JobSubmitted
+) -> RequestGang:
     pool_id = pool_of_spec(spec)
     timeout_us = GANG_TIMEOUT_US
     if body.timeout_seconds is not None:
@@ -227,9 +229,12 @@ def _require_room(call: Call, spec: SubmitJob | JobSubmitted, asked: RequestGang
 
 
 @resource.post(
-    "/v1/gangs/{gang_id}/cancel", WRITE, GangTold, problems=[Reason.GANG_UNKNOWN, Reason.GANG_STATE]
+    "/v1/gangs/{gang_id}/cancel",
+    WRITE,
+    GangAnswer,
+    problems=[Reason.GANG_UNKNOWN, Reason.GANG_STATE],
 )
-def cancel_gang(gang_id: GangInPath, body: Nothing, call: Caller) -> Response:
+def cancel_gang(gang_id: GangInPath, body: EmptyRequest, call: Caller) -> Response:
     """Cancels a gang before it has opened, at no charge. Close an open gang lease by lease."""
     del body
 
@@ -244,7 +249,7 @@ def cancel_gang(gang_id: GangInPath, body: Nothing, call: Caller) -> Response:
     return call.record(commands, lambda after: _opened(after, gang_id))
 
 
-@resource.get("/v1/gangs", READ, page_of(GangTold), problems=["cursor_invalid"])
+@resource.get("/v1/gangs", READ, page_of(GangAnswer), problems=["cursor_invalid"])
 def list_gangs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists gangs in order of request: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
@@ -257,7 +262,7 @@ def list_gangs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -
         )
 
 
-@resource.get("/v1/gangs/{gang_id}", READ, GangTold, problems=[Reason.GANG_UNKNOWN])
+@resource.get("/v1/gangs/{gang_id}", READ, GangAnswer, problems=[Reason.GANG_UNKNOWN])
 def read_gang(gang_id: GangInPath, call: Caller) -> Response:
     """Returns a gang: its members and how many are ready, or its place in the queue."""
     with call.read(POOLS) as view:
@@ -267,7 +272,7 @@ def read_gang(gang_id: GangInPath, call: Caller) -> Response:
         return call.answer(view, _gang(call, found))
 
 
-def _opened(after: After, gang_id: str) -> GangTold:
+def _opened(after: After, gang_id: str) -> GangAnswer:
     gang = after.state(gang_stream(gang_id))
     asked = gang.requested
     assert asked is not None
@@ -275,7 +280,7 @@ def _opened(after: After, gang_id: str) -> GangTold:
     if gang.status == "requested" and asked.pool_id is not None:
         place = queue_of(after, asked.pool_id).place_of(gang_id)  # type: ignore[arg-type]
     status: Any = gang.status
-    return GangTold(
+    return GangAnswer(
         gang_id=gang_id,
         job_id=asked.job_id,
         account_id=asked.account_id,
@@ -296,12 +301,12 @@ def _opened(after: After, gang_id: str) -> GangTold:
     )
 
 
-def _gang(call: Call, row: pools.GangRow) -> GangTold:
+def _gang(call: Call, row: pools.GangRow) -> GangAnswer:
     place = None
     if row.state == "requested" and row.pool_id is not None:
         place = queue_of(call.service.ledger.world(), row.pool_id).place_of(row.gang_id)
     status: Any = row.state
-    return GangTold(
+    return GangAnswer(
         gang_id=row.gang_id,
         job_id=row.job_id,
         account_id=row.account_id,

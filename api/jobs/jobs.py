@@ -12,17 +12,17 @@ from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
+    EmptyRequest,
     Hex32,
     JobId,
     JobInPath,
-    Nothing,
+    JobReferenceForm,
     Position,
     Ppm,
     Ref,
-    ReferenceAsked,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -31,8 +31,8 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.fleet.constraints import Demands, demands_told
-from api.market.explanations import JobQuoteTold, MatchTold, match_told, quote_told
+from api.fleet.constraints import NodeDemandsForm, demands_told
+from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
 from api.market.matching import look, wish_of
 from api.market.performance import performance_of_match
 from domain.hardware import mig
@@ -102,7 +102,7 @@ CHUNKED = {
 NIGHTLY = {**EXAMPLE, "kind": "scheduled", "plan": {"schedule": "30 2 * * *", "run_seconds": 3600}}
 
 
-class PlanAsked(Asked):
+class JobPlanForm(RequestModel):
     """Which leases the server opens for the job. `chunks`: a batch job in so many parts, complete
     when all are. `min_members` to `max_members`: members that are kept running, replaced when lost;
     of a queue job one for each `tasks_per_member` open tasks. `schedule`: five fields of cron, UTC:
@@ -127,7 +127,7 @@ class PlanAsked(Asked):
         )
 
 
-class NewJob(Asked):
+class JobRequest(RequestModel):
     """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
 
     `env_refs` name secrets and never hold one. `models` empty: any model. `federated`: the accounts
@@ -157,18 +157,18 @@ class NewJob(Asked):
     )
     sla_class: SlaName | None = None
     auto_restart: bool = False
-    constraints: Demands | None = None
+    constraints: NodeDemandsForm | None = None
     work: Work | None = None
-    references: Annotated[list[ReferenceAsked], Field(max_length=REFERENCES_MAX)] = Field(
+    references: Annotated[list[JobReferenceForm], Field(max_length=REFERENCES_MAX)] = Field(
         default_factory=list
     )
-    plan: PlanAsked | None = None
+    plan: JobPlanForm | None = None
     parent_job_id: JobId | None = None
 
     model_config = with_examples(EXAMPLE, CHUNKED, NIGHTLY)
 
     @model_validator(mode="after")
-    def _has_work(self) -> NewJob:
+    def _has_work(self) -> JobRequest:
         if not self.image and not self.command:
             raise ValueError("a job has an image or a command")
         if (self.federated is None) == bool(self.participants):
@@ -220,7 +220,7 @@ class NewJob(Asked):
         return share_ppm, self.mem_ppm or mem_ppm
 
 
-class JobTold(Told):
+class JobAnswer(AnswerModel):
     job_id: JobId
     account_id: AccountId
     client_id: str
@@ -240,10 +240,10 @@ class JobTold(Told):
     participants: list[AccountId] | None = None
     sla_class: SlaName | None = None
     auto_restart: bool = False
-    constraints: Demands | None = None
+    constraints: NodeDemandsForm | None = None
     work: Work | None = None
-    references: list[ReferenceAsked] | None = None
-    plan: PlanAsked | None = None
+    references: list[JobReferenceForm] | None = None
+    plan: JobPlanForm | None = None
     parent_job_id: JobId | None = None
     instance_id: str | None = None
     state: JobStateName
@@ -252,35 +252,35 @@ class JobTold(Told):
     position: Position | None = None
 
 
-class JobCancelledTold(Told):
+class JobCancelledAnswer(AnswerModel):
     job_id: JobId
     state: JobStateName
     position: Position | None = None
 
 
-class ExplanationTold(Told):
+class JobExplanationAnswer(AnswerModel):
     """`matches`: the recorded decisions. `now`: of an open job without one, what it would get at
     this moment, and if nothing, which demand to ease.
     """
 
     job_id: JobId
-    matches: list[MatchTold]
-    now: JobQuoteTold | None = None
+    matches: list[LeaseMatchAnswer]
+    now: JobQuoteAnswer | None = None
     position: Position
 
 
-@resource.post("/v1/jobs", WRITE, JobTold, status=201, problems=refused_by(SubmitJob))
-def submit_job(body: NewJob, call: Caller) -> Response:
+@resource.post("/v1/jobs", WRITE, JobAnswer, status=201, problems=refused_by(SubmitJob))
+def submit_job(body: JobRequest, call: Caller) -> Response:
     """Submits a job. Leases are opened for it."""
     job_id = call.id("job")
     command = body.submit(call, job_id)
 
-    def told(after: After) -> JobTold:
+    def told(after: After) -> JobAnswer:
         submitted = after.state(job_stream(job_id)).submitted
         assert submitted is not None, job_id
         return told_now.model_copy(update={"instance_id": submitted.instance_id})
 
-    told_now = JobTold(
+    told_now = JobAnswer(
         **body.model_dump(exclude=TOLD_APART),
         share_ppm=command.share_ppm,
         mem_ppm=command.mem_ppm,
@@ -300,7 +300,7 @@ def submit_job(body: NewJob, call: Caller) -> Response:
     return call.record(lambda: command, told)
 
 
-@resource.get("/v1/jobs", READ, page_of(JobTold), problems=["cursor_invalid"])
+@resource.get("/v1/jobs", READ, page_of(JobAnswer), problems=["cursor_invalid"])
 def list_jobs(
     call: Caller,
     state: JobStateName | None = None,
@@ -320,7 +320,7 @@ def list_jobs(
         return call.page(view, place, rows, limit, lambda row: [row.position], _job)
 
 
-@resource.get("/v1/jobs/{job_id}", READ, JobTold, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}", READ, JobAnswer, problems=[Reason.JOB_UNKNOWN])
 def read_job(job_id: JobInPath, call: Caller) -> Response:
     """Returns a job."""
     with call.read(LEASES) as view:
@@ -347,10 +347,10 @@ def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobStat
 @resource.post(
     "/v1/jobs/{job_id}/cancel",
     WRITE,
-    JobCancelledTold,
+    JobCancelledAnswer,
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
 )
-def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
+def cancel_job(job_id: JobInPath, body: EmptyRequest, call: Caller) -> Response:
     """Cancels a job. It gets no new leases; its present leases are closed one by one."""
     del body
 
@@ -361,10 +361,14 @@ def cancel_job(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
         is_idle = bool(escrow.held) and not escrow.members
         return [cancel, *([ReturnEscrow(job_id=job_id, at_us=call.now_us)] if is_idle else [])]
 
-    return call.record(commands, lambda _after: JobCancelledTold(job_id=job_id, state="cancelled"))
+    return call.record(
+        commands, lambda _after: JobCancelledAnswer(job_id=job_id, state="cancelled")
+    )
 
 
-@resource.get("/v1/jobs/{job_id}/explain", READ, ExplanationTold, problems=[Reason.JOB_UNKNOWN])
+@resource.get(
+    "/v1/jobs/{job_id}/explain", READ, JobExplanationAnswer, problems=[Reason.JOB_UNKNOWN]
+)
 def explain_job(job_id: JobInPath, call: Caller) -> Response:
     """Explains the placement of a job's leases; for a job without one, what stands in its way."""
     with call.read(FLEET, LEASES, REPUTATION, USAGE) as view:
@@ -374,7 +378,7 @@ def explain_job(job_id: JobInPath, call: Caller) -> Response:
         rows = leases.read_leases(view.connection, job_id=job_id, limit=200)
         positions = [row.match_position for row in rows if row.match_position is not None]
         is_waiting = job.state == "open" and not positions
-        told = ExplanationTold(
+        told = JobExplanationAnswer(
             job_id=job_id,
             position=view.position,
             now=_now(call, view.connection, job_id) if is_waiting else None,
@@ -383,7 +387,7 @@ def explain_job(job_id: JobInPath, call: Caller) -> Response:
         return call.answer(view, told)
 
 
-def _now(call: Call, connection: Any, job_id: str) -> JobQuoteTold | None:
+def _now(call: Call, connection: Any, job_id: str) -> JobQuoteAnswer | None:
     """What a lease of the job would get now."""
     spec = call.service.ledger.market.state_of(job_stream(job_id)).submitted
     assert spec is not None, job_id
@@ -410,18 +414,18 @@ def _matches(connection: Any, positions: list[int]) -> list[MatchDecided]:
     return [codec.decode(topic, bytes(state)) for topic, state in rows]
 
 
-def plan_told(plan: dict[str, Any] | None) -> PlanAsked | None:
+def plan_told(plan: dict[str, Any] | None) -> JobPlanForm | None:
     """The plan as it was asked for."""
     if plan is None:
         return None
     known = {name: value for name, value in plan.items() if name != "run_us"}
     run_us = plan.get("run_us")
-    return PlanAsked(**known, run_seconds=None if run_us is None else run_us // 1_000_000)
+    return JobPlanForm(**known, run_seconds=None if run_us is None else run_us // 1_000_000)
 
 
-def _job(row: leases.Job) -> JobTold:
+def _job(row: leases.Job) -> JobAnswer:
     told: Any = row
-    return JobTold(
+    return JobAnswer(
         job_id=row.job_id,
         account_id=row.account_id,
         client_id=row.client_id,
@@ -444,7 +448,7 @@ def _job(row: leases.Job) -> JobTold:
         work=told.work,
         parent_job_id=row.parent_job_id,
         instance_id=row.instance_id,
-        references=[ReferenceAsked(**one) for one in told.refs or ()] or None,
+        references=[JobReferenceForm(**one) for one in told.refs or ()] or None,
         plan=plan_told(row.plan),
         max_price_per_gpu_hour=credits_(row.price_max_units),
         state=told.state,

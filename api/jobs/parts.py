@@ -20,16 +20,16 @@ from api.door.amounts import Money, Units, credits_
 from api.door.auth import nodes_or_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     JobId,
     JobInPath,
     LeaseId,
     LeaseInPath,
     NodeId,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -102,7 +102,7 @@ TaskInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.:-]{1,100}$")]
 TaskId = Annotated[str, Field(pattern=rf"^[0-9A-Za-z_.:-]{{1,{TASK_ID_MAX}}}$")]
 
 
-class Scale(Asked):
+class JobScaleRequest(RequestModel):
     """Within `min_members` and `max_members` of the job's plan."""
 
     members: Annotated[int, Field(ge=0, le=MEMBERS_MAX)]
@@ -110,7 +110,7 @@ class Scale(Asked):
     model_config = with_examples({"members": 3})
 
 
-class JobScaledTold(Told):
+class JobScaledAnswer(AnswerModel):
     """`closing`: leases that end with this, billed up to now. Those to be added follow."""
 
     job_id: JobId
@@ -119,7 +119,7 @@ class JobScaledTold(Told):
     position: Position | None = None
 
 
-class JobPartTold(Told):
+class JobPartAnswer(AnswerModel):
     """A chunk or a member by its latest lease. `charge`: of all its leases, as accrued."""
 
     part: Count
@@ -131,7 +131,7 @@ class JobPartTold(Told):
     charge: Money
 
 
-class JobCostTold(Told):
+class JobCostAnswer(AnswerModel):
     """What the leases of one job came to; each lease is in exactly one job."""
 
     job_id: JobId
@@ -144,7 +144,7 @@ class JobCostTold(Told):
     charge: Money
 
 
-class CostTold(Told):
+class JobTreeCostAnswer(AnswerModel):
     """A job with all that is part of it: `charge` is the sum over their leases, as accrued."""
 
     job_id: JobId
@@ -152,27 +152,27 @@ class CostTold(Told):
     open_leases: Count
     gpu_us: Units
     charge: Money
-    jobs: list[JobCostTold]
+    jobs: list[JobCostAnswer]
     next_run_at: Told_at | None = None
     position: Position | None = None
 
 
-class NewTask(Asked):
+class QueueTaskRequest(RequestModel):
     """`payload`: what to do, or where it is described. No secrets."""
 
     task_id: TaskId
     payload: Annotated[str, Field(max_length=PAYLOAD_MAX)] = ""
 
 
-class NewTasks(Asked):
+class QueueTasksRequest(RequestModel):
     """Tasks whose ids are known already are left out."""
 
-    tasks: Annotated[list[NewTask], Field(min_length=1, max_length=PUSH_MAX)]
+    tasks: Annotated[list[QueueTaskRequest], Field(min_length=1, max_length=PUSH_MAX)]
 
     model_config = with_examples({"tasks": [{"task_id": "shard-1", "payload": "s3://in/1"}]})
 
 
-class QueueTold(Told):
+class TaskQueueAnswer(AnswerModel):
     """`waiting`: tasks that no lease holds. `taken`: tasks that a lease holds for now."""
 
     job_id: JobId
@@ -182,7 +182,7 @@ class QueueTold(Told):
     position: Position | None = None
 
 
-class TaskAsked(Asked):
+class QueueTaskTakeRequest(RequestModel):
     """For how long the task is held; then another lease may take it."""
 
     hold_seconds: Annotated[int, Field(ge=1, le=HOLD_US[1] // SECOND_US)] = 600
@@ -190,7 +190,7 @@ class TaskAsked(Asked):
     model_config = with_examples({}, {"hold_seconds": 60})
 
 
-class TaskTold(Told):
+class QueueTaskAnswer(AnswerModel):
     """No `task_id`: there is nothing to do now. `delivery` above 1: a lease held it before."""
 
     task_id: TaskId | None = None
@@ -200,7 +200,7 @@ class TaskTold(Told):
     position: Position | None = None
 
 
-class TaskDoneTold(Told):
+class QueueTaskDoneAnswer(AnswerModel):
     task_id: TaskId
     position: Position | None = None
 
@@ -211,10 +211,10 @@ class TaskDoneTold(Told):
 @resource.post(
     "/v1/jobs/{job_id}/scale",
     WRITE,
-    JobScaledTold,
+    JobScaledAnswer,
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.COUNT_OUT_OF_RANGE],
 )
-def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
+def scale_job(job_id: JobInPath, body: JobScaleRequest, call: Caller) -> Response:
     """Changes how many members a job has: leases are closed now, or added as nodes are found."""
     chosen: list[Part] = []
 
@@ -237,9 +237,9 @@ def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
         ]
         return [scale, *by_renter]
 
-    def told(_after: After) -> Told:
+    def told(_after: After) -> AnswerModel:
         closing = [part.lease_id for part in chosen]
-        return JobScaledTold(job_id=job_id, members=body.members, closing=closing)
+        return JobScaledAnswer(job_id=job_id, members=body.members, closing=closing)
 
     return call.record(commands, told)
 
@@ -247,7 +247,7 @@ def scale_job(job_id: JobInPath, body: Scale, call: Caller) -> Response:
 @resource.get(
     "/v1/jobs/{job_id}/parts",
     READ,
-    page_of(JobPartTold),
+    page_of(JobPartAnswer),
     problems=[Reason.JOB_UNKNOWN, "cursor_invalid"],
 )
 def list_job_parts(
@@ -261,13 +261,13 @@ def list_job_parts(
         return call.page(view, place, rows, limit, lambda row: [row.part], _part)
 
 
-@resource.get("/v1/jobs/{job_id}/cost", READ, CostTold, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}/cost", READ, JobTreeCostAnswer, problems=[Reason.JOB_UNKNOWN])
 def read_job_cost(job_id: JobInPath, call: Caller) -> Response:
     """Returns the cost of a job and of everything that is part of it, each lease counted once."""
     with call.read(LEASES) as view:
         _require_visible(call, view.connection, job_id)
         rows = leases.read_job_costs(view.connection, job_id)
-        told = CostTold(
+        told = JobTreeCostAnswer(
             job_id=job_id,
             leases=sum(row.leases for row in rows),
             open_leases=sum(row.open_leases for row in rows),
@@ -294,9 +294,9 @@ def _next_run(call: Call, job_id: str) -> str | None:
     return moment_or_none(next_due_us(parse(schedule), call.now_us))
 
 
-def _part(row: leases.PartRow) -> JobPartTold:
+def _part(row: leases.PartRow) -> JobPartAnswer:
     told: Any = row
-    return JobPartTold(
+    return JobPartAnswer(
         part=row.part,
         attempt=row.attempt,
         lease_id=row.lease_id,
@@ -307,8 +307,8 @@ def _part(row: leases.PartRow) -> JobPartTold:
     )
 
 
-def _cost(row: leases.JobCost) -> JobCostTold:
-    return JobCostTold(
+def _cost(row: leases.JobCost) -> JobCostAnswer:
+    return JobCostAnswer(
         job_id=row.job_id,
         parent_job_id=row.parent_job_id,
         kind=row.kind,
@@ -326,7 +326,7 @@ def _cost(row: leases.JobCost) -> JobCostTold:
 @resource.post(
     "/v1/jobs/{job_id}/tasks",
     WRITE,
-    QueueTold,
+    TaskQueueAnswer,
     status=201,
     problems=[
         Reason.JOB_UNKNOWN,
@@ -336,7 +336,7 @@ def _cost(row: leases.JobCost) -> JobCostTold:
         Reason.AMOUNT_OUT_OF_RANGE,
     ],
 )
-def push_tasks(job_id: JobInPath, body: NewTasks, call: Caller) -> Response:
+def push_tasks(job_id: JobInPath, body: QueueTasksRequest, call: Caller) -> Response:
     """Adds tasks to the queue of a job. An id that was ever there is not added again."""
 
     def command() -> PushTasks:
@@ -348,13 +348,13 @@ def push_tasks(job_id: JobInPath, body: NewTasks, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _queue_told(job_id, after.state(task_queue_stream(job_id)), call.now_us)
 
     return call.record(command, told)
 
 
-@resource.get("/v1/jobs/{job_id}/tasks", READ, QueueTold, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}/tasks", READ, TaskQueueAnswer, problems=[Reason.JOB_UNKNOWN])
 def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
     """Returns how many tasks a queue holds."""
     with call.read(LEASES) as view:
@@ -365,28 +365,28 @@ def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/leases/{lease_id}/tasks/take",
     nodes_or_scope("renter", "client"),
-    TaskTold,
+    QueueTaskAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.JOB_STATE],
 )
-def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
+def take_task(lease_id: LeaseInPath, body: QueueTaskTakeRequest, call: Caller) -> Response:
     """Hands the next task to a lease of a queue job, held for a while. Its node or renter asks."""
 
     def command() -> TakeTask:
         _require_worker(call, lease_id)
         return TakeTask(lease_id=lease_id, hold_us=body.hold_seconds * SECOND_US, at_us=call.now_us)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         for change in after.changes:
             if isinstance(change.fact, TaskTaken):
                 fact = change.fact
                 queue = after.state(task_queue_stream(fact.job_id))
-                return TaskTold(
+                return QueueTaskAnswer(
                     task_id=fact.task_id,
                     payload=queue.waiting[fact.task_id].payload,
                     delivery=fact.delivery,
                     held_until=moment(fact.until_us),
                 )
-        return TaskTold()
+        return QueueTaskAnswer()
 
     return call.record(command, told)
 
@@ -394,11 +394,11 @@ def take_task(lease_id: LeaseInPath, body: TaskAsked, call: Caller) -> Response:
 @resource.post(
     "/v1/leases/{lease_id}/tasks/{task_id}/done",
     nodes_or_scope("renter", "client"),
-    TaskDoneTold,
+    QueueTaskDoneAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.TASK_UNKNOWN, Reason.TASK_STATE],
 )
 def finish_task(
-    lease_id: LeaseInPath, task_id: TaskInPath, body: Nothing, call: Caller
+    lease_id: LeaseInPath, task_id: TaskInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Marks a task as done. A second report of it, by the same lease or another, changes
     nothing.
@@ -409,7 +409,7 @@ def finish_task(
         _require_worker(call, lease_id)
         return FinishTask(lease_id=lease_id, task_id=task_id, at_us=call.now_us)
 
-    return call.record(command, lambda _after: TaskDoneTold(task_id=task_id))
+    return call.record(command, lambda _after: QueueTaskDoneAnswer(task_id=task_id))
 
 
 def _require_worker(call: Call, lease_id: str) -> None:
@@ -423,9 +423,9 @@ def _require_worker(call: Call, lease_id: str) -> None:
     raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
 
 
-def _queue_told(job_id: str, queue: Queue, now_us: int) -> QueueTold:
+def _queue_told(job_id: str, queue: Queue, now_us: int) -> TaskQueueAnswer:
     waiting = sum(task.is_free(now_us) for task in queue.waiting.values())
-    return QueueTold(
+    return TaskQueueAnswer(
         job_id=job_id, waiting=waiting, taken=len(queue.waiting) - waiting, done=len(queue.done)
     )
 

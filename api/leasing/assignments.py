@@ -12,18 +12,18 @@ from api.door.auth import machines_or_scope, nodes_or_scope
 from api.door.call import After, Call, Caller, View
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
     Hex32,
+    JobReferenceForm,
     LeaseId,
     LeaseInPath,
     LeaseState,
     NodeInPath,
     Position,
     Ppm,
-    ReferenceAsked,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -50,7 +50,7 @@ ASSIGNMENTS_MAX = 500
 READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
 
 
-class WorkTold(Told):
+class LeaseWorkloadAnswer(AnswerModel):
     """What the executor runs. `workload_sha256` covers all of it but the kind. `references` name
     keys, checkpoints and datasets, and hold no secret.
     """
@@ -59,11 +59,11 @@ class WorkTold(Told):
     image: str | None = None
     command: list[str]
     env_refs: list[str]
-    references: list[ReferenceAsked] | None = None
+    references: list[JobReferenceForm] | None = None
     workload_sha256: Hex32
 
 
-class AssignmentTold(Told):
+class AssignmentAnswer(AnswerModel):
     """One lease on one device, in server time; without `until_us` its end is not known. `mode`
     says how the lease shares the device; a MIG instance begins at memory slice `mig_start`.
     `executor` has taken up its work, which runs until it ended or was stopped.
@@ -84,7 +84,7 @@ class AssignmentTold(Told):
     work_ended: bool = False
 
 
-class PendingTold(Told):
+class PendingLeaseAnswer(AnswerModel):
     """A lease that waits for the node to say that its work runs. `executor` has acknowledged it.
     `memory_mib`: its part of the memory of the smallest of its devices. Credentials are sealed to
     `encryption_key`.
@@ -100,13 +100,13 @@ class PendingTold(Told):
     mig_profile: str | None = None
     mig_starts: list[MigStart] | None = None
     reserved_at: Told_at
-    work: WorkTold
+    work: LeaseWorkloadAnswer
     memory_mib: Count | None = None
     encryption_key: Hex32 | None = None
     executor: str | None = None
 
 
-class StopTold(Told):
+class WorkToStopAnswer(AnswerModel):
     """A lease that is over while its work may still run: stop it, then acknowledge the stop."""
 
     lease_id: LeaseId
@@ -115,18 +115,18 @@ class StopTold(Told):
     close_code: Count
 
 
-class AssignmentsTold(Told):
+class AssignmentsAnswer(AnswerModel):
     """`data`: leases that are running or have not been reported to their end. `pending` is to be
     started, `stopping` to be stopped.
     """
 
-    data: list[AssignmentTold]
-    pending: list[PendingTold]
-    stopping: list[StopTold]
+    data: list[AssignmentAnswer]
+    pending: list[PendingLeaseAnswer]
+    stopping: list[WorkToStopAnswer]
     position: Position
 
 
-class Readiness(Asked):
+class LeaseReadinessRequest(RequestModel):
     """Where the renter reaches the work, if anywhere. `credentials`: base64 of a libsodium sealed
     box for the key that the renter named; only the renter can open it.
     """
@@ -140,7 +140,7 @@ class Readiness(Asked):
     model_config = with_examples({"endpoint": "https://10.0.0.7:8888"})
 
 
-class ReadyTold(Told):
+class LeaseReadyAnswer(AnswerModel):
     """Billing starts at `opened_at`; it ends at `funds_end_at` or at the term's end. In a gang that
     is the moment the last member is ready: before it, neither is there.
     """
@@ -156,7 +156,7 @@ class ReadyTold(Told):
 @resource.get(
     "/v1/nodes/{node_id}/assignments",
     machines_or_scope("provider", "operator", "audit:read"),
-    AssignmentsTold,
+    AssignmentsAnswer,
     problems=[Reason.NODE_UNKNOWN],
 )
 def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
@@ -177,7 +177,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
                 view.connection, node_id=node_id, state=state, limit=ASSIGNMENTS_MAX
             )
         ]
-        told = AssignmentsTold(
+        told = AssignmentsAnswer(
             data=[one for row in rows for one in _assignments(row, taken.get(row.lease_id))],
             pending=[_pending(call, view, row, node) for row in rows if row.state == "reserved"],
             stopping=[_stop(row) for row in taken.values() if row.closed_at_us is not None],
@@ -186,9 +186,9 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
         return call.answer_if_new(view, told)
 
 
-def _stop(row: work.WorkRow) -> StopTold:
+def _stop(row: work.WorkRow) -> WorkToStopAnswer:
     assert row.workload_sha256 is not None
-    return StopTold(
+    return WorkToStopAnswer(
         lease_id=row.lease_id,
         workload_sha256=row.workload_sha256,
         closed_at=moment(row.closed_at_us or 0),
@@ -196,7 +196,7 @@ def _stop(row: work.WorkRow) -> StopTold:
     )
 
 
-def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[AssignmentTold]:
+def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[AssignmentAnswer]:
     if row.opened_at_us is None:
         return []
     ends = [row.closed_at_us or row.funds_end_us, row.term_end_us]
@@ -207,7 +207,7 @@ def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[Assig
     starts: list[int | None] = [None] * len(row.device_ids or ())
     starts = [*row.mig_starts] if row.mig_starts else starts
     return [
-        AssignmentTold(
+        AssignmentAnswer(
             lease_id=row.lease_id,
             device_id=device_id,
             from_us=row.opened_at_us,
@@ -226,14 +226,14 @@ def _assignments(row: leases.LeaseRow, taken: work.WorkRow | None) -> list[Assig
     ]
 
 
-def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> PendingTold:
+def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> PendingLeaseAnswer:
     job = leases.read_job(view.connection, row.job_id)
     assert job is not None, row.job_id
     assert row.reserved_at_us is not None
     told: Any = row
     lease = call.service.ledger.market.state_of(lease_stream(row.lease_id))
     assert lease.requested is not None
-    return PendingTold(
+    return PendingLeaseAnswer(
         lease_id=row.lease_id,
         job_id=row.job_id,
         account_id=row.account_id,
@@ -244,7 +244,7 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
         mig_profile=row.mig_profile,
         mig_starts=row.mig_starts,
         reserved_at=moment(row.reserved_at_us),
-        work=WorkTold(
+        work=LeaseWorkloadAnswer(
             kind=job.kind,
             image=job.image,
             command=job.command,
@@ -258,14 +258,14 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
     )
 
 
-def _references(job: leases.Job) -> list[ReferenceAsked] | None:
+def _references(job: leases.Job) -> list[JobReferenceForm] | None:
     """Those that the hash covers: of jobs submitted before it did, the node is told none."""
     told: Any = job
     found = tuple(Reference(**one) for one in told.refs or ())
     covering = workload_hash(job.image, tuple(job.command), tuple(job.env_refs), found)
     if not found or covering != job.workload_sha256:
         return None
-    return [ReferenceAsked(**one) for one in told.refs]
+    return [JobReferenceForm(**one) for one in told.refs]
 
 
 def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
@@ -278,7 +278,7 @@ def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
 @resource.post(
     "/v1/nodes/{node_id}/assignments/{lease_id}/ready",
     machines_or_scope("provider"),
-    ReadyTold,
+    LeaseReadyAnswer,
     problems=[
         Reason.NODE_UNKNOWN,
         Reason.LEASE_UNKNOWN,
@@ -287,7 +287,7 @@ def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
     ],
 )
 def start_lease(
-    node_id: NodeInPath, lease_id: LeaseInPath, body: Readiness, call: Caller
+    node_id: NodeInPath, lease_id: LeaseInPath, body: LeaseReadinessRequest, call: Caller
 ) -> Response:
     """Starts a lease whose work runs. Billing starts now, at the price that is locked here."""
 
@@ -305,11 +305,11 @@ def start_lease(
             credentials=body.credentials,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
         opened = lease.opened
         status: Any = lease.status
-        return ReadyTold(
+        return LeaseReadyAnswer(
             lease_id=lease_id,
             state=status,
             opened_at=None if opened is None else moment(opened.opened_at_us),

@@ -12,14 +12,14 @@ from api.door.amounts import INTEGER_MAX, Money, credits_, money
 from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
+    EmptyRequest,
     JobId,
     JobInPath,
     LeaseId,
-    Nothing,
     Position,
     Ppm,
-    Told,
+    RequestModel,
     Told_at,
     moment_or_none,
     with_examples,
@@ -36,13 +36,13 @@ from projections.lease.leases import LEASES
 resource = Resource("escrows")
 
 
-class EscrowFunding(Asked):
+class EscrowFundingRequest(RequestModel):
     amount: Money
 
     model_config = with_examples({"amount": {"asset": "CREDIT", "units": "5000000"}})
 
 
-class EscrowDepositTold(Told):
+class EscrowDepositAnswer(AnswerModel):
     """What is left of one deposit from one source, in the order in which they are drained."""
 
     deposit: Annotated[int, Field(ge=1, le=INTEGER_MAX)]
@@ -51,7 +51,7 @@ class EscrowDepositTold(Told):
     held: Money
 
 
-class EscrowLeaseTold(Told):
+class EscrowLeaseAnswer(AnswerModel):
     """A lease that draws on it, or still may. `gpu_ppm`: its devices' shares together."""
 
     lease_id: LeaseId
@@ -63,7 +63,7 @@ class EscrowLeaseTold(Told):
     closed_at: Told_at | None = None
 
 
-class EscrowTold(Told):
+class JobEscrowAnswer(AnswerModel):
     """`funds_end_at`: the second at which every lease that runs on it ends; absent: none runs."""
 
     job_id: JobId
@@ -71,15 +71,15 @@ class EscrowTold(Told):
     put_in: Money
     held: Money
     funds_end_at: Told_at | None = None
-    deposits: list[EscrowDepositTold]
-    leases: list[EscrowLeaseTold]
+    deposits: list[EscrowDepositAnswer]
+    leases: list[EscrowLeaseAnswer]
     position: Position | None = None
 
 
 @resource.post(
     "/v1/jobs/{job_id}/escrow",
     WRITE,
-    EscrowTold,
+    JobEscrowAnswer,
     status=201,
     problems=[
         Reason.JOB_UNKNOWN,
@@ -92,7 +92,7 @@ class EscrowTold(Told):
         Reason.AMOUNT_NOT_POSITIVE,
     ],
 )
-def fund_escrow(job_id: JobInPath, body: EscrowFunding, call: Caller) -> Response:
+def fund_escrow(job_id: JobInPath, body: EscrowFundingRequest, call: Caller) -> Response:
     """Puts credits into the escrow of a job.
     The job's leases without a term and funds of their own draw on it from then on, and end
     together. Other accounts may add to it once it exists.
@@ -110,7 +110,7 @@ def fund_escrow(job_id: JobInPath, body: EscrowFunding, call: Caller) -> Respons
     return call.record(commands, lambda after: _told(job_id, after.state(stream_of(job_id))))
 
 
-@resource.get("/v1/jobs/{job_id}/escrow", READ, EscrowTold, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}/escrow", READ, JobEscrowAnswer, problems=[Reason.JOB_UNKNOWN])
 def read_escrow(job_id: JobInPath, call: Caller) -> Response:
     """Returns the escrow of a job: its credits, their sources, its leases and when it ends.
 
@@ -127,10 +127,10 @@ def read_escrow(job_id: JobInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/jobs/{job_id}/escrow/withdraw",
     WRITE,
-    EscrowTold,
+    JobEscrowAnswer,
     problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
 )
-def withdraw_escrow(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
+def withdraw_escrow(job_id: JobInPath, body: EmptyRequest, call: Caller) -> Response:
     """Returns the escrow of a job to its sources, once all of its leases are settled."""
     del body
 
@@ -138,7 +138,7 @@ def withdraw_escrow(job_id: JobInPath, body: Nothing, call: Caller) -> Response:
         own_job(call, job_id)
         return ReturnEscrow(job_id=job_id, at_us=call.now_us, by_owner=True)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _told(job_id, _of_job(call, job_id, after.state(stream_of(job_id))))
 
     return call.record(commands, told)
@@ -157,15 +157,15 @@ def _may_see(call: Call, job: JobState, escrow: Escrow) -> bool:
     return any(call.principal.may_see(one) for one in (job.submitted.account_id, *depositors))
 
 
-def _told(job_id: str, escrow: Escrow) -> EscrowTold:
-    return EscrowTold(
+def _told(job_id: str, escrow: Escrow) -> JobEscrowAnswer:
+    return JobEscrowAnswer(
         job_id=job_id,
         account_id=escrow.account_id,
         put_in=credits_(escrow.put_in),
         held=credits_(total(escrow.held)),
         funds_end_at=moment_or_none(escrow.ends_us) if escrow.running else None,
         deposits=[
-            EscrowDepositTold(
+            EscrowDepositAnswer(
                 deposit=part.number,
                 source=part.source,
                 held=money(part.amount),
@@ -177,11 +177,11 @@ def _told(job_id: str, escrow: Escrow) -> EscrowTold:
     )
 
 
-def _lease(lease_id: str, member: Member) -> EscrowLeaseTold:
+def _lease(lease_id: str, member: Member) -> EscrowLeaseAnswer:
     phase: Any = "reserved"
     if member.opened_at_us is not None:
         phase = "running" if member.until_us is None else "closed"
-    return EscrowLeaseTold(
+    return EscrowLeaseAnswer(
         lease_id=lease_id,
         phase=phase,
         gpu_ppm=member.gpu_ppm,

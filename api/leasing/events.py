@@ -24,7 +24,7 @@ from api.door import errors
 from api.door.auth import with_scope
 from api.door.call import Call, Caller
 from api.door.errors import Problem
-from api.door.models import LeaseQuery, Position, Told, Told_at, moment
+from api.door.models import AnswerModel, LeaseQuery, Position, Told_at, moment
 from api.door.operation import Resource
 from api.door.positions import POSITION
 from domain.refusal import Reason, Refused
@@ -46,7 +46,7 @@ WINDOW = 20_000
 """Positions looked through at once, for a reader who comes back after a long time."""
 
 
-class LeaseEventTold(Told):
+class LeaseEventAnswer(AnswerModel):
     """`data` of one event; `type` is also the event's name, and `position` its id."""
 
     lease_id: str
@@ -189,7 +189,7 @@ def _rows(
 
 
 def _event(row: LeaseFact) -> bytes:
-    told = LeaseEventTold(
+    told = LeaseEventAnswer(
         lease_id=row.lease_id,
         type=row.topic,
         at=moment(row.at_us),

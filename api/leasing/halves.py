@@ -18,14 +18,14 @@ from api.door.auth import executors_only, with_scope
 from api.door.call import Call, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     LeaseId,
     LeaseInPath,
     NodeId,
     NodeInPath,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     with_examples,
@@ -50,7 +50,7 @@ Detail = Annotated[str, Field(max_length=200)]
 Health = Literal["well", "unwell", "silent", "unknown"]
 
 
-class CheckIn(Asked):
+class LeaseCheckInRequest(RequestModel):
     """A machine of the renter's that uses the lease. `well`: it reaches the node and goes on."""
 
     machine: Short
@@ -65,7 +65,7 @@ class CheckIn(Asked):
     )
 
 
-class WorkHealth(Asked):
+class WorkHealthRequest(RequestModel):
     """How the work of a lease is, as its executor finds it: an endpoint that answers is well."""
 
     well: bool
@@ -74,7 +74,7 @@ class WorkHealth(Asked):
     model_config = with_examples({"well": False, "detail": "port 9000 does not answer"})
 
 
-class HalfTold(Told):
+class LeaseHalfHealthAnswer(AnswerModel):
     """`health`: well or unwell, as reported; silent, when no report came for three minutes while
     the lease runs; unknown, when no report ever came. `since`: the time of the present value.
     """
@@ -90,7 +90,7 @@ class HalfTold(Told):
     seen_at: Told_at | None = None
 
 
-class AcceptorTold(HalfTold):
+class LeaseAcceptorAnswer(LeaseHalfHealthAnswer):
     """`reported_at`: when the node's last signed report was stored. If the node is silent, its work
     counts as silent, whatever its executor reports.
     """
@@ -100,18 +100,18 @@ class AcceptorTold(HalfTold):
     reported_at: Told_at | None = None
 
 
-class LeaseHealthTold(Told):
+class LeaseHealthAnswer(AnswerModel):
     """The initiator pays, the acceptor's owner earns."""
 
     lease_id: LeaseId
     state: State
     remoting_session_id: str | None = None
-    initiator: HalfTold
-    acceptor: AcceptorTold
+    initiator: LeaseHalfHealthAnswer
+    acceptor: LeaseAcceptorAnswer
     position: Position | None = None
 
 
-class HeardTold(Told):
+class HealthReportAnswer(AnswerModel):
     lease_id: LeaseId
     half: Literal["initiator", "acceptor"]
     well: bool
@@ -121,11 +121,13 @@ class HeardTold(Told):
 @resource.post(
     "/v1/leases/{lease_id}/check-in",
     WRITE,
-    HeardTold,
+    HealthReportAnswer,
     records=False,
     problems=[Reason.LEASE_UNKNOWN],
 )
-def report_renter_health(lease_id: LeaseInPath, body: CheckIn, call: Caller) -> Response:
+def report_renter_health(
+    lease_id: LeaseInPath, body: LeaseCheckInRequest, call: Caller
+) -> Response:
     """Records the health of the renter's half. The last report counts."""
     lease = _lease(call, lease_id)
     if lease.requested is None or not call.principal.owns(lease.requested.account_id):
@@ -146,12 +148,12 @@ def report_renter_health(lease_id: LeaseInPath, body: CheckIn, call: Caller) -> 
 @resource.post(
     "/v1/nodes/{node_id}/assignments/{lease_id}/health",
     executors_only(),
-    HeardTold,
+    HealthReportAnswer,
     records=False,
     problems=[Reason.LEASE_UNKNOWN],
 )
 def report_work_health(
-    node_id: NodeInPath, lease_id: LeaseInPath, body: WorkHealth, call: Caller
+    node_id: NodeInPath, lease_id: LeaseInPath, body: WorkHealthRequest, call: Caller
 ) -> Response:
     """Records the health of the work, reported by the node's half."""
     lease = _lease(call, lease_id)
@@ -164,7 +166,7 @@ def report_work_health(
 @resource.get(
     "/v1/leases/{lease_id}/health",
     with_scope("renter", "client", "provider", "operator", "audit:read"),
-    LeaseHealthTold,
+    LeaseHealthAnswer,
     problems=[Reason.LEASE_UNKNOWN],
 )
 def read_lease_health(lease_id: LeaseInPath, call: Caller) -> Response:
@@ -175,11 +177,11 @@ def read_lease_health(lease_id: LeaseInPath, call: Caller) -> Response:
         assert lease.requested is not None
         status: Any = lease.status
         heard = lease_health.read(view.connection, lease_id)
-        told = LeaseHealthTold(
+        told = LeaseHealthAnswer(
             lease_id=lease_id,
             state=status,
             remoting_session_id=lease.requested.remoting_session_id,
-            initiator=HalfTold(
+            initiator=LeaseHalfHealthAnswer(
                 account_id=lease.requested.account_id, **_half(call, lease, heard.get(INITIATOR))
             ),
             acceptor=_acceptor(call, view.connection, lease, heard.get(ACCEPTOR)),
@@ -187,11 +189,11 @@ def read_lease_health(lease_id: LeaseInPath, call: Caller) -> Response:
         return call.answer(view, told)
 
 
-def _acceptor(call: Call, connection: Any, lease: Lease, half: Half | None) -> AcceptorTold:
+def _acceptor(call: Call, connection: Any, lease: Lease, half: Half | None) -> LeaseAcceptorAnswer:
     """The node's half; before there is one, it is the renter's own to wait for."""
     assert lease.requested is not None
     if lease.reserved is None:
-        return AcceptorTold(account_id=lease.requested.account_id, health="unknown")
+        return LeaseAcceptorAnswer(account_id=lease.requested.account_id, health="unknown")
     node_id = lease.reserved.node_id
     provider = call.service.ledger.market.state_of(provider_stream(lease.reserved.provider_id))
     node = fleet.read_node(connection, node_id)
@@ -206,7 +208,7 @@ def _acceptor(call: Call, connection: Any, lease: Lease, half: Half | None) -> A
             found["health"] = "well"  # nobody watches the work, and the node signs that it is there
     host: dict[str, Any] = {} if node is None or node.specs is None else node.specs["host"]
     found |= {name: host.get(name) for name in ("arch", "os", "kernel", "substrate")}
-    return AcceptorTold(
+    return LeaseAcceptorAnswer(
         account_id=provider.account_id,
         node_id=node_id,
         reported_at=None if reported_us is None else moment(reported_us),
@@ -235,7 +237,9 @@ def _half(call: Call, lease: Lease, half: Half | None) -> dict[str, Any]:
 def _heard(call: Call, lease_id: str, half: Any, **said: Any) -> Response:
     with call.read() as view:
         lease_health.hear(view.connection, lease_id, half, now_us=call.now_us, **said)
-        return call.answer(view, HeardTold(lease_id=lease_id, half=half, well=said["is_well"]))
+        return call.answer(
+            view, HealthReportAnswer(lease_id=lease_id, half=half, well=said["is_well"])
+        )
 
 
 def _lease(call: Call, lease_id: str) -> Lease:

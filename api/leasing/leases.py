@@ -17,7 +17,7 @@ from api.door.call import After, Call, Caller, States
 from api.door.models import (
     TERM_SECONDS_MAX,
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
     Hex32,
@@ -33,7 +33,7 @@ from api.door.models import (
     Ppm,
     ProviderId,
     Ref,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -44,11 +44,11 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
 from api.fleet.constraints import MigStart, Mode
-from api.jobs.jobs import EXAMPLE, NewJob, own_job
+from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.lease_pricing import pricing_for, term_of
 from api.market.matching import MATCH_AGAIN
 from api.market.placing import BID_FOR, IN_ONE_APPEND, placed
-from api.market.pricing import Pricing
+from api.market.pricing import LeasePricingRequest
 from api.process.lease_desk import Round
 from domain.duration import SECOND_US
 from domain.fleet.provider import provider_stream
@@ -89,7 +89,7 @@ State = LeaseState
 CloseParty = Literal["renter", "client", "provider", "job", "operator"]
 
 
-class NewLease(Asked):
+class LeaseRequest(RequestModel):
     """A job of yours, or a new one. `term_seconds`: a fixed term, paid for in full beforehand; else
     the lease runs until it is closed or `funds` end (default: one hour's price). `settlement`
     absent: any that the account has credits for. `refill`: an open-ended lease is topped up from
@@ -102,7 +102,7 @@ class NewLease(Asked):
     """
 
     job_id: JobId | None = None
-    job: NewJob | None = None
+    job: JobRequest | None = None
     term_seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)] | None = None
     funds: Money | None = None
     settlement: Literal["cash", "burn"] | None = None
@@ -111,7 +111,7 @@ class NewLease(Asked):
     encryption_key: Hex32 | None = None
     remoting_session_id: Label | None = None
     split_label: Label | None = None
-    pricing: Pricing | None = None
+    pricing: LeasePricingRequest | None = None
 
     model_config = with_examples(
         {"job": EXAMPLE, "funds": {"asset": "CREDIT", "units": "5000000"}},
@@ -119,7 +119,7 @@ class NewLease(Asked):
     )
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> NewLease:
+    def _one_of_each(self) -> LeaseRequest:
         if (self.job_id is None) == (self.job is None):
             raise ValueError("job_id or job, one of them")
         if self.term_seconds is not None and self.funds is not None:
@@ -131,7 +131,7 @@ class NewLease(Asked):
         return self
 
 
-class LeaseOpenedTold(Told):
+class LeaseOpenedAnswer(AnswerModel):
     """Reserved, and waiting for the node; or it `waits_for` a pool that keeps a queue, for bids or
     for devices, and has no node, devices and price yet. `held` is what the escrow holds. `mode`:
     how the lease shares each device; a MIG instance begins at the memory slice of `mig_starts`,
@@ -160,7 +160,7 @@ class LeaseOpenedTold(Told):
     position: Position | None = None
 
 
-class LeaseTold(Told):
+class LeaseAnswer(AnswerModel):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far."""
 
     lease_id: LeaseId
@@ -228,7 +228,7 @@ class LeaseTold(Told):
     position: Position | None = None
 
 
-class Closing(Asked):
+class LeaseClosingRequest(RequestModel):
     """`code` absent: the renter's 1 (or 101 before the start), the provider's 10002, the
     operator's 20002. `evidence_sha256`: of what the party can show for it.
     """
@@ -239,7 +239,7 @@ class Closing(Asked):
     model_config = with_examples({}, {"code": 0})
 
 
-class LeaseClosedTold(Told):
+class LeaseClosedAnswer(AnswerModel):
     """A second call changes nothing and answers with the end of the first one."""
 
     lease_id: LeaseId
@@ -251,7 +251,7 @@ class LeaseClosedTold(Told):
     position: Position | None = None
 
 
-class LeaseHourTold(Told):
+class LeaseHourAnswer(AnswerModel):
     """One accrual: an hour of the lease, or its last part."""
 
     hour_index: Count
@@ -263,7 +263,7 @@ class LeaseHourTold(Told):
     position: Position
 
 
-class DrawnTold(Told):
+class EscrowDrawAnswer(AnswerModel):
     """Which credits of the escrow paid."""
 
     source: str
@@ -272,14 +272,14 @@ class DrawnTold(Told):
     purpose: Literal["federated"] | None = None
 
 
-class OwnerTold(Told):
+class OwnerShareAnswer(AnswerModel):
     """One owner's part of what the provider earned."""
 
     account_id: AccountId
     amount: Money
 
 
-class LeaseChargeTold(Told):
+class LeaseChargeAnswer(AnswerModel):
     """What one accrual cost and where it went: fee + provider + client + platform + burn = charge.
     The federated fee is beside the charge, paid by the job's creator.
     """
@@ -293,14 +293,14 @@ class LeaseChargeTold(Told):
     platform: Money
     burn: Money
     client: Money | None = None
-    owners: list[OwnerTold] | None = None
+    owners: list[OwnerShareAnswer] | None = None
     federated: Money | None = None
-    drawn: list[DrawnTold]
+    drawn: list[EscrowDrawAnswer]
     cumulative_charge: Money
     position: Position
 
 
-class LeaseFactTold(Told):
+class LeaseFactAnswer(AnswerModel):
     type: str
     at: Told_at
     state: State
@@ -314,7 +314,7 @@ class LeaseFactTold(Told):
 @resource.post(
     "/v1/leases",
     WRITE,
-    LeaseOpenedTold,
+    LeaseOpenedAnswer,
     status=201,
     problems=[
         *refused_by(
@@ -331,7 +331,7 @@ class LeaseFactTold(Told):
         Reason.MATCH_IMPOSSIBLE,
     ],
 )
-async def open_lease(body: NewLease, call: Caller) -> Response:
+async def open_lease(body: LeaseRequest, call: Caller) -> Response:
     """Opens a lease on the cheapest node that fits, with the money held for it.
 
     With a `pricing` by bids, it asks for bids instead.
@@ -341,14 +341,14 @@ async def open_lease(body: NewLease, call: Caller) -> Response:
     def commands(here: Round) -> list[Any]:
         return opening(body, call, lease_id, here)
 
-    def told(after: States) -> Told:
+    def told(after: States) -> AnswerModel:
         return opened_told(after.state(lease_stream(lease_id)))
 
     again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.QUOTA_EXHAUSTED}
     return await call.record_at_desk(commands, told, again_on=again_on)
 
 
-def opening(body: NewLease, call: Call, lease_id: str, here: Round) -> list[Any]:
+def opening(body: LeaseRequest, call: Call, lease_id: str, here: Round) -> list[Any]:
     """Job, request, match and reservation. Raises Refused: JOB_UNKNOWN, JOB_STATE, NO_MATCH."""
     job, spec = _job_of(body, call)
     pricing = pricing_for(call.service, body.pricing, spec.constraints)
@@ -373,7 +373,7 @@ def opening(body: NewLease, call: Call, lease_id: str, here: Round) -> list[Any]
     return [*job, *placed(call.service, request, spec, here, pricing=pricing, waits=True, by=by)]
 
 
-def _job_of(body: NewLease, call: Call) -> tuple[list[SubmitJob], SubmitJob | JobSubmitted]:
+def _job_of(body: LeaseRequest, call: Call) -> tuple[list[SubmitJob], SubmitJob | JobSubmitted]:
     """The command that submits a new job, if it is one, and what the job asks for.
 
     Raises Refused: JOB_UNKNOWN, JOB_STATE.
@@ -398,13 +398,13 @@ def _sharing(reserved: LeaseReserved) -> dict[str, Any]:
     }
 
 
-def opened_told(lease: Lease) -> LeaseOpenedTold:
+def opened_told(lease: Lease) -> LeaseOpenedAnswer:
     """A lease that is reserved or that waits, as its opening is answered."""
     reserved, asked = lease.reserved, lease.requested
     assert asked is not None
     state: Any = lease.status
     if reserved is None:
-        return LeaseOpenedTold(
+        return LeaseOpenedAnswer(
             lease_id=asked.lease_id,
             job_id=asked.job_id,
             state=state,
@@ -415,7 +415,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
             pricing=asked.pricing,
         )
     settlement: Any = reserved.pay_with
-    return LeaseOpenedTold(
+    return LeaseOpenedAnswer(
         lease_id=reserved.lease_id,
         job_id=reserved.job_id,
         state=state,
@@ -438,7 +438,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
 @resource.post(
     "/v1/leases/{lease_id}/close",
     with_scope("renter", "client", "provider", "operator"),
-    LeaseClosedTold,
+    LeaseClosedAnswer,
     problems=[
         Reason.LEASE_UNKNOWN,
         Reason.CLOSE_CODE_PARTY,
@@ -446,7 +446,7 @@ def opened_told(lease: Lease) -> LeaseOpenedTold:
         Reason.LEASE_NOT_DUE,
     ],
 )
-def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
+def close_lease(lease_id: LeaseInPath, body: LeaseClosingRequest, call: Caller) -> Response:
     """Closes a lease. Credits that its escrow cannot need any more come back at once."""
 
     def commands() -> CloseLease:
@@ -462,13 +462,13 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
             evidence=body.evidence_sha256,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
         closed = lease.closed
         assert closed is not None, lease_id
         status: Any = lease.status
         closed_by: Any = closed.party
-        return LeaseClosedTold(
+        return LeaseClosedAnswer(
             lease_id=lease_id,
             state=status,
             closed_at=moment(closed.closed_at_us),
@@ -480,7 +480,7 @@ def close_lease(lease_id: LeaseInPath, body: Closing, call: Caller) -> Response:
     return call.record(commands, told)
 
 
-class TopUp(Asked):
+class LeaseTopUpRequest(RequestModel):
     """`federated`: into what pays the federated fee, which is the job creator's."""
 
     amount: Money
@@ -489,7 +489,7 @@ class TopUp(Asked):
     model_config = with_examples({"amount": {"asset": "CREDIT", "units": "1000000"}})
 
 
-class ToppedUpTold(Told):
+class LeaseToppedUpAnswer(AnswerModel):
     """`funds_end_at`: absent while the lease waits for its node."""
 
     lease_id: LeaseId
@@ -501,7 +501,7 @@ class ToppedUpTold(Told):
 @resource.post(
     "/v1/leases/{lease_id}/top-up",
     WRITE,
-    ToppedUpTold,
+    LeaseToppedUpAnswer,
     problems=[
         Reason.LEASE_UNKNOWN,
         Reason.LEASE_STATE,
@@ -513,7 +513,7 @@ class ToppedUpTold(Told):
         Reason.ACCOUNT_CLOSED,
     ],
 )
-def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
+def fund_lease(lease_id: LeaseInPath, body: LeaseTopUpRequest, call: Caller) -> Response:
     """Puts credits into the escrow of a lease: your own, or of an account that you pay for."""
 
     def commands() -> TopUpLease:
@@ -525,10 +525,10 @@ def fund_lease(lease_id: LeaseInPath, body: TopUp, call: Caller) -> Response:
             federated=body.federated,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
         ends_us = None if lease.opened is None else lease.window_end_us
-        return ToppedUpTold(
+        return LeaseToppedUpAnswer(
             lease_id=lease_id, deposited=body.amount, funds_end_at=moment_or_none(ends_us)
         )
 
@@ -566,7 +566,7 @@ def _code(party: str, lease: Lease) -> int:
 
 
 @resource.get(
-    "/v1/leases", READ, page_of(LeaseTold), problems=["cursor_invalid", "as_of_unsupported"]
+    "/v1/leases", READ, page_of(LeaseAnswer), problems=["cursor_invalid", "as_of_unsupported"]
 )
 def list_leases(
     call: Caller,
@@ -596,7 +596,7 @@ def list_leases(
 
 
 @resource.get(
-    "/v1/leases/{lease_id}", READ, LeaseTold, problems=[Reason.LEASE_UNKNOWN, "as_of_unsupported"]
+    "/v1/leases/{lease_id}", READ, LeaseAnswer, problems=[Reason.LEASE_UNKNOWN, "as_of_unsupported"]
 )
 def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Returns a lease, now or as of a position or a time."""
@@ -607,7 +607,7 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
 @resource.get(
     "/v1/leases/{lease_id}/usage",
     READ,
-    page_of(LeaseHourTold),
+    page_of(LeaseHourAnswer),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_usage(
@@ -626,7 +626,7 @@ def list_lease_usage(
 @resource.get(
     "/v1/leases/{lease_id}/charges",
     READ,
-    page_of(LeaseChargeTold),
+    page_of(LeaseChargeAnswer),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_charges(
@@ -645,7 +645,7 @@ def list_lease_charges(
 @resource.get(
     "/v1/leases/{lease_id}/history",
     READ,
-    page_of(LeaseFactTold),
+    page_of(LeaseFactAnswer),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_history(
@@ -679,14 +679,14 @@ _CHARGES = """
 """
 
 
-def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeTold:
+def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeAnswer:
     """Who else paid is for the renter, and who shares the provider's part for the provider; anybody
     else among them sees their own.
     """
     fact = codec.decode("lease.usage_accrued.v1", bytes(row[1]))
     parts, may_see = fact.parts_new, call.principal.may_see
     sees_payers, sees_owners = may_see(fact.account_id), may_see(fact.provider_account_id)
-    return LeaseChargeTold(
+    return LeaseChargeAnswer(
         hour_index=fact.hour_index,
         until=moment(fact.until_us),
         gpu_us=str(fact.gpu_us_new),
@@ -699,13 +699,13 @@ def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeTold:
         owners=None
         if not fact.owners
         else [
-            OwnerTold(account_id=one.account_id, amount=credits_(one.units_new))
+            OwnerShareAnswer(account_id=one.account_id, amount=credits_(one.units_new))
             for one in fact.owners
             if sees_owners or may_see(one.account_id)
         ],
         federated=None if fact.federated is None else money(fact.federated.new),
         drawn=[
-            DrawnTold(
+            EscrowDrawAnswer(
                 source=one.source,
                 amount=money(one.amount),
                 purpose=one.purpose,
@@ -718,8 +718,8 @@ def _charge(call: Call, row: tuple[int, bytes]) -> LeaseChargeTold:
     )
 
 
-def _hour(row: usage.Accrual) -> LeaseHourTold:
-    return LeaseHourTold(
+def _hour(row: usage.Accrual) -> LeaseHourAnswer:
+    return LeaseHourAnswer(
         hour_index=row.hour_index,
         hour=moment(row.from_us),
         until=moment(row.until_us),
@@ -730,9 +730,9 @@ def _hour(row: usage.Accrual) -> LeaseHourTold:
     )
 
 
-def _fact(row: leases.LeaseFact) -> LeaseFactTold:
+def _fact(row: leases.LeaseFact) -> LeaseFactAnswer:
     state: Any = row.state
-    return LeaseFactTold(
+    return LeaseFactAnswer(
         type=row.topic,
         at=moment(row.at_us),
         state=state,
@@ -746,9 +746,9 @@ def _moment_in(row: leases.LeaseRow, state: str) -> str | None:
     return moment_or_none(row.moment_us) if row.state == state else None
 
 
-def _lease(row: leases.LeaseRow) -> LeaseTold:
+def _lease(row: leases.LeaseRow) -> LeaseAnswer:
     told: Any = row
-    return LeaseTold(
+    return LeaseAnswer(
         lease_id=row.lease_id,
         job_id=row.job_id,
         account_id=row.account_id,

@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 from api.door.amounts import Money
 from api.door.auth import with_scope
 from api.door.call import Call, Caller
-from api.door.models import TERM_SECONDS_MAX, Asked, JobId, with_examples
+from api.door.models import TERM_SECONDS_MAX, JobId, RequestModel, with_examples
 from api.door.operation import Resource
-from api.jobs.jobs import EXAMPLE, NewJob, own_job
-from api.market.explanations import JobQuoteTold, quote_told
+from api.jobs.jobs import EXAMPLE, JobRequest, own_job
+from api.market.explanations import JobQuoteAnswer, quote_told
 from api.market.matching import look, wish_of
 from api.market.performance import performance_of_match
 from domain.duration import SECOND_US
@@ -31,13 +31,13 @@ resource = Resource("quotes")
 UNNAMED = "job_0"
 
 
-class JobQuoteAsked(Asked):
+class JobQuoteRequest(RequestModel):
     """A job of yours, or a new one that is not submitted. `term_seconds`: a fixed term; else what
     an hour costs, or `funds`, is what the balance must hold.
     """
 
     job_id: JobId | None = None
-    job: NewJob | None = None
+    job: JobRequest | None = None
     term_seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)] | None = None
     funds: Money | None = None
     settlement: Literal["cash", "burn"] | None = None
@@ -45,7 +45,7 @@ class JobQuoteAsked(Asked):
     model_config = with_examples({"job": EXAMPLE}, {"job": EXAMPLE, "term_seconds": 3600})
 
     @model_validator(mode="after")
-    def _one_of_each(self) -> JobQuoteAsked:
+    def _one_of_each(self) -> JobQuoteRequest:
         if (self.job_id is None) == (self.job is None):
             raise ValueError("job_id or job, one of them")
         if self.term_seconds is not None and self.funds is not None:
@@ -56,7 +56,7 @@ class JobQuoteAsked(Asked):
 @resource.post(
     "/v1/quotes",
     with_scope("renter", "client"),
-    JobQuoteTold,
+    JobQuoteAnswer,
     records=False,
     problems=[
         Reason.JOB_UNKNOWN,
@@ -66,7 +66,7 @@ class JobQuoteAsked(Asked):
         Reason.TARIFF_UNKNOWN,
     ],
 )
-def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
+def quote_job(body: JobQuoteRequest, call: Caller) -> Response:
     """Returns the node that a job would get now, why that one, and if none, which demand to
     ease.
     """
@@ -89,7 +89,7 @@ def quote_job(body: JobQuoteAsked, call: Caller) -> Response:
         return call.answer(view, quote_told(found, known, performance))
 
 
-def _spec(body: JobQuoteAsked, call: Call) -> SubmitJob | JobSubmitted:
+def _spec(body: JobQuoteRequest, call: Call) -> SubmitJob | JobSubmitted:
     """What is asked for. Raises Refused: JOB_UNKNOWN, CONSTRAINT_INVALID, SHARE_OUT_OF_RANGE,
     COUNT_OUT_OF_RANGE.
     """

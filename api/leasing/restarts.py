@@ -17,10 +17,10 @@ from fastapi import Response
 
 from api.door.auth import with_scope
 from api.door.call import After, Caller
-from api.door.models import JobInPath, LeaseId, Nothing, Told, with_examples
+from api.door.models import AnswerModel, EmptyRequest, JobInPath, LeaseId, with_examples
 from api.door.operation import Resource
 from api.jobs.jobs import own_job
-from api.leasing.leases import LeaseOpenedTold, opened_told
+from api.leasing.leases import LeaseOpenedAnswer, opened_told
 from api.market.matching import MATCH_AGAIN
 from api.market.placing import BID_FOR, placed
 from api.process.lease_desk import Round
@@ -49,13 +49,13 @@ ENDED_MAX = 200
 """Leases looked at together; a round of the timer goes through all of them."""
 
 
-class RestartedTold(LeaseOpenedTold):
+class JobRestartedAnswer(LeaseOpenedAnswer):
     """`restart_of`: the lease whose funds ended."""
 
     restart_of: LeaseId
 
 
-class Restart(Nothing):
+class JobRestartRequest(EmptyRequest):
     """No fields: `{}`."""
 
     model_config = with_examples({})
@@ -64,7 +64,7 @@ class Restart(Nothing):
 @resource.post(
     "/v1/jobs/{job_id}/restart",
     with_scope("renter", "client"),
-    RestartedTold,
+    JobRestartedAnswer,
     status=201,
     problems=[
         *refused_by(RequestLease, ReserveLease, never=(Reason.LEASE_NOT_DUE, *BID_FOR)),
@@ -72,7 +72,7 @@ class Restart(Nothing):
         Reason.MATCH_IMPOSSIBLE,
     ],
 )
-def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:
+def restart_job(job_id: JobInPath, body: JobRestartRequest, call: Caller) -> Response:
     """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
     del body
     lease_id = call.id("lease")
@@ -88,11 +88,11 @@ def restart_job(job_id: JobInPath, body: Restart, call: Caller) -> Response:
         before = _lease(call.service, found[-1].lease_id)
         return going_on(call.service, before, lease_id, call.principal.key_id, call.now_us)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
         assert lease.requested is not None
         opened = opened_told(lease).model_dump()
-        return RestartedTold(**opened, restart_of=lease.requested.restart_of or "")
+        return JobRestartedAnswer(**opened, restart_of=lease.requested.restart_of or "")
 
     return call.record(commands, told, again_on=MATCH_AGAIN)
 

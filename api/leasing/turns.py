@@ -14,7 +14,7 @@ from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
     TERM_SECONDS_MAX,
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
     JobId,
@@ -24,7 +24,7 @@ from api.door.models import (
     NodeId,
     OfferId,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -37,8 +37,8 @@ from api.jobs.jobs import EXAMPLE
 from api.leasing.leases import (
     READ,
     WRITE,
-    LeaseOpenedTold,
-    NewLease,
+    LeaseOpenedAnswer,
+    LeaseRequest,
     caller_party,
     opened_told,
     opening,
@@ -75,13 +75,13 @@ POSTED_LABEL = label(Posted())
 PROVIDER = with_scope("provider")
 
 
-class Turned(Asked):
+class LeaseTurnRequest(RequestModel):
     """No fields: `{}`."""
 
     model_config = with_examples({})
 
 
-class Extension(Asked):
+class LeaseExtensionRequest(RequestModel):
     """How much longer, in seconds; all of it is held at once, at the locked price."""
 
     seconds: Annotated[int, Field(ge=1, le=TERM_SECONDS_MAX)]
@@ -89,7 +89,7 @@ class Extension(Asked):
     model_config = with_examples({"seconds": 3600})
 
 
-class Reclaim(Asked):
+class LeaseReclaimRequest(RequestModel):
     """Why, by a provider's code: 10000 unstable, 10001 decommission, 10002 unspecified."""
 
     code: Annotated[int, Field(ge=10_000, le=19_999)] = 10_002
@@ -97,7 +97,7 @@ class Reclaim(Asked):
     model_config = with_examples({"code": 10_001})
 
 
-class NewQuote(NewLease):
+class LeaseQuoteRequest(LeaseRequest):
     """As for a lease; `valid_seconds`: how long the price is promised."""
 
     valid_seconds: Annotated[int, Field(ge=1, le=86_400)] = 900
@@ -105,7 +105,7 @@ class NewQuote(NewLease):
     model_config = with_examples({"job": EXAMPLE, "valid_seconds": 600})
 
 
-class QuoteAcceptance(Asked):
+class QuoteAcceptanceRequest(RequestModel):
     """The quote that is accepted."""
 
     quote_id: Annotated[str, Field(pattern=r"^quote_[0-9a-f]{32}$")]
@@ -113,7 +113,7 @@ class QuoteAcceptance(Asked):
     model_config = with_examples({"quote_id": "quote_" + "0" * 32})
 
 
-class LeaseTurnTold(Told):
+class LeaseStateAnswer(AnswerModel):
     """A lease after a turn. Moments that go with other states are absent."""
 
     lease_id: LeaseId
@@ -127,7 +127,7 @@ class LeaseTurnTold(Told):
     position: Position | None = None
 
 
-class LeaseQuoteTold(Told):
+class LeaseQuoteAnswer(AnswerModel):
     """A price that holds until `expires_at`. Nothing is held for it, and no device either."""
 
     quote_id: str
@@ -143,7 +143,7 @@ class LeaseQuoteTold(Told):
     position: Position | None = None
 
 
-class StepLineTold(Told):
+class LeaseStepLineAnswer(AnswerModel):
     """One line of the books: debits are positive. Of accounts that are others' the name is `*`."""
 
     account: str
@@ -151,7 +151,7 @@ class StepLineTold(Told):
     units: Annotated[str, Field(pattern=r"^-?[0-9]+$")]
 
 
-class LeaseStepTold(Told):
+class LeaseStepAnswer(AnswerModel):
     """One fact: its cause, its actor, the state it led to, and its money.
 
     `by_timer`: the server's own timer. `fault`: the party that the code names.
@@ -171,7 +171,7 @@ class LeaseStepTold(Told):
     reason: str | None = None
     fault: Literal["none", "renter", "provider", "network", "client"] | None = None
     command_id: str | None = None
-    money: list[StepLineTold]
+    money: list[LeaseStepLineAnswer]
 
 
 # --- turns ---------------------------------------------------------------------------------------
@@ -180,10 +180,10 @@ class LeaseStepTold(Told):
 @resource.post(
     "/v1/leases/{lease_id}/pause",
     WRITE,
-    LeaseTurnTold,
+    LeaseStateAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.COUNT_OUT_OF_RANGE],
 )
-def pause_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
+def pause_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> Response:
     """Pauses an interruptible lease. It costs nothing until it is resumed."""
     del body
 
@@ -199,10 +199,10 @@ def pause_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
 @resource.post(
     "/v1/leases/{lease_id}/resume",
     WRITE,
-    LeaseTurnTold,
+    LeaseStateAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN],
 )
-def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
+def resume_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> Response:
     """Resumes a lease on the same devices, if they are free."""
     del body
 
@@ -216,7 +216,7 @@ def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
 @resource.post(
     "/v1/leases/{lease_id}/extend",
     WRITE,
-    LeaseTurnTold,
+    LeaseStateAnswer,
     problems=[
         Reason.LEASE_UNKNOWN,
         Reason.LEASE_STATE,
@@ -229,7 +229,7 @@ def resume_lease(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
         Reason.TERM_NOT_OFFERED,
     ],
 )
-def extend_lease(lease_id: LeaseInPath, body: Extension, call: Caller) -> Response:
+def extend_lease(lease_id: LeaseInPath, body: LeaseExtensionRequest, call: Caller) -> Response:
     """Extends a fixed term. Top up an open-ended lease instead."""
 
     def command() -> ExtendLease:
@@ -247,10 +247,10 @@ def extend_lease(lease_id: LeaseInPath, body: Extension, call: Caller) -> Respon
 @resource.post(
     "/v1/leases/{lease_id}/reclaim",
     PROVIDER,
-    LeaseTurnTold,
+    LeaseStateAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.CLOSE_CODE_PARTY],
 )
-def reclaim_lease(lease_id: LeaseInPath, body: Reclaim, call: Caller) -> Response:
+def reclaim_lease(lease_id: LeaseInPath, body: LeaseReclaimRequest, call: Caller) -> Response:
     """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
 
     def command() -> StartReclaim:
@@ -265,10 +265,10 @@ def reclaim_lease(lease_id: LeaseInPath, body: Reclaim, call: Caller) -> Respons
 @resource.post(
     "/v1/leases/{lease_id}/reclaim/cancel",
     PROVIDER,
-    LeaseTurnTold,
+    LeaseStateAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
 )
-def cancel_reclaim(lease_id: LeaseInPath, body: Turned, call: Caller) -> Response:
+def cancel_reclaim(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> Response:
     """Cancels a reclaim. The renter keeps the devices."""
     del body
 
@@ -289,11 +289,11 @@ def _required(call: Call, lease_id: str, party: str) -> Lease:
 
 
 def _told(lease_id: str) -> Any:
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
         state: Any = lease.status
         reclaim = lease.reclaim if lease.status == "reclaiming" else None
-        return LeaseTurnTold(
+        return LeaseStateAnswer(
             lease_id=lease_id,
             state=state,
             funds_end_at=None
@@ -315,7 +315,7 @@ def _told(lease_id: str) -> Any:
 @resource.post(
     "/v1/lease-quotes",
     WRITE,
-    LeaseQuoteTold,
+    LeaseQuoteAnswer,
     status=201,
     problems=[
         *refused_by(SubmitJob, RequestLease, QuoteLease, never=IN_ONE_APPEND),
@@ -324,7 +324,7 @@ def _told(lease_id: str) -> Any:
         Reason.MATCH_IMPOSSIBLE,
     ],
 )
-def quote_lease(body: NewQuote, call: Caller) -> Response:
+def quote_lease(body: LeaseQuoteRequest, call: Caller) -> Response:
     """Requests a lease and quotes its price, valid for a limited time."""
     lease_id, quote_id = call.id("lease"), call.id("quote")
 
@@ -334,7 +334,7 @@ def quote_lease(body: NewQuote, call: Caller) -> Response:
         expires_us = call.now_us + body.valid_seconds * SECOND_US
         return [*asked, quoted_instead(matched, quote_id, POSTED_LABEL, expires_us)]
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _quote(after.state(lease_stream(lease_id)), quote_id)
 
     return call.record(commands, told)
@@ -343,10 +343,10 @@ def quote_lease(body: NewQuote, call: Caller) -> Response:
 @resource.post(
     "/v1/leases/{lease_id}/accept",
     WRITE,
-    LeaseOpenedTold,
+    LeaseOpenedAnswer,
     problems=refused_by(ReserveLease, never=BID_FOR),
 )
-def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> Response:
+def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptanceRequest, call: Caller) -> Response:
     """Accepts a quote before it expires. The devices are reserved and the money is held."""
 
     def command() -> ReserveLease:
@@ -363,7 +363,7 @@ def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptance, call: Caller) -> 
             lease_id, place, call.now_us, quote_id=quote.quote_id, by=call.principal.member_id
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return opened_told(after.state(lease_stream(lease_id)))
 
     return call.record(command, told)
@@ -375,12 +375,12 @@ def _looked_at_quote(call: Call, lease: Lease, quote: LeaseQuoted) -> Looked:
     return looked_again(call.service, lease.requested, place, call.now_us)
 
 
-def _quote(lease: Lease, quote_id: str) -> LeaseQuoteTold:
+def _quote(lease: Lease, quote_id: str) -> LeaseQuoteAnswer:
     asked: Any = lease.requested
     quote = next(one for one in lease.quotes if one.quote_id == quote_id)
     state: Any = lease.status
     window_us = quote.reclaim_window_us
-    return LeaseQuoteTold(
+    return LeaseQuoteAnswer(
         quote_id=quote_id,
         lease_id=quote.lease_id,
         job_id=asked.job_id,
@@ -400,7 +400,7 @@ def _quote(lease: Lease, quote_id: str) -> LeaseQuoteTold:
 @resource.get(
     "/v1/leases/{lease_id}/events",
     READ,
-    page_of(LeaseStepTold),
+    page_of(LeaseStepAnswer),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_steps(
@@ -455,7 +455,7 @@ _BY = {
 
 def _steps(
     call: Call, before: str | None, steps: list[lease_turns.Step], account_id: str
-) -> list[LeaseStepTold]:
+) -> list[LeaseStepAnswer]:
     told = []
     for step in steps:
         told.append(_step(call, before, step, account_id))
@@ -463,7 +463,9 @@ def _steps(
     return told
 
 
-def _step(call: Call, before: str | None, step: lease_turns.Step, account_id: str) -> LeaseStepTold:
+def _step(
+    call: Call, before: str | None, step: lease_turns.Step, account_id: str
+) -> LeaseStepAnswer:
     party, field = _BY.get(step.topic, ("timer", None))
     body = step.body
     if step.topic == "lease.closed.v1":
@@ -474,7 +476,7 @@ def _step(call: Call, before: str | None, step: lease_turns.Step, account_id: st
     known = CLOSE_REASONS.get(code) if code is not None else None
     states: Any = (before, step.state)
     fault: Any = None if code is None else fault_of(code)
-    return LeaseStepTold(
+    return LeaseStepAnswer(
         type=step.topic,
         position=step.position,
         version=step.version,
@@ -490,7 +492,7 @@ def _step(call: Call, before: str | None, step: lease_turns.Step, account_id: st
         fault=fault,
         command_id=body.get("command_id"),
         money=[
-            StepLineTold(account=_name(call, name), asset=asset, units=str(units))
+            LeaseStepLineAnswer(account=_name(call, name), asset=asset, units=str(units))
             for name, asset, units in step.money
         ],
     )

@@ -19,16 +19,16 @@ from api.door import auth
 from api.door.auth import executors_only, executors_or_scope, nodes_or_scope, with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     Hex32,
     LeaseId,
     LeaseInPath,
     NodeId,
     NodeInPath,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     with_examples,
@@ -62,7 +62,7 @@ Base64 = Annotated[str, Field(pattern=r"^[0-9A-Za-z+/]*={0,2}$", max_length=21_8
 # --- the executor's key ------------------------------------------------------------------------
 
 
-class ExecutorKeyTold(Told):
+class ExecutorKeyAnswer(AnswerModel):
     """`executor_key` is shown once, in this answer; the key before it ends now."""
 
     node_id: NodeId
@@ -73,11 +73,11 @@ class ExecutorKeyTold(Told):
 @resource.post(
     "/v1/nodes/{node_id}/executor-key",
     nodes_or_scope("provider"),
-    ExecutorKeyTold,
+    ExecutorKeyAnswer,
     status=201,
     problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
 )
-def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+def issue_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Issues a key for the program that runs the work of a node's leases. It can do nothing
     else.
     """
@@ -100,7 +100,7 @@ def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Resp
 
     return call.record(
         commands,
-        lambda _after: ExecutorKeyTold(node_id=node_id),
+        lambda _after: ExecutorKeyAnswer(node_id=node_id),
         reveal=lambda: {"executor_key": key},
     )
 
@@ -108,10 +108,10 @@ def issue_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Resp
 @resource.post(
     "/v1/nodes/{node_id}/executor-key/revoke",
     with_scope("provider"),
-    ExecutorKeyTold,
+    ExecutorKeyAnswer,
     problems=[Reason.NODE_UNKNOWN],
 )
-def revoke_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Response:
+def revoke_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Revokes the executor's key. No executor acts for the node until it gets another key."""
     del body
 
@@ -119,7 +119,7 @@ def revoke_executor_key(node_id: NodeInPath, body: Nothing, call: Caller) -> Res
         _own(call, node_id)
         return RevokeExecutorKey(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
-    return call.record(commands, lambda _after: ExecutorKeyTold(node_id=node_id))
+    return call.record(commands, lambda _after: ExecutorKeyAnswer(node_id=node_id))
 
 
 def _own(call: Call, node_id: str) -> None:
@@ -131,7 +131,7 @@ def _own(call: Call, node_id: str) -> None:
 # --- commands and their answers ------------------------------------------------------------------
 
 
-class Acknowledgement(Asked):
+class WorkAcknowledgementRequest(RequestModel):
     """`workload_sha256` as the node computed it from the work it was told; `executor` names the
     program that has it, and stays the same when that program starts again.
     """
@@ -151,7 +151,7 @@ class Acknowledgement(Asked):
     )
 
 
-class WorkStateTold(Told):
+class WorkStateAnswer(AnswerModel):
     """The work of a lease as far as its node has told."""
 
     lease_id: LeaseId
@@ -163,7 +163,7 @@ class WorkStateTold(Told):
     position: Position | None = None
 
 
-class WorkEnd(Asked):
+class WorkEndRequest(RequestModel):
     """`exit_code` of a process that a signal ended: 128 and its number. `limited`: a limit of the
     lease ended it. `lost`: the node no longer has it, because it was started anew.
     """
@@ -182,11 +182,11 @@ _PROBLEMS = (Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE)
 @resource.post(
     _AT + "/acknowledge",
     executors_or_scope("provider"),
-    WorkStateTold,
+    WorkStateAnswer,
     problems=[*_PROBLEMS, Reason.WORKLOAD_MISMATCH],
 )
 def acknowledge_command(
-    node_id: NodeInPath, lease_id: LeaseInPath, body: Acknowledgement, call: Caller
+    node_id: NodeInPath, lease_id: LeaseInPath, body: WorkAcknowledgementRequest, call: Caller
 ) -> Response:
     """Records that the executor will start the work, or has stopped all of it."""
 
@@ -206,9 +206,14 @@ def acknowledge_command(
 
 
 @resource.post(
-    _AT + "/ended", executors_only(), WorkStateTold, problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY]
+    _AT + "/ended",
+    executors_only(),
+    WorkStateAnswer,
+    problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
 )
-def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Caller) -> Response:
+def end_work(
+    node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEndRequest, call: Caller
+) -> Response:
     """Records that the work ended by itself, or was lost.
     The lease and its bill end with it. Only the executor that runs the work reports this; a
     provider that wants its devices back waits for the reclaim window it quoted. A reserved term
@@ -243,11 +248,11 @@ def end_work(node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEnd, call: Ca
 @resource.post(
     _AT + "/decline",
     executors_or_scope("provider"),
-    WorkStateTold,
+    WorkStateAnswer,
     problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
 )
 def decline_work(
-    node_id: NodeInPath, lease_id: LeaseInPath, body: Nothing, call: Caller
+    node_id: NodeInPath, lease_id: LeaseInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Declines work that the node cannot or may not run. The lease ends uncharged, code 10006."""
     del body
@@ -277,11 +282,11 @@ def _leased(call: Call, node_id: str, lease_id: str) -> Lease:
 
 
 def _state_of(lease_id: str) -> Any:
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
         state: Any = lease.status
         done = lease.work
-        return WorkStateTold(
+        return WorkStateAnswer(
             lease_id=lease_id,
             state=state,
             acknowledged_at=_at(done.started),
@@ -300,26 +305,26 @@ def _at(fact: LeaseCommandAcknowledged | LeaseWorkEnded | None) -> str | None:
 # --- what it printed ------------------------------------------------------------------------------
 
 
-class NewLogPiece(Asked):
+class WorkLogPieceRequest(RequestModel):
     """`note`: said by the executor itself, not by the work."""
 
     stream: LogStream
     body: Annotated[Base64, Field(min_length=4, description="at most 16 KiB")]
 
 
-class NewLogPieces(Asked):
+class WorkLogPiecesRequest(RequestModel):
     """Pieces numbered from `seq` on; known numbers are passed over. `left_out`: bytes that were
     printed and that the executor did not keep.
     """
 
     seq: Annotated[int, Field(ge=0, le=2**31 - 1)]
     left_out: Annotated[int, Field(ge=0, le=2**53 - 1)] = 0
-    data: Annotated[list[NewLogPiece], Field(min_length=1, max_length=CHUNKS_MAX)]
+    data: Annotated[list[WorkLogPieceRequest], Field(min_length=1, max_length=CHUNKS_MAX)]
 
     model_config = with_examples({"seq": 0, "data": [{"stream": "stdout", "body": "aGVsbG8K"}]})
 
 
-class LogHeadTold(Told):
+class WorkLogHeadAnswer(AnswerModel):
     """`next_seq`: what comes next; of a piece that left a gap nothing was kept."""
 
     lease_id: LeaseId
@@ -329,26 +334,30 @@ class LogHeadTold(Told):
     position: Position | None = None
 
 
-class LogPieceTold(Told):
+class WorkLogPieceAnswer(AnswerModel):
     seq: Count
     stream: LogStream
     at: Told_at
     body: Base64
 
 
-class LogTold(LogHeadTold):
+class WorkLogAnswer(WorkLogHeadAnswer):
     """Pieces from `from_seq` on. `ended`: nothing more will come."""
 
-    data: list[LogPieceTold]
+    data: list[WorkLogPieceAnswer]
     ended: bool
     exit_code: Count | None = None
 
 
 @resource.post(
-    _AT + "/log", executors_only(), LogHeadTold, records=False, problems=[Reason.LEASE_UNKNOWN]
+    _AT + "/log",
+    executors_only(),
+    WorkLogHeadAnswer,
+    records=False,
+    problems=[Reason.LEASE_UNKNOWN],
 )
 def ingest_lease_log(
-    node_id: NodeInPath, lease_id: LeaseInPath, body: NewLogPieces, call: Caller
+    node_id: NodeInPath, lease_id: LeaseInPath, body: WorkLogPiecesRequest, call: Caller
 ) -> Response:
     """Stores pieces of the work's output. A piece that is sent twice is kept once."""
     if not call.executor_of_caller(node_id):
@@ -359,7 +368,7 @@ def ingest_lease_log(
         head = lease_logs.append(
             view.connection, lease_id, body.seq, pieces, body.left_out, call.now_us
         )
-        told = LogHeadTold(
+        told = WorkLogHeadAnswer(
             lease_id=lease_id, next_seq=head.next_seq, bytes=head.bytes, left_out=head.left_out
         )
         return call.answer(view, told)
@@ -376,7 +385,7 @@ def _bytes(text: str) -> bytes:
     return found
 
 
-@resource.get("/v1/leases/{lease_id}/log", PARTIES, LogTold, problems=[Reason.LEASE_UNKNOWN])
+@resource.get("/v1/leases/{lease_id}/log", PARTIES, WorkLogAnswer, problems=[Reason.LEASE_UNKNOWN])
 def read_lease_log(
     lease_id: LeaseInPath, call: Caller, from_seq: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0
 ) -> Response:
@@ -387,13 +396,13 @@ def read_lease_log(
         chunks = lease_logs.read(view.connection, lease_id, from_seq, CHUNKS_MAX)
         next_seq = chunks[-1].seq + 1 if chunks else max(from_seq, head.next_seq)
         is_over = lease.status != "closing" or not lease.work.may_run
-        told = LogTold(
+        told = WorkLogAnswer(
             lease_id=lease_id,
             next_seq=next_seq,
             bytes=head.bytes,
             left_out=head.left_out,
             data=[
-                LogPieceTold(
+                WorkLogPieceAnswer(
                     seq=chunk.seq,
                     stream=_stream(chunk.stream),
                     at=moment(chunk.at_us),
@@ -430,7 +439,7 @@ def _party(call: Call, lease_id: str) -> Lease:
 # --- how it goes ----------------------------------------------------------------------------------
 
 
-class LeaseWorkTold(WorkStateTold):
+class LeaseWorkAnswer(WorkStateAnswer):
     """`credentials` are sealed to the key the renter named: base64 of a libsodium sealed box."""
 
     executor: ExecutorId | None = None
@@ -441,7 +450,9 @@ class LeaseWorkTold(WorkStateTold):
     credentials: str | None = None
 
 
-@resource.get("/v1/leases/{lease_id}/work", PARTIES, LeaseWorkTold, problems=[Reason.LEASE_UNKNOWN])
+@resource.get(
+    "/v1/leases/{lease_id}/work", PARTIES, LeaseWorkAnswer, problems=[Reason.LEASE_UNKNOWN]
+)
 def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns whether the work of a lease was started, how it ended, and how to reach it."""
     lease = _party(call, lease_id)
@@ -451,7 +462,7 @@ def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
         state, done = _state_of(lease_id)(After(call.service, ())), lease.work
         started: Any = None if done.started is None else done.started
         outcome: Any = None if done.ended is None else done.ended.outcome
-        told = LeaseWorkTold(
+        told = LeaseWorkAnswer(
             **state.model_dump(),
             outcome=outcome,
             executor=started and started.executor,

@@ -16,20 +16,20 @@ from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
+    EmptyRequest,
     LeaseId,
     LeaseInPath,
     LeaseState,
     Moment,
     NodeId,
-    Nothing,
     OfferId,
     Position,
     Ppm,
     ProviderId,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -67,7 +67,7 @@ DepositState = Literal["held", "returned", "forfeited"]
 SEALED = "second_price/"
 
 
-class AuctionTold(Told):
+class AuctionAnswer(AnswerModel):
     """A request that takes bids until `closes_at`, or what came of it. `sla_class`: what the lease
     promises its renter; an offer that promises less cannot win.
     """
@@ -93,7 +93,7 @@ class AuctionTold(Told):
     position: Position | None = None
 
 
-class NewBid(Asked):
+class BidRequest(RequestModel):
     """With which offer of yours, at which price. `device_ids` absent: free ones of its node.
     `expires_at` absent: it stands until the auction is over.
     """
@@ -111,7 +111,7 @@ class NewBid(Asked):
     )
 
 
-class BidTold(Told):
+class BidAnswer(AnswerModel):
     """`deposit_state`: held while the bid stands or has won and not started; then returned, or
     forfeited to the network.
     """
@@ -134,14 +134,14 @@ class BidTold(Told):
     position: Position | None = None
 
 
-class BidWithdrawnTold(Told):
+class BidWithdrawnAnswer(AnswerModel):
     bid_id: BidId
     lease_id: LeaseId
     returned: Money
     position: Position | None = None
 
 
-class BidAcceptedTold(Told):
+class BidAcceptedAnswer(AnswerModel):
     """Reserved at the bid, and waiting for the node. `held` is what the escrow holds."""
 
     lease_id: LeaseId
@@ -153,7 +153,7 @@ class BidAcceptedTold(Told):
     position: Position | None = None
 
 
-class StandingBidTold(Told):
+class StandingBidAnswer(AnswerModel):
     """`state`: waiting for devices, holding them, paused because it was outbid or its renter asked,
     or over. `lowest_winning`: the bid to beat on devices of its class.
     """
@@ -168,7 +168,7 @@ class StandingBidTold(Told):
     position: Position | None = None
 
 
-class NewStandingBid(Asked):
+class StandingBidRequest(RequestModel):
     """Raise or lower the bid. A lease that has run keeps its price: another one goes on with its
     job at the new bid.
     """
@@ -178,7 +178,7 @@ class NewStandingBid(Asked):
     model_config = with_examples({"bid": {"asset": "CREDIT", "units": "1500000"}})
 
 
-class StandingBidSetTold(Told):
+class StandingBidSetAnswer(AnswerModel):
     """`lease_id`: the lease that has the bid now; another than before where one had run."""
 
     lease_id: LeaseId
@@ -190,7 +190,7 @@ class StandingBidSetTold(Told):
 # --- auctions and their bids -----------------------------------------------------------------
 
 
-@resource.get("/v1/auctions", READ, page_of(AuctionTold), problems=["cursor_invalid"])
+@resource.get("/v1/auctions", READ, page_of(AuctionAnswer), problems=["cursor_invalid"])
 def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists requests that take bids now, in the order in which they came."""
     place = call.place(cursor, [0])
@@ -201,7 +201,7 @@ def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
         return call.page(view, place, rows, limit, lambda row: [row.position], _auction)
 
 
-@resource.get("/v1/auctions/{lease_id}", READ, AuctionTold, problems=[Reason.LEASE_UNKNOWN])
+@resource.get("/v1/auctions/{lease_id}", READ, AuctionAnswer, problems=[Reason.LEASE_UNKNOWN])
 def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the auction of a request. Every bidder can read what the request asks for."""
     with call.read(BIDS) as view:
@@ -212,9 +212,9 @@ def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
 
 
 @resource.post(
-    "/v1/auctions/{lease_id}/bids", PROVIDER, BidTold, status=201, problems=refused_by(PlaceBid)
+    "/v1/auctions/{lease_id}/bids", PROVIDER, BidAnswer, status=201, problems=refused_by(PlaceBid)
 )
-def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
+def submit_bid(lease_id: LeaseInPath, body: BidRequest, call: Caller) -> Response:
     """Places a bid on a request with one of your offers. The deposit is held until a bid wins."""
     bid_id = call.id("bid")
 
@@ -239,7 +239,7 @@ def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
             looked=looked,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         auction = after.state(stream_of(lease_id))
         return _placed(auction.bids[bid_id])
 
@@ -249,7 +249,7 @@ def submit_bid(lease_id: LeaseInPath, body: NewBid, call: Caller) -> Response:
 @resource.get(
     "/v1/auctions/{lease_id}/bids",
     READ,
-    page_of(BidTold),
+    page_of(BidAnswer),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_auction_bids(
@@ -275,7 +275,7 @@ def list_auction_bids(
         return call.page(view, place, rows, limit, lambda row: [row.position], _bid)
 
 
-@resource.get("/v1/bids", PROVIDER, page_of(BidTold), problems=["cursor_invalid"])
+@resource.get("/v1/bids", PROVIDER, page_of(BidAnswer), problems=["cursor_invalid"])
 def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists your bids and the state of their deposits, in order."""
     place = call.place(cursor, [0])
@@ -292,10 +292,12 @@ def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) ->
 @resource.post(
     "/v1/auctions/{lease_id}/bids/{bid_id}/withdraw",
     PROVIDER,
-    BidWithdrawnTold,
+    BidWithdrawnAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.BID_UNKNOWN],
 )
-def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
+def withdraw_bid(
+    lease_id: LeaseInPath, bid_id: BidInPath, body: EmptyRequest, call: Caller
+) -> Response:
     """Withdraws a bid that has not won. Its deposit comes back."""
     del body
     returned: list[int] = []
@@ -311,8 +313,8 @@ def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: 
             at_us=call.now_us,
         )
 
-    def told(_after: After) -> Told:
-        return BidWithdrawnTold(bid_id=bid_id, lease_id=lease_id, returned=credits_(returned[0]))
+    def told(_after: After) -> AnswerModel:
+        return BidWithdrawnAnswer(bid_id=bid_id, lease_id=lease_id, returned=credits_(returned[0]))
 
     return call.record(commands, told)
 
@@ -320,10 +322,12 @@ def withdraw_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: 
 @resource.post(
     "/v1/auctions/{lease_id}/bids/{bid_id}/accept",
     RENTER,
-    BidAcceptedTold,
+    BidAcceptedAnswer,
     problems=refused_by(QuoteLease, ReserveLease),
 )
-def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Caller) -> Response:
+def accept_bid(
+    lease_id: LeaseInPath, bid_id: BidInPath, body: EmptyRequest, call: Caller
+) -> Response:
     """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its price."""
     del body
 
@@ -340,12 +344,12 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
             raise Refused(Reason.BID_STATE, bid_id=bid_id, rule="it has expired, or cannot win")
         return list(found[1])
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
         reserved = lease.reserved
         assert reserved is not None
         state: Any = lease.status
-        return BidAcceptedTold(
+        return BidAcceptedAnswer(
             lease_id=lease_id,
             bid_id=bid_id,
             state=state,
@@ -363,7 +367,7 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
 @resource.post(
     "/v1/leases/{lease_id}/bid",
     RENTER,
-    StandingBidSetTold,
+    StandingBidSetAnswer,
     problems=[
         Reason.LEASE_UNKNOWN,
         Reason.PRICING_NOT_OFFERED,
@@ -375,7 +379,7 @@ def accept_bid(lease_id: LeaseInPath, bid_id: BidInPath, body: Nothing, call: Ca
         Reason.ACCOUNT_CLOSED,
     ],
 )
-def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) -> Response:
+def set_standing_bid(lease_id: LeaseInPath, body: StandingBidRequest, call: Caller) -> Response:
     """Raises or lowers the standing bid of an interruptible lease."""
     next_id = call.id("lease")
     at: list[str] = [lease_id]
@@ -387,14 +391,14 @@ def set_standing_bid(lease_id: LeaseInPath, body: NewStandingBid, call: Caller) 
         at[:] = [found.lease_id]
         return list(found.commands)
 
-    def told(_after: After) -> Told:
+    def told(_after: After) -> AnswerModel:
         before = None if at[0] == lease_id else lease_id
-        return StandingBidSetTold(lease_id=at[0], bid=body.bid, restart_of=before)
+        return StandingBidSetAnswer(lease_id=at[0], bid=body.bid, restart_of=before)
 
     return call.record(commands, told)
 
 
-@resource.get("/v1/leases/{lease_id}/bid", READ, StandingBidTold, problems=[Reason.LEASE_UNKNOWN])
+@resource.get("/v1/leases/{lease_id}/bid", READ, StandingBidAnswer, problems=[Reason.LEASE_UNKNOWN])
 def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the standing bid of an interruptible lease, and the bid to beat."""
     with call.read(BIDS, POOLS) as view:
@@ -409,7 +413,7 @@ def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
         reason: Any = found.reason
         return call.answer(
             view,
-            StandingBidTold(
+            StandingBidAnswer(
                 lease_id=lease_id,
                 bid=credits_(found.price_units),
                 state=state,
@@ -458,9 +462,9 @@ def _state(call: Call, lease_id: str) -> Auction:
     return call.service.ledger.market.state_of(stream_of(lease_id))
 
 
-def _auction(row: bids.OpenRequest) -> AuctionTold:
+def _auction(row: bids.OpenRequest) -> AuctionAnswer:
     told: Any = row
-    return AuctionTold(
+    return AuctionAnswer(
         lease_id=row.lease_id,
         state=told.state,
         pricing=row.pricing,
@@ -482,9 +486,9 @@ def _auction(row: bids.OpenRequest) -> AuctionTold:
     )
 
 
-def _bid(row: bids.Bid) -> BidTold:
+def _bid(row: bids.Bid) -> BidAnswer:
     told: Any = row
-    return BidTold(
+    return BidAnswer(
         bid_id=row.bid_id,
         lease_id=row.lease_id,
         place=row.number,
@@ -503,8 +507,8 @@ def _bid(row: bids.Bid) -> BidTold:
     )
 
 
-def _placed(bid: BidPlaced) -> BidTold:
-    return BidTold(
+def _placed(bid: BidPlaced) -> BidAnswer:
+    return BidAnswer(
         bid_id=bid.bid_id,
         lease_id=bid.lease_id,
         place=bid.number,

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from api.door.amounts import Money, Units, credits_
 from api.door.models import (
+    AnswerModel,
     Count,
     DeviceId,
     LeaseId,
@@ -16,13 +17,12 @@ from api.door.models import (
     OfferId,
     Position,
     RegionId,
-    Told,
     Told_at,
 )
 from api.door.models import moment as told_at
-from api.fleet.constraints import WeightsAsked
+from api.fleet.constraints import MatchWeightsForm
 from api.market.matching import Found
-from api.market.performance import PerformanceTold
+from api.market.performance import NodePerformanceAnswer
 from domain.hardware.constraints import weights_of
 from domain.lease.lease import Candidate, MatchDecided, Narrowed
 from domain.market.dimensions import OfferedNode
@@ -35,7 +35,7 @@ SettingName = Literal["edge", "datacenter"]
 PpmTold = Annotated[int, Field(ge=0, le=PPM)]
 
 
-class FactorsTold(Told):
+class MatchFactorsAnswer(AnswerModel):
     """Each in ppm; the formulas are on the page about matching."""
 
     spec_fit: int
@@ -46,7 +46,7 @@ class FactorsTold(Told):
     price: int
 
 
-class CandidateTold(Told):
+class MatchCandidateAnswer(AnswerModel):
     """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is the sum of
     weight x factor.
     """
@@ -59,10 +59,10 @@ class CandidateTold(Told):
     own_node: bool | None = None
     down_ranked: bool | None = None
     score_ppm: int | None = None
-    factors_ppm: FactorsTold | None = None
+    factors_ppm: MatchFactorsAnswer | None = None
 
 
-class DimensionTold(Told):
+class MatchDimensionAnswer(AnswerModel):
     """One demand, in the order of asking: what it left of the nodes before it, and the best that
     those had to offer.
     """
@@ -74,7 +74,7 @@ class DimensionTold(Told):
     nodes_refused: Count
 
 
-class RelaxationTold(Told):
+class MatchRelaxationAnswer(AnswerModel):
     """Easing this one field of the request gives a match on so many nodes. Nearest first:
     `distance_ppm` is how far a number moves, in parts per million of it; words count as a whole.
     """
@@ -86,7 +86,7 @@ class RelaxationTold(Told):
     distance_ppm: Count
 
 
-class MatchTold(Told):
+class LeaseMatchAnswer(AnswerModel):
     """Why this node: the candidates, best first, by the rule. `deciding` is what put the first
     before the second. `recomputed`: the recorded choice follows from the recorded inputs.
     """
@@ -101,15 +101,15 @@ class MatchTold(Told):
     rank: Count
     runner_up: NodeId | None = None
     deciding: str | None = None
-    weights: WeightsAsked | None = None
-    candidates: list[CandidateTold]
-    dimensions: list[DimensionTold] | None = None
+    weights: MatchWeightsForm | None = None
+    candidates: list[MatchCandidateAnswer]
+    dimensions: list[MatchDimensionAnswer] | None = None
     recomputed: bool
     differences: list[str]
     decided_at: Told_at
 
 
-class ExpectedTold(Told):
+class SettingExpectationAnswer(AnswerModel):
     """What leases of other accounts got on nodes of this setting so far (K-4): how many ended
     because the node went silent, and how much of the promised time was served. Absent before there
     was any.
@@ -120,7 +120,7 @@ class ExpectedTold(Told):
     served_ppm: PpmTold | None = None
 
 
-class OfferedTold(Told):
+class QuotedPlacementAnswer(AnswerModel):
     """Where a lease would go now. An `edge` node stands in a home or an office: expect lower
     performance and that it goes offline more often than one in a `datacenter`. `performance`: what
     is known of this machine's speed, each value with its source.
@@ -137,11 +137,11 @@ class OfferedTold(Told):
     setting: SettingName
     lower_performance: bool
     higher_offline_odds: bool
-    expected: ExpectedTold | None = None
-    performance: list[PerformanceTold]
+    expected: SettingExpectationAnswer | None = None
+    performance: list[NodePerformanceAnswer]
 
 
-class JobQuoteTold(Told):
+class JobQuoteAnswer(AnswerModel):
     """What a request would get now; nothing is recorded and nothing is held. `impossible` names
     the demand that no registered node could ever meet.
     """
@@ -150,21 +150,21 @@ class JobQuoteTold(Told):
     fleet_position: Position
     nodes: Count
     considered: Count
-    offered: OfferedTold | None = None
+    offered: QuotedPlacementAnswer | None = None
     runner_up: NodeId | None = None
     deciding: str | None = None
-    candidates: list[CandidateTold]
-    dimensions: list[DimensionTold]
-    relaxations: list[RelaxationTold]
+    candidates: list[MatchCandidateAnswer]
+    dimensions: list[MatchDimensionAnswer]
+    relaxations: list[MatchRelaxationAnswer]
     impossible: str | None = None
     position: Position
 
 
-def match_told(fact: MatchDecided) -> MatchTold:
+def match_told(fact: MatchDecided) -> LeaseMatchAnswer:
     """From the recorded decision, ranked again."""
     again = recompute(fact)
     dimensions = list(map(dimension_told, fact.narrowed)) or None
-    return MatchTold(
+    return LeaseMatchAnswer(
         lease_id=fact.lease_id,
         rule=fact.rule,
         fleet_position=fact.fleet_position,
@@ -176,7 +176,7 @@ def match_told(fact: MatchDecided) -> MatchTold:
         rank=1 + again.order.index(fact.node_id) if fact.node_id in again.order else 0,
         runner_up=again.runner_up,
         deciding=again.deciding,
-        weights=None if fact.weights is None else WeightsAsked(**weights_of(fact.weights)),
+        weights=None if fact.weights is None else MatchWeightsForm(**weights_of(fact.weights)),
         candidates=list(map(candidate_told, fact.candidates)),
         dimensions=dimensions,
         recomputed=not again.differences,
@@ -184,10 +184,10 @@ def match_told(fact: MatchDecided) -> MatchTold:
     )
 
 
-def candidate_told(one: Candidate) -> CandidateTold:
+def candidate_told(one: Candidate) -> MatchCandidateAnswer:
     factors = one.factors_ppm
-    names = tuple(FactorsTold.model_fields)
-    return CandidateTold(
+    names = tuple(MatchFactorsAnswer.model_fields)
+    return MatchCandidateAnswer(
         node_id=one.node_id,
         offer_id=one.offer_id,
         price_per_gpu_hour=credits_(one.price_per_gpu_hour),
@@ -197,13 +197,15 @@ def candidate_told(one: Candidate) -> CandidateTold:
         down_ranked=one.is_down_ranked,
         score_ppm=one.score_ppm,
         factors_ppm=(
-            None if factors is None else FactorsTold(**dict(zip(names, factors, strict=True)))
+            None
+            if factors is None
+            else MatchFactorsAnswer(**dict(zip(names, factors, strict=True)))
         ),
     )
 
 
-def dimension_told(one: Narrowed) -> DimensionTold:
-    return DimensionTold(
+def dimension_told(one: Narrowed) -> MatchDimensionAnswer:
+    return MatchDimensionAnswer(
         dimension=one.dimension,
         required=one.required,
         best_offered=one.best_offered,
@@ -212,8 +214,8 @@ def dimension_told(one: Narrowed) -> DimensionTold:
     )
 
 
-def relaxation_told(one: Relaxation) -> RelaxationTold:
-    return RelaxationTold(
+def relaxation_told(one: Relaxation) -> MatchRelaxationAnswer:
+    return MatchRelaxationAnswer(
         field=one.field,
         required=one.required,
         offered=one.offered,
@@ -223,8 +225,8 @@ def relaxation_told(one: Relaxation) -> RelaxationTold:
 
 
 def quote_told(
-    found: Found, settings: Mapping[str, Setting], performance: list[PerformanceTold]
-) -> JobQuoteTold:
+    found: Found, settings: Mapping[str, Setting], performance: list[NodePerformanceAnswer]
+) -> JobQuoteAnswer:
     """What the fleet answered, with what its setting was worth to others so far."""
     explained, match = found.explanation, found.match
     ranked = () if match is None else match.candidates
@@ -238,7 +240,7 @@ def quote_told(
         offered = _offered_told(node, found.need.account_id, settings, performance)
         again = recompute(_as_fact(found, match.candidates))
         runner_up, deciding = again.runner_up, again.deciding
-    return JobQuoteTold(
+    return JobQuoteAnswer(
         rule=found.rule,
         fleet_position=found.position,
         position=found.position,
@@ -277,11 +279,11 @@ def _offered_told(
     node: OfferedNode,
     renter: str,
     settings: Mapping[str, Setting],
-    performance: list[PerformanceTold],
-) -> OfferedTold:
+    performance: list[NodePerformanceAnswer],
+) -> QuotedPlacementAnswer:
     setting: Any = node.setting
     is_edge = node.setting == "edge"
-    return OfferedTold(
+    return QuotedPlacementAnswer(
         node_id=node.node_id,
         offer_id=node.offer_id,
         region_id=node.region_id,
@@ -298,11 +300,11 @@ def _offered_told(
     )
 
 
-def _expected(known: Setting | None) -> ExpectedTold | None:
+def _expected(known: Setting | None) -> SettingExpectationAnswer | None:
     if known is None or not known.leases:
         return None
     promised = known.promised_gpu_us
-    return ExpectedTold(
+    return SettingExpectationAnswer(
         leases=known.leases,
         unreachable_ppm=known.unreachable * PPM // known.leases,
         served_ppm=known.served_gpu_us * PPM // promised if promised else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.market.pricing import Pricing
+from api.market.pricing import LeasePricingRequest
 from api.process.service import Service
 from domain.duration import SECOND_US
 from domain.hardware.constraints import Constraints
@@ -13,8 +13,8 @@ from domain.refusal import Reason, Refused
 
 
 def pricing_for(
-    service: Service, asked: Pricing | None, constraints: Constraints | None
-) -> Pricing | None:
+    service: Service, asked: LeasePricingRequest | None, constraints: Constraints | None
+) -> LeasePricingRequest | None:
     """How a request is priced, by its pool first; None: at the offer's price, at once.
 
     Raises Refused: PRICING_UNKNOWN, PRICING_NOT_OFFERED.
@@ -36,10 +36,10 @@ def pricing_for(
             pricing=module.name,
             rule="name your bid" if module.kind == STANDING else "name your months",
         )
-    return Pricing(module=module.name)
+    return LeasePricingRequest(module=module.name)
 
 
-def term_of(pricing: Pricing | None, term_seconds: int | None) -> int | None:
+def term_of(pricing: LeasePricingRequest | None, term_seconds: int | None) -> int | None:
     """The fixed term of a lease, in microseconds. Raises Refused: TERM_NOT_OFFERED."""
     if pricing is None or pricing.months is None:
         return None if term_seconds is None else term_seconds * SECOND_US

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from api.door.models import AccountId, Count, Told, Told_at, moment
-from api.market.performance import Machine, PerformanceTold, performance_of
-from api.trust.reputation import SettingTold, setting_told
+from api.door.models import AccountId, AnswerModel, Count, Told_at, moment
+from api.market.performance import Machine, NodePerformanceAnswer, performance_of
+from api.trust.reputation import RegionSettingAnswer, setting_told
 from domain.duration import DAY_US
 from projections.fleet import fleet, supply
 from projections.runner import Connection
@@ -18,7 +18,7 @@ STATEMENTS_MAX = 500
 """Of all offers of one page together."""
 
 
-class SaidTold(Told):
+class AttributeInForceAnswer(AnswerModel):
     """A statement that counts now; `/v1/attributes` has its signature."""
 
     name: str
@@ -26,28 +26,28 @@ class SaidTold(Told):
     signer_account_id: AccountId
 
 
-class OfferSupplyTold(Told):
+class OfferSupplyAnswer(AnswerModel):
     """`expect`: what leases of other accounts got in this setting so far, absent where nothing was
     measured. `reputation_ppm` of the node, a start value while `provisional`. `performance`: what
     is known of its speed, each value with its source.
     """
 
     setting: Literal["edge", "datacenter"]
-    expect: SettingTold
+    expect: RegionSettingAnswer
     security_tier: Count
     refused_workloads: list[str]
     kinds: list[str]
     reputation_ppm: Count
     provisional: bool
-    statements: list[SaidTold]
+    statements: list[AttributeInForceAnswer]
     next_maintenance_from: Told_at | None = None
     next_maintenance_until: Told_at | None = None
-    performance: list[PerformanceTold] | None = None
+    performance: list[NodePerformanceAnswer] | None = None
 
 
 def supply_of(
     connection: Connection, offers: list[fleet.Offer], now_us: int
-) -> dict[str, OfferSupplyTold]:
+) -> dict[str, OfferSupplyAnswer]:
     """By offer. One query for each sort of thing, whatever the number of offers."""
     nodes = sorted({offer.node_id for offer in offers})
     policies = supply.read_policies(connection, sorted({offer.region_id for offer in offers}))
@@ -60,12 +60,12 @@ def supply_of(
         one.offer_id: Machine(one.node_id, one.gpu_classes, one.terms or {}) for one in offers
     }
     performance = performance_of(connection, machines, now_us)
-    told: dict[str, OfferSupplyTold] = {}
+    told: dict[str, OfferSupplyAnswer] = {}
     for offer in offers:
         policy, window = policies[offer.region_id], windows.get(offer.node_id)
         score = scored[offer.node_id]
         setting: Any = policy.setting
-        told[offer.offer_id] = OfferSupplyTold(
+        told[offer.offer_id] = OfferSupplyAnswer(
             setting=setting,
             expect=setting_told(setting, settings.get(setting)),
             security_tier=policy.security_tier,
@@ -83,13 +83,15 @@ def supply_of(
 
 def _said(
     connection: Connection, offers: list[fleet.Offer], nodes: list[str], now_us: int
-) -> dict[str, list[SaidTold]]:
+) -> dict[str, list[AttributeInForceAnswer]]:
     """What is said of each node and provider and counts now."""
     subjects = [*nodes, *sorted({offer.provider_id for offer in offers})]
-    said: dict[str, list[SaidTold]] = {}
+    said: dict[str, list[AttributeInForceAnswer]] = {}
     rows = supply.read_attributes(connection, subject_ids=subjects, limit=STATEMENTS_MAX)
     for row in rows:
         if row.counts(now_us):
-            told = SaidTold(name=row.name, value=row.value, signer_account_id=row.signer_account_id)
+            told = AttributeInForceAnswer(
+                name=row.name, value=row.value, signer_account_id=row.signer_account_id
+            )
             said.setdefault(row.subject_id, []).append(told)
     return said

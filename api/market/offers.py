@@ -12,21 +12,21 @@ from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountQuery,
-    Asked,
+    AnswerModel,
     Count,
     Digits,
+    EmptyRequest,
     Moment,
     NodeId,
     NodeQuery,
-    Nothing,
     OfferId,
     OfferInPath,
     Position,
     ProviderId,
     RegionId,
     RegionQuery,
+    RequestModel,
     TextQuery,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -35,9 +35,16 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.fleet.constraints import Isolation, Kernel, Mode, NetworkClass, Promises, promises_told
+from api.fleet.constraints import (
+    Isolation,
+    Kernel,
+    Mode,
+    NetworkClass,
+    OfferPromisesForm,
+    promises_told,
+)
 from api.fleet.providers import own_provider
-from api.market.offer_supply import OfferSupplyTold, supply_of
+from api.market.offer_supply import OfferSupplyAnswer, supply_of
 from domain.hardware.constraints import NOTHING, QUANTITY_MAX, Constraints
 from domain.market.dimensions import Need
 from domain.market.offer import PublishOffer, WithdrawOffer, offer_stream
@@ -69,7 +76,7 @@ AmountQuery = Annotated[
 ]
 
 
-class NewOffer(Asked):
+class OfferRequest(RequestModel):
     """All devices of one node. `settlement`: cash is shared, burn is retired and paid in TOKEN."""
 
     provider_id: ProviderId
@@ -78,7 +85,7 @@ class NewOffer(Asked):
     settlement: Settlement = "cash"
     fractions: bool = False
     available_until: Moment | None = None
-    terms: Promises | None = None
+    terms: OfferPromisesForm | None = None
 
     model_config = with_examples(
         {
@@ -91,7 +98,7 @@ class NewOffer(Asked):
     )
 
 
-class OfferTold(Told):
+class OfferAnswer(AnswerModel):
     """`devices_free` counts priced devices without a holder; `memory_mib` is that of the smallest
     of its devices.
     """
@@ -104,18 +111,18 @@ class OfferTold(Told):
     settlement: Settlement
     fractions: bool
     available_until: Told_at | None = None
-    terms: Promises | None = None
+    terms: OfferPromisesForm | None = None
     withdrawn_at: Told_at | None = None
     models: list[str] | None = None
     gpu_classes: list[GpuClass] | None = None
     devices_free: Count | None = None
-    supply: OfferSupplyTold | None = None
+    supply: OfferSupplyAnswer | None = None
     memory_mib: Count | None = None
     published_at: Told_at
     position: Position | None = None
 
 
-class OfferWithdrawnTold(Told):
+class OfferWithdrawnAnswer(AnswerModel):
     offer_id: OfferId
     withdrawn: bool
     position: Position | None = None
@@ -124,7 +131,7 @@ class OfferWithdrawnTold(Told):
 @resource.post(
     "/v1/offers",
     with_scope("provider"),
-    OfferTold,
+    OfferAnswer,
     status=201,
     problems=[
         Reason.PROVIDER_UNKNOWN,
@@ -139,7 +146,7 @@ class OfferWithdrawnTold(Told):
         Reason.CONSTRAINT_INVALID,
     ],
 )
-def publish_offer(body: NewOffer, call: Caller) -> Response:
+def publish_offer(body: OfferRequest, call: Caller) -> Response:
     """Publishes an offer of a node at a price, not below the usage fee of its class."""
     offer_id = call.id("offer")
 
@@ -157,11 +164,11 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
             terms=None if body.terms is None else body.terms.terms(),
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         published = after.state(offer_stream(offer_id)).published
         assert published is not None, offer_id
         settlement: Any = published.pay_with
-        return OfferTold(
+        return OfferAnswer(
             offer_id=offer_id,
             provider_id=published.provider_id,
             node_id=published.node_id,
@@ -176,7 +183,7 @@ def publish_offer(body: NewOffer, call: Caller) -> Response:
     return call.record(commands, told)
 
 
-@resource.get("/v1/offers", everybody(), page_of(OfferTold), problems=["cursor_invalid"])
+@resource.get("/v1/offers", everybody(), page_of(OfferAnswer), problems=["cursor_invalid"])
 def search_offers(
     call: Caller,
     model: TextQuery = None,
@@ -319,7 +326,7 @@ def _one(word: str | None) -> tuple[str, ...] | None:
     return None if word is None else (word,)
 
 
-@resource.get("/v1/offers/{offer_id}", everybody(), OfferTold, problems=[Reason.OFFER_UNKNOWN])
+@resource.get("/v1/offers/{offer_id}", everybody(), OfferAnswer, problems=[Reason.OFFER_UNKNOWN])
 def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
     """Returns an offer, with what is known of its machine."""
     with call.read(FLEET, REPUTATION, USAGE) as view:
@@ -333,10 +340,10 @@ def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/offers/{offer_id}/withdraw",
     with_scope("provider"),
-    OfferWithdrawnTold,
+    OfferWithdrawnAnswer,
     problems=[Reason.OFFER_UNKNOWN],
 )
-def withdraw_offer(offer_id: OfferInPath, body: Nothing, call: Caller) -> Response:
+def withdraw_offer(offer_id: OfferInPath, body: EmptyRequest, call: Caller) -> Response:
     """Closes an offer. Leases opened from it keep their price."""
     del body
 
@@ -345,7 +352,7 @@ def withdraw_offer(offer_id: OfferInPath, body: Nothing, call: Caller) -> Respon
         return WithdrawOffer(offer_id=offer_id, by=call.principal.member_id, at_us=call.now_us)
 
     return call.record(
-        commands, lambda _after: OfferWithdrawnTold(offer_id=offer_id, withdrawn=True)
+        commands, lambda _after: OfferWithdrawnAnswer(offer_id=offer_id, withdrawn=True)
     )
 
 
@@ -360,9 +367,9 @@ def _own_offer(call: Call, offer_id: str) -> None:
         raise unknown from None
 
 
-def _offer(row: fleet.Offer, known: OfferSupplyTold) -> OfferTold:
+def _offer(row: fleet.Offer, known: OfferSupplyAnswer) -> OfferAnswer:
     told: Any = row
-    return OfferTold(
+    return OfferAnswer(
         offer_id=row.offer_id,
         provider_id=row.provider_id,
         node_id=row.node_id,

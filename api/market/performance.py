@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from api.door.models import Told
+from api.door.models import AnswerModel
 from api.market.matching import Found
 from domain.money import PPM
 from projections.fleet import fleet, supply
@@ -32,7 +32,7 @@ STATEMENTS_MAX = 500
 Source = Literal["registry", "inventory", "offer", "reports", "statement"]
 
 
-class PerformanceTold(Told):
+class NodePerformanceAnswer(AnswerModel):
     """`source`: where the value comes from. The `registry` of hardware classes, the `inventory` of
     the node, the `offer` of the provider, `reports` signed by the node over seven days, or a third
     party's `statement`. `throttled_ppm`: the part of the observable time in which power or heat
@@ -56,7 +56,7 @@ class Machine:
 
 def performance_of(
     connection: Connection, machines: Mapping[str, Machine], now_us: int
-) -> dict[str, list[PerformanceTold]]:
+) -> dict[str, list[NodePerformanceAnswer]]:
     """By offer. One query for each sort of thing, whatever the number of offers."""
     ids = sorted({machine.node_id for machine in machines.values()})
     measured = usage.read_throttling(connection, ids, now_us - WEEK_US)
@@ -76,7 +76,7 @@ def performance_of(
 
 def performance_of_match(
     connection: Connection, found: Found, now_us: int
-) -> list[PerformanceTold]:
+) -> list[NodePerformanceAnswer]:
     """What is known of the speed of the machine that would be leased."""
     if found.match is None:
         return []
@@ -87,18 +87,18 @@ def performance_of_match(
     return performance_of(connection, {offer_id: machine}, now_us)[offer_id]
 
 
-def _classes(names: Sequence[str]) -> list[PerformanceTold]:
-    return [PerformanceTold(name="gpu_class", value=one, source="registry") for one in names]
+def _classes(names: Sequence[str]) -> list[NodePerformanceAnswer]:
+    return [NodePerformanceAnswer(name="gpu_class", value=one, source="registry") for one in names]
 
 
 def _stated(
     connection: Connection, node_ids: list[str], now_us: int
-) -> dict[str, list[PerformanceTold]]:
+) -> dict[str, list[NodePerformanceAnswer]]:
     """Benchmarks that third parties signed and that count now."""
-    said: dict[str, list[PerformanceTold]] = {}
+    said: dict[str, list[NodePerformanceAnswer]] = {}
     for row in supply.read_attributes(connection, subject_ids=node_ids, limit=STATEMENTS_MAX):
         if row.name.startswith(BENCHMARK) and row.counts(now_us):
-            told = PerformanceTold(
+            told = NodePerformanceAnswer(
                 name=row.name,
                 value=row.value,
                 source="statement",
@@ -108,7 +108,7 @@ def _stated(
     return said
 
 
-def _inventory(specs: dict[str, Any] | None) -> list[PerformanceTold]:
+def _inventory(specs: dict[str, Any] | None) -> list[NodePerformanceAnswer]:
     """The slowest link of a device to its host, where all tell theirs."""
     devices = [] if specs is None else specs["devices"]
     links = [
@@ -118,20 +118,22 @@ def _inventory(specs: dict[str, Any] | None) -> list[PerformanceTold]:
     ]
     if not links or len(links) < len(devices):
         return []
-    return [PerformanceTold(name="pcie_megatransfers", value=str(min(links)), source="inventory")]
-
-
-def _promised(terms: Mapping[str, Any]) -> list[PerformanceTold]:
     return [
-        PerformanceTold(name=name, value=str(terms[name]), source="offer")
+        NodePerformanceAnswer(name="pcie_megatransfers", value=str(min(links)), source="inventory")
+    ]
+
+
+def _promised(terms: Mapping[str, Any]) -> list[NodePerformanceAnswer]:
+    return [
+        NodePerformanceAnswer(name=name, value=str(terms[name]), source="offer")
         for name in ("network_mbps", "network_class")
         if terms.get(name) is not None
     ]
 
 
-def _measured(throttled: tuple[int, int] | None) -> list[PerformanceTold]:
+def _measured(throttled: tuple[int, int] | None) -> list[NodePerformanceAnswer]:
     if throttled is None:
         return []
     held_us, known_us = throttled
     ppm = min(PPM, held_us * PPM // known_us)
-    return [PerformanceTold(name="throttled_ppm", value=str(ppm), source="reports")]
+    return [NodePerformanceAnswer(name="throttled_ppm", value=str(ppm), source="reports")]

@@ -25,7 +25,7 @@ from api.market.matching import (
     pool_of_spec,
     wish_of,
 )
-from api.market.pricing import Pricing
+from api.market.pricing import LeasePricingRequest
 from api.process.lease_desk import Round
 from api.process.service import Service
 from domain.duration import SECOND_US
@@ -77,7 +77,7 @@ def placed(
     spec: Spec,
     here: Round,
     *,
-    pricing: Pricing | None = None,
+    pricing: LeasePricingRequest | None = None,
     waits: bool = False,
     by: str | None = None,
 ) -> list[Any]:
@@ -163,7 +163,7 @@ class Placed:
     price: int
 
 
-def _priced(service: Service, wish: Wish, pricing: Pricing, here: Round) -> list[Any]:
+def _priced(service: Service, wish: Wish, pricing: LeasePricingRequest, here: Round) -> list[Any]:
     """What is recorded right after a priced request.
 
     Raises Refused: NO_MATCH where it has to be placed at once and cannot.

@@ -15,13 +15,13 @@ from api.door.amounts import Money, credits_, credits_or_none
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     OfferId,
     OfferInPath,
     Position,
     ProviderId,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     with_examples,
@@ -47,7 +47,7 @@ ModuleName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 GpuClass = Literal["development", "professional", "datacenter"]
 
 
-class Pricing(Asked):
+class LeasePricingRequest(RequestModel):
     """How the lease is priced. An auction (`reverse_auction`, `second_price`) waits for bids until
     `closes_in_seconds` from now; `pick`: the cheapest wins by itself, or you accept one. A standing
     bid (`continuous_bid`) has `bid`. A reserved term (`reserved`) has `months`.
@@ -64,7 +64,7 @@ class Pricing(Asked):
     model_config = with_examples({"module": "reverse_auction", "closes_in_seconds": 60})
 
     @model_validator(mode="after")
-    def _fits(self) -> Pricing:
+    def _fits(self) -> LeasePricingRequest:
         for amount in (self.deposit, self.bid):
             if amount is not None and amount.asset != "CREDIT":
                 raise ValueError("bids and deposits are CREDIT")
@@ -81,7 +81,7 @@ class Pricing(Asked):
         return self
 
 
-class ModuleTold(Told):
+class PricingModuleAnswer(AnswerModel):
     """`kind`: posted (at once), auction (after bids), standing (a lasting bid), term (months)."""
 
     pricing: str
@@ -89,12 +89,12 @@ class ModuleTold(Told):
     meaning: str
 
 
-class ModulesTold(Told):
-    data: list[ModuleTold]
+class PricingModulesAnswer(AnswerModel):
+    data: list[PricingModuleAnswer]
     position: Position
 
 
-class NewReservedLine(Asked):
+class ReservedLineRequest(RequestModel):
     """The price of so many months, and how much of what is unused an early end gives back."""
 
     months: Months
@@ -102,13 +102,15 @@ class NewReservedLine(Asked):
     refund_ppm: Annotated[int, Field(ge=0, le=1_000_000)]
 
 
-class NewPriceList(Asked):
+class OfferPriceListRequest(RequestModel):
     """What is absent is not offered: without a floor no interruptible leases, without a line no
     reserved term of so many months.
     """
 
     interruptible_floor: Money | None = None
-    reserved: Annotated[list[NewReservedLine], Field(max_length=3)] = Field(default_factory=list)
+    reserved: Annotated[list[ReservedLineRequest], Field(max_length=3)] = Field(
+        default_factory=list
+    )
 
     model_config = with_examples(
         {
@@ -124,22 +126,22 @@ class NewPriceList(Asked):
     )
 
 
-class ReservedLineTold(Told):
+class ReservedLineAnswer(AnswerModel):
     months: Count
     price_per_gpu_hour: Money
     refund_ppm: Count
 
 
-class PriceListTold(Told):
+class OfferPriceListAnswer(AnswerModel):
     offer_id: OfferId
     provider_id: ProviderId
     interruptible_floor: Money | None = None
-    reserved: list[ReservedLineTold]
+    reserved: list[ReservedLineAnswer]
     set_at: Told_at
     position: Position | None = None
 
 
-class MarketPriceTold(Told):
+class MarketPriceAnswer(AnswerModel):
     """The standing bids that hold devices of a class: how many leases, the lowest and the highest.
     A bid above `lowest` displaces it.
     """
@@ -150,20 +152,20 @@ class MarketPriceTold(Told):
     highest: Money
 
 
-class MarketPricesTold(Told):
-    data: list[MarketPriceTold]
+class MarketPricesAnswer(AnswerModel):
+    data: list[MarketPriceAnswer]
     position: Position
 
 
-@resource.get("/v1/pricing-modules", everybody(), ModulesTold)
+@resource.get("/v1/pricing-modules", everybody(), PricingModulesAnswer)
 def list_pricing_modules(call: Caller) -> Response:
     """Lists every pricing module of this installation, plug-ins too, with its version."""
     with call.read(BIDS) as view:
         data = [
-            ModuleTold(pricing=label(one), kind=_kind(one.kind), meaning=_meaning(one))
+            PricingModuleAnswer(pricing=label(one), kind=_kind(one.kind), meaning=_meaning(one))
             for _, one in sorted(MODULES.items())
         ]
-        return call.answer(view, ModulesTold(data=data, position=view.position))
+        return call.answer(view, PricingModulesAnswer(data=data, position=view.position))
 
 
 def _kind(kind: str) -> Any:
@@ -176,18 +178,18 @@ def _meaning(module: object) -> str:
     return words.split(". ")[0].rstrip(".") + "."
 
 
-@resource.get("/v1/market-prices", everybody(), MarketPricesTold)
+@resource.get("/v1/market-prices", everybody(), MarketPricesAnswer)
 def read_market_prices(call: Caller, pool_id: PoolQuery = None) -> Response:
     """Returns the present prices of winning standing bids, by class: in all pools, or in one."""
     with call.read(BIDS, POOLS) as view:
         rows = bids.read_market_prices(view.connection, pool_id=pool_id)
         data = [market_price(row) for row in rows]
-        return call.answer(view, MarketPricesTold(data=data, position=view.position))
+        return call.answer(view, MarketPricesAnswer(data=data, position=view.position))
 
 
-def market_price(row: bids.MarketPrice) -> MarketPriceTold:
+def market_price(row: bids.MarketPrice) -> MarketPriceAnswer:
     gpu_class: Any = row.gpu_class
-    return MarketPriceTold(
+    return MarketPriceAnswer(
         gpu_class=gpu_class,
         holding=row.holding,
         lowest=credits_(row.lowest_units),
@@ -198,7 +200,7 @@ def market_price(row: bids.MarketPrice) -> MarketPriceTold:
 @resource.post(
     "/v1/offers/{offer_id}/prices",
     with_scope("provider"),
-    PriceListTold,
+    OfferPriceListAnswer,
     problems=[
         Reason.OFFER_UNKNOWN,
         Reason.OFFER_WITHDRAWN,
@@ -210,7 +212,7 @@ def market_price(row: bids.MarketPrice) -> MarketPriceTold:
         Reason.DUPLICATE_ID,
     ],
 )
-def set_offer_prices(offer_id: OfferInPath, body: NewPriceList, call: Caller) -> Response:
+def set_offer_prices(offer_id: OfferInPath, body: OfferPriceListRequest, call: Caller) -> Response:
     """Sets the lowest price of interruptible leases, and the prices of whole months."""
 
     def commands() -> SetOfferPrices:
@@ -227,16 +229,16 @@ def set_offer_prices(offer_id: OfferInPath, body: NewPriceList, call: Caller) ->
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         current = after.state(stream_of(offer_id)).current
         assert current is not None, offer_id
         floor = current.interruptible_floor
-        return PriceListTold(
+        return OfferPriceListAnswer(
             offer_id=offer_id,
             provider_id=current.provider_id,
             interruptible_floor=None if floor is None else credits_(floor.units),
             reserved=[
-                ReservedLineTold(
+                ReservedLineAnswer(
                     months=line.months,
                     refund_ppm=line.refund_ppm,
                     price_per_gpu_hour=credits_(line.price_per_gpu_hour.units),
@@ -250,7 +252,10 @@ def set_offer_prices(offer_id: OfferInPath, body: NewPriceList, call: Caller) ->
 
 
 @resource.get(
-    "/v1/offers/{offer_id}/prices", everybody(), PriceListTold, problems=[Reason.OFFER_UNKNOWN]
+    "/v1/offers/{offer_id}/prices",
+    everybody(),
+    OfferPriceListAnswer,
+    problems=[Reason.OFFER_UNKNOWN],
 )
 def read_offer_prices(offer_id: OfferInPath, call: Caller) -> Response:
     """Returns the price list of an offer, where its provider has set one."""
@@ -261,14 +266,14 @@ def read_offer_prices(offer_id: OfferInPath, call: Caller) -> Response:
         return call.answer(view, _list(found[0]))
 
 
-def _list(row: bids.PriceList) -> PriceListTold:
-    return PriceListTold(
+def _list(row: bids.PriceList) -> OfferPriceListAnswer:
+    return OfferPriceListAnswer(
         offer_id=row.offer_id,
         provider_id=row.provider_id,
         interruptible_floor=credits_or_none(row.floor_units),
         set_at=moment(row.at_us),
         reserved=[
-            ReservedLineTold(
+            ReservedLineAnswer(
                 months=line["months"],
                 refund_ppm=line["refund_ppm"],
                 price_per_gpu_hour=credits_(int(line["price_per_gpu_hour"]["units"])),

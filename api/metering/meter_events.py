@@ -35,7 +35,7 @@ Ascii = r"^[!-~]{1,%d}$"
 Moment = Annotated[str, Field(max_length=40, examples=["2026-11-20T08:00:00Z"])]
 
 
-class MeterData(BaseModel):
+class ResourceEventDataRequest(BaseModel):
     """`quantity` used in [from, to), in the meter's unit. `route` and `dataset` say over which
     network route bytes went and of which dataset they were.
     """
@@ -51,7 +51,7 @@ class MeterData(BaseModel):
     dataset: Annotated[str | None, Field(pattern=Ascii % 256)] = None
 
 
-class MeterEvent(BaseModel):
+class ResourceEventRequest(BaseModel):
     """CloudEvents 1.0; `subject` is the lease. Ids derive from what was measured, never at random:
     an event that is sent again must carry its id again.
     """
@@ -89,7 +89,7 @@ class MeterEvent(BaseModel):
     subject: LeaseId
     time: Moment
     datacontenttype: Literal["application/json"] | None = None
-    data: MeterData
+    data: ResourceEventDataRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Rejected:
 def read_event(index: int, value: Any, now_us: int) -> Item | Rejected:
     """One event as the log takes it, or why it is not taken."""
     try:
-        event = MeterEvent.model_validate(value)
+        event = ResourceEventRequest.model_validate(value)
     except ValidationError as error:
         first = error.errors()[0]
         where = "/".join(str(part) for part in first["loc"])

@@ -14,15 +14,15 @@ from api.door.call import After, Call, Caller, View
 from api.door.door import VALUES_MAX, parse
 from api.door.models import (
     AccountId,
+    AnswerModel,
     Count,
+    EmptyRequest,
     Hex32,
     LeaseId,
     LeaseInPath,
     LeaseQuery,
     NodeId,
-    Nothing,
     Position,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -30,7 +30,7 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.metering.meter_events import BATCH, ONE, MeterEvent, Rejected, refusal_of, split
+from api.metering.meter_events import BATCH, ONE, Rejected, ResourceEventRequest, refusal_of, split
 from domain.leasing.other_resources import STORAGE, ReleaseStorage, stream_of
 from domain.refusal import Reason, Refused
 from ledger.log import meter_log
@@ -51,7 +51,7 @@ MeterInPath = Annotated[MeterName, Path()]
 Word = Annotated[str | None, Query(pattern=r"^[!-~]{1,256}$")]
 
 
-class RejectedTold(Told):
+class RejectedEventAnswer(AnswerModel):
     """Which event of the request, the rule it breaks, and where."""
 
     index: Count
@@ -69,15 +69,15 @@ class RejectedTold(Told):
     detail: str
 
 
-class SentTold(Told):
+class ResourceEventsStoredAnswer(AnswerModel):
     """What became of the events: stored, known already, and refused one by one."""
 
     accepted: Count
     duplicate: Count
-    rejected: list[RejectedTold]
+    rejected: list[RejectedEventAnswer]
 
 
-class MeteredEventTold(Told):
+class ResourceEventAnswer(AnswerModel):
     """An event and its result: accepted, matched (it counts), priced, posted (money moved).
 
     `reason` says why it does not count, or not in full, and `refused` how much of it. `leaf` is the
@@ -102,7 +102,7 @@ class MeteredEventTold(Told):
     received_at: Told_at
 
 
-class ResourceTold(Told):
+class LeaseResourceAnswer(AnswerModel):
     """One meter of a lease: all that counts, its price, and where the charge went.
 
     `charge` is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
@@ -130,13 +130,13 @@ class ResourceTold(Told):
     accrued_position: Position
 
 
-class ResourcesTold(Told):
+class LeaseResourcesAnswer(AnswerModel):
     lease_id: LeaseId
-    resources: list[ResourceTold]
+    resources: list[LeaseResourceAnswer]
     position: Position
 
 
-class ResourceChargeTold(Told):
+class ResourceChargeAnswer(AnswerModel):
     """What one fact added. It judged the events after `events_after` up to `events_through`:
     `events_chain` commits to their bytes, `log_chain` to the whole meter log at `log_position`.
     """
@@ -155,7 +155,7 @@ class ResourceChargeTold(Told):
     position: Position
 
 
-class TransferTold(Told):
+class LeaseTransferAnswer(AnswerModel):
     """Bytes that counted over one route, of one dataset; absent where events named none."""
 
     route: str | None = None
@@ -164,14 +164,14 @@ class TransferTold(Told):
     events: Count
 
 
-class TransfersTold(Told):
+class LeaseTransfersAnswer(AnswerModel):
     lease_id: LeaseId
     bytes: Units
-    transfers: list[TransferTold]
+    transfers: list[LeaseTransferAnswer]
     position: Position
 
 
-class StorageReleasedTold(Told):
+class StorageReleasedAnswer(AnswerModel):
     lease_id: LeaseId
     released_at: Told_at
     position: Position | None = None
@@ -183,10 +183,10 @@ class StorageReleasedTold(Told):
 @resource.post(
     "/v1/usage/events",
     SEND,
-    SentTold,
+    ResourceEventsStoredAnswer,
     records=False,
     media_type=BATCH,
-    raw_items=MeterEvent,
+    raw_items=ResourceEventRequest,
     items_max=EVENTS_MAX,
     one_media_type=ONE,
 )
@@ -207,7 +207,7 @@ def report_usage_events(call: Caller) -> Response:
         if one.status not in (Status.STORED, Status.DUPLICATE):
             rejected.append(refusal_of(index, one.status, one.position))
     counts = [one.status for one in told]
-    answer = SentTold(
+    answer = ResourceEventsStoredAnswer(
         accepted=counts.count(Status.STORED),
         duplicate=counts.count(Status.DUPLICATE),
         rejected=[_rejected(one) for one in sorted(rejected, key=lambda one: one.index)],
@@ -231,9 +231,9 @@ def _events(call: Call) -> list[Any]:
     return value
 
 
-def _rejected(one: Rejected) -> RejectedTold:
+def _rejected(one: Rejected) -> RejectedEventAnswer:
     code: Any = one.code
-    return RejectedTold(index=one.index, code=code, detail=one.detail)
+    return RejectedEventAnswer(index=one.index, code=code, detail=one.detail)
 
 
 # --- events and what became of them ----------------------------------------------------------
@@ -242,7 +242,7 @@ def _rejected(one: Rejected) -> RejectedTold:
 @resource.get(
     "/v1/usage/events",
     READ,
-    page_of(MeteredEventTold),
+    page_of(ResourceEventAnswer),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_usage_events(
@@ -274,7 +274,9 @@ def list_usage_events(
         return call.page(view, place, rows, limit, lambda row: [row.position], _event)
 
 
-@resource.get("/v1/usage/unmatched", READ, page_of(MeteredEventTold), problems=["cursor_invalid"])
+@resource.get(
+    "/v1/usage/unmatched", READ, page_of(ResourceEventAnswer), problems=["cursor_invalid"]
+)
 def list_unmatched_usage(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -288,14 +290,17 @@ def list_unmatched_usage(
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/resources", LEASE_READ, ResourcesTold, problems=[Reason.LEASE_UNKNOWN]
+    "/v1/leases/{lease_id}/resources",
+    LEASE_READ,
+    LeaseResourcesAnswer,
+    problems=[Reason.LEASE_UNKNOWN],
 )
 def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
     """Lists what each meter of a lease counts and costs."""
     with call.read(LEASES, METERS) as view:
         _visible(call, view, lease_id)
         rows = meters.read_resources(view.connection, lease_id)
-        told = ResourcesTold(
+        told = LeaseResourcesAnswer(
             lease_id=lease_id, resources=[_resource(row) for row in rows], position=view.position
         )
         return call.answer(view, told)
@@ -304,7 +309,7 @@ def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
 @resource.get(
     "/v1/leases/{lease_id}/resources/{meter}",
     LEASE_READ,
-    page_of(ResourceChargeTold),
+    page_of(ResourceChargeAnswer),
     problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_resource_charges(
@@ -325,18 +330,21 @@ def list_resource_charges(
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/transfers", LEASE_READ, TransfersTold, problems=[Reason.LEASE_UNKNOWN]
+    "/v1/leases/{lease_id}/transfers",
+    LEASE_READ,
+    LeaseTransfersAnswer,
+    problems=[Reason.LEASE_UNKNOWN],
 )
 def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
     """Lists bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
     with call.read(LEASES, METERS) as view:
         _visible(call, view, lease_id)
         rows = meters.read_transfers(view.connection, lease_id)
-        told = TransfersTold(
+        told = LeaseTransfersAnswer(
             lease_id=lease_id,
             bytes=str(sum(row.quantity for row in rows)),
             transfers=[
-                TransferTold(
+                LeaseTransferAnswer(
                     route=row.route, dataset=row.dataset, bytes=str(row.quantity), events=row.events
                 )
                 for row in rows
@@ -349,10 +357,10 @@ def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/leases/{lease_id}/storage/release",
     with_scope("renter", "client"),
-    StorageReleasedTold,
+    StorageReleasedAnswer,
     problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
 )
-def release_storage(lease_id: LeaseInPath, body: Nothing, call: Caller) -> Response:
+def release_storage(lease_id: LeaseInPath, body: EmptyRequest, call: Caller) -> Response:
     """Releases the storage of a closed lease. It is billed until now."""
     del body
     command = ReleaseStorage(
@@ -362,10 +370,10 @@ def release_storage(lease_id: LeaseInPath, body: Nothing, call: Caller) -> Respo
         at_us=call.now_us,
     )
 
-    def told(after: After) -> StorageReleasedTold:
+    def told(after: After) -> StorageReleasedAnswer:
         released_us = after.state(stream_of(lease_id, STORAGE)).released_us
         assert released_us is not None, lease_id
-        return StorageReleasedTold(lease_id=lease_id, released_at=moment(released_us))
+        return StorageReleasedAnswer(lease_id=lease_id, released_at=moment(released_us))
 
     return call.record(lambda: command, told)
 
@@ -377,7 +385,7 @@ def _visible(call: Call, view: View, lease_id: str) -> None:
         raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
 
 
-def _event(row: meters.Event) -> MeteredEventTold:
+def _event(row: meters.Event) -> ResourceEventAnswer:
     told: dict[str, Any] = {
         "position": row.position,
         "account_id": row.account_id,
@@ -396,12 +404,12 @@ def _event(row: meters.Event) -> MeteredEventTold:
         "leaf": bytes(row.leaf).hex(),
         "received_at": moment(row.recorded_us),
     }
-    return MeteredEventTold(**told)
+    return ResourceEventAnswer(**told)
 
 
-def _resource(row: meters.Resource) -> ResourceTold:
+def _resource(row: meters.Resource) -> LeaseResourceAnswer:
     meter: Any = row.meter
-    return ResourceTold(
+    return LeaseResourceAnswer(
         lease_id=row.lease_id,
         node_id=row.node_id,
         meter=meter,
@@ -424,9 +432,9 @@ def _resource(row: meters.Resource) -> ResourceTold:
     )
 
 
-def _charge(row: meters.Accrual) -> ResourceChargeTold:
+def _charge(row: meters.Accrual) -> ResourceChargeAnswer:
     meter: Any = row.meter
-    return ResourceChargeTold(
+    return ResourceChargeAnswer(
         meter=meter,
         quantity=str(row.quantity),
         charge=credits_(row.charge_units),

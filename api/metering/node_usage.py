@@ -12,7 +12,7 @@ from api.door.amounts import Units
 from api.door.auth import everybody
 from api.door.call import Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
     FromQuery,
@@ -22,8 +22,8 @@ from api.door.models import (
     NodeInPath,
     PlainQuery,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     page_of,
@@ -48,7 +48,7 @@ resource = Resource("nodes")
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
-class ReceiptTold(Told):
+class UsageReceiptAnswer(AnswerModel):
     """The node's half of the stick. `flags` other than 0: stored, and earns nothing."""
 
     seq: Count
@@ -60,12 +60,12 @@ class ReceiptTold(Told):
     flags: Count
 
 
-class StoredTold(Told):
+class StoredReportAnswer(AnswerModel):
     status: Literal["stored", "duplicate"]
-    receipt: ReceiptTold
+    receipt: UsageReceiptAnswer
 
 
-class ProgressTold(Told):
+class UsageHeadAnswer(AnswerModel):
     """How far the log holds the node's chain."""
 
     acked_seq: Count
@@ -73,11 +73,11 @@ class ProgressTold(Told):
     server_time_us: Count
 
 
-class IngestedTold(ProgressTold):
-    results: list[StoredTold]
+class UsageReceiptsAnswer(UsageHeadAnswer):
+    results: list[StoredReportAnswer]
 
 
-class FlaggedTold(Told):
+class FlaggedReportAnswer(AnswerModel):
     """A stored report that earns nothing, and the rule it broke."""
 
     seq: Count
@@ -92,7 +92,7 @@ class FlaggedTold(Told):
     recorded_at: Told_at
 
 
-class RefusedRowTold(Told):
+class RefusedRowAnswer(AnswerModel):
     """A row of a stored report: the stretch of server time it tells of, and what of it was
     refused.
     """
@@ -105,7 +105,7 @@ class RefusedRowTold(Told):
     microseconds: Units
 
 
-class RefusedTimeTold(Told):
+class RefusedTimeAnswer(AnswerModel):
     """Reported time of a lease hour that earned nothing, the rule it broke, and the rows it is of
     (the first 200 of an accrual).
     """
@@ -115,11 +115,11 @@ class RefusedTimeTold(Told):
     until: Told_at
     rule: str
     microseconds: Units
-    rows: list[RefusedRowTold]
+    rows: list[RefusedRowAnswer]
     position: Position
 
 
-class NodeUsageTold(Told):
+class NodeUsageAnswer(AnswerModel):
     """Counts of what was stored; flagged reports after the report `after_seq`, at most 100, and
     refused time after `after_position`, of at most 50 accruals.
     """
@@ -130,12 +130,12 @@ class NodeUsageTold(Told):
     reports_flagged: Count
     last_seq: Count
     last_recorded_at: Told_at | None = None
-    flagged: list[FlaggedTold]
-    refused: list[RefusedTimeTold]
+    flagged: list[FlaggedReportAnswer]
+    refused: list[RefusedTimeAnswer]
     position: Position
 
 
-class NodeHourTold(Told):
+class NodeHourAnswer(AnswerModel):
     """What a node reported for one UTC hour. Busy time and energy count where measurable;
     `throttled_us`, when power or heat held a clock down, is out of `throttle_known_us`.
     """
@@ -155,7 +155,7 @@ class NodeHourTold(Told):
 @resource.get(
     "/v1/nodes/{node_id}/usage/head",
     READ_OR_NODE,
-    ProgressTold,
+    UsageHeadAnswer,
     problems=[Reason.NODE_UNKNOWN, "unavailable"],
 )
 async def read_usage_head(node_id: NodeInPath, call: Caller) -> Response:
@@ -167,7 +167,7 @@ async def read_usage_head(node_id: NodeInPath, call: Caller) -> Response:
     return _raw(await call.service.ingest.head(node_id))
 
 
-class UsageEnvelope(Asked):
+class UsageEnvelopeRequest(RequestModel):
     """One signed report as a CloudEvent. Only `data_base64` is signed (DSSE, Ed25519); the other
     fields must agree with it. `id` and `sequence` are its number, `prevhash` the hash before it.
     """
@@ -205,10 +205,10 @@ class UsageEnvelope(Asked):
 @resource.post(
     "/v1/nodes/{node_id}/usage",
     everybody(),
-    IngestedTold,
+    UsageReceiptsAnswer,
     records=False,
     media_type=MEDIA_TYPE,
-    raw_items=UsageEnvelope,
+    raw_items=UsageEnvelopeRequest,
     problems=[
         "malformed",
         "bad_signature",
@@ -245,7 +245,7 @@ def _raw(answer: tuple[int, list[tuple[bytes, bytes]], bytes]) -> Response:
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/usage", READ_OR_NODE, NodeUsageTold, problems=[Reason.NODE_UNKNOWN]
+    "/v1/nodes/{node_id}/usage", READ_OR_NODE, NodeUsageAnswer, problems=[Reason.NODE_UNKNOWN]
 )
 def read_node_usage(
     node_id: NodeInPath, call: Caller, after_seq: PlainQuery = 0, after_position: PlainQuery = 0
@@ -263,7 +263,7 @@ def read_node_usage(
                 connection, node_id, row.position - 1, FLAGGED_MAX
             )
         ]
-        told = NodeUsageTold(
+        told = NodeUsageAnswer(
             node_id=node_id,
             lane=lane_of(node_id),
             reports=counted.reports if counted else 0,
@@ -271,7 +271,7 @@ def read_node_usage(
             last_seq=counted.last_seq if counted else 0,
             last_recorded_at=moment(counted.last_recorded_us) if counted else None,
             flagged=[
-                FlaggedTold(
+                FlaggedReportAnswer(
                     seq=one.stored.node_seq,
                     lane=one.stored.lane,
                     usage_position=one.stored.position,
@@ -297,15 +297,15 @@ _REFUSED = """
 FLAGGED_MAX = 100
 
 
-def _refused_time(call: Call, connection: Any, node_id: str, after: int) -> list[RefusedTimeTold]:
-    told: list[RefusedTimeTold] = []
+def _refused_time(call: Call, connection: Any, node_id: str, after: int) -> list[RefusedTimeAnswer]:
+    told: list[RefusedTimeAnswer] = []
     for position, state in connection.execute(_REFUSED, (node_id, after)).fetchall():
         fact = codec.decode("lease.usage_accrued.v1", bytes(state))
         rows = refused_rows.rows_of_accrual(call.service.ledger.market, connection, fact, position)[
             : refused_rows.ROWS_MAX
         ]
         told.extend(
-            RefusedTimeTold(
+            RefusedTimeAnswer(
                 lease_id=fact.lease_id,
                 hour_index=fact.hour_index,
                 until=moment(fact.until_us),
@@ -319,8 +319,8 @@ def _refused_time(call: Call, connection: Any, node_id: str, after: int) -> list
     return told
 
 
-def _refused_row(one: RefusedRow) -> RefusedRowTold:
-    return RefusedRowTold(
+def _refused_row(one: RefusedRow) -> RefusedRowAnswer:
+    return RefusedRowAnswer(
         device_id=one.row.device_id,
         usage_position=one.row.position,
         rule=one.rule,
@@ -333,7 +333,7 @@ def _refused_row(one: RefusedRow) -> RefusedRowTold:
 @resource.get(
     "/v1/nodes/{node_id}/usage/hours",
     READ_OR_NODE,
-    page_of(NodeHourTold),
+    page_of(NodeHourAnswer),
     problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
 )
 def list_node_hours(
@@ -359,8 +359,8 @@ def list_node_hours(
         return call.page(view, place, rows, limit, lambda row: [row.hour_us], _hour)
 
 
-def _hour(row: usage.NodeHour) -> NodeHourTold:
-    return NodeHourTold(
+def _hour(row: usage.NodeHour) -> NodeHourAnswer:
+    return NodeHourAnswer(
         hour=moment(row.hour_us),
         rows=row.rows,
         leased_gpu_us=str(row.leased_gpu_us),

@@ -11,12 +11,12 @@ from api.door.auth import with_scope
 from api.door.call import Caller
 from api.door.models import (
     AccountQuery,
+    AnswerModel,
     Count,
     FromQuery,
     MomentQuery,
     NodeQuery,
     TextQuery,
-    Told,
     Told_at,
     TruthQuery,
     moment_or_none,
@@ -42,7 +42,7 @@ By = Annotated[
 ]
 
 
-class BreakdownTold(Told):
+class UsageBreakdownAnswer(AnswerModel):
     """One grouping. `hour` and `day` begin it, in UTC. By `group_id` a lease is told once for each
     group that it was counted in.
     """
@@ -65,7 +65,7 @@ class BreakdownTold(Told):
 @resource.get(
     "/v1/usage/breakdown",
     with_scope("billing:read", "earnings:read", "account", "operator"),
-    page_of(BreakdownTold),
+    page_of(UsageBreakdownAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_usage_breakdown(
@@ -119,9 +119,9 @@ def list_usage_breakdown(
         return call.page(view, place, rows, limit, lambda row: row.key, lambda row: _used(row, by))
 
 
-def _used(row: demand.Used, by: str) -> BreakdownTold:
+def _used(row: demand.Used, by: str) -> UsageBreakdownAnswer:
     bucket: dict[str, Any] = {by.split(",")[0]: moment_or_none(row.bucket_us)}
-    return BreakdownTold(
+    return UsageBreakdownAnswer(
         **(bucket if row.bucket_us is not None else {}),
         **{name: getattr(row, name) for name in NAMES},
         accruals=row.accruals,

@@ -11,11 +11,11 @@ from api.door.auth import with_scope
 from api.door.call import Caller
 from api.door.models import (
     AccountQuery,
+    AnswerModel,
     Count,
     FromQuery,
     MomentQuery,
     TextQuery,
-    Told,
     Told_at,
     moment_or_none,
     page_of,
@@ -40,7 +40,7 @@ By = Annotated[
 ]
 
 
-class UsedTold(Told):
+class UsageSummaryAnswer(AnswerModel):
     """One group: sum, largest accrual and number of accruals. `hour` and `day` begin it, in UTC.
 
     A lease hour counts in the UTC hour in which it begins; one accrual is a lease hour or the last
@@ -63,7 +63,7 @@ class UsedTold(Told):
 @resource.get(
     "/v1/usage/summary",
     with_scope("billing:read", "account", "operator"),
-    page_of(UsedTold),
+    page_of(UsageSummaryAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_usage_summary(
@@ -105,9 +105,9 @@ def list_usage_summary(
         return call.page(view, place, rows, limit, lambda row: row.key, lambda row: _used(row, by))
 
 
-def _used(row: usage_hours.Used, by: str) -> UsedTold:
+def _used(row: usage_hours.Used, by: str) -> UsageSummaryAnswer:
     bucket: dict[str, Any] = {by.split(",")[0]: moment_or_none(row.bucket_us)}
-    return UsedTold(
+    return UsageSummaryAnswer(
         **(bucket if row.bucket_us is not None else {}),
         client_id=row.client_id,
         project_id=row.project_id,

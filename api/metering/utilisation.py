@@ -12,7 +12,15 @@ from fastapi import Query, Response
 from api.door.amounts import Units
 from api.door.auth import with_scope
 from api.door.call import Caller
-from api.door.models import Count, FromQuery, MomentQuery, Told, Told_at, moment_or_none, page_of
+from api.door.models import (
+    AnswerModel,
+    Count,
+    FromQuery,
+    MomentQuery,
+    Told_at,
+    moment_or_none,
+    page_of,
+)
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded
@@ -37,7 +45,7 @@ CutBy = Annotated[
 PoolQuery = Annotated[str | None, Query(pattern=r"^pool_[0-9a-zA-Z_]{1,80}$")]
 
 
-class UtilisationTold(Told):
+class UtilisationAnswer(AnswerModel):
     """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset` is
     GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
     """
@@ -57,7 +65,7 @@ class UtilisationTold(Told):
     leased_ppm: Count
 
 
-class FragmentationTold(Told):
+class FragmentationAnswer(AnswerModel):
     """The free parts of devices now, in ppm of a device. `fragmented_ppm`: the free part on devices
     that have a holder, which cannot be sold whole. `room_N`: how many requests for N whole devices
     of one node fit side by side.
@@ -79,12 +87,12 @@ class FragmentationTold(Told):
     room_8: Count
 
 
-class FragmentationsTold(Told):
-    data: list[FragmentationTold]
+class FragmentationsAnswer(AnswerModel):
+    data: list[FragmentationAnswer]
     position: Count
 
 
-@resource.get("/v1/utilisation", READ, page_of(UtilisationTold), problems=["cursor_invalid"])
+@resource.get("/v1/utilisation", READ, page_of(UtilisationAnswer), problems=["cursor_invalid"])
 def list_utilisation(
     call: Caller,
     by: By = "pool",
@@ -115,7 +123,7 @@ def list_utilisation(
         )
 
 
-@resource.get("/v1/fragmentation", READ, FragmentationsTold)
+@resource.get("/v1/fragmentation", READ, FragmentationsAnswer)
 def list_fragmentation(call: Caller, by: CutBy = "pool", pool_id: PoolQuery = None) -> Response:
     """Lists what is free now, and whether it can be sold as whole devices."""
     with call.read(FLEET, UTILISATION) as view:
@@ -123,11 +131,11 @@ def list_fragmentation(call: Caller, by: CutBy = "pool", pool_id: PoolQuery = No
             view.connection, by=tuple(by.split(",")), pool_id=pool_id
         )
         data = [_cut(row) for row in rows]
-        return call.answer(view, FragmentationsTold(data=data, position=view.position))
+        return call.answer(view, FragmentationsAnswer(data=data, position=view.position))
 
 
-def _told(row: Utilisation, groups: tuple[str, ...]) -> UtilisationTold:
-    return UtilisationTold(
+def _told(row: Utilisation, groups: tuple[str, ...]) -> UtilisationAnswer:
+    return UtilisationAnswer(
         hour=moment_or_none(row.bucket_us) if "hour" in groups else None,
         day=moment_or_none(row.bucket_us) if "day" in groups else None,
         **{name: (getattr(row, name) or "") if name in groups else None for name in NAMES},
@@ -141,8 +149,8 @@ def _told(row: Utilisation, groups: tuple[str, ...]) -> UtilisationTold:
     )
 
 
-def _cut(row: Fragmentation) -> FragmentationTold:
-    return FragmentationTold(
+def _cut(row: Fragmentation) -> FragmentationAnswer:
+    return FragmentationAnswer(
         pool=row.pool,
         region=row.region,
         model=row.model,

@@ -20,16 +20,16 @@ from api.door.models import (
     AccountId,
     AccountInPath,
     Address,
-    Asked,
+    AnswerModel,
+    EmptyRequest,
     KeyId,
     KeyInPath,
     MemberId,
     MemberInPath,
     Moment,
-    Nothing,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -107,7 +107,7 @@ def own(principal: Principal, account_id: str) -> None:
 # --- accounts --------------------------------------------------------------------------------
 
 
-class NewAccount(Asked):
+class AccountRequest(RequestModel):
     """`scopes` of the first key; absent: everything the kind of account may do."""
 
     kind: Literal["party", "client", "auditor"] = "party"
@@ -116,7 +116,7 @@ class NewAccount(Asked):
     model_config = with_examples({"kind": "party"})
 
 
-class ApiKeyTold(Told):
+class ApiKeyAnswer(AnswerModel):
     """`key` is there only in the answer that makes it."""
 
     key_id: KeyId
@@ -128,7 +128,7 @@ class ApiKeyTold(Told):
     position: Position | None = None
 
 
-class AccountTold(Told):
+class AccountAnswer(AnswerModel):
     account_id: AccountId
     kind: Literal["operator", "party", "client", "auditor"]
     opened_at: Told_at
@@ -136,7 +136,7 @@ class AccountTold(Told):
     position: Position | None = None
 
 
-class AccountClosedTold(Told):
+class AccountClosedAnswer(AnswerModel):
     """A second call changes nothing and answers with the time of the first one."""
 
     account_id: AccountId
@@ -144,7 +144,7 @@ class AccountClosedTold(Told):
     position: Position | None = None
 
 
-class AccountOpenedTold(AccountTold):
+class AccountOpenedAnswer(AccountAnswer):
     member_id: MemberId
     key_id: KeyId
     scopes: list[ScopeName]
@@ -154,11 +154,11 @@ class AccountOpenedTold(AccountTold):
 @resource.post(
     "/v1/accounts",
     with_scope("operator"),
-    AccountOpenedTold,
+    AccountOpenedAnswer,
     status=201,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_EXISTS, Reason.DUPLICATE_ID],
 )
-def create_account(body: NewAccount, call: Caller) -> Response:
+def create_account(body: AccountRequest, call: Caller) -> Response:
     """Opens an account with its first owner and a first API key, which is shown once."""
     account_id, member_id = call.id("acct"), call.id("member")
     scopes: Any = tuple(body.scopes or sorted(SCOPES_OF[body.kind]))
@@ -174,8 +174,8 @@ def create_account(body: NewAccount, call: Caller) -> Response:
         )
         return [opening, issuing(call, account_id, member_id, key, scopes, None)]
 
-    def told(_after: After) -> Told:
-        return AccountOpenedTold(
+    def told(_after: After) -> AnswerModel:
+        return AccountOpenedAnswer(
             account_id=account_id,
             kind=body.kind,
             opened_at=moment(call.now_us),
@@ -187,7 +187,7 @@ def create_account(body: NewAccount, call: Caller) -> Response:
     return call.record(commands, told, reveal=lambda: {"key": key})
 
 
-@resource.get("/v1/accounts", READ, page_of(AccountTold), problems=["cursor_invalid"])
+@resource.get("/v1/accounts", READ, page_of(AccountAnswer), problems=["cursor_invalid"])
 def list_accounts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists accounts in order of opening: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
@@ -200,7 +200,7 @@ def list_accounts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
         return call.page(view, place, rows, limit, lambda row: [row.position], _account)
 
 
-@resource.get("/v1/accounts/{account_id}", READ, AccountTold, problems=[Reason.ACCOUNT_UNKNOWN])
+@resource.get("/v1/accounts/{account_id}", READ, AccountAnswer, problems=[Reason.ACCOUNT_UNKNOWN])
 def read_account(account_id: AccountInPath, call: Caller) -> Response:
     """Returns an account."""
     visible(call.principal, account_id)
@@ -211,9 +211,9 @@ def read_account(account_id: AccountInPath, call: Caller) -> Response:
         return call.answer(view, _account(found))
 
 
-def _account(row: access.Account) -> AccountTold:
+def _account(row: access.Account) -> AccountAnswer:
     kind: Any = row.kind
-    return AccountTold(
+    return AccountAnswer(
         account_id=row.account_id,
         kind=kind,
         opened_at=moment(row.at_us),
@@ -224,10 +224,10 @@ def _account(row: access.Account) -> AccountTold:
 @resource.post(
     "/v1/accounts/{account_id}/close",
     with_scope("account:admin", "operator"),
-    AccountClosedTold,
+    AccountClosedAnswer,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_NOT_EMPTY],
 )
-def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Response:
+def close_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Closes an account. Its leases must be settled, its nodes retired and its books empty.
 
     All keys of the account end, the caller's own key too; nothing new can begin for it.
@@ -250,10 +250,10 @@ def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Res
                 at_us=call.now_us,
             )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         closed_us = after.state(account_stream(account_id)).closed_at_us
         assert closed_us is not None, account_id
-        return AccountClosedTold(account_id=account_id, closed_at=moment(closed_us))
+        return AccountClosedAnswer(account_id=account_id, closed_at=moment(closed_us))
 
     return call.record(commands, told)
 
@@ -261,7 +261,7 @@ def close_account(account_id: AccountInPath, body: Nothing, call: Caller) -> Res
 # --- members ---------------------------------------------------------------------------------
 
 
-class NewMember(Asked):
+class AccountMemberRequest(RequestModel):
     """`member_id` absent: a new one."""
 
     role: Role
@@ -270,7 +270,7 @@ class NewMember(Asked):
     model_config = with_examples({"role": "viewer"})
 
 
-class MemberTold(Told):
+class AccountMemberAnswer(AnswerModel):
     member_id: MemberId
     role: Role
     added_at: Told_at | None = None
@@ -278,18 +278,21 @@ class MemberTold(Told):
     position: Position | None = None
 
 
-class MemberRemovedTold(Told):
+class AccountMemberRemovedAnswer(AnswerModel):
     member_id: MemberId
     position: Position | None = None
 
 
-class MembersTold(Told):
-    data: list[MemberTold]
+class AccountMembersAnswer(AnswerModel):
+    data: list[AccountMemberAnswer]
     position: Position
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/members", READ, MembersTold, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/members",
+    READ,
+    AccountMembersAnswer,
+    problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def list_members(account_id: AccountInPath, call: Caller) -> Response:
     """Lists present and former members of an account."""
@@ -302,7 +305,7 @@ def list_members(account_id: AccountInPath, call: Caller) -> Response:
 
 def _member(row: access.Member) -> dict[str, Any]:
     role: Any = row.role
-    told = MemberTold(
+    told = AccountMemberAnswer(
         member_id=row.member_id,
         role=role,
         added_at=moment(row.at_us),
@@ -314,11 +317,11 @@ def _member(row: access.Member) -> dict[str, Any]:
 @resource.post(
     "/v1/accounts/{account_id}/members",
     ADMIN,
-    MemberTold,
+    AccountMemberAnswer,
     status=201,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.MEMBER_EXISTS],
 )
-def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Response:
+def add_member(account_id: AccountInPath, body: AccountMemberRequest, call: Caller) -> Response:
     """Adds a member with a role."""
     member_id = body.member_id or call.id("member")
 
@@ -332,13 +335,15 @@ def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Resp
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda _after: MemberTold(member_id=member_id, role=body.role))
+    return call.record(
+        commands, lambda _after: AccountMemberAnswer(member_id=member_id, role=body.role)
+    )
 
 
 @resource.post(
     "/v1/accounts/{account_id}/members/{member_id}/remove",
     ADMIN,
-    MemberRemovedTold,
+    AccountMemberRemovedAnswer,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
         Reason.ACCOUNT_CLOSED,
@@ -347,7 +352,7 @@ def add_member(account_id: AccountInPath, body: NewMember, call: Caller) -> Resp
     ],
 )
 def remove_member(
-    account_id: AccountInPath, member_id: MemberInPath, body: Nothing, call: Caller
+    account_id: AccountInPath, member_id: MemberInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Removes a member. Every key in the member's name ends at once."""
     del body
@@ -361,13 +366,13 @@ def remove_member(
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda _after: MemberRemovedTold(member_id=member_id))
+    return call.record(commands, lambda _after: AccountMemberRemovedAnswer(member_id=member_id))
 
 
 # --- API keys --------------------------------------------------------------------------------
 
 
-class NewApiKey(Asked):
+class ApiKeyRequest(RequestModel):
     """`member_id` absent: in the name of the caller."""
 
     scopes: Scopes
@@ -377,7 +382,7 @@ class NewApiKey(Asked):
     model_config = with_examples({"scopes": ["billing:read"], "expires_at": "2030-01-01T00:00:00Z"})
 
 
-class Rotation(Asked):
+class ApiKeyRotationRequest(RequestModel):
     """`expires_at` of the new key."""
 
     expires_at: Moment | None = None
@@ -385,15 +390,15 @@ class Rotation(Asked):
     model_config = with_examples({})
 
 
-class ApiKeysTold(Told):
-    data: list[ApiKeyTold]
+class ApiKeysAnswer(AnswerModel):
+    data: list[ApiKeyAnswer]
     position: Position
 
 
 @resource.get(
     "/v1/accounts/{account_id}/api-keys",
     with_scope("account:admin", "audit:read", "operator"),
-    ApiKeysTold,
+    ApiKeysAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def list_api_keys(account_id: AccountInPath, call: Caller) -> Response:
@@ -407,7 +412,7 @@ def list_api_keys(account_id: AccountInPath, call: Caller) -> Response:
 
 def _key_row(row: access.ApiKey) -> dict[str, Any]:
     scopes: Any = row.scopes
-    told = ApiKeyTold(
+    told = ApiKeyAnswer(
         key_id=row.key_id,
         member_id=row.member_id,
         scopes=scopes,
@@ -420,7 +425,7 @@ def _key_row(row: access.ApiKey) -> dict[str, Any]:
 @resource.post(
     "/v1/accounts/{account_id}/api-keys",
     ADMIN,
-    ApiKeyTold,
+    ApiKeyAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -430,7 +435,7 @@ def _key_row(row: access.ApiKey) -> dict[str, Any]:
         Reason.DUPLICATE_ID,
     ],
 )
-def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> Response:
+def create_api_key(account_id: AccountInPath, body: ApiKeyRequest, call: Caller) -> Response:
     """Issues an API key, which is shown once."""
     member_id = body.member_id or call.principal.member_id
     key, scopes = new_key(call), tuple(body.scopes)
@@ -439,7 +444,7 @@ def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> 
         own(call.principal, account_id)
         return issuing(call, account_id, member_id, key, scopes, body.expires_at)
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _key_told(after, account_id, id_of_key(key))
 
     return call.record(commands, told, reveal=lambda: {"key": key})
@@ -448,7 +453,7 @@ def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> 
 @resource.post(
     "/v1/accounts/{account_id}/api-keys/{key_id}/rotate",
     ADMIN,
-    ApiKeyTold,
+    ApiKeyAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -459,7 +464,7 @@ def create_api_key(account_id: AccountInPath, body: NewApiKey, call: Caller) -> 
     ],
 )
 def rotate_api_key(
-    account_id: AccountInPath, key_id: KeyInPath, body: Rotation, call: Caller
+    account_id: AccountInPath, key_id: KeyInPath, body: ApiKeyRotationRequest, call: Caller
 ) -> Response:
     """Issues a successor of a key, shown once. The old key stays valid for 24 hours."""
     key = new_key(call)
@@ -476,7 +481,7 @@ def rotate_api_key(
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         return _key_told(after, account_id, id_of_key(key))
 
     return call.record(commands, told, reveal=lambda: {"key": key})
@@ -485,7 +490,7 @@ def rotate_api_key(
 @resource.delete(
     "/v1/accounts/{account_id}/api-keys/{key_id}",
     ADMIN,
-    ApiKeyTold,
+    ApiKeyAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN],
 )
 def delete_api_key(account_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
@@ -534,11 +539,11 @@ def issuing(
     )
 
 
-def _key_told(after: After, account_id: str, key_id: str) -> ApiKeyTold:
+def _key_told(after: After, account_id: str, key_id: str) -> ApiKeyAnswer:
     state = after.state(account_stream(account_id))
     key: ApiKey = state.keys[key_id]
     scopes: Any = list(key.scopes)
-    return ApiKeyTold(
+    return ApiKeyAnswer(
         key_id=key_id,
         member_id=key.member_id,
         scopes=scopes,
@@ -550,13 +555,13 @@ def _key_told(after: After, account_id: str, key_id: str) -> ApiKeyTold:
 # --- wallets ---------------------------------------------------------------------------------
 
 
-class ChallengeAsked(Asked):
+class WalletChallengeRequest(RequestModel):
     address: Address
 
     model_config = with_examples({"address": "0x" + "7e" * 20})
 
 
-class ChallengeTold(Told):
+class WalletChallengeAnswer(AnswerModel):
     """Sign `message` exactly as it is (EIP-191), and send the signature with `nonce`."""
 
     nonce: str
@@ -565,14 +570,14 @@ class ChallengeTold(Told):
     position: Position | None = None
 
 
-class WalletProof(Asked):
+class WalletProofRequest(RequestModel):
     nonce: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{22}$")]
     signature: Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{130}$")]
 
     model_config = with_examples({"nonce": "0" * 22, "signature": "0x" + "00" * 65})
 
 
-class WalletTold(Told):
+class WalletAnswer(AnswerModel):
     """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
 
     address: Address
@@ -581,10 +586,10 @@ class WalletTold(Told):
     position: Position | None = None
 
 
-class WalletsTold(Told):
+class WalletsAnswer(AnswerModel):
     """In the order of linking; `paid` is the one that is paid now."""
 
-    data: list[WalletTold]
+    data: list[WalletAnswer]
     paid: Address | None = None
     position: Position
 
@@ -592,13 +597,13 @@ class WalletsTold(Told):
 @resource.post(
     "/v1/accounts/{account_id}/wallets/challenge",
     ADMIN,
-    ChallengeTold,
+    WalletChallengeAnswer,
     status=201,
     records=False,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def create_wallet_challenge(
-    account_id: AccountInPath, body: ChallengeAsked, call: Caller
+    account_id: AccountInPath, body: WalletChallengeRequest, call: Caller
 ) -> Response:
     """Returns a text (EIP-4361) for the wallet to sign. It is valid for ten minutes and one use."""
     own(call.principal, account_id)
@@ -606,7 +611,7 @@ def create_wallet_challenge(
         made = wallet_challenges.make(
             call.service, view.connection, account_id, body.address, call.now_us
         )
-        told = ChallengeTold(
+        told = WalletChallengeAnswer(
             nonce=made.nonce, message=made.message, expires_at=moment(made.expires_at_us)
         )
         return call.answer(view, told)
@@ -615,7 +620,7 @@ def create_wallet_challenge(
 @resource.post(
     "/v1/accounts/{account_id}/wallets",
     ADMIN,
-    WalletTold,
+    WalletAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -626,7 +631,7 @@ def create_wallet_challenge(
         "signature_invalid",
     ],
 )
-def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> Response:
+def link_wallet(account_id: AccountInPath, body: WalletProofRequest, call: Caller) -> Response:
     """Links the wallet that signed the challenge. Rewards are paid to this wallet."""
 
     @cache
@@ -647,16 +652,16 @@ def link_wallet(account_id: AccountInPath, body: WalletProof, call: Caller) -> R
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(account_stream(account_id))
         wallet = next(w for w in reversed(state.wallets) if w.address == proven()[0])
-        return WalletTold(address=wallet.address, effective_at=moment(wallet.effective_at_us))
+        return WalletAnswer(address=wallet.address, effective_at=moment(wallet.effective_at_us))
 
     return call.record(commands, told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/wallets", READ, WalletsTold, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/wallets", READ, WalletsAnswer, problems=[Reason.ACCOUNT_UNKNOWN]
 )
 def list_wallets(account_id: AccountInPath, call: Caller) -> Response:
     """Lists the wallets of an account and shows which one is paid now."""
@@ -672,7 +677,7 @@ def list_wallets(account_id: AccountInPath, call: Caller) -> Response:
 
 
 def _wallet(row: access.Wallet) -> dict[str, Any]:
-    told = WalletTold(
+    told = WalletAnswer(
         address=row.address, effective_at=moment(row.effective_at_us), linked_at=moment(row.at_us)
     )
     return told.model_dump(exclude_none=True)
@@ -681,7 +686,7 @@ def _wallet(row: access.Wallet) -> dict[str, Any]:
 # --- deposits --------------------------------------------------------------------------------
 
 
-class NewDeposit(Asked):
+class DepositRequest(RequestModel):
     """Money that arrived outside. `reference` is the payment's own number: it counts once."""
 
     source: Literal["cash", "card"]
@@ -697,7 +702,7 @@ class NewDeposit(Asked):
     )
 
 
-class DepositTold(Told):
+class DepositAnswer(AnswerModel):
     deposit_id: Short
     source: Literal["cash", "card", "burned"]
     amount: Money
@@ -710,7 +715,7 @@ class DepositTold(Told):
 @resource.post(
     "/v1/accounts/{account_id}/deposits",
     with_scope("operator"),
-    DepositTold,
+    DepositAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -720,7 +725,7 @@ class DepositTold(Told):
         Reason.AMOUNT_OUT_OF_RANGE,
     ],
 )
-def create_deposit(account_id: AccountInPath, body: NewDeposit, call: Caller) -> Response:
+def create_deposit(account_id: AccountInPath, body: DepositRequest, call: Caller) -> Response:
     """Confirms money that arrived. Each payment is confirmed once."""
     deposit_id = deposit_id_of(body.source, body.reference)
 
@@ -735,8 +740,8 @@ def create_deposit(account_id: AccountInPath, body: NewDeposit, call: Caller) ->
             at_us=call.now_us,
         )
 
-    def told(_after: After) -> Told:
-        return DepositTold(
+    def told(_after: After) -> AnswerModel:
+        return DepositAnswer(
             deposit_id=deposit_id, source=body.source, amount=body.amount, reference=body.reference
         )
 
@@ -746,7 +751,7 @@ def create_deposit(account_id: AccountInPath, body: NewDeposit, call: Caller) ->
 @resource.get(
     "/v1/accounts/{account_id}/deposits",
     with_scope("account", "billing:read", "operator"),
-    page_of(DepositTold),
+    page_of(DepositAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_deposits(
@@ -763,9 +768,9 @@ def list_deposits(
         return call.page(view, place, rows, limit, lambda row: [row.position], _deposit)
 
 
-def _deposit(row: statements.Deposit) -> DepositTold:
+def _deposit(row: statements.Deposit) -> DepositAnswer:
     source: Any = row.source
-    return DepositTold(
+    return DepositAnswer(
         deposit_id=row.deposit_id,
         source=source,
         amount=credits_(row.units),

@@ -16,14 +16,14 @@ from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
-    Asked,
+    AnswerModel,
     Count,
+    EmptyRequest,
     KeyId,
     KeyInPath,
     Moment,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -62,7 +62,7 @@ GpuPpm = Annotated[
 PoolId = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 
 
-class NewClient(Asked):
+class ComputeClientRequest(RequestModel):
     """An account of the kind `client`. `min_reputation_ppm`: no node below it runs its jobs."""
 
     client_id: AccountId
@@ -71,7 +71,7 @@ class NewClient(Asked):
     model_config = with_examples({"client_id": "acct_" + "3" * 32, "min_reputation_ppm": 700_000})
 
 
-class ClientKeyTold(Told):
+class ClientKeyAnswer(AnswerModel):
     """A key of an instance; the key itself is there only in the answer that makes it."""
 
     key_id: KeyId
@@ -82,7 +82,7 @@ class ClientKeyTold(Told):
     position: Position | None = None
 
 
-class ClientQuotaTold(Told):
+class ClientQuotaAnswer(AnswerModel):
     """`pool_id` absent: everywhere. `gpu_ppm_max` absent: counted, and not limited."""
 
     pool_id: PoolId | None = None
@@ -91,17 +91,17 @@ class ClientQuotaTold(Told):
     position: Position | None = None
 
 
-class ComputeClientTold(Told):
+class ComputeClientAnswer(AnswerModel):
     client_id: AccountId
     min_reputation_ppm: Floor | None = None
     suspended: bool
     registered_at: Told_at | None = None
-    keys: list[ClientKeyTold] | None = None
-    quotas: list[ClientQuotaTold] | None = None
+    keys: list[ClientKeyAnswer] | None = None
+    quotas: list[ClientQuotaAnswer] | None = None
     position: Position | None = None
 
 
-class NewClientKey(Asked):
+class ClientKeyRequest(RequestModel):
     """A key with the scope `client`, for one instance."""
 
     expires_at: Moment | None = None
@@ -109,7 +109,7 @@ class NewClientKey(Asked):
     model_config = with_examples({}, {"expires_at": "2030-01-01T00:00:00Z"})
 
 
-class ClientPolicy(Asked):
+class ClientPolicyRequest(RequestModel):
     """`min_reputation_ppm` absent: no floor."""
 
     min_reputation_ppm: Floor | None = None
@@ -117,7 +117,7 @@ class ClientPolicy(Asked):
     model_config = with_examples({"min_reputation_ppm": 800_000})
 
 
-class NewClientQuota(Asked):
+class ClientQuotaRequest(RequestModel):
     """`pool_id` absent: of everything it leases. `gpu_ppm_max` absent: no limit any more."""
 
     pool_id: PoolId | None = None
@@ -129,11 +129,11 @@ class NewClientQuota(Asked):
 @resource.post(
     "/v1/clients",
     OPERATOR,
-    ComputeClientTold,
+    ComputeClientAnswer,
     status=201,
     problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
 )
-def register_client(body: NewClient, call: Caller) -> Response:
+def register_client(body: ComputeClientRequest, call: Caller) -> Response:
     """Registers an account that may bring jobs as a compute client. A second call changes
     nothing.
     """
@@ -150,7 +150,7 @@ def register_client(body: NewClient, call: Caller) -> Response:
     return call.record(command, lambda after: _told(after, body.client_id))
 
 
-@resource.get("/v1/clients", READ, page_of(ComputeClientTold), problems=["cursor_invalid"])
+@resource.get("/v1/clients", READ, page_of(ComputeClientAnswer), problems=["cursor_invalid"])
 def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists compute clients in order of registration: yourself, or all for operators and
     auditors.
@@ -163,7 +163,9 @@ def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None)
         return call.page(view, place, rows, limit, lambda row: [row.position], _row)
 
 
-@resource.get("/v1/clients/{client_id}", READ, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN])
+@resource.get(
+    "/v1/clients/{client_id}", READ, ComputeClientAnswer, problems=[Reason.CLIENT_UNKNOWN]
+)
 def read_client(client_id: AccountInPath, call: Caller) -> Response:
     """Returns a client with the keys of its instances and its quotas."""
     _visible(call, client_id)
@@ -174,7 +176,7 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
         told = _row(rows[0]).model_copy(
             update={
                 "keys": [
-                    ClientKeyTold(
+                    ClientKeyAnswer(
                         key_id=one.key_id,
                         instance_id=one.instance_id,
                         bound_at=moment(one.at_us),
@@ -183,7 +185,7 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
                     for one in demand.read_client_keys(view.connection, client_id)
                 ],
                 "quotas": [
-                    ClientQuotaTold(
+                    ClientQuotaAnswer(
                         pool_id=one.pool_id or None,
                         gpu_ppm_max=one.gpu_ppm_max,
                         used_ppm=one.used_ppm,
@@ -198,7 +200,7 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/clients/{client_id}/instances/{instance_id}/keys",
     ADMIN,
-    ClientKeyTold,
+    ClientKeyAnswer,
     status=201,
     problems=[
         Reason.CLIENT_UNKNOWN,
@@ -208,7 +210,7 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
     ],
 )
 def add_client_key(
-    client_id: AccountInPath, instance_id: InstanceInPath, body: NewClientKey, call: Caller
+    client_id: AccountInPath, instance_id: InstanceInPath, body: ClientKeyRequest, call: Caller
 ) -> Response:
     """Issues a key for an instance of a client, shown once."""
     key = new_key(call)
@@ -229,7 +231,7 @@ def add_client_key(
         )
         return [issue, bind]
 
-    told = ClientKeyTold(
+    told = ClientKeyAnswer(
         key_id=id_of_key(key), instance_id=instance_id, bound_at=moment(call.now_us)
     )
     return call.record(commands, lambda _after: told, reveal=lambda: {"key": key})
@@ -238,7 +240,7 @@ def add_client_key(
 @resource.delete(
     "/v1/clients/{client_id}/keys/{key_id}",
     ADMIN,
-    ComputeClientTold,
+    ComputeClientAnswer,
     problems=[Reason.CLIENT_UNKNOWN, Reason.API_KEY_UNKNOWN],
 )
 def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
@@ -256,9 +258,11 @@ def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller)
 
 
 @resource.post(
-    "/v1/clients/{client_id}/policy", ADMIN, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
+    "/v1/clients/{client_id}/policy", ADMIN, ComputeClientAnswer, problems=[Reason.CLIENT_UNKNOWN]
 )
-def set_client_policy(client_id: AccountInPath, body: ClientPolicy, call: Caller) -> Response:
+def set_client_policy(
+    client_id: AccountInPath, body: ClientPolicyRequest, call: Caller
+) -> Response:
     """Sets the least reputation of the nodes that run the client's jobs."""
 
     def command() -> SetClientFloor:
@@ -274,9 +278,12 @@ def set_client_policy(client_id: AccountInPath, body: ClientPolicy, call: Caller
 
 
 @resource.post(
-    "/v1/clients/{client_id}/suspend", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
+    "/v1/clients/{client_id}/suspend",
+    OPERATOR,
+    ComputeClientAnswer,
+    problems=[Reason.CLIENT_UNKNOWN],
 )
-def suspend_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
+def suspend_client(client_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Suspends a client. Nothing is submitted for it until it is resumed; its leases go on."""
     del body
 
@@ -288,9 +295,12 @@ def suspend_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Res
 
 
 @resource.post(
-    "/v1/clients/{client_id}/resume", OPERATOR, ComputeClientTold, problems=[Reason.CLIENT_UNKNOWN]
+    "/v1/clients/{client_id}/resume",
+    OPERATOR,
+    ComputeClientAnswer,
+    problems=[Reason.CLIENT_UNKNOWN],
 )
-def resume_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Response:
+def resume_client(client_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Resumes a client, which may submit again."""
     del body
 
@@ -302,9 +312,9 @@ def resume_client(client_id: AccountInPath, body: Nothing, call: Caller) -> Resp
 
 
 @resource.post(
-    "/v1/clients/{client_id}/quotas", OPERATOR, ClientQuotaTold, problems=[Reason.CLIENT_UNKNOWN]
+    "/v1/clients/{client_id}/quotas", OPERATOR, ClientQuotaAnswer, problems=[Reason.CLIENT_UNKNOWN]
 )
-def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Caller) -> Response:
+def set_client_quota(client_id: AccountInPath, body: ClientQuotaRequest, call: Caller) -> Response:
     """Sets how many GPUs a client holds at once, in one pool or in all; counted from now on."""
     quota_id = client_quota(client_id, body.pool_id or "")
 
@@ -320,9 +330,9 @@ def set_client_quota(client_id: AccountInPath, body: NewClientQuota, call: Calle
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         used_ppm = after.state(quota_stream(quota_id)).used_ppm
-        return ClientQuotaTold(
+        return ClientQuotaAnswer(
             pool_id=body.pool_id, gpu_ppm_max=body.gpu_ppm_max, used_ppm=used_ppm
         )
 
@@ -347,15 +357,15 @@ def _visible(call: Call, client_id: str) -> None:
         raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
 
 
-def _told(after: After, client_id: str) -> ComputeClientTold:
+def _told(after: After, client_id: str) -> ComputeClientAnswer:
     state = after.state(client_stream(client_id))
-    return ComputeClientTold(
+    return ComputeClientAnswer(
         client_id=client_id, min_reputation_ppm=state.min_reputation_ppm, suspended=state.suspended
     )
 
 
-def _row(row: demand.Client) -> ComputeClientTold:
-    return ComputeClientTold(
+def _row(row: demand.Client) -> ComputeClientAnswer:
+    return ComputeClientAnswer(
         client_id=row.client_id,
         min_reputation_ppm=row.min_reputation_ppm,
         suspended=row.suspended,

@@ -11,12 +11,12 @@ from api.door.auth import with_scope
 from api.door.call import After, Call, Caller, View
 from api.door.models import (
     AccountId,
-    Asked,
+    AnswerModel,
     Count,
-    Nothing,
+    EmptyRequest,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -52,7 +52,7 @@ REPLAY_MAX = 1_000
 _ONE = {"from_position": 1, "to_position": 2}
 
 
-class NewWebhook(Asked):
+class WebhookRequest(RequestModel):
     """`types`: prefixes of fact types, such as `lease.` or `payment.`; none: all of them."""
 
     url: Annotated[str, Field(min_length=9, max_length=URL_MAX)]
@@ -61,7 +61,7 @@ class NewWebhook(Asked):
     model_config = with_examples({"url": "https://hooks.example.com/tally", "types": ["lease."]})
 
 
-class WebhookTold(Told):
+class WebhookAnswer(AnswerModel):
     """`secret` is there only in the answer that makes it, also when that is asked for again."""
 
     endpoint_id: EndpointId
@@ -75,7 +75,7 @@ class WebhookTold(Told):
     position: Position | None = None
 
 
-class DeliveryTold(Told):
+class WebhookDeliveryAnswer(AnswerModel):
     """The delivery of one fact; `answer`: the last HTTP status of the endpoint."""
 
     webhook_id: str
@@ -89,7 +89,7 @@ class DeliveryTold(Told):
     position: Position
 
 
-class Replay(Asked):
+class WebhookReplayRequest(RequestModel):
     """Facts whose deliveries are repeated, delivered or given up: [from_position, to_position]."""
 
     from_position: Annotated[int, Field(ge=1, le=9_007_199_254_740_991)]
@@ -98,14 +98,14 @@ class Replay(Asked):
     model_config = with_examples(_ONE)
 
 
-class ReplayedTold(Told):
+class WebhookReplayAnswer(AnswerModel):
     """`count`: the number of facts that are delivered again, in order, before anything new."""
 
     endpoint_id: EndpointId
     count: Count
 
 
-class TestedTold(Told):
+class WebhookTestAnswer(AnswerModel):
     """The endpoint's answer to an event of type `webhook.test`."""
 
     endpoint_id: EndpointId
@@ -117,7 +117,7 @@ class TestedTold(Told):
 @resource.post(
     "/v1/webhooks",
     WRITE,
-    WebhookTold,
+    WebhookAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -126,7 +126,7 @@ class TestedTold(Told):
         Reason.COUNT_OUT_OF_RANGE,
     ],
 )
-def add_webhook(body: NewWebhook, call: Caller) -> Response:
+def add_webhook(body: WebhookRequest, call: Caller) -> Response:
     """Adds an HTTPS endpoint that receives everything recorded about your account from now on."""
     endpoint_id = call.id("hook")
     command = AddWebhook(
@@ -142,7 +142,7 @@ def add_webhook(body: NewWebhook, call: Caller) -> Response:
     )
 
 
-@resource.get("/v1/webhooks", READ, page_of(WebhookTold), problems=["cursor_invalid"])
+@resource.get("/v1/webhooks", READ, page_of(WebhookAnswer), problems=["cursor_invalid"])
 def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists your endpoints, in the order in which they were added."""
     place = call.place(cursor, [0])
@@ -157,9 +157,9 @@ def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/rotate", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
+    "/v1/webhooks/{endpoint_id}/rotate", WRITE, WebhookAnswer, problems=[Reason.WEBHOOK_UNKNOWN]
 )
-def rotate_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+def rotate_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Creates a new secret. The old one signs beside it for 24 hours."""
     del body
     command = RotateWebhookSecret(
@@ -176,9 +176,9 @@ def rotate_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> 
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/stop", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
+    "/v1/webhooks/{endpoint_id}/stop", WRITE, WebhookAnswer, problems=[Reason.WEBHOOK_UNKNOWN]
 )
-def stop_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+def stop_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Stops deliveries to an endpoint until it is started again."""
     del body
     with call.read(WEBHOOKS) as view:
@@ -195,9 +195,9 @@ def stop_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Re
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/start", WRITE, WebhookTold, problems=[Reason.WEBHOOK_UNKNOWN]
+    "/v1/webhooks/{endpoint_id}/start", WRITE, WebhookAnswer, problems=[Reason.WEBHOOK_UNKNOWN]
 )
-def start_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+def start_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Starts deliveries to an endpoint again, from where they were stopped."""
     del body
     command = EnableWebhook(
@@ -212,17 +212,17 @@ def start_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> R
 @resource.post(
     "/v1/webhooks/{endpoint_id}/test",
     WRITE,
-    TestedTold,
+    WebhookTestAnswer,
     records=False,
     problems=[Reason.WEBHOOK_UNKNOWN],
 )
-def test_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Response:
+def test_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Sends an event of type `webhook.test` now, and returns the result."""
     del body
     with call.read(WEBHOOKS) as view:
         endpoint = _own(call, view, endpoint_id)
         sent = webhook_sender.send_test(call.service.server_key, endpoint, call.now_us)
-        told = TestedTold(
+        told = WebhookTestAnswer(
             endpoint_id=endpoint_id, delivered=sent.is_taken, answer=sent.status, error=sent.error
         )
         return call.answer(view, told)
@@ -231,11 +231,13 @@ def test_webhook(endpoint_id: EndpointInPath, body: Nothing, call: Caller) -> Re
 @resource.post(
     "/v1/webhooks/{endpoint_id}/replay",
     WRITE,
-    ReplayedTold,
+    WebhookReplayAnswer,
     records=False,
     problems=[Reason.WEBHOOK_UNKNOWN, Reason.COUNT_OUT_OF_RANGE],
 )
-def replay_webhook(endpoint_id: EndpointInPath, body: Replay, call: Caller) -> Response:
+def replay_webhook(
+    endpoint_id: EndpointInPath, body: WebhookReplayRequest, call: Caller
+) -> Response:
     """Delivers events to an endpoint again, delivered ones and given-up ones."""
     with call.read(WEBHOOKS) as view:
         _own(call, view, endpoint_id)
@@ -249,13 +251,13 @@ def replay_webhook(endpoint_id: EndpointInPath, body: Replay, call: Caller) -> R
         )
         if count > REPLAY_MAX:
             raise Refused(Reason.COUNT_OUT_OF_RANGE, at_most=REPLAY_MAX)
-        return call.answer(view, ReplayedTold(endpoint_id=endpoint_id, count=count))
+        return call.answer(view, WebhookReplayAnswer(endpoint_id=endpoint_id, count=count))
 
 
 @resource.get(
     "/v1/webhooks/{endpoint_id}/deliveries",
     READ,
-    page_of(DeliveryTold),
+    page_of(WebhookDeliveryAnswer),
     problems=[Reason.WEBHOOK_UNKNOWN, "cursor_invalid"],
 )
 def list_deliveries(
@@ -288,11 +290,11 @@ def _secret(call: Call, endpoint_id: str, generation: int) -> dict[str, Any]:
 
 
 def _told(endpoint_id: str, reason: Any = None) -> Any:
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(webhook_stream(endpoint_id))
         added = state.added
         assert added is not None
-        return WebhookTold(
+        return WebhookAnswer(
             endpoint_id=endpoint_id,
             account_id=added.account_id,
             url=added.url,
@@ -305,9 +307,9 @@ def _told(endpoint_id: str, reason: Any = None) -> Any:
     return told
 
 
-def _endpoint(row: Endpoint) -> WebhookTold:
+def _endpoint(row: Endpoint) -> WebhookAnswer:
     reason: Any = row.disabled_reason
-    return WebhookTold(
+    return WebhookAnswer(
         endpoint_id=row.endpoint_id,
         account_id=row.account_id,
         url=row.url,
@@ -318,8 +320,8 @@ def _endpoint(row: Endpoint) -> WebhookTold:
     )
 
 
-def _delivery(row: webhook_deliveries.Delivery) -> DeliveryTold:
-    return DeliveryTold(
+def _delivery(row: webhook_deliveries.Delivery) -> WebhookDeliveryAnswer:
+    return WebhookDeliveryAnswer(
         webhook_id=webhook_sender.message_id(row.endpoint_id, row.position),
         outcome=row.outcome,
         attempts=row.attempts,

@@ -16,11 +16,11 @@ from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
-    Asked,
+    AnswerModel,
     Count,
     Position,
     Ref,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     page_of,
@@ -56,7 +56,7 @@ Verdict = Literal["allow", "deny", "none"]
 Overflow = Literal["refuse", "rent"]
 
 
-class NewGroup(Asked):
+class QuotaGroupRequest(RequestModel):
     """Of projects and members of your account, or with `pool_id` of accounts in a pool of yours.
     `parent_id`: what it holds counts there too. `gpu_ppm_max` absent: counted, and not limited.
     """
@@ -68,7 +68,7 @@ class NewGroup(Asked):
     model_config = with_examples({"gpu_ppm_max": 16_000_000})
 
 
-class GroupQuota(Asked):
+class QuotaGroupLimitRequest(RequestModel):
     """`gpu_ppm_max` absent: no limit any more. Lowered: what runs goes on."""
 
     gpu_ppm_max: GpuPpm | None = None
@@ -76,7 +76,7 @@ class GroupQuota(Asked):
     model_config = with_examples({"gpu_ppm_max": 8_000_000})
 
 
-class NewGroupMember(Asked):
+class QuotaGroupMemberRequest(RequestModel):
     """A project or a member of your account, or in a group of a pool an account."""
 
     kind: MemberKind
@@ -85,13 +85,13 @@ class NewGroupMember(Asked):
     model_config = with_examples({"kind": "project", "target": "train-7b"})
 
 
-class GroupMemberTold(Told):
+class QuotaGroupMemberAnswer(AnswerModel):
     kind: MemberKind
     target: str
     since: Told_at
 
 
-class GroupTold(Told):
+class QuotaGroupAnswer(AnswerModel):
     """`used_ppm`: what its leases hold now."""
 
     group_id: GroupId
@@ -101,18 +101,18 @@ class GroupTold(Told):
     gpu_ppm_max: Count | None = None
     used_ppm: Count
     created_at: Told_at
-    members: list[GroupMemberTold] | None = None
+    members: list[QuotaGroupMemberAnswer] | None = None
     position: Position | None = None
 
 
-class GroupMemberAddedTold(Told):
+class QuotaGroupMemberAddedAnswer(AnswerModel):
     group_id: GroupId
     kind: MemberKind
     target: str
     position: Position | None = None
 
 
-class ProjectPolicy(Asked):
+class ProjectPolicyRequest(RequestModel):
     """What happens when a quota that a project counts in is full: its next lease is refused, or
     rented elsewhere and not counted.
     """
@@ -123,20 +123,20 @@ class ProjectPolicy(Asked):
     model_config = with_examples({"project_id": "train-7b", "overflow": "rent"})
 
 
-class ProjectTold(Told):
+class ProjectAnswer(AnswerModel):
     project_id: str
     overflow: Overflow
     position: Position | None = None
 
 
-class ProjectsTold(Told):
+class ProjectsAnswer(AnswerModel):
     """Projects that have a policy; all others are refused."""
 
-    data: list[ProjectTold]
+    data: list[ProjectAnswer]
     position: Position
 
 
-class CounterpartyAsked(Asked):
+class CounterpartyRequest(RequestModel):
     """`deny`: never deal with it. `allow`: deal with those that are allowed alone. `none`: off the
     list.
     """
@@ -147,7 +147,7 @@ class CounterpartyAsked(Asked):
     model_config = with_examples({"counterparty_id": "acct_" + "4" * 32, "verdict": "deny"})
 
 
-class CounterpartyTold(Told):
+class CounterpartyAnswer(AnswerModel):
     counterparty_id: AccountId
     verdict: Verdict
     since: Told_at
@@ -160,7 +160,7 @@ class CounterpartyTold(Told):
 @resource.post(
     "/v1/groups",
     ADMIN,
-    GroupTold,
+    QuotaGroupAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -171,7 +171,7 @@ class CounterpartyTold(Told):
         Reason.COUNT_OUT_OF_RANGE,
     ],
 )
-def create_group(body: NewGroup, call: Caller) -> Response:
+def create_group(body: QuotaGroupRequest, call: Caller) -> Response:
     """Creates a group that shares a quota of GPUs."""
     group_id, who = call.id("group"), call.principal.account_id
 
@@ -186,7 +186,7 @@ def create_group(body: NewGroup, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    told = GroupTold(
+    told = QuotaGroupAnswer(
         group_id=group_id,
         account_id=who,
         pool_id=body.pool_id,
@@ -198,7 +198,7 @@ def create_group(body: NewGroup, call: Caller) -> Response:
     return call.record(command, lambda _after: told)
 
 
-@resource.get("/v1/groups", READ, page_of(GroupTold), problems=["cursor_invalid"])
+@resource.get("/v1/groups", READ, page_of(QuotaGroupAnswer), problems=["cursor_invalid"])
 def list_groups(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
     """Lists groups in order of creation: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
@@ -209,7 +209,7 @@ def list_groups(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
         return call.page(view, place, rows, limit, lambda row: [row.position], _group)
 
 
-@resource.get("/v1/groups/{group_id}", READ, GroupTold, problems=[Reason.GROUP_UNKNOWN])
+@resource.get("/v1/groups/{group_id}", READ, QuotaGroupAnswer, problems=[Reason.GROUP_UNKNOWN])
 def read_group(group_id: GroupInPath, call: Caller) -> Response:
     """Returns a group, its members, and how much of its quota is in use."""
     with call.read(DEMAND) as view:
@@ -222,8 +222,10 @@ def read_group(group_id: GroupInPath, call: Caller) -> Response:
         return call.answer(view, _group(rows[0]).model_copy(update={"members": members}))
 
 
-@resource.post("/v1/groups/{group_id}/quota", ADMIN, GroupTold, problems=[Reason.GROUP_UNKNOWN])
-def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Response:
+@resource.post(
+    "/v1/groups/{group_id}/quota", ADMIN, QuotaGroupAnswer, problems=[Reason.GROUP_UNKNOWN]
+)
+def set_group_quota(group_id: GroupInPath, body: QuotaGroupLimitRequest, call: Caller) -> Response:
     """Changes how many GPUs a group holds at once."""
 
     def command() -> SetQuota:
@@ -235,10 +237,10 @@ def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Re
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         created = after.state(group_stream(group_id)).created
         assert created is not None, group_id
-        return GroupTold(
+        return QuotaGroupAnswer(
             group_id=group_id,
             account_id=created.account_id,
             pool_id=created.pool_id,
@@ -254,11 +256,13 @@ def set_group_quota(group_id: GroupInPath, body: GroupQuota, call: Caller) -> Re
 @resource.post(
     "/v1/groups/{group_id}/members",
     ADMIN,
-    GroupMemberAddedTold,
+    QuotaGroupMemberAddedAnswer,
     status=201,
     problems=[Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.UNKNOWN_MODE],
 )
-def add_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
+def add_group_member(
+    group_id: GroupInPath, body: QuotaGroupMemberRequest, call: Caller
+) -> Response:
     """Adds a member to a group. Its later leases count in the group."""
 
     def command() -> AddGroupMember:
@@ -271,17 +275,19 @@ def add_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) 
             at_us=call.now_us,
         )
 
-    told = GroupMemberAddedTold(group_id=group_id, kind=body.kind, target=body.target)
+    told = QuotaGroupMemberAddedAnswer(group_id=group_id, kind=body.kind, target=body.target)
     return call.record(command, lambda _after: told)
 
 
 @resource.post(
     "/v1/groups/{group_id}/members/remove",
     ADMIN,
-    GroupMemberAddedTold,
+    QuotaGroupMemberAddedAnswer,
     problems=[Reason.GROUP_UNKNOWN],
 )
-def remove_group_member(group_id: GroupInPath, body: NewGroupMember, call: Caller) -> Response:
+def remove_group_member(
+    group_id: GroupInPath, body: QuotaGroupMemberRequest, call: Caller
+) -> Response:
     """Removes a member from a group. Its later leases do not count; running ones still do."""
 
     def command() -> RemoveGroupMember:
@@ -294,7 +300,7 @@ def remove_group_member(group_id: GroupInPath, body: NewGroupMember, call: Calle
             at_us=call.now_us,
         )
 
-    told = GroupMemberAddedTold(group_id=group_id, kind=body.kind, target=body.target)
+    told = QuotaGroupMemberAddedAnswer(group_id=group_id, kind=body.kind, target=body.target)
     return call.record(command, lambda _after: told)
 
 
@@ -311,10 +317,12 @@ def _own_group(call: Caller, group_id: str) -> None:
 @resource.post(
     "/v1/accounts/{account_id}/projects",
     ADMIN,
-    ProjectTold,
+    ProjectAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
 )
-def set_project_policy(account_id: AccountInPath, body: ProjectPolicy, call: Caller) -> Response:
+def set_project_policy(
+    account_id: AccountInPath, body: ProjectPolicyRequest, call: Caller
+) -> Response:
     """Sets what a project does when a quota is full: own the base, rent the burst, or refuse."""
 
     def command() -> SetProjectOverflow:
@@ -327,12 +335,12 @@ def set_project_policy(account_id: AccountInPath, body: ProjectPolicy, call: Cal
             at_us=call.now_us,
         )
 
-    told = ProjectTold(project_id=body.project_id, overflow=body.overflow)
+    told = ProjectAnswer(project_id=body.project_id, overflow=body.overflow)
     return call.record(command, lambda _after: told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/projects", READ, ProjectsTold, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/projects", READ, ProjectsAnswer, problems=[Reason.ACCOUNT_UNKNOWN]
 )
 def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
     """Lists what the projects of an account do when a quota is full."""
@@ -349,7 +357,7 @@ def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
 @resource.post(
     "/v1/accounts/{account_id}/counterparties",
     ADMIN,
-    CounterpartyTold,
+    CounterpartyAnswer,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
         Reason.ACCOUNT_CLOSED,
@@ -357,7 +365,9 @@ def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
         Reason.COUNT_OUT_OF_RANGE,
     ],
 )
-def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: Caller) -> Response:
+def set_counterparty(
+    account_id: AccountInPath, body: CounterpartyRequest, call: Caller
+) -> Response:
     """Allows or denies another account, as renter, client or provider. Running leases go on."""
 
     def command() -> SetCounterparty:
@@ -370,7 +380,7 @@ def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: C
             at_us=call.now_us,
         )
 
-    told = CounterpartyTold(
+    told = CounterpartyAnswer(
         counterparty_id=body.counterparty_id, verdict=body.verdict, since=moment(call.now_us)
     )
     return call.record(command, lambda _after: told)
@@ -379,7 +389,7 @@ def set_counterparty(account_id: AccountInPath, body: CounterpartyAsked, call: C
 @resource.get(
     "/v1/accounts/{account_id}/counterparties",
     READ,
-    page_of(CounterpartyTold),
+    page_of(CounterpartyAnswer),
     problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_counterparties(
@@ -395,20 +405,20 @@ def list_counterparties(
         return call.page(view, place, rows, limit, lambda row: [row.position], _listed)
 
 
-def _listed(row: demand.Counterparty) -> CounterpartyTold:
+def _listed(row: demand.Counterparty) -> CounterpartyAnswer:
     verdict: Verdict = "allow" if row.verdict == "allow" else "deny"
-    return CounterpartyTold(
+    return CounterpartyAnswer(
         counterparty_id=row.counterparty_id, verdict=verdict, since=moment(row.at_us)
     )
 
 
-def _member(row: demand.Member) -> GroupMemberTold:
+def _member(row: demand.Member) -> QuotaGroupMemberAnswer:
     kinds: dict[str, MemberKind] = {"project": "project", "member": "member", "account": "account"}
-    return GroupMemberTold(kind=kinds[row.kind], target=row.target, since=moment(row.at_us))
+    return QuotaGroupMemberAnswer(kind=kinds[row.kind], target=row.target, since=moment(row.at_us))
 
 
-def _group(row: demand.Group) -> GroupTold:
-    return GroupTold(
+def _group(row: demand.Group) -> QuotaGroupAnswer:
+    return QuotaGroupAnswer(
         group_id=row.group_id,
         account_id=row.account_id,
         pool_id=row.pool_id,

@@ -15,16 +15,16 @@ from api.door.models import (
     AccountId,
     AccountQuery,
     Address,
-    Asked,
+    AnswerModel,
     Count,
-    FactTold,
+    EmptyRequest,
+    FactAnswer,
     NodeId,
-    Nothing,
     Position,
     PositionInPath,
     ProviderId,
     RegionId,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     page_of,
@@ -75,7 +75,7 @@ DEFAULT = DEFAULT_POLICY
 PRECEDENCE: tuple[Precedence, ...] = ("priority", "share", "arrival")
 
 
-class PoolQueueForm(Asked):
+class PoolQueueForm(RequestModel):
     """A queue of the fair-share tree. `deserved_ppm`: GPUs it is owed before any queue is over
     quota, a whole one being 1,000,000. `weight`: of what is left, and of a dominant share. With an
     `account_id`, and a `project_id` of it, the queue of those requests. A parent comes first.
@@ -90,7 +90,7 @@ class PoolQueueForm(Asked):
     project_id: Annotated[str, Field(max_length=100)] | None = None
 
 
-class PoolPolicyForm(Asked):
+class PoolPolicyForm(RequestModel):
     """`scheduler`: `immediate` refuses what cannot be placed now; with the others it waits.
     `precedence`: what decides first between waiting requests. `history_ppm`: how much what was used
     in `window_seconds`, halved each `half_life_seconds`, counts against a queue's weight.
@@ -153,7 +153,7 @@ class PoolPolicyForm(Asked):
         )
 
 
-class NewPool(Asked):
+class PoolRequest(RequestModel):
     """`controller_address`: of a contract that answers for the pool, if there is one."""
 
     name: Name
@@ -163,7 +163,7 @@ class NewPool(Asked):
     model_config = with_examples({"name": "research", "policy": {"scheduler": "drf"}})
 
 
-class AcceleratorsTold(Told):
+class AcceleratorModelAnswer(AnswerModel):
     """Devices of one model on nodes that may be leased. `share_free_ppm`: of all of them."""
 
     vendor: str
@@ -175,7 +175,7 @@ class AcceleratorsTold(Told):
     memory_mib: Count
 
 
-class PoolTold(Told):
+class PoolAnswer(AnswerModel):
     """`accelerators`: absent in lists."""
 
     pool_id: PoolId
@@ -186,12 +186,12 @@ class PoolTold(Told):
     controller_address: Address | None = None
     nodes: Count
     waiting: Count
-    accelerators: list[AcceleratorsTold] | None = None
+    accelerators: list[AcceleratorModelAnswer] | None = None
     created_at: Told_at
     position: Position | None = None
 
 
-class PoolMade(Told):
+class PoolCreatedAnswer(AnswerModel):
     pool_id: PoolId
     account_id: AccountId
     name: str
@@ -202,14 +202,14 @@ class PoolMade(Told):
     position: Position | None = None
 
 
-class PoolPolicyTold(Told):
+class PoolPolicyAnswer(AnswerModel):
     pool_id: PoolId
     version: Count
     policy: PoolPolicyForm
     position: Position | None = None
 
 
-class NewPoolNode(Asked):
+class PoolNodeRequest(RequestModel):
     """A node of yours."""
 
     node_id: NodeId
@@ -217,14 +217,14 @@ class NewPoolNode(Asked):
     model_config = with_examples({"node_id": "node_" + "1" * 32})
 
 
-class PoolNodeMade(Told):
+class PoolNodeAddedAnswer(AnswerModel):
     pool_id: PoolId
     node_id: NodeId
     is_in: bool
     position: Position | None = None
 
 
-class PoolNodeTold(Told):
+class PoolNodeAnswer(AnswerModel):
     """`free`: devices without a holder."""
 
     node_id: NodeId
@@ -238,14 +238,14 @@ class PoolNodeTold(Told):
     added_at: Told_at
 
 
-class QuantityTold(Told):
+class ResourceQuantityAnswer(AnswerModel):
     """`gpu` and `gpu_memory` in parts per million of one device."""
 
     resource: str
     units: Units
 
 
-class WaitingTold(Told):
+class WaitingRequestAnswer(AnswerModel):
     """`request_id`: of a lease or a gang. Its account is shown to that account and to operators
     only.
     """
@@ -253,13 +253,13 @@ class WaitingTold(Told):
     request_id: str
     place: Count
     is_gang: bool
-    demand: list[QuantityTold]
+    demand: list[ResourceQuantityAnswer]
     account_id: AccountId | None = None
     project_id: str | None = None
     waits_since: Told_at
 
 
-class DecisionTold(Told):
+class PoolDecisionAnswer(AnswerModel):
     """The request that was chosen, and the rule that chose it."""
 
     pool_id: PoolId
@@ -272,13 +272,13 @@ class DecisionTold(Told):
     position: Position
 
 
-class QueueHoldingTold(Told):
+class PoolQueueHoldingAnswer(AnswerModel):
     queue: str
-    held: list[QuantityTold]
+    held: list[ResourceQuantityAnswer]
     used_gpu_us: Units
 
 
-class LookedAtTold(Told):
+class QueueCandidateAnswer(AnswerModel):
     """`fits`: there was room for it. `delays_first`: it would have taken what the earliest request,
     which had waited for the pool's patience, could use.
     """
@@ -287,13 +287,13 @@ class LookedAtTold(Told):
     queue: str
     place: Count
     is_gang: bool
-    demand: list[QuantityTold]
+    demand: list[ResourceQuantityAnswer]
     fits: bool
     delays_first: bool
     waits_since: Told_at
 
 
-class WholeDecisionTold(FactTold):
+class PoolDecisionDetailAnswer(FactAnswer):
     """All that a decision looked at, and whether its rule gives the same answer now."""
 
     pool_id: PoolId
@@ -302,9 +302,9 @@ class WholeDecisionTold(FactTold):
     policy_version: Count
     policy: PoolPolicyForm
     fleet_position: Position
-    capacity: list[QuantityTold]
-    held: list[QueueHoldingTold]
-    waiting: list[LookedAtTold]
+    capacity: list[ResourceQuantityAnswer]
+    held: list[PoolQueueHoldingAnswer]
+    waiting: list[QueueCandidateAnswer]
     window_gpu_us: Units
     decided_at: Told_at
     recomputed: str | None = None
@@ -318,7 +318,7 @@ class WholeDecisionTold(FactTold):
 @resource.post(
     "/v1/pools",
     OWNER,
-    PoolMade,
+    PoolCreatedAnswer,
     status=201,
     problems=[
         Reason.ACCOUNT_UNKNOWN,
@@ -328,7 +328,7 @@ class WholeDecisionTold(FactTold):
         Reason.BAD_ADDRESS,
     ],
 )
-def create_pool(body: NewPool, call: Caller) -> Response:
+def create_pool(body: PoolRequest, call: Caller) -> Response:
     """Creates a pool of your own. Providers add their nodes one by one."""
     pool_id = call.id("pool")
 
@@ -343,7 +343,7 @@ def create_pool(body: NewPool, call: Caller) -> Response:
             at_us=call.now_us,
         )
 
-    told = PoolMade(
+    told = PoolCreatedAnswer(
         pool_id=pool_id,
         account_id=call.principal.account_id,
         name=body.name,
@@ -358,7 +358,7 @@ def create_pool(body: NewPool, call: Caller) -> Response:
 @resource.post(
     "/v1/pools/{pool_id}/policy",
     OWNER,
-    PoolPolicyTold,
+    PoolPolicyAnswer,
     problems=[Reason.POOL_UNKNOWN, Reason.POOL_POLICY_INVALID],
 )
 def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> Response:
@@ -370,9 +370,9 @@ def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> 
             pool_id=pool_id, policy=body.policy(), by=call.principal.member_id, at_us=call.now_us
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         version = after.state(pool_stream(pool_id)).version
-        return PoolPolicyTold(pool_id=pool_id, version=version, policy=body)
+        return PoolPolicyAnswer(pool_id=pool_id, version=version, policy=body)
 
     return call.record(commands, told)
 
@@ -380,7 +380,7 @@ def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> 
 @resource.post(
     "/v1/pools/{pool_id}/nodes",
     with_scope("provider"),
-    PoolNodeMade,
+    PoolNodeAddedAnswer,
     status=201,
     problems=[
         Reason.POOL_UNKNOWN,
@@ -390,7 +390,7 @@ def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> 
         Reason.NOT_PERMITTED,
     ],
 )
-def add_pool_node(pool_id: PoolInPath, body: NewPoolNode, call: Caller) -> Response:
+def add_pool_node(pool_id: PoolInPath, body: PoolNodeRequest, call: Caller) -> Response:
     """Puts a node of yours into a pool. A node is in one pool at most."""
 
     def commands() -> AddPoolNode:
@@ -402,18 +402,18 @@ def add_pool_node(pool_id: PoolInPath, body: NewPoolNode, call: Caller) -> Respo
             at_us=call.now_us,
         )
 
-    told = PoolNodeMade(pool_id=pool_id, node_id=body.node_id, is_in=True)
+    told = PoolNodeAddedAnswer(pool_id=pool_id, node_id=body.node_id, is_in=True)
     return call.record(commands, lambda _after: told)
 
 
 @resource.post(
     "/v1/pools/{pool_id}/nodes/{node_id}/remove",
     OWNER,
-    PoolNodeMade,
+    PoolNodeAddedAnswer,
     problems=[Reason.POOL_UNKNOWN, Reason.NODE_UNKNOWN],
 )
 def remove_pool_node(
-    pool_id: PoolInPath, node_id: NodeOfPool, body: Nothing, call: Caller
+    pool_id: PoolInPath, node_id: NodeOfPool, body: EmptyRequest, call: Caller
 ) -> Response:
     """Removes a node from a pool, by its provider or the pool's owner. Running leases go on."""
     del body
@@ -427,7 +427,7 @@ def remove_pool_node(
             at_us=call.now_us,
         )
 
-    told = PoolNodeMade(pool_id=pool_id, node_id=node_id, is_in=False)
+    told = PoolNodeAddedAnswer(pool_id=pool_id, node_id=node_id, is_in=False)
     return call.record(commands, lambda _after: told)
 
 
@@ -445,7 +445,7 @@ def own_pool(call: Call, pool_id: str) -> PoolState:
 # --- reading -----------------------------------------------------------------------------------
 
 
-@resource.get("/v1/pools", everybody(), page_of(PoolTold), problems=["cursor_invalid"])
+@resource.get("/v1/pools", everybody(), page_of(PoolAnswer), problems=["cursor_invalid"])
 def list_pools(
     call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
@@ -458,7 +458,7 @@ def list_pools(
         return call.page(view, place, rows, limit, lambda row: [row.position], _pool)
 
 
-@resource.get("/v1/pools/{pool_id}", everybody(), PoolTold, problems=[Reason.POOL_UNKNOWN])
+@resource.get("/v1/pools/{pool_id}", everybody(), PoolAnswer, problems=[Reason.POOL_UNKNOWN])
 def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
     """Returns a pool: its policy, and how many accelerators of each kind it has."""
     with call.read(POOLS, FLEET) as view:
@@ -471,7 +471,7 @@ def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
 @resource.get(
     "/v1/pools/{pool_id}/nodes",
     everybody(),
-    page_of(PoolNodeTold),
+    page_of(PoolNodeAnswer),
     problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_nodes(
@@ -490,7 +490,7 @@ def list_pool_nodes(
 @resource.get(
     "/v1/pools/{pool_id}/queue",
     PARTIES,
-    page_of(WaitingTold),
+    page_of(WaitingRequestAnswer),
     problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_queue(
@@ -509,7 +509,7 @@ def list_pool_queue(
 @resource.get(
     "/v1/pools/{pool_id}/decisions",
     PARTIES,
-    page_of(DecisionTold),
+    page_of(PoolDecisionAnswer),
     problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_decisions(
@@ -526,7 +526,7 @@ def list_pool_decisions(
 @resource.get(
     "/v1/pools/{pool_id}/decisions/{at_position}",
     OWNER,
-    WholeDecisionTold,
+    PoolDecisionDetailAnswer,
     problems=[Reason.POOL_UNKNOWN, Reason.LINE_UNKNOWN],
 )
 def read_pool_decision(pool_id: PoolInPath, at_position: PositionInPath, call: Caller) -> Response:
@@ -565,8 +565,8 @@ def _existing(connection: Connection, pool_id: str) -> pools.Pool:
     return found
 
 
-def _pool(row: pools.Pool) -> PoolTold:
-    return PoolTold(
+def _pool(row: pools.Pool) -> PoolAnswer:
+    return PoolAnswer(
         pool_id=row.pool_id,
         account_id=row.account_id,
         name=row.name,
@@ -590,8 +590,8 @@ def policy_told(stored: dict[str, Any]) -> PoolPolicyForm:
     return PoolPolicyForm.model_validate({**plain, **seconds})
 
 
-def _kind(row: pools.Accelerators) -> AcceleratorsTold:
-    return AcceleratorsTold(
+def _kind(row: pools.Accelerators) -> AcceleratorModelAnswer:
+    return AcceleratorModelAnswer(
         vendor=row.vendor,
         model=row.model,
         gpu_class=row.gpu_class,
@@ -602,8 +602,8 @@ def _kind(row: pools.Accelerators) -> AcceleratorsTold:
     )
 
 
-def _node(row: pools.PoolNode) -> PoolNodeTold:
-    return PoolNodeTold(
+def _node(row: pools.PoolNode) -> PoolNodeAnswer:
+    return PoolNodeAnswer(
         node_id=row.node_id,
         provider_id=row.provider_id,
         region_id=row.region_id,
@@ -616,21 +616,24 @@ def _node(row: pools.PoolNode) -> PoolNodeTold:
     )
 
 
-def _waiting(call: Call, row: pools.WaitingRequest) -> WaitingTold:
+def _waiting(call: Call, row: pools.WaitingRequest) -> WaitingRequestAnswer:
     is_mine = call.principal.may_see(row.account_id)
-    return WaitingTold(
+    return WaitingRequestAnswer(
         request_id=row.request_id,
         place=row.place,
         is_gang=row.is_gang,
-        demand=[QuantityTold(resource=one["resource"], units=one["units"]) for one in row.demand],
+        demand=[
+            ResourceQuantityAnswer(resource=one["resource"], units=one["units"])
+            for one in row.demand
+        ],
         account_id=row.account_id if is_mine else None,
         project_id=row.project_id if is_mine else None,
         waits_since=moment(row.at_us),
     )
 
 
-def _decision(row: pools.Decision) -> DecisionTold:
-    return DecisionTold(
+def _decision(row: pools.Decision) -> PoolDecisionAnswer:
+    return PoolDecisionAnswer(
         pool_id=row.pool_id,
         chosen=row.chosen,
         rule=row.rule,
@@ -644,8 +647,8 @@ def _decision(row: pools.Decision) -> DecisionTold:
 
 def _whole(
     fact: ScheduleDecided, policy: PoolPolicy, again: str | None, position: int
-) -> WholeDecisionTold:
-    return WholeDecisionTold(
+) -> PoolDecisionDetailAnswer:
+    return PoolDecisionDetailAnswer(
         pool_id=fact.pool_id,
         chosen=fact.chosen,
         rule=fact.rule,
@@ -654,13 +657,13 @@ def _whole(
         fleet_position=fact.fleet_position,
         capacity=_quantities(fact.capacity),
         held=[
-            QueueHoldingTold(
+            PoolQueueHoldingAnswer(
                 queue=one.queue, held=_quantities(one.held), used_gpu_us=str(one.used_gpu_us)
             )
             for one in fact.held
         ],
         waiting=[
-            LookedAtTold(
+            QueueCandidateAnswer(
                 request_id=one.request_id,
                 queue=one.queue,
                 place=one.place,
@@ -680,8 +683,8 @@ def _whole(
     )
 
 
-def _quantities(some: Any) -> list[QuantityTold]:
-    return [QuantityTold(resource=one.resource, units=str(one.units)) for one in some]
+def _quantities(some: Any) -> list[ResourceQuantityAnswer]:
+    return [ResourceQuantityAnswer(resource=one.resource, units=str(one.units)) for one in some]
 
 
 def _plain(policy: PoolPolicy) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from pydantic import Field
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     Moment,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     moment_or_none,
@@ -50,7 +50,7 @@ SourceName = Annotated[str, Field(min_length=1, max_length=NAME_MAX, examples=["
 MicroUsd = Annotated[int, Field(ge=0, le=PRICE_MAX, description="Micro-dollars per whole TOKEN")]
 
 
-class NewSources(Asked):
+class PriceSourcesRequest(RequestModel):
     """All sources that count from now on. Prices of other sources are not kept."""
 
     sources: Annotated[list[SourceName], Field(max_length=SOURCES_MAX)]
@@ -58,7 +58,7 @@ class NewSources(Asked):
     model_config = with_examples({"sources": ["exchange-a", "exchange-b", "exchange-c"]})
 
 
-class NewObservation(Asked):
+class PriceObservationRequest(RequestModel):
     """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
 
     source: SourceName
@@ -75,18 +75,18 @@ class NewObservation(Asked):
     )
 
 
-class NewSnapshot(Asked):
+class PriceSnapshotRequest(RequestModel):
     """No fields: `{}`."""
 
     model_config = with_examples({})
 
 
-class SourcesTold(Told):
+class PriceSourcesAnswer(AnswerModel):
     sources: list[SourceName]
     position: Position | None = None
 
 
-class ObservationTold(Told):
+class PriceObservationAnswer(AnswerModel):
     """The newest price of the source; it may be another one than was sent."""
 
     source: SourceName
@@ -96,7 +96,7 @@ class ObservationTold(Told):
     position: Position | None = None
 
 
-class PriceSourceTold(Told):
+class PriceSourceAnswer(AnswerModel):
     """A source: its average over the window while it is fresh, and its newest price."""
 
     source: SourceName
@@ -107,13 +107,13 @@ class PriceSourceTold(Told):
     observed_at: Told_at | None = None
 
 
-class ReadingTold(Told):
+class PriceReadingAnswer(AnswerModel):
     """Usable while `health` is healthy; else nothing is burned, and `health` is the reason."""
 
     health: Literal["healthy", "too_few_sources", "deviation"]
     median_micro_usd: MicroUsd | None = None
     deviation_bps: Count | None = None
-    sources: list[PriceSourceTold]
+    sources: list[PriceSourceAnswer]
     window_seconds: Count
     max_age_seconds: Count
     max_deviation_bps: Count
@@ -121,7 +121,7 @@ class ReadingTold(Told):
     at: Told_at
 
 
-class SnapshotTold(ReadingTold):
+class PriceSnapshotAnswer(PriceReadingAnswer):
     """What the sources said when a price was needed; burns refer to `snapshot`."""
 
     snapshot: Count
@@ -129,14 +129,14 @@ class SnapshotTold(ReadingTold):
     position: Position | None = None
 
 
-class PriceTold(ReadingTold):
+class TokenPriceAnswer(PriceReadingAnswer):
     """What the sources say now, and the last snapshot that was taken."""
 
-    last_snapshot: SnapshotTold | None = None
+    last_snapshot: PriceSnapshotAnswer | None = None
     position: Position | None = None
 
 
-@resource.get("/v1/oracle", everybody(), PriceTold)
+@resource.get("/v1/oracle", everybody(), TokenPriceAnswer)
 def read_price(call: Caller) -> Response:
     """Returns the price of a TOKEN now: each source, the median, or why there is no price."""
     feed = call.service.ledger.market.state_of(FEED)
@@ -147,23 +147,23 @@ def read_price(call: Caller) -> Response:
 @resource.post(
     "/v1/oracle/sources",
     with_scope("governance"),
-    SourcesTold,
+    PriceSourcesAnswer,
     problems=[Reason.PRICE_SOURCES_INVALID],
 )
-def set_price_sources(body: NewSources, call: Caller) -> Response:
+def set_price_sources(body: PriceSourcesRequest, call: Caller) -> Response:
     """Sets the price sources that count."""
     command = SetPriceSources(
         sources=tuple(body.sources), by=call.principal.member_id, at_us=call.now_us
     )
     return call.record(
-        lambda: command, lambda after: SourcesTold(sources=sorted(after.state(FEED).seen))
+        lambda: command, lambda after: PriceSourcesAnswer(sources=sorted(after.state(FEED).seen))
     )
 
 
 @resource.post(
     "/v1/oracle/observations",
     WRITE,
-    ObservationTold,
+    PriceObservationAnswer,
     status=201,
     problems=[
         Reason.PRICE_SOURCE_UNKNOWN,
@@ -173,7 +173,7 @@ def set_price_sources(body: NewSources, call: Caller) -> Response:
         Reason.COUNT_OUT_OF_RANGE,
     ],
 )
-def report_price(body: NewObservation, call: Caller) -> Response:
+def report_price(body: PriceObservationRequest, call: Caller) -> Response:
     """Records a price that a source published. The same price again changes nothing."""
     observed_us = call.now_us if body.observed_at is None else body.observed_at
     command = ObservePrice(
@@ -185,9 +185,9 @@ def report_price(body: NewObservation, call: Caller) -> Response:
         at_us=call.now_us,
     )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         newest = after.state(FEED).seen[body.source][-1]
-        return ObservationTold(
+        return PriceObservationAnswer(
             source=body.source,
             price_micro_usd=newest.price_micro_usd,
             published_at=moment(newest.published_at_us),
@@ -198,7 +198,7 @@ def report_price(body: NewObservation, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/oracle/snapshots", everybody(), page_of(SnapshotTold), problems=["cursor_invalid"]
+    "/v1/oracle/snapshots", everybody(), page_of(PriceSnapshotAnswer), problems=["cursor_invalid"]
 )
 def list_price_snapshots(
     call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -218,12 +218,12 @@ def list_price_snapshots(
         )
 
 
-@resource.post("/v1/oracle/snapshots", WRITE, SnapshotTold, status=201)
-def take_price_snapshot(_body: NewSnapshot, call: Caller) -> Response:
+@resource.post("/v1/oracle/snapshots", WRITE, PriceSnapshotAnswer, status=201)
+def take_price_snapshot(_body: PriceSnapshotRequest, call: Caller) -> Response:
     """Records the sources' prices now, usable or not."""
     command = TakePriceSnapshot(by=call.principal.member_id, at_us=call.now_us)
 
-    def told(after: After) -> SnapshotTold:
+    def told(after: After) -> PriceSnapshotAnswer:
         last = after.state(FEED).last
         assert last is not None
         return _snapshot(last)
@@ -231,9 +231,9 @@ def take_price_snapshot(_body: NewSnapshot, call: Caller) -> Response:
     return call.record(lambda: command, told)
 
 
-def _price(feed: Feed, now_us: int) -> PriceTold:
+def _price(feed: Feed, now_us: int) -> TokenPriceAnswer:
     reading = reading_of(feed, now_us)
-    return PriceTold(
+    return TokenPriceAnswer(
         **_limits(LIMITS),
         health=_word(reading.health),
         median_micro_usd=reading.median,
@@ -244,8 +244,8 @@ def _price(feed: Feed, now_us: int) -> PriceTold:
     )
 
 
-def _snapshot(taken: PriceSnapshotTaken) -> SnapshotTold:
-    return SnapshotTold(
+def _snapshot(taken: PriceSnapshotTaken) -> PriceSnapshotAnswer:
+    return PriceSnapshotAnswer(
         **_limits(taken),
         snapshot=taken.number,
         by=taken.by,
@@ -271,8 +271,8 @@ def _word(health: str) -> Any:
     return health
 
 
-def _source(one: SourceReading) -> PriceSourceTold:
-    return PriceSourceTold(
+def _source(one: SourceReading) -> PriceSourceAnswer:
+    return PriceSourceAnswer(
         source=one.source,
         stale=one.is_stale,
         twap_micro_usd=one.twap_micro_usd,

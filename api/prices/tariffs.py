@@ -11,12 +11,12 @@ from api.door.amounts import Money, Units, money
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     Moment,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     with_examples,
@@ -57,30 +57,30 @@ _EXAMPLE: dict[str, Any] = {
 }
 
 
-class UsageFeeRow(Asked):
+class UsageFeeForm(RequestModel):
     gpu_class: GpuClass
     per_gpu_hour: Money
 
 
-class SplitShareRow(Asked):
+class ChargeSplitShareForm(RequestModel):
     bucket: Bucket
     share_ppm: Share
 
 
-class SplitRow(Asked):
+class ChargeSplitForm(RequestModel):
     """What remains after the usage fee, peeled in this order; `residual` gets the rest."""
 
-    shares: Annotated[list[SplitShareRow], Field(max_length=4)]
+    shares: Annotated[list[ChargeSplitShareForm], Field(max_length=4)]
     residual: Bucket
 
 
-class FederatedRow(Asked):
+class FederatedFeeForm(RequestModel):
     inference_per_hour: Money
     training_per_hour: Money
     unit: Literal["worker", "job"]
 
 
-class MeterRow(Asked):
+class ResourceRateForm(RequestModel):
     """floor(quantity x price / per) micro-credits; the meter's own unit."""
 
     meter: Meter
@@ -88,75 +88,75 @@ class MeterRow(Asked):
     per: Units
 
 
-class SlaTierRow(Asked):
+class SlaTierForm(RequestModel):
     below_ppm: Rows
     credit_ppm: Rows
 
 
-class SlaRow(Asked):
+class SlaClassForm(RequestModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9_-]{1,32}$")]
-    tiers: Annotated[list[SlaTierRow], Field(min_length=1, max_length=32)]
+    tiers: Annotated[list[SlaTierForm], Field(min_length=1, max_length=32)]
 
 
-class NewTariff(Asked):
+class TariffRequest(RequestModel):
     """The next version, whole: a row that is left out costs nothing under it."""
 
     version: Annotated[int, Field(ge=1, le=1_000_000)]
-    usage_fees: Annotated[list[UsageFeeRow], Field(max_length=32)]
+    usage_fees: Annotated[list[UsageFeeForm], Field(max_length=32)]
     provider_share_ppm: Share
     burn_share_ppm: Share = 0
     effective_from: Moment
-    split: SplitRow | None = None
-    federated: FederatedRow | None = None
+    split: ChargeSplitForm | None = None
+    federated: FederatedFeeForm | None = None
     device_fee_per_month: Money | None = None
     storage_node_per_hour: Money | None = None
-    meters: Annotated[list[MeterRow], Field(max_length=4)] | None = None
-    sla: Annotated[list[SlaRow], Field(max_length=32)] | None = None
+    meters: Annotated[list[ResourceRateForm], Field(max_length=4)] | None = None
+    sla: Annotated[list[SlaClassForm], Field(max_length=32)] | None = None
     notice_seconds: NoticeSeconds | None = None
 
     model_config = with_examples(_EXAMPLE)
 
 
-class TariffTold(Told):
+class TariffAnswer(AnswerModel):
     """`in_force`: the version that a lease reserved now would keep."""
 
     version: Count
-    usage_fees: list[UsageFeeRow]
+    usage_fees: list[UsageFeeForm]
     provider_share_ppm: Share
     burn_share_ppm: Share
     effective_from: Told_at
     published_at: Told_at
     by: Short
     in_force: bool
-    split: SplitRow | None = None
-    federated: FederatedRow | None = None
+    split: ChargeSplitForm | None = None
+    federated: FederatedFeeForm | None = None
     device_fee_per_month: Money | None = None
     storage_node_per_hour: Money | None = None
-    meters: list[MeterRow] | None = None
-    sla: list[SlaRow] | None = None
+    meters: list[ResourceRateForm] | None = None
+    sla: list[SlaClassForm] | None = None
     notice_seconds: NoticeSeconds | None = None
     position: Position | None = None
 
 
-class TariffsTold(Told):
+class TariffsAnswer(AnswerModel):
     """Every version ever published, oldest first."""
 
-    data: list[TariffTold]
+    data: list[TariffAnswer]
     position: Position
 
 
-@resource.get("/v1/tariffs", everybody(), TariffsTold)
+@resource.get("/v1/tariffs", everybody(), TariffsAnswer)
 def list_tariffs(call: Caller) -> Response:
     """Lists every version of the tariff, oldest first."""
     with call.read() as view:
         told = _told(_published(call), call.now_us)
-        return call.answer(view, TariffsTold(data=told, position=view.position))
+        return call.answer(view, TariffsAnswer(data=told, position=view.position))
 
 
 @resource.post(
     "/v1/tariffs",
     with_scope("governance"),
-    TariffTold,
+    TariffAnswer,
     status=201,
     problems=[
         Reason.TARIFF_VERSION,
@@ -168,10 +168,10 @@ def list_tariffs(call: Caller) -> Response:
         Reason.UNKNOWN_MODE,
     ],
 )
-def publish_tariff(body: NewTariff, call: Caller) -> Response:
+def publish_tariff(body: TariffRequest, call: Caller) -> Response:
     """Publishes the next version. Leases that are reserved already keep theirs."""
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         published = after.state(NETWORK).published
         return _told(published, call.now_us)[body.version - 1]
 
@@ -182,7 +182,7 @@ def _published(call: Caller) -> tuple[TariffPublished, ...]:
     return call.service.ledger.market.state_of(NETWORK).published
 
 
-def _command(body: NewTariff, call: Caller) -> PublishTariff:
+def _command(body: TariffRequest, call: Caller) -> PublishTariff:
     return PublishTariff(
         version=body.version,
         usage_fees=tuple(
@@ -212,25 +212,25 @@ def _amount(given: Money | None) -> Amount | None:
     return None if given is None else given.amount()
 
 
-def _split(row: SplitRow | None) -> Split | None:
+def _split(row: ChargeSplitForm | None) -> Split | None:
     if row is None:
         return None
     shares = tuple(SplitShare(share.bucket, share.share_ppm) for share in row.shares)
     return Split(shares, row.residual)
 
 
-def _federated(row: FederatedRow | None) -> FederatedFees | None:
+def _federated(row: FederatedFeeForm | None) -> FederatedFees | None:
     if row is None:
         return None
     return FederatedFees(row.inference_per_hour.amount(), row.training_per_hour.amount(), row.unit)
 
 
-def _told(published: tuple[TariffPublished, ...], now_us: int) -> list[TariffTold]:
+def _told(published: tuple[TariffPublished, ...], now_us: int) -> list[TariffAnswer]:
     started = [row.version for row in published if row.effective_from_us <= now_us]
     return [_one(row, is_in_force=row.version == max(started, default=0)) for row in published]
 
 
-def _one(row: TariffPublished, *, is_in_force: bool) -> TariffTold:
+def _one(row: TariffPublished, *, is_in_force: bool) -> TariffAnswer:
     plain: dict[str, Any] = {
         "version": row.version,
         "usage_fees": [
@@ -274,4 +274,4 @@ def _one(row: TariffPublished, *, is_in_force: bool) -> TariffTold:
         ]
     if row.notice_us:
         plain["notice_seconds"] = row.notice_us // SECOND_US
-    return TariffTold.model_validate(plain)
+    return TariffAnswer.model_validate(plain)

@@ -27,16 +27,16 @@ from pydantic import Field
 from api.door.auth import nodes_only
 from api.door.call import After, Call, Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
     DeviceInPath,
+    EmptyRequest,
     Hex32,
     NodeId,
     NodeInPath,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     with_examples,
@@ -87,7 +87,7 @@ def attestor(name: str) -> Attestor:
     return made
 
 
-class NonceTold(Told):
+class AttestationNonceAnswer(AnswerModel):
     """Sign `nonce` within ten minutes: it covers the node's reports up to `acked_seq`."""
 
     node_id: NodeId
@@ -100,7 +100,7 @@ class NonceTold(Told):
     position: Position | None = None
 
 
-class AttestationAsked(Asked):
+class AttestationRequest(RequestModel):
     """Evidence in base64, as the plug-in of this name reads it."""
 
     server_nonce: Hex32
@@ -110,7 +110,7 @@ class AttestationAsked(Asked):
     model_config = with_examples({"server_nonce": "0" * 64, "plugin": "nvidia", "evidence": "e30="})
 
 
-class AttestationTold(Told):
+class AttestationAnswer(AnswerModel):
     node_id: NodeId
     device_id: DeviceId
     passed: bool
@@ -124,11 +124,11 @@ PROBLEMS = [Reason.NODE_UNKNOWN, Reason.DEVICE_UNKNOWN]
 @resource.post(
     "/v1/nodes/{node_id}/devices/{device_id}/attestation-nonce",
     nodes_only(),
-    NonceTold,
+    AttestationNonceAnswer,
     problems=PROBLEMS,
 )
 def create_attestation_nonce(
-    node_id: NodeInPath, device_id: DeviceInPath, body: Nothing, call: Caller
+    node_id: NodeInPath, device_id: DeviceInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Returns the nonce that a device must sign, bound to the last report of the node."""
     del body
@@ -150,10 +150,10 @@ def create_attestation_nonce(
             at_us=call.now_us,
         )
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         state = after.state(trust_stream(device_id))
         assert state.nonce is not None
-        return NonceTold(
+        return AttestationNonceAnswer(
             node_id=node_id,
             device_id=device_id,
             server_nonce=state.nonce.server_nonce,
@@ -169,11 +169,11 @@ def create_attestation_nonce(
 @resource.post(
     "/v1/nodes/{node_id}/devices/{device_id}/attestation",
     nodes_only(),
-    AttestationTold,
+    AttestationAnswer,
     problems=[*PROBLEMS, Reason.REFERENCE_INVALID],
 )
 def create_attestation(
-    node_id: NodeInPath, device_id: DeviceInPath, body: AttestationAsked, call: Caller
+    node_id: NodeInPath, device_id: DeviceInPath, body: AttestationRequest, call: Caller
 ) -> Response:
     """Records evidence for an issued nonce. The verdict counts for the epoch it falls into."""
     said: list[Verdict] = []
@@ -195,8 +195,8 @@ def create_attestation(
             at_us=call.now_us,
         )
 
-    def told(_after: After) -> Told:
-        return AttestationTold(
+    def told(_after: After) -> AnswerModel:
+        return AttestationAnswer(
             node_id=node_id,
             device_id=device_id,
             passed=said[0].passed,

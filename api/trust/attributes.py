@@ -15,11 +15,11 @@ from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
     AccountQuery,
-    Asked,
+    AnswerModel,
+    EmptyRequest,
     Moment,
-    Nothing,
     Position,
-    Told,
+    RequestModel,
     Told_at,
     moment,
     moment_or_none,
@@ -52,7 +52,7 @@ StatementInPath = Annotated[str, Path(pattern=r"^stmt_[0-9a-f]{32}$")]
 SIGN = with_scope("account:admin", "provider", "client", "renter")
 
 
-class NewAttribute(Asked):
+class AttributeRequest(RequestModel):
     """`signature` (hex, Ed25519) is over five lines joined by newlines: `tallystick/attribute/v1`,
     `subject ID`, `NAME VALUE`, `stated_at_us N`, and `expires_at_us N` or `expires_at_us never`.
     The key is one of the signer's signing keys. Any account that has the statement may send it.
@@ -80,7 +80,7 @@ class NewAttribute(Asked):
     )
 
 
-class AttributeTold(Told):
+class AttributeAnswer(AnswerModel):
     """`valid`: neither taken back by its signer nor expired."""
 
     statement_id: StatementId
@@ -97,7 +97,7 @@ class AttributeTold(Told):
     position: Position | None = None
 
 
-class AttributeRevokedTold(Told):
+class AttributeRevokedAnswer(AnswerModel):
     statement_id: StatementId
     revoked: bool
     position: Position | None = None
@@ -106,7 +106,7 @@ class AttributeRevokedTold(Told):
 @resource.post(
     "/v1/attributes",
     SIGN,
-    AttributeTold,
+    AttributeAnswer,
     status=201,
     problems=[
         Reason.NODE_UNKNOWN,
@@ -121,7 +121,7 @@ class AttributeRevokedTold(Told):
         "signature_invalid",
     ],
 )
-def add_attribute(body: NewAttribute, call: Caller) -> Response:
+def add_attribute(body: AttributeRequest, call: Caller) -> Response:
     """Records a statement that a third party signed about a node or a provider."""
     command = StateAttribute(
         subject_id=body.subject_id,
@@ -145,7 +145,7 @@ def add_attribute(body: NewAttribute, call: Caller) -> Response:
         _require_signed(key.public_key, command)
         return command
 
-    def told(after: After) -> Told:
+    def told(after: After) -> AnswerModel:
         stated = after.state(stream).stated
         assert stated is not None
         return _attribute(stated, None, call.now_us)
@@ -166,10 +166,10 @@ def _require_signed(public_key: str, command: StateAttribute) -> None:
 @resource.post(
     "/v1/attributes/{statement_id}/revoke",
     SIGN,
-    AttributeRevokedTold,
+    AttributeRevokedAnswer,
     problems=[Reason.ATTRIBUTE_UNKNOWN],
 )
-def revoke_attribute(statement_id: StatementInPath, body: Nothing, call: Caller) -> Response:
+def revoke_attribute(statement_id: StatementInPath, body: EmptyRequest, call: Caller) -> Response:
     """Revokes a statement that your account signed."""
     del body
     command = RevokeAttribute(
@@ -178,11 +178,11 @@ def revoke_attribute(statement_id: StatementInPath, body: Nothing, call: Caller)
         by=call.principal.member_id,
         at_us=call.now_us,
     )
-    told = AttributeRevokedTold(statement_id=statement_id, revoked=True)
+    told = AttributeRevokedAnswer(statement_id=statement_id, revoked=True)
     return call.record(lambda: command, lambda _after: told)
 
 
-@resource.get("/v1/attributes", everybody(), page_of(AttributeTold), problems=["cursor_invalid"])
+@resource.get("/v1/attributes", everybody(), page_of(AttributeAnswer), problems=["cursor_invalid"])
 def list_attributes(
     call: Caller,
     subject_id: SubjectQuery = None,
@@ -214,9 +214,9 @@ def list_attributes(
         )
 
 
-def _attribute(row: Any, revoked_at_us: int | None, now_us: int) -> AttributeTold:
+def _attribute(row: Any, revoked_at_us: int | None, now_us: int) -> AttributeAnswer:
     is_valid = revoked_at_us is None and (row.expires_at_us is None or now_us < row.expires_at_us)
-    return AttributeTold(
+    return AttributeAnswer(
         statement_id=row.statement_id,
         subject_id=row.subject_id,
         name=row.name,

@@ -10,7 +10,7 @@ from fastapi import Query, Response
 
 from api.door.auth import everybody, with_scope
 from api.door.call import Call, Caller, View
-from api.door.models import AccountInPath, Count, NodeInPath, Position, ProviderInPath, Told
+from api.door.models import AccountInPath, AnswerModel, Count, NodeInPath, Position, ProviderInPath
 from api.door.operation import Resource
 from api.door.positions import ReadAsOf
 from api.parties.accounts import visible
@@ -44,7 +44,7 @@ READ = with_scope("renter", "client", "provider", "operator", "audit:read")
 ClientQuery = Annotated[str | None, Query(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 
 
-class PartiesTold(Told):
+class FaultsByPartyAnswer(AnswerModel):
     """How many closed leases ended through the fault of each party. Faults of the network and of a
     client count against no other party.
     """
@@ -56,7 +56,7 @@ class PartiesTold(Told):
     client: Count
 
 
-class InputTold(Told):
+class ReputationInputAnswer(AnswerModel):
     """One input of a score, in micro-observations. `good` of `total` were counted; `g` of `n` is
     what is left of them after decay. `mean_ppm` is the mean with the start (`prior_ppm`) in it,
     `lower_bound_ppm` what may be relied on, and the score is the sum of `weight_ppm` x
@@ -76,7 +76,7 @@ class InputTold(Told):
     lower_bound_ppm: Count
 
 
-class TierTold(Told):
+class ReputationTierAnswer(AnswerModel):
     """What a tier demands, and which of it is missing."""
 
     tier: Count
@@ -88,7 +88,7 @@ class TierTold(Told):
     missing: list[Literal["leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm"]]
 
 
-class StandingTold(Told):
+class ReputationStandingAnswer(AnswerModel):
     """Tier (0: none) and what every tier demands, of nodes and owners. `bonus_ppm`, of a node: what
     its compute weight is multiplied with under the policy of the newest epoch, by the lesser of
     its own and its owner's score.
@@ -99,10 +99,10 @@ class StandingTold(Told):
     uptime_ppm: Count | None = None
     owner_score_ppm: Count | None = None
     bonus_ppm: Count | None = None
-    tiers: list[TierTold]
+    tiers: list[ReputationTierAnswer]
 
 
-class ReputationTold(Told):
+class ReputationAnswer(AnswerModel):
     """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all inputs on
     `day`, with evidence halved every 30 days; provisional below ten leases. `client_id`: leases
     through one client, whose score starts from the experience of all others. The same facts give
@@ -117,15 +117,15 @@ class ReputationTold(Told):
     completion_ppm: Count | None = None
     score_ppm: Count
     provisional: bool
-    inputs: list[InputTold]
-    standing: StandingTold | None = None
-    closed_by_fault: PartiesTold
+    inputs: list[ReputationInputAnswer]
+    standing: ReputationStandingAnswer | None = None
+    closed_by_fault: FaultsByPartyAnswer
     as_of_position: Position
     day: str
     position: Position
 
 
-class SettingTold(Told):
+class RegionSettingAnswer(AnswerModel):
     """What leases of other accounts got on nodes of this setting so far. `availability_ppm`: served
     of the time promised, over settled leases. `offline_ppm`: leases that ended because their node
     was silent for too long, of all that closed.
@@ -137,13 +137,13 @@ class SettingTold(Told):
     offline_ppm: Count | None = None
 
 
-class SettingsTold(Told):
-    data: list[SettingTold]
+class RegionSettingsAnswer(AnswerModel):
+    data: list[RegionSettingAnswer]
     position: Position
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/reputation", READ, ReputationTold, problems=[Reason.NODE_UNKNOWN]
+    "/v1/nodes/{node_id}/reputation", READ, ReputationAnswer, problems=[Reason.NODE_UNKNOWN]
 )
 def read_node_reputation(
     node_id: NodeInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
@@ -158,7 +158,7 @@ def read_node_reputation(
 @resource.get(
     "/v1/providers/{provider_id}/reputation",
     READ,
-    ReputationTold,
+    ReputationAnswer,
     problems=[Reason.PROVIDER_UNKNOWN],
 )
 def read_provider_reputation(
@@ -174,7 +174,7 @@ def read_provider_reputation(
 @resource.get(
     "/v1/accounts/{account_id}/renter-reputation",
     with_scope("account", "provider", "operator", "audit:read"),
-    ReputationTold,
+    ReputationAnswer,
     problems=[Reason.ACCOUNT_UNKNOWN],
 )
 def read_renter_reputation(
@@ -204,7 +204,7 @@ def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str |
     standing = None
     if kind != RENTER and client_id is None:
         standing = _standing(call, view, kind, subject_id, rating, day)
-    told = ReputationTold(
+    told = ReputationAnswer(
         kind=kind,
         subject_id=subject_id,
         client_id=client_id,
@@ -215,7 +215,7 @@ def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str |
         provisional=rating.is_provisional,
         inputs=[_input(one) for one in rating.inputs],
         standing=standing,
-        closed_by_fault=PartiesTold(**parties),
+        closed_by_fault=FaultsByPartyAnswer(**parties),
         as_of_position=view.position if as_of is None else as_of,
         day=day_text(day),
         position=view.position,
@@ -223,9 +223,9 @@ def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str |
     return call.answer(view, told)
 
 
-def _input(one: InputScore) -> InputTold:
+def _input(one: InputScore) -> ReputationInputAnswer:
     seen, name = one.evidence, cast(Any, one.name)
-    return InputTold(
+    return ReputationInputAnswer(
         name=name,
         weight_ppm=one.weight_ppm,
         good=seen.good,
@@ -240,7 +240,7 @@ def _input(one: InputScore) -> InputTold:
 
 def _standing(
     call: Call, view: View, kind: str, subject_id: str, rating: Rating, day: int
-) -> StandingTold:
+) -> ReputationStandingAnswer:
     connection, as_of = view.connection, view.as_of
     subject = scores.read_subject(connection, kind, subject_id)
     assert subject is not None, subject_id
@@ -254,7 +254,7 @@ def _standing(
     owner = None
     if subject.owner_id is not None:
         owner = scores.read_rating(connection, PROVIDER, subject.owner_id, day=day, as_of=as_of)
-    return StandingTold(
+    return ReputationStandingAnswer(
         tier=tier_of(shown),
         age_days=shown.age_days,
         uptime_ppm=shown.uptime_ppm,
@@ -275,27 +275,27 @@ def _bonus(call: Call, view: View, node: Rating, owner: Rating) -> int | None:
     return bonus_ppm(policy.rewards or NO_TERMS, score_ppm)
 
 
-def _tier(criteria: TierCriteria, shown: Shown) -> TierTold:
+def _tier(criteria: TierCriteria, shown: Shown) -> ReputationTierAnswer:
     demands = {name: getattr(criteria, name) for name in CRITERIA}
     lacks = cast(Any, list(missing(criteria, shown)))
-    return TierTold(tier=criteria.tier, **demands, missing=lacks)
+    return ReputationTierAnswer(tier=criteria.tier, **demands, missing=lacks)
 
 
-@resource.get("/v1/settings", everybody(), SettingsTold)
+@resource.get("/v1/settings", everybody(), RegionSettingsAnswer)
 def list_settings(call: Caller) -> Response:
     """Lists what to expect of edge and of datacenter nodes, in numbers where known (K-4)."""
     with call.read(REPUTATION) as view:
         known = {row.setting: row for row in reputation.read_settings(view.connection)}
         data = [setting_told(name, known.get(name)) for name in ("edge", "datacenter")]
-        return call.answer(view, SettingsTold(data=data, position=view.position))
+        return call.answer(view, RegionSettingsAnswer(data=data, position=view.position))
 
 
-def setting_told(name: Any, row: reputation.Setting | None) -> SettingTold:
+def setting_told(name: Any, row: reputation.Setting | None) -> RegionSettingAnswer:
     """A setting in numbers; absent: nothing has been measured."""
     if row is None:
-        return SettingTold(setting=name, leases=0)
+        return RegionSettingAnswer(setting=name, leases=0)
     promised = row.promised_gpu_us
-    return SettingTold(
+    return RegionSettingAnswer(
         setting=name,
         leases=row.leases,
         availability_ppm=row.served_gpu_us * PPM // promised if promised else None,

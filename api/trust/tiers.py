@@ -14,15 +14,15 @@ from pydantic import Field
 from api.door.auth import everybody, nodes_or_scope, with_scope
 from api.door.call import Caller
 from api.door.models import (
-    Asked,
+    AnswerModel,
     Count,
     DeviceId,
     Hex32,
     NodeId,
     NodeInPath,
     Position,
+    RequestModel,
     Short,
-    Told,
     Told_at,
     moment,
     with_examples,
@@ -42,7 +42,7 @@ READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
 Tier = Annotated[int, Field(ge=0, le=4)]
 
 
-class FindingTold(Told):
+class TrustFindingAnswer(AnswerModel):
     """A rule that does not hold: the device stays below tier `denies`. The evidence is a report of
     a usage lane, or without `lane` a fact of the market log.
     """
@@ -54,7 +54,7 @@ class FindingTold(Told):
     evidence_position: Count | None = None
 
 
-class DeviceTrustTold(Told):
+class DeviceTrustAnswer(AnswerModel):
     """One device in the epoch; `simulated`: its driver says so itself."""
 
     device_id: DeviceId
@@ -63,21 +63,21 @@ class DeviceTrustTold(Told):
     rows: Count
     available_us: Count
     energy_mj: Count
-    findings: list[FindingTold]
+    findings: list[TrustFindingAnswer]
 
 
-class NodeTrustTold(Told):
+class NodeTrustAnswer(AnswerModel):
     """Without `epoch` there is none yet, and all that was reported counts."""
 
     node_id: NodeId
     epoch: Count | None = None
     start: Told_at | None = None
     end: Told_at | None = None
-    devices: list[DeviceTrustTold]
+    devices: list[DeviceTrustAnswer]
     position: Position
 
 
-class LibraryAsked(Asked):
+class DriverLibraryRequest(RequestModel):
     """The file `libnvidia-ml.so` of a driver version, by its SHA-256."""
 
     driver: Annotated[str, Field(min_length=1, max_length=64)]
@@ -86,22 +86,22 @@ class LibraryAsked(Asked):
     model_config = with_examples({"driver": "580.95.05", "sha256": "5e" * 32})
 
 
-class LibraryTold(Told):
+class DriverLibraryAnswer(AnswerModel):
     driver: str
     sha256: Hex32
     known: bool
     position: Position | None = None
 
 
-class LibrariesTold(Told):
-    data: list[LibraryTold]
+class DriverLibrariesAnswer(AnswerModel):
+    data: list[DriverLibraryAnswer]
     position: Position
 
 
 @resource.get(
     "/v1/nodes/{node_id}/trust",
     READ_OR_NODE,
-    NodeTrustTold,
+    NodeTrustAnswer,
     problems=[Reason.NODE_UNKNOWN, Reason.EPOCH_UNKNOWN],
 )
 def read_node_trust(
@@ -117,7 +117,7 @@ def read_node_trust(
             raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
         libraries = set(view_of.read_libraries(view.connection))
         development = call.service.settings.environment == "development"
-        told = NodeTrustTold(
+        told = NodeTrustAnswer(
             node_id=node_id,
             epoch=span.epoch,
             start=None if span.epoch is None else moment(span.from_us),
@@ -131,9 +131,9 @@ def read_node_trust(
         return call.answer(view, told)
 
 
-def _device(evidence: trust.Evidence, standing: trust.Standing) -> DeviceTrustTold:
+def _device(evidence: trust.Evidence, standing: trust.Standing) -> DeviceTrustAnswer:
     metered = evidence.metered
-    return DeviceTrustTold(
+    return DeviceTrustAnswer(
         device_id=evidence.device_id,
         tier=standing.tier,
         simulated=standing.is_simulated,
@@ -141,7 +141,7 @@ def _device(evidence: trust.Evidence, standing: trust.Standing) -> DeviceTrustTo
         available_us=metered.available_us,
         energy_mj=metered.energy_mj,
         findings=[
-            FindingTold(
+            TrustFindingAnswer(
                 rule=one.rule,
                 denies=one.denies,
                 detail=one.detail[:500],
@@ -153,36 +153,36 @@ def _device(evidence: trust.Evidence, standing: trust.Standing) -> DeviceTrustTo
     )
 
 
-@resource.get("/v1/trust/libraries", everybody(), LibrariesTold)
+@resource.get("/v1/trust/libraries", everybody(), DriverLibrariesAnswer)
 def list_driver_libraries(call: Caller) -> Response:
     """Lists the driver libraries that the operator trusts. A device under another fails tier 2."""
     with call.read(TRUST) as view:
         known = view_of.read_libraries(view.connection)
-        data = [LibraryTold(driver=one, sha256=digest, known=True) for one, digest in known]
-        return call.answer(view, LibrariesTold(data=data, position=view.position))
+        data = [DriverLibraryAnswer(driver=one, sha256=digest, known=True) for one, digest in known]
+        return call.answer(view, DriverLibrariesAnswer(data=data, position=view.position))
 
 
 @resource.post(
     "/v1/trust/libraries",
     with_scope("operator"),
-    LibraryTold,
+    DriverLibraryAnswer,
     status=201,
     problems=[Reason.REFERENCE_INVALID],
 )
-def add_driver_library(body: LibraryAsked, call: Caller) -> Response:
+def add_driver_library(body: DriverLibraryRequest, call: Caller) -> Response:
     """Adds a driver library to the trusted ones."""
     command = KnowDriverLibrary(
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
     )
-    told = LibraryTold(driver=body.driver, sha256=body.sha256, known=True)
+    told = DriverLibraryAnswer(driver=body.driver, sha256=body.sha256, known=True)
     return call.record(lambda: command, lambda _after: told)
 
 
-@resource.post("/v1/trust/libraries/forget", with_scope("operator"), LibraryTold)
-def remove_driver_library(body: LibraryAsked, call: Caller) -> Response:
+@resource.post("/v1/trust/libraries/forget", with_scope("operator"), DriverLibraryAnswer)
+def remove_driver_library(body: DriverLibraryRequest, call: Caller) -> Response:
     """Removes a driver library from the trusted ones."""
     command = ForgetDriverLibrary(
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
     )
-    told = LibraryTold(driver=body.driver, sha256=body.sha256, known=False)
+    told = DriverLibraryAnswer(driver=body.driver, sha256=body.sha256, known=False)
     return call.record(lambda: command, lambda _after: told)

@@ -13,7 +13,7 @@ from cli.terminal import InputUnusable, amount, columns, facts, group
 from cli.work_options import Command, Gpus, Image, MaxPrice, Models, Share, work_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewLease
+    from tallystick_client.forms import LeaseRequest
 
 app = group("Bids: auctions, interruptible leases, whole months.", "tallystick bid list")
 
@@ -50,7 +50,7 @@ def ask(
 ) -> None:
     """Request a lease by auction (the default), by a standing bid, or for whole months."""
     pricing = _pricing(auction, sealed, pick, bid, months)
-    body: NewLease = {
+    body: LeaseRequest = {
         "job": {**work_of(command, image, gpus, model, max_price), "share_ppm": ppm_of(share)},
         "pricing": pricing,
     }

@@ -11,7 +11,7 @@ from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewCashOut, NewPaymentMode
+    from tallystick_client.forms import CashOutRequest, PaymentModeRequest
 
 app = group(
     "Cash-outs: earned credits that leave as money.", "tallystick cash-out request acct_1f0c..."
@@ -32,7 +32,7 @@ def request(
     ] = None,
 ) -> None:
     """Request a cash-out of earned credits, to the destination that `mode` names."""
-    body: NewCashOut = {} if credits is None else {"amount": credits_of(credits)}
+    body: CashOutRequest = {} if credits is None else {"amount": credits_of(credits)}
     told = remote.ask(lambda c: c.submit_cash_out(account_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -134,7 +134,7 @@ def mode(
     if paid_as is None:
         told = remote.ask(lambda c: c.read_payment_mode(account_id))
     else:
-        body: NewPaymentMode = {"mode": paid_as}
+        body: PaymentModeRequest = {"mode": paid_as}
         if to is not None:
             body["destination"] = to
         if billing_account is not None:

@@ -19,7 +19,7 @@ from cli.terminal import AnswerIsNo, AsJson, InputUnusable, amount, columns, fac
 
 if TYPE_CHECKING:
     from api.process.service import Service
-    from tallystick_client.forms import NewAdjustment, NewSlash
+    from tallystick_client.forms import RewardAdjustmentRequest, RewardSlashRequest
 
 epoch = group("Reward epochs: list, preview, close, explain.", "tallystick epoch list")
 
@@ -215,7 +215,11 @@ def slash(
     evidence: Evidence = None,
 ) -> None:
     """Propose to slash the unmatured part of a reward (governance). A second person accepts."""
-    body: NewSlash = {"account_id": account_id, "amount": tokens_of(tokens), "reason": reason}
+    body: RewardSlashRequest = {
+        "account_id": account_id,
+        "amount": tokens_of(tokens),
+        "reason": reason,
+    }
     if evidence is not None:
         body["evidence_position"] = evidence
     told = remote.ask(lambda c: c.propose_slash(epoch, body, idempotency_key=remote.key))
@@ -239,7 +243,7 @@ def adjust(
     if (give is None) == (take is None):
         raise InputUnusable("either --give or --take")
     units = tokens_of(give or take or "")["units"]
-    body: NewAdjustment = {
+    body: RewardAdjustmentRequest = {
         "account_id": account_id,
         "delta": units if take is None else f"-{units}",
         "reason": reason,

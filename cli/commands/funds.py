@@ -12,11 +12,11 @@ from cli.terminal import amount, columns, facts, group, note
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
-        BankConfirmation,
-        NewBudget,
-        NewFundedAccount,
-        NewPayment,
-        NewPromotionGrant,
+        BankConfirmationRequest,
+        BudgetRequest,
+        FundedAccountRequest,
+        PaymentRequest,
+        PromotionGrantRequest,
     )
 
 promotion = group("Promotions: granted credits.", "tallystick promotion open spring-2026 1000")
@@ -73,7 +73,7 @@ def grant_promotion(
     ] = None,
 ) -> None:
     """Give an account credits of a program (operator)."""
-    body: NewPromotionGrant = {
+    body: PromotionGrantRequest = {
         "account_id": account_id,
         "amount": credits_of(credits),
         "priority": priority,
@@ -121,7 +121,7 @@ def fund_account(
     ] = None,
 ) -> None:
     """Pay for another account from now on."""
-    body: NewFundedAccount = {"funded_account_id": funded}
+    body: FundedAccountRequest = {"funded_account_id": funded}
     if cap is not None:
         body["monthly_cap"] = credits_of(cap)
     told = remote.ask(lambda c: c.fund_account(account_id, body, idempotency_key=remote.key))
@@ -167,7 +167,7 @@ def set_budget(
     ] = None,
 ) -> None:
     """Cap what a project or an API key may hold in escrow in a month."""
-    body: NewBudget = {"scope": scope, "target": target}
+    body: BudgetRequest = {"scope": scope, "target": target}
     if credits is not None:
         body["monthly"] = credits_of(credits)
     told = remote.ask(lambda c: c.set_budget(account_id, body, idempotency_key=remote.key))
@@ -213,7 +213,7 @@ def create(
     save: Annotated[bool, typer.Option("--save", help="Keep the card for auto top-up.")] = False,
 ) -> None:
     """Start a payment and print where or how to pay."""
-    body: NewPayment = {"method": method, "amount": credits_of(credits), "save_method": save}
+    body: PaymentRequest = {"method": method, "amount": credits_of(credits), "save_method": save}
     told = remote.ask(lambda c: c.create_payment(account_id, body, idempotency_key=remote.key))
     remote.tell(told, _facts(told))
     note("Credits are there once the payment has arrived: tallystick payment show")
@@ -251,7 +251,7 @@ def confirm(
     ] = None,
 ) -> None:
     """Confirm that a bank transfer arrived (operator)."""
-    body: BankConfirmation = {"reference": reference}
+    body: BankConfirmationRequest = {"reference": reference}
     if credits is not None:
         body["amount"] = credits_of(credits)
     told = remote.ask(lambda c: c.confirm_payment(payment_id, body, idempotency_key=remote.key))

@@ -12,7 +12,13 @@ from cli.remote import Limit, Remote, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import Acceptance, MilestoneAsked, Money, NewGrant, NewLimit
+    from tallystick_client.forms import (
+        BreakerLimitRequest,
+        GrantAcceptanceRequest,
+        GrantMilestoneRequest,
+        MilestoneGrantRequest,
+        Money,
+    )
 
 grant = group("Grants: TOKEN unlocked by milestones.", "tallystick grant list")
 
@@ -35,7 +41,7 @@ def propose_grant(
     ],
 ) -> None:
     """Propose a grant (governance). A second person opens it: `grant accept GRANT opening`."""
-    body: NewGrant = {
+    body: MilestoneGrantRequest = {
         "account_id": account_id,
         "total": tokens_of(total),
         "milestones": [_milestone_of(one) for one in milestone],
@@ -96,7 +102,7 @@ def accept_grant(
     ],
 ) -> None:
     """Accept a proposal of another member of the governance."""
-    body: Acceptance = {"what": "milestone", "milestone_id": what}
+    body: GrantAcceptanceRequest = {"what": "milestone", "milestone_id": what}
     if what == "opening":
         body = {"what": "opening"}
     elif what == "clawback":
@@ -146,7 +152,7 @@ def tokens_of(text: str) -> Money:
     return {"asset": "TOKEN", "units": str(units)}
 
 
-def _milestone_of(text: str) -> MilestoneAsked:
+def _milestone_of(text: str) -> GrantMilestoneRequest:
     """`api-integration=0.1`. Raises InputUnusable."""
     name, _, share = text.partition("=")
     form = re.fullmatch(r"([01])(?:\.([0-9]{1,6}))?", share)
@@ -189,7 +195,7 @@ def set_breaker(
     window: Annotated[int, typer.Option(metavar="SECONDS", min=1)] = 86_400,
 ) -> None:
     """Set or remove a limit (governance). Waiting amounts are checked again."""
-    body: NewLimit = {"window_seconds": window, "reason": reason}
+    body: BreakerLimitRequest = {"window_seconds": window, "reason": reason}
     if limit is not None:
         body["limit"] = limit
     name: Literal["mint", "payout", "cash_out"] = breaker  # type: ignore[assignment]

@@ -12,7 +12,7 @@ from cli.terminal import InputUnusable, amount, columns, facts, group, note
 from cli.work_options import Command, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import EscrowFunding, NewJob, PlanAsked
+    from tallystick_client.forms import EscrowFundingRequest, JobPlanForm, JobRequest
 
 job = group("Jobs: work, and the leases its plan opens.", "tallystick job list")
 
@@ -57,7 +57,7 @@ def submit_job(
     end_user: Annotated[str, typer.Option(help="The end user, in your own words.")] = "",
 ) -> None:
     """Submit a job. With a plan, the server opens and replaces its leases."""
-    body: NewJob = {
+    body: JobRequest = {
         **work_of(command, image, gpus, model, max_price),
         "kind": kind,
         "share_ppm": ppm_of(share),
@@ -80,8 +80,8 @@ def _plan(
     tasks_per_member: int | None,
     schedule: str | None,
     run_seconds: int | None,
-) -> PlanAsked | None:
-    plan: PlanAsked = {}
+) -> JobPlanForm | None:
+    plan: JobPlanForm = {}
     if chunks is not None:
         plan["chunks"] = chunks
     if members is not None:
@@ -191,7 +191,7 @@ def use_escrow(
     """Show the escrow that the leases of a job share; add credits to it, or withdraw them."""
     key = remote.key
     if add is not None:
-        body: EscrowFunding = {"amount": credits_of(add)}
+        body: EscrowFundingRequest = {"amount": credits_of(add)}
         told = remote.ask(lambda c: c.fund_escrow(job_id, body, idempotency_key=key))
     elif withdraw:
         told = remote.ask(lambda c: c.withdraw_escrow(job_id, {}, idempotency_key=key))

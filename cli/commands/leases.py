@@ -29,7 +29,7 @@ from cli.terminal import (
 from cli.work_options import Command, Gpus, Image, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewJob, NewLease, NewQuote
+    from tallystick_client.forms import JobRequest, LeaseQuoteRequest, LeaseRequest
 
 lease = group("Leases: rented GPUs.", "tallystick lease list")
 
@@ -94,12 +94,12 @@ def create_lease(
     project: Project = "",
 ) -> None:
     """Rent the cheapest GPUs that fit. The money is held until the lease is settled."""
-    job: NewJob = {
+    job: JobRequest = {
         **work_of(command, image, gpus, model, max_price),
         "project_id": project,
         **_sharing(share, memory, mode, mig),
     }
-    body: NewLease = {
+    body: LeaseRequest = {
         "job": job,
         "term_seconds": term,
         "funds": None if funds is None else credits_of(funds),
@@ -109,7 +109,7 @@ def create_lease(
     remote.tell(told, facts(told))
 
 
-def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None) -> NewJob:
+def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None) -> JobRequest:
     """How the devices are shared: by a MIG profile, which has its own shares, or by a share."""
     if mig is not None:
         if (share, memory) != ("1", None) or mode not in (None, "mig"):
@@ -121,7 +121,7 @@ def _sharing(share: str, memory: str | None, mode: Mode | None, mig: str | None)
             asked["mem_ppm"] = ppm_of(memory)
         if mode is not None:
             asked["constraints"] = {"mode": mode}
-    sharing: NewJob = asked
+    sharing: JobRequest = asked
     return sharing
 
 
@@ -398,7 +398,7 @@ def quote_lease(
     """Quote a price for a job, valid for a limited time; `lease accept` takes it."""
     if term is not None and funds is not None:
         raise InputUnusable("--term or --funds: a fixed term holds the largest possible charge")
-    body: NewQuote = {"job_id": job_id, "valid_seconds": valid}
+    body: LeaseQuoteRequest = {"job_id": job_id, "valid_seconds": valid}
     if term is not None:
         body["term_seconds"] = term
     if funds is not None:

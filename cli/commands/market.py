@@ -16,7 +16,13 @@ from cli.terminal import amount, columns, facts, group, note, top_level
 from cli.work_options import MaxPrice, Share, words_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import Demands, JobQuoteAsked, NewDeposit, NewJob, NewOffer
+    from tallystick_client.forms import (
+        DepositRequest,
+        JobQuoteRequest,
+        JobRequest,
+        NodeDemandsForm,
+        OfferRequest,
+    )
 
 account = group("Accounts of renters and providers.", "tallystick account create")
 commands = top_level()
@@ -96,7 +102,7 @@ def deposit(
     source: Annotated[Source, typer.Option(help="How the money arrived.")] = "cash",
 ) -> None:
     """Confirm money that arrived for an account (operator)."""
-    body: NewDeposit = {"source": source, "amount": credits_of(credits), "reference": reference}
+    body: DepositRequest = {"source": source, "amount": credits_of(credits), "reference": reference}
     told = remote.ask(lambda c: c.create_deposit(account_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -150,7 +156,7 @@ def create_offer(
     ] = None,
 ) -> None:
     """Offer the GPUs of a node at a price."""
-    body: NewOffer = {
+    body: OfferRequest = {
         "provider_id": provider,
         "node_id": node,
         "price_per_gpu_hour": credits_of(price),
@@ -286,7 +292,7 @@ def quote(
     term: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term.")] = None,
 ) -> None:
     """What a job would get now, why, and if nothing, which demand to ease. Nothing is recorded."""
-    demands: Demands = {
+    demands: NodeDemandsForm = {
         "vendors": None if vendor is None else [vendor],
         "memory_mib": memory,
         "setting": setting,
@@ -302,7 +308,7 @@ def quote(
         "security_tier": tier,
         "min_reputation_ppm": reputation,
     }
-    job: NewJob = {
+    job: JobRequest = {
         "command": words_of(command),
         "gpu_count": gpus,
         "share_ppm": ppm_of(share),
@@ -310,7 +316,7 @@ def quote(
         "max_price_per_gpu_hour": credits_of(max_price),
         "constraints": demands,
     }
-    body: JobQuoteAsked = {"job": job, "term_seconds": term}
+    body: JobQuoteRequest = {"job": job, "term_seconds": term}
     told = remote.ask(lambda c: c.quote_job(body))
     remote.tell(told, _quoted(told))
 

@@ -11,7 +11,7 @@ from cli.remote import Limit, Remote, reads, records
 from cli.terminal import EXIT_NO, InputUnusable, columns, facts, group, note
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewClient, NewClientQuota, NewGroup
+    from tallystick_client.forms import ClientQuotaRequest, ComputeClientRequest, QuotaGroupRequest
 
 client = group("Compute clients and their instances.", "tallystick client show ACCOUNT")
 groups = group("Groups that share a quota of GPUs.", "tallystick group list")
@@ -41,7 +41,7 @@ def register_client(
     min_reputation_ppm: Annotated[int | None, typer.Option(min=0, max=1_000_000)] = None,
 ) -> None:
     """Allow an account of the kind client to bring jobs (operator)."""
-    body: NewClient = {"client_id": client_id}
+    body: ComputeClientRequest = {"client_id": client_id}
     if min_reputation_ppm is not None:
         body["min_reputation_ppm"] = min_reputation_ppm
     told = remote.ask(lambda c: c.register_client(body, idempotency_key=remote.key))
@@ -122,7 +122,7 @@ def set_client_quota(
     ] = None,
 ) -> None:
     """Set how many GPUs a client holds at once (operator)."""
-    body: NewClientQuota = {"pool_id": pool, "gpu_ppm_max": _gpu_ppm(gpus)}
+    body: ClientQuotaRequest = {"pool_id": pool, "gpu_ppm_max": _gpu_ppm(gpus)}
     told = remote.ask(lambda c: c.set_client_quota(client_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -141,7 +141,7 @@ def create_group(
     ] = None,
 ) -> None:
     """Create a group that shares a quota of GPUs."""
-    body: NewGroup = {"pool_id": pool, "parent_id": parent, "gpu_ppm_max": _gpu_ppm(gpus)}
+    body: QuotaGroupRequest = {"pool_id": pool, "parent_id": parent, "gpu_ppm_max": _gpu_ppm(gpus)}
     told = remote.ask(lambda c: c.create_group(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

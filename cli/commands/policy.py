@@ -27,7 +27,7 @@ from cli.terminal import (
 
 if TYPE_CHECKING:
     from domain.governance.lint import Report
-    from tallystick_client.forms import NewProposal, Scheduling
+    from tallystick_client.forms import PolicyProposalRequest, PolicySchedulingRequest
 
 app = group(
     "Policy: proposals, their lint, and published versions.",
@@ -105,7 +105,7 @@ _SHOWN = (
 @records
 def propose(remote: Remote, file: File) -> None:
     """Propose a policy document (governance). Two other members approve it: `policy approve`."""
-    body: NewProposal = {"document": document_of(file)}
+    body: PolicyProposalRequest = {"document": document_of(file)}
     told = remote.ask(lambda c: c.propose_policy(body, idempotency_key=remote.key))
     remote.tell(told, _lines(told))
 
@@ -115,7 +115,7 @@ def propose(remote: Remote, file: File) -> None:
 def revise(remote: Remote, file: File, seen: Seen = None) -> None:
     """Revise your own proposal with another document. Votes begin again."""
     document = document_of(file)
-    body: NewProposal = {"document": document}
+    body: PolicyProposalRequest = {"document": document}
     try:
         number = int(document["proposal"]["number"])
     except (TypeError, KeyError, ValueError):
@@ -236,7 +236,9 @@ def schedule(
 ) -> None:
     """Publish an approved proposal as the next version (governance)."""
     tag = _tag(remote, number, seen)
-    body: Scheduling = {} if from_epoch is None else {"effective_from_epoch": from_epoch}
+    body: PolicySchedulingRequest = (
+        {} if from_epoch is None else {"effective_from_epoch": from_epoch}
+    )
     told = remote.ask(
         lambda c: c.schedule_policy_proposal(number, body, if_match=tag, idempotency_key=remote.key)
     )

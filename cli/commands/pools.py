@@ -19,7 +19,7 @@ from cli.terminal import InputUnusable, columns, facts, group, top_level
 from cli.work_options import Image, MaxPrice, Models, work_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewGang, NewPool, PoolPolicyForm
+    from tallystick_client.forms import GangRequest, PoolPolicyForm, PoolRequest
 
 pool = group("Pools: nodes under one scheduling policy.", "tallystick pool create research")
 gang = group(
@@ -56,7 +56,7 @@ def create_pool(
     ] = None,
 ) -> None:
     """Create a pool of your own (provider or operator)."""
-    body: NewPool = {"name": name, "policy": _policy(scheduler, policy)}
+    body: PoolRequest = {"name": name, "policy": _policy(scheduler, policy)}
     if controller is not None:
         body["controller_address"] = controller
     told = remote.ask(lambda c: c.create_pool(body, idempotency_key=remote.key))
@@ -206,7 +206,7 @@ def open_gang(
     asked: Any = work_of(command, image, gpus, model, max_price)
     if pool_id is not None:
         asked["constraints"] = {"pool_id": pool_id}
-    body: NewGang = {
+    body: GangRequest = {
         "job": asked,
         "members": members,
         "min_members": min_members,

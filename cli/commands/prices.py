@@ -12,7 +12,7 @@ from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewObservation
+    from tallystick_client.forms import PriceObservationRequest
 
 tariff = group("Tariffs: dated versions of what things cost.", "tallystick tariff list --json")
 
@@ -87,7 +87,7 @@ def observe(
     ] = None,
 ) -> None:
     """Record a price that a source published (operator, or a key with oracle:write)."""
-    body: NewObservation = {
+    body: PriceObservationRequest = {
         "source": source,
         "price_micro_usd": int(credits_of(price)["units"]),
         "published_at": published_at,

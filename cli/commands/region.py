@@ -14,7 +14,7 @@ from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import NewRegion, NewRegionTerms
+    from tallystick_client.forms import RegionRequest, RegionTermsRequest
 
 region = group(
     "Regions: where a provider's nodes are.", "tallystick region open PROVIDER --name lab-1"
@@ -43,7 +43,7 @@ def open_region(
     ] = False,
 ) -> None:
     """Open a region of one of your providers."""
-    body: NewRegion = {
+    body: RegionRequest = {
         "provider_id": provider_id,
         "name": name,
         "storage_mode": storage_mode,
@@ -183,7 +183,7 @@ def set_terms(
 
     Terms begin a week after they are set, and later where disputes may take longer.
     """
-    body: NewRegionTerms = {
+    body: RegionTermsRequest = {
         "version": version,
         "effective_from": from_,
         "shared": not end,

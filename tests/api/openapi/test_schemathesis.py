@@ -14,6 +14,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_schema_conformance,
@@ -46,8 +47,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module i
 def _documented() -> dict[str, Any]:
     """The operations of the committed document by their name; they are the declared ones."""
     schema = schemathesis.openapi.from_dict(json.loads(DOCUMENT.read_bytes()))
-    found = (each.ok() for each in schema.get_all_operations())
-    named = {each.definition.raw["operationId"]: each for each in found}
+    named = {}
+    for found in schema.get_all_operations():
+        assert isinstance(found, Ok), found
+        named[found.ok().definition.raw["operationId"]] = found.ok()
     assert named.keys() == set(NAMES)
     return named
 
