@@ -111,7 +111,7 @@ def test_two_processes_prepare_and_start_at_once(empty_database: str) -> None:
     program = (
         "import sys\n"
         "from ledger.migrate import migrate\n"
-        "from tests.ledger.told import *\n"
+        "from tests.scenes.told import *\n"
         "migrate(sys.argv[1])\n"
         "with ledger_on(sys.argv[1]) as ledger:\n"
         "    ledger.handle(do(withdrawn(sys.argv[2])), key=None, now_us=NOW_US)\n"
