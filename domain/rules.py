@@ -1,7 +1,8 @@
 """The registry of decisions: which state a stream folds to, and which function decides a command.
 
 Each file of the domain names what it adds: STREAMS, kind -> (initial state, evolve), and
-DECIDERS, command type -> decide(command, world). Nothing is decided here.
+DECIDERS, command type -> decide(command, world). Each room names its files and its facts in its
+`registry.py`. They are merged here; nothing is named and nothing is decided here.
 """
 
 from __future__ import annotations
@@ -10,162 +11,49 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from domain import account_closing
-from domain.chain import burn
-from domain.chain import payout_root as payout
-from domain.chain import transaction as chain_tx
-from domain.corrections import dispute, dispute_opening, dispute_ruling, late_usage, sla
-from domain.corrections import reversal as funds_taken
-from domain.epochs import epoch, forfeit, policy, reward_correction
-from domain.fleet import (
-    device,
-    edge_device,
-    executor_key,
-    licence,
-    maintenance,
-    node,
-    provider,
-    revenue_share,
-    storage_node,
-)
-from domain.fleet import key_rotation as node_rotation
-from domain.fleet import kinds as resource_kind
-from domain.fleet import roles as node_role
-from domain.funds import (
-    budget,
-    card_money,
-    debt,
-    deposit,
-    funding,
-    payment,
-    payment_terms,
-    promotion,
-    top_up,
-)
-from domain.governance import breakers, grant
-from domain.governance import proposal as policy_proposal
-from domain.governance import vote as policy_vote
-from domain.income import (
-    adjustment,
-    cash_out,
-    invoice,
-    maturity,
-    region_pool,
-    region_sharing,
-    region_terms,
-)
-from domain.income import cash_out_matching as payout_matching
-from domain.jobs import gang, job, task_queue
-from domain.jobs import parts as job_parts
-from domain.lease import countersign, lease, reserved_term
-from domain.leasing import accrual as lease_accrual
-from domain.leasing import bidding, drain, escrow_sharing
-from domain.leasing import gangs as gang_life
-from domain.leasing import life as lease_life
-from domain.leasing import other_resources as resource_usage
-from domain.leasing import request as lease_request
-from domain.leasing import reservation as lease_reservation
-from domain.leasing import top_up as lease_top_up
-from domain.leasing import work as lease_work
-from domain.market import auction, offer, offer_prices, standing_bid
-from domain.metering import pin
-from domain.parties import account, counterparty, webhook
-from domain.parties import client as compute_client
-from domain.pools import group, pool, quota
-from domain.pools import queue as pool_queue
-from domain.prices import price_feed, tariff
+from domain.chain import registry as chain
+from domain.corrections import registry as corrections
+from domain.epochs import registry as epochs
+from domain.fleet import registry as fleet
+from domain.funds import registry as funds
+from domain.governance import registry as governance
+from domain.hardware import registry as hardware
+from domain.income import registry as income
+from domain.jobs import registry as jobs
+from domain.lease import registry as lease
+from domain.leasing import registry as leasing
+from domain.market import registry as market
+from domain.metering import registry as metering
+from domain.parties import registry as parties
+from domain.pools import registry as pools
+from domain.prices import registry as prices
 from domain.refusal import Reason
 from domain.stream import Change, World
-from domain.trust import attribute, challenge
-from domain.trust import record as trust_record
+from domain.trust import registry as trust
 
 Evolve = Callable[[Any, Any], Any]
 Decide = Callable[[Any, World], Sequence[Change]]
 
-_FILES = (
-    account,
-    account_closing,
-    adjustment,
-    attribute,
-    auction,
-    bidding,
-    breakers,
-    budget,
-    burn,
-    card_money,
-    cash_out,
-    chain_tx,
-    challenge,
-    compute_client,
-    counterparty,
-    countersign,
-    debt,
-    deposit,
-    device,
-    dispute,
-    dispute_opening,
-    dispute_ruling,
-    drain,
-    edge_device,
-    epoch,
-    escrow_sharing,
-    executor_key,
-    forfeit,
-    funding,
-    funds_taken,
-    gang,
-    gang_life,
-    grant,
-    group,
-    invoice,
-    job,
-    job_parts,
-    late_usage,
+_ROOMS = (
+    parties,
+    prices,
+    funds,
+    hardware,
+    fleet,
+    metering,
     lease,
-    lease_accrual,
-    lease_life,
-    lease_request,
-    lease_reservation,
-    lease_top_up,
-    lease_work,
-    licence,
-    maintenance,
-    maturity,
-    node,
-    node_role,
-    node_rotation,
-    offer,
-    offer_prices,
-    payment,
-    payment_terms,
-    payout,
-    payout_matching,
-    pin,
-    policy,
-    policy_proposal,
-    policy_vote,
-    pool,
-    pool_queue,
-    price_feed,
-    promotion,
-    provider,
-    quota,
-    region_pool,
-    region_sharing,
-    region_terms,
-    reserved_term,
-    resource_kind,
-    resource_usage,
-    revenue_share,
-    reward_correction,
-    sla,
-    standing_bid,
-    storage_node,
-    tariff,
-    task_queue,
-    top_up,
-    trust_record,
-    webhook,
+    trust,
+    epochs,
+    governance,
+    chain,
+    market,
+    pools,
+    jobs,
+    leasing,
+    income,
+    corrections,
 )
+_FILES = (account_closing, *(file for room in _ROOMS for file in room.FILES))
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}
 DECIDERS: dict[type[Any], Decide] = {}
@@ -177,6 +65,12 @@ for _file in _FILES:
     STREAMS.update(_file.STREAMS)
     DECIDERS.update(_file.DECIDERS)
     REFUSES.update(getattr(_file, "REFUSES", {}))
+
+FACTS: dict[str, type[Any]] = {}
+"""Every fact of the log by its stored name."""
+for _room in _ROOMS:
+    assert not FACTS.keys() & _room.FACTS.keys(), _room
+    FACTS.update(_room.FACTS)
 
 
 def refused_by(*commands: type[Any], never: Iterable[Reason] = ()) -> tuple[Reason, ...]:

@@ -43,7 +43,7 @@ from benchmarks import cpu
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
 from domain.stream import Stream
-from ledger.books.postings import Entry
+from ledger.books.entry import Entry
 from ledger.log import codec
 from ledger.log.handle import Ledger
 from ledger.log.market import Envelope

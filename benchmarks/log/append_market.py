@@ -30,7 +30,7 @@ from psycopg.conninfo import conninfo_to_dict
 from api.process.embedded_postgres import EmbeddedPostgres
 from domain.funds.deposit import DepositConfirmed, deposit_stream
 from domain.money import Asset, credit
-from ledger.books.postings import Entry
+from ledger.books.entry import Entry
 from ledger.log import codec
 from ledger.log.handle import Ledger
 from ledger.log.market import Envelope

@@ -30,8 +30,8 @@ from domain.lease.lease import (
 )
 from domain.lease.turns import QuoteLease
 from domain.leasing.demands import require_demands
-from domain.leasing.sharing import hold_devices, require_offered, shared
 from domain.market.offer import OfferPublished, existing_offer, offer_of
+from domain.market.sharing import hold_devices, require_offered, shared
 from domain.money import Amount, credit
 from domain.parties.account import account_of
 from domain.parties.counterparty import refusal_between

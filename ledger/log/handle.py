@@ -35,7 +35,7 @@ from domain.stream import Change, S, Stream, World, derive_id
 from ledger.books import postings
 from ledger.books.books import Books
 from ledger.books.chart import guards_for, kind_of, refusal_of_guards
-from ledger.books.postings import Entry
+from ledger.books.entry import Entry
 from ledger.log.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Market, Rules
 from ledger.log.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
 

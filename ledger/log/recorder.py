@@ -28,7 +28,7 @@ from psycopg.types.numeric import Int4, Int8
 from psycopg_pool import PoolTimeout
 
 from ledger.books.chart import kind_of
-from ledger.books.postings import Entry
+from ledger.books.entry import Entry
 from ledger.log import pgbin
 from ledger.log.chain import market_leaf
 

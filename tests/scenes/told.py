@@ -14,7 +14,7 @@ from domain.lease.lease import LeaseReserved
 from domain.market.offer import OfferWithdrawn
 from domain.money import Amount, Asset, credit
 from domain.stream import Change, Stream, World
-from ledger.books.postings import Entry
+from ledger.books.entry import Entry
 from ledger.log.handle import CommandKey, Ledger
 
 BLINDING_KEY = b"for tests only, sixteen or more"

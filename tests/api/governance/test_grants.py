@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.money import Asset
-from ledger.books.postings import Entry
+from ledger.books.entry import Entry
 from tests.scenes.server import Caller, Scene
 from tests.scenes.told import do, ledger_on, withdrawn
 

@@ -45,7 +45,8 @@ from domain.parties.account import AccountClosed, AccountOpened
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.books.chart import kind_of
-from ledger.books.postings import entries_for, entry
+from ledger.books.entry import entry
+from ledger.books.postings import entries_for
 from tests.domain.scenes.supply import ALICE, ALICE_STREAM, NOON_US, opened
 from tests.given import Scene
 

@@ -28,7 +28,8 @@ from domain.money import PPM, Amount, Asset, credit, token
 from domain.prices.charge_split import Parts, peel
 from ledger.books import postings
 from ledger.books.chart import kind_of
-from ledger.books.postings import Entry, entries_for, entry
+from ledger.books.entry import Entry, entry
+from ledger.books.postings import entries_for
 from ledger.log import codec
 from projections.income.movements import KINDS
 from tests.ledger.books import priced

@@ -14,7 +14,7 @@ from domain.money import Asset, credit
 from domain.parties.account import AccountClosed
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
-from ledger.books.postings import Entry
+from ledger.books.entry import Entry
 from ledger.log.chain import GENESIS_MARKET, chain, market_leaf
 from ledger.log.handle import ATTEMPTS_MAX, FACTS_MAX, BooksRefused, CommandKey, StreamMoved
 from tests.scenes.told import (

@@ -1,0 +1,54 @@
+"""What the facts of `fleet` book."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from domain.fleet.device import CapacityAccrued
+from domain.fleet.edge_device import DeviceFeeCharged
+from domain.fleet.storage_node import StorageNodeCharged
+from domain.money import Asset
+from ledger.books.entry import Book, Entry, entry, taken
+
+
+def _device_fee(fact: DeviceFeeCharged) -> Iterable[Entry]:
+    return entry(
+        Asset.CREDIT,
+        *taken(fact.account_id, fact.drawn, fact.owed),
+        ("network:revenue:device", -fact.charge.units),
+    )
+
+
+def _storage_node(fact: StorageNodeCharged) -> Iterable[Entry]:
+    return entry(
+        Asset.CREDIT,
+        *taken(fact.account_id, fact.drawn, fact.owed),
+        ("network:revenue:storage", -fact.charge_new.units),
+    )
+
+
+def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
+    """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
+
+    A device leased twice at one instant would drive idle below zero, which PostgreSQL refuses.
+    """
+    asset = fact.physical.asset
+    sort = "seat" if asset is Asset.SEAT_MS else "device"
+    device = f"{sort}:{fact.device_id}"
+    taken = fact.leased.units + fact.stranded.units + fact.unavailable.units
+    return entry(
+        asset,
+        (f"{device}:physical", -fact.physical.units),
+        (f"{device}:idle", fact.physical.units - taken),
+        (f"{device}:leased", fact.leased.units),
+        (f"{device}:stranded", fact.stranded.units),
+        (f"{device}:unavailable", fact.unavailable.units),
+    )
+
+
+BOOKS: dict[type[Any], Book] = {
+    CapacityAccrued: _capacity,
+    DeviceFeeCharged: _device_fee,
+    StorageNodeCharged: _storage_node,
+}
