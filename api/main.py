@@ -20,128 +20,19 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute
 
 from api import openapi_document
-from api.audit import audit
-from api.chain import payouts
-from api.corrections import adjustments, countersign, disputes
 from api.door import errors, health
 from api.door.auth import Authenticator
 from api.door.door import Door
 from api.door.limits import Buckets, Spent, bucket_of
-from api.door.operation import Operation, Resource
+from api.door.operation import Operation
 from api.door.paging import Cursors
 from api.door.positions import MIN_POSITION, MIN_USAGE
 from api.door.preconditions import IF_MATCH
-from api.epochs import epochs, reward_corrections
-from api.epochs import explanations as epoch_explanations
-from api.fleet import (
-    devices,
-    edge_devices,
-    joining,
-    maintenance,
-    node_rotation,
-    nodes,
-    providers,
-    revenue_shares,
-)
-from api.fleet import kinds as resource_kinds
-from api.funds import forecasts, funding, promotions
-from api.funds import payments as money_in
-from api.governance import breakers, grants, policies, policy_rehearsal
-from api.income import (
-    billing,
-    cash_outs,
-    earnings,
-    exports,
-    invoices,
-    region_shares,
-    statement_lines,
-    statements,
-)
 from api.ingest.door import Asgi, Message, Receive, Scope, Send, fast, node_of
 from api.ingest.node_keys import REFRESH_SECONDS
-from api.jobs import gangs
-from api.jobs import jobs as compute_jobs
-from api.jobs import parts as job_parts
-from api.leasing import assignments, escrows, leases, quotes, restarts, work
-from api.leasing import events as lease_events
-from api.leasing import halves as lease_health
-from api.leasing import turns as lease_turns
-from api.market import bids, offers, pricing
-from api.metering import meters, node_usage, usage_breakdown, usage_summary, utilisation
-from api.parties import accounts, clients, webhooks
-from api.pools import groups, pools
-from api.prices import oracle, tariffs
 from api.process.service import Service
 from api.process.waiting import HeadWait
-from api.trust import attestation, attributes, reputation
-from api.trust import tiers as trust
-
-RESOURCES: tuple[Resource, ...] = (
-    exports.resource,
-    invoices.resource,
-    accounts.resource,
-    providers.resource,
-    region_shares.resource,
-    joining.resource,
-    nodes.resource,
-    revenue_shares.resource,
-    assignments.resource,
-    node_usage.resource,
-    node_rotation.resource,
-    devices.resource,
-    resource_kinds.resource,
-    maintenance.resource,
-    attestation.resource,
-    attributes.resource,
-    reputation.resource,
-    offers.resource,
-    oracle.resource,
-    policy_rehearsal.resource,
-    disputes.resource,
-    adjustments.resource,
-    compute_jobs.resource,
-    quotes.resource,
-    lease_events.resource,
-    lease_health.resource,
-    lease_turns.resource,
-    leases.resource,
-    gangs.resource,
-    pools.resource,
-    bids.resource,
-    pricing.resource,
-    billing.resource,
-    statements.resource,
-    statement_lines.resource,
-    earnings.resource,
-    epochs.resource,
-    epoch_explanations.resource,
-    escrows.resource,
-    payouts.resource,
-    tariffs.resource,
-    policies.resource,
-    trust.resource,
-    audit.resource,
-    funding.resource,
-    grants.resource,
-    reward_corrections.resource,
-    breakers.resource,
-    promotions.resource,
-    usage_summary.resource,
-    utilisation.resource,
-    forecasts.resource,
-    cash_outs.resource,
-    countersign.resource,
-    money_in.resource,
-    edge_devices.resource,
-    meters.resource,
-    restarts.resource,
-    webhooks.resource,
-    work.resource,
-    clients.resource,
-    groups.resource,
-    job_parts.resource,
-    usage_breakdown.resource,
-)
+from api.rooms import RESOURCES
 
 DESCRIPTION = """\
 Event-sourced marketplace and settlement ledger for pooled GPUs.

@@ -23,69 +23,35 @@ from psycopg import sql
 
 from ledger.log import usage_reads
 from projections import runner
-from projections.audit.audit_index import AUDIT_INDEX
-from projections.corrections.disputes import DISPUTES
-from projections.epochs.availability import AVAILABILITY
-from projections.epochs.epochs import EPOCHS
-from projections.epochs.rewards import REWARDS
-from projections.epochs.wash_uses import COUNTERPARTIES
-from projections.fleet.fleet import FLEET
-from projections.fleet.utilisation import UTILISATION
-from projections.funds.funding import FUNDING
-from projections.funds.payments import PAYMENTS
-from projections.governance.policies import POLICIES
-from projections.income.earnings import EARNINGS
-from projections.income.invoices import INVOICES
-from projections.income.money_out import MONEY_OUT
-from projections.income.movements import MOVEMENTS
-from projections.income.regions import REGIONS
-from projections.income.statements import STATEMENTS
-from projections.lease.countersigned import COUNTERSIGNED
-from projections.lease.leases import LEASES
-from projections.lease.work import WORK
-from projections.market.bids import BIDS
-from projections.metering.meters import METERS
-from projections.metering.usage import USAGE
-from projections.metering.usage_hours import USAGE_HOURS
-from projections.parties.access import ACCESS
-from projections.parties.demand import DEMAND
-from projections.parties.webhooks import WEBHOOKS
-from projections.pools.pools import POOLS
+from projections.audit import registry as audit
+from projections.corrections import registry as corrections
+from projections.epochs import registry as epochs
+from projections.fleet import registry as fleet
+from projections.funds import registry as funds
+from projections.governance import registry as governance
+from projections.income import registry as income
+from projections.lease import registry as lease
+from projections.market import registry as market
+from projections.metering import registry as metering
+from projections.parties import registry as parties
+from projections.pools import registry as pools
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
-from projections.trust.evidence import TRUST
-from projections.trust.reputation import REPUTATION
+from projections.trust import registry as trust
 
 PROJECTIONS: tuple[Projection, ...] = (
-    ACCESS,
-    FLEET,
-    LEASES,
-    USAGE,
-    STATEMENTS,
-    MOVEMENTS,
-    DISPUTES,
-    USAGE_HOURS,
-    UTILISATION,
-    EARNINGS,
-    EPOCHS,
-    COUNTERPARTIES,
-    INVOICES,
-    MONEY_OUT,
-    FUNDING,
-    PAYMENTS,
-    METERS,
-    AUDIT_INDEX,
-    COUNTERSIGNED,
-    WEBHOOKS,
-    REPUTATION,
-    WORK,
-    DEMAND,
-    POOLS,
-    POLICIES,
-    BIDS,
-    TRUST,
-    REGIONS,
-    AVAILABILITY,
-    REWARDS,
+    *parties.VIEWS,
+    *funds.VIEWS,
+    *fleet.VIEWS,
+    *metering.VIEWS,
+    *lease.VIEWS,
+    *trust.VIEWS,
+    *epochs.VIEWS,
+    *governance.VIEWS,
+    *market.VIEWS,
+    *pools.VIEWS,
+    *income.VIEWS,
+    *corrections.VIEWS,
+    *audit.VIEWS,
 )
 BY_NAME = {projection.name: projection for projection in PROJECTIONS}
 

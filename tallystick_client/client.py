@@ -17,175 +17,6 @@ if TYPE_CHECKING:
 class Client(Calls):
     """Every operation of the API."""
 
-    def export_focus_csv(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/statements/{period}.csv",
-                account_id=account_id,
-                period=period,
-            ),
-        )
-        return cast("bytes", found)
-
-    def export_focus_parquet(self, account_id: str, period: str) -> bytes:
-        """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/statements/{period}.parquet",
-                account_id=account_id,
-                period=period,
-            ),
-        )
-        return cast("bytes", found)
-
-    def export_journal(self, account_id: str, period: str) -> bytes:
-        """Returns the account's books of a month as an hledger journal; the rest is."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/statements/{period}.journal",
-                account_id=account_id,
-                period=period,
-            ),
-        )
-        return cast("bytes", found)
-
-    def export_lines_csv(self, account_id: str, period: str) -> bytes:
-        """Returns every movement on the account's books in a month, as plain CSV."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/statements/{period}/lines.csv",
-                account_id=account_id,
-                period=period,
-            ),
-        )
-        return cast("bytes", found)
-
-    def export_lines_json(self, account_id: str, period: str) -> bytes:
-        """Returns every movement on the account's books in a month, one JSON object a line."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/statements/{period}/lines.jsonl",
-                account_id=account_id,
-                period=period,
-            ),
-        )
-        return cast("bytes", found)
-
-    def list_invoices(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.InvoiceSummaryPage:
-        """Lists invoices and credit notes of an account, in the order of issue."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/invoices", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.InvoiceSummaryPage", found)
-
-    def issue_invoice(
-        self, account_id: str, body: forms.InvoiceRequest, *, idempotency_key: str | None = None
-    ) -> forms.InvoiceIssuedAnswer:
-        """Issues the invoice of a closed month, once for each account, month and kind."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/invoices", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.InvoiceIssuedAnswer", found)
-
-    def read_invoice_html(self, account_id: str, written_number: str) -> bytes:
-        """Returns one document as a complete HTML page."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/invoices/{written_number}.html",
-                account_id=account_id,
-                written_number=written_number,
-            ),
-        )
-        return cast("bytes", found)
-
-    def read_invoice_pdf(self, account_id: str, written_number: str) -> bytes:
-        """Returns one document as PDF. The same document gives the same bytes."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/invoices/{written_number}.pdf",
-                account_id=account_id,
-                written_number=written_number,
-            ),
-        )
-        return cast("bytes", found)
-
-    def read_invoice(self, account_id: str, written_number: str) -> forms.InvoiceAnswer:
-        """Returns one invoice or credit note, with the text that was hashed."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/accounts/{account_id}/invoices/{written_number}",
-                account_id=account_id,
-                written_number=written_number,
-            ),
-        )
-        return cast("forms.InvoiceAnswer", found)
-
-    def issue_credit_note(
-        self,
-        account_id: str,
-        written_number: str,
-        body: forms.CreditNoteRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.InvoiceIssuedAnswer:
-        """Credits lines of an invoice, with a credit note of its own number."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/accounts/{account_id}/invoices/{written_number}/credit",
-                account_id=account_id,
-                written_number=written_number,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.InvoiceIssuedAnswer", found)
-
-    def read_billing_details(self, account_id: str) -> forms.BillingDetailsAnswer:
-        """Returns the name and address on the account's invoices."""
-        found = self._call(
-            "GET", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
-        )
-        return cast("forms.BillingDetailsAnswer", found)
-
-    def set_billing_details(
-        self, account_id: str, body: forms.BillingDetailsRequest
-    ) -> forms.BillingDetailsAnswer:
-        """Sets the name and address on invoices. They replace earlier ones and are in no
-        log.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
-            body=body,
-        )
-        return cast("forms.BillingDetailsAnswer", found)
-
-    def erase_billing_details(self, account_id: str) -> forms.BillingDetailsAnswer:
-        """Erases name and address. Invoices show only the account's id from then on."""
-        found = self._call(
-            "DELETE", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
-        )
-        return cast("forms.BillingDetailsAnswer", found)
-
     def create_account(
         self, body: forms.AccountRequest, *, idempotency_key: str | None = None
     ) -> forms.AccountOpenedAnswer:
@@ -371,6 +202,609 @@ class Client(Calls):
         )
         return cast("forms.DepositPage", found)
 
+    def add_webhook(
+        self, body: forms.WebhookRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
+        """Adds an HTTPS endpoint that receives everything recorded about your account from
+        now on.
+        """
+        found = self._call(
+            "POST", "/v1/webhooks", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.WebhookAnswer", found)
+
+    def list_webhooks(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.WebhookPage:
+        """Lists your endpoints, in the order in which they were added."""
+        found = self._call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor})
+        return cast("forms.WebhookPage", found)
+
+    def rotate_webhook(
+        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
+        """Creates a new secret. The old one signs beside it for 24 hours."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/rotate", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WebhookAnswer", found)
+
+    def stop_webhook(
+        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
+        """Stops deliveries to an endpoint until it is started again."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/stop", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WebhookAnswer", found)
+
+    def start_webhook(
+        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WebhookAnswer:
+        """Starts deliveries to an endpoint again, from where they were stopped."""
+        found = self._call(
+            "POST",
+            at("/v1/webhooks/{endpoint_id}/start", endpoint_id=endpoint_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WebhookAnswer", found)
+
+    def test_webhook(self, endpoint_id: str, body: forms.EmptyRequest) -> forms.WebhookTestAnswer:
+        """Sends an event of type `webhook.test` now, and returns the result."""
+        found = self._call(
+            "POST", at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id), body=body
+        )
+        return cast("forms.WebhookTestAnswer", found)
+
+    def replay_webhook(
+        self, endpoint_id: str, body: forms.WebhookReplayRequest
+    ) -> forms.WebhookReplayAnswer:
+        """Delivers events to an endpoint again, delivered ones and given-up ones."""
+        found = self._call(
+            "POST", at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id), body=body
+        )
+        return cast("forms.WebhookReplayAnswer", found)
+
+    def list_deliveries(
+        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.WebhookDeliveryPage:
+        """Lists the deliveries of each fact and their results, in order."""
+        found = self._call(
+            "GET",
+            at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.WebhookDeliveryPage", found)
+
+    def register_client(
+        self, body: forms.ComputeClientRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
+        """Registers an account that may bring jobs as a compute client. A second call
+        changes.
+        """
+        found = self._call(
+            "POST", "/v1/clients", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.ComputeClientAnswer", found)
+
+    def list_clients(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.ComputeClientPage:
+        """Lists compute clients in order of registration: yourself, or all for operators
+        and.
+        """
+        found = self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
+        return cast("forms.ComputeClientPage", found)
+
+    def read_client(self, client_id: str) -> forms.ComputeClientAnswer:
+        """Returns a client with the keys of its instances and its quotas."""
+        found = self._call("GET", at("/v1/clients/{client_id}", client_id=client_id))
+        return cast("forms.ComputeClientAnswer", found)
+
+    def add_client_key(
+        self,
+        client_id: str,
+        instance_id: str,
+        body: forms.ClientKeyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ClientKeyAnswer:
+        """Issues a key for an instance of a client, shown once."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/clients/{client_id}/instances/{instance_id}/keys",
+                client_id=client_id,
+                instance_id=instance_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ClientKeyAnswer", found)
+
+    def revoke_client_key(self, client_id: str, key_id: str) -> forms.ComputeClientAnswer:
+        """Revokes an instance's key at once. A second call changes nothing."""
+        found = self._call(
+            "DELETE",
+            at("/v1/clients/{client_id}/keys/{key_id}", client_id=client_id, key_id=key_id),
+        )
+        return cast("forms.ComputeClientAnswer", found)
+
+    def set_client_policy(
+        self, client_id: str, body: forms.ClientPolicyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
+        """Sets the least reputation of the nodes that run the client's jobs."""
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/policy", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ComputeClientAnswer", found)
+
+    def suspend_client(
+        self, client_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
+        """Suspends a client. Nothing is submitted for it until it is resumed; its leases go
+        on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/suspend", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ComputeClientAnswer", found)
+
+    def resume_client(
+        self, client_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ComputeClientAnswer:
+        """Resumes a client, which may submit again."""
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/resume", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ComputeClientAnswer", found)
+
+    def set_client_quota(
+        self, client_id: str, body: forms.ClientQuotaRequest, *, idempotency_key: str | None = None
+    ) -> forms.ClientQuotaAnswer:
+        """Sets how many GPUs a client holds at once, in one pool or in all; counted from
+        now on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/clients/{client_id}/quotas", client_id=client_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ClientQuotaAnswer", found)
+
+    def read_price(self) -> forms.TokenPriceAnswer:
+        """Returns the price of a TOKEN now: each source, the median, or why there is no
+        price.
+        """
+        found = self._call("GET", "/v1/oracle")
+        return cast("forms.TokenPriceAnswer", found)
+
+    def set_price_sources(
+        self, body: forms.PriceSourcesRequest, *, idempotency_key: str | None = None
+    ) -> forms.PriceSourcesAnswer:
+        """Sets the price sources that count."""
+        found = self._call(
+            "POST", "/v1/oracle/sources", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.PriceSourcesAnswer", found)
+
+    def report_price(
+        self, body: forms.PriceObservationRequest, *, idempotency_key: str | None = None
+    ) -> forms.PriceObservationAnswer:
+        """Records a price that a source published. The same price again changes nothing."""
+        found = self._call(
+            "POST",
+            "/v1/oracle/observations",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PriceObservationAnswer", found)
+
+    def list_price_snapshots(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PriceSnapshotPage:
+        """Lists every snapshot in order: all sources at each burn or seal that needed a
+        price.
+        """
+        found = self._call("GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor})
+        return cast("forms.PriceSnapshotPage", found)
+
+    def take_price_snapshot(
+        self, body: forms.PriceSnapshotRequest, *, idempotency_key: str | None = None
+    ) -> forms.PriceSnapshotAnswer:
+        """Records the sources' prices now, usable or not."""
+        found = self._call(
+            "POST", "/v1/oracle/snapshots", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.PriceSnapshotAnswer", found)
+
+    def list_tariffs(self) -> forms.TariffsAnswer:
+        """Lists every version of the tariff, oldest first."""
+        found = self._call("GET", "/v1/tariffs")
+        return cast("forms.TariffsAnswer", found)
+
+    def publish_tariff(
+        self, body: forms.TariffRequest, *, idempotency_key: str | None = None
+    ) -> forms.TariffAnswer:
+        """Publishes the next version. Leases that are reserved already keep theirs."""
+        found = self._call(
+            "POST", "/v1/tariffs", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.TariffAnswer", found)
+
+    def read_funding(self, account_id: str) -> forms.AccountFundingAnswer:
+        """Returns what an account may spend now, in spend order."""
+        found = self._call("GET", at("/v1/accounts/{account_id}/funding", account_id=account_id))
+        return cast("forms.AccountFundingAnswer", found)
+
+    def fund_account(
+        self,
+        account_id: str,
+        body: forms.FundedAccountRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.FundedAccountAnswer:
+        """Starts paying for another account from now on, up to a monthly cap."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.FundedAccountAnswer", found)
+
+    def list_funded_accounts(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.FundedAccountPage:
+        """Lists the accounts that an account pays for or paid for."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.FundedAccountPage", found)
+
+    def stop_funding(
+        self,
+        account_id: str,
+        funded_account_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.FundedAccountAnswer:
+        """Stops paying for another account, or being paid for. Leases that hold money keep
+        it.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end",
+                account_id=account_id,
+                funded_account_id=funded_account_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.FundedAccountAnswer", found)
+
+    def set_budget(
+        self, account_id: str, body: forms.BudgetRequest, *, idempotency_key: str | None = None
+    ) -> forms.BudgetAnswer:
+        """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/budgets", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.BudgetAnswer", found)
+
+    def list_budgets(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.BudgetPage:
+        """Lists the caps of an account, and how much of each is used this month."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/budgets", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.BudgetPage", found)
+
+    def open_promotion(
+        self, body: forms.PromotionRequest, *, idempotency_key: str | None = None
+    ) -> forms.PromotionAnswer:
+        """Opens a program with a fund from your own cash."""
+        found = self._call(
+            "POST", "/v1/promotions", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.PromotionAnswer", found)
+
+    def list_promotions(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PromotionPage:
+        """Lists programs in order of opening."""
+        found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
+        return cast("forms.PromotionPage", found)
+
+    def read_promotion(self, program: str) -> forms.PromotionAnswer:
+        """Returns a program."""
+        found = self._call("GET", at("/v1/promotions/{program}", program=program))
+        return cast("forms.PromotionAnswer", found)
+
+    def close_promotion(
+        self, program: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.PromotionClosedAnswer:
+        """Ends a program. Credits that were not granted return to the sponsor's cash.
+        Grants go on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/promotions/{program}/close", program=program),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PromotionClosedAnswer", found)
+
+    def grant_promotion(
+        self, program: str, body: forms.PromotionGrantRequest, *, idempotency_key: str | None = None
+    ) -> forms.PromotionGrantAnswer:
+        """Gives an account credits of a program."""
+        found = self._call(
+            "POST",
+            at("/v1/promotions/{program}/grants", program=program),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PromotionGrantAnswer", found)
+
+    def list_promotion_grants(
+        self, program: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PromotionGrantPage:
+        """Lists the grants of a program, account by account."""
+        found = self._call(
+            "GET",
+            at("/v1/promotions/{program}/grants", program=program),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PromotionGrantPage", found)
+
+    def read_forecast(self, account_id: str) -> forms.FundsForecastAnswer:
+        """Returns the second when funds end: of each running lease, and of the balance
+        behind them.
+        """
+        found = self._call("GET", at("/v1/accounts/{account_id}/forecast", account_id=account_id))
+        return cast("forms.FundsForecastAnswer", found)
+
+    def create_payment(
+        self, account_id: str, body: forms.PaymentRequest, *, idempotency_key: str | None = None
+    ) -> forms.PaymentAnswer:
+        """Starts a payment. The answer says where or how to pay."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/payments", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PaymentAnswer", found)
+
+    def list_payments(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PaymentPage:
+        """Lists payments of an account, in order of starting."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/payments", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PaymentPage", found)
+
+    def read_payment(self, payment_id: str) -> forms.PaymentAnswer:
+        """Returns a payment and how much of it went back."""
+        found = self._call("GET", at("/v1/payments/{payment_id}", payment_id=payment_id))
+        return cast("forms.PaymentAnswer", found)
+
+    def confirm_payment(
+        self,
+        payment_id: str,
+        body: forms.BankConfirmationRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentAnswer:
+        """Confirms that a bank transfer arrived. Its credits are cash at once."""
+        found = self._call(
+            "POST",
+            at("/v1/payments/{payment_id}/confirm", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PaymentAnswer", found)
+
+    def create_reversal(
+        self,
+        payment_id: str,
+        body: forms.BankReversalRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentAnswer:
+        """Records that the payer's bank reversed a transfer."""
+        found = self._call(
+            "POST",
+            at("/v1/payments/{payment_id}/reversals", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PaymentAnswer", found)
+
+    def create_refund(
+        self,
+        payment_id: str,
+        body: forms.PaymentRefundRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentRefundAnswer:
+        """Refunds unspent money the way it came. It leaves the balance at once."""
+        found = self._call(
+            "POST",
+            at("/v1/payments/{payment_id}/refunds", payment_id=payment_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PaymentRefundAnswer", found)
+
+    def confirm_refund(
+        self,
+        payment_id: str,
+        refund_id: str,
+        body: forms.RefundConfirmationRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PaymentAnswer:
+        """Confirms that the bank transfer of a refund was made."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/payments/{payment_id}/refunds/{refund_id}/confirm",
+                payment_id=payment_id,
+                refund_id=refund_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PaymentAnswer", found)
+
+    def ingest_payment_event(
+        self, processor: str, body: forms.PaymentEventRequest
+    ) -> forms.PaymentEventAnswer:
+        """Records an event that a payment processor signed. A second delivery changes
+        nothing.
+        """
+        found = self._call(
+            "POST", at("/v1/payments/events/{processor}", processor=processor), body=body
+        )
+        return cast("forms.PaymentEventAnswer", found)
+
+    def read_funds(self, account_id: str) -> forms.FundsSettingsAnswer:
+        """Returns warnings and auto top-up of an account, and their state."""
+        found = self._call("GET", at("/v1/accounts/{account_id}/funds", account_id=account_id))
+        return cast("forms.FundsSettingsAnswer", found)
+
+    def set_balance_warnings(
+        self,
+        account_id: str,
+        body: forms.BalanceWarningsRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.FundsSettingsAnswer:
+        """Sets the levels of the spendable balance below which the account is warned."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/funds/warnings", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.FundsSettingsAnswer", found)
+
+    def set_auto_top_up(
+        self, account_id: str, body: forms.AutoTopUpRequest, *, idempotency_key: str | None = None
+    ) -> forms.FundsSettingsAnswer:
+        """Sets automatic payments, with the card that an earlier payment saved."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.FundsSettingsAnswer", found)
+
+    def delete_auto_top_up(self, account_id: str) -> forms.FundsSettingsAnswer:
+        """Ends automatic payments. A second call changes nothing."""
+        found = self._call(
+            "DELETE", at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id)
+        )
+        return cast("forms.FundsSettingsAnswer", found)
+
+    def read_payment_terms(self) -> forms.PaymentTermsAnswer:
+        """Returns the terms on which money is taken now."""
+        found = self._call("GET", "/v1/payment-terms")
+        return cast("forms.PaymentTermsAnswer", found)
+
+    def publish_payment_terms(
+        self, body: forms.PaymentTermsRequest, *, idempotency_key: str | None = None
+    ) -> forms.PaymentTermsAnswer:
+        """Publishes the next terms."""
+        found = self._call(
+            "POST", "/v1/payment-terms", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.PaymentTermsAnswer", found)
+
+    def create_write_off(
+        self,
+        account_id: str,
+        body: forms.DebtWriteOffRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DebtWriteOffAnswer:
+        """Lets the charge-back reserve pay a debt that the account will not pay."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/write-offs", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DebtWriteOffAnswer", found)
+
+    def add_reserve(
+        self, body: forms.ChargebackReserveRequest, *, idempotency_key: str | None = None
+    ) -> forms.ChargebackReserveAnswer:
+        """Sets platform revenue aside for charge-backs."""
+        found = self._call(
+            "POST",
+            "/v1/chargeback-reserve",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ChargebackReserveAnswer", found)
+
     def register_provider(
         self, body: forms.ProviderRequest, *, idempotency_key: str | None = None
     ) -> forms.ProviderAnswer:
@@ -465,50 +899,6 @@ class Client(Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.RegionNodePage", found)
-
-    def set_region_terms(
-        self, region_id: str, body: forms.RegionTermsRequest, *, idempotency_key: str | None = None
-    ) -> forms.RegionTermsAnswer:
-        """Sets how a region shares what its nodes earn, a whole notice period ahead."""
-        found = self._call(
-            "POST",
-            at("/v1/regions/{region_id}/terms", region_id=region_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RegionTermsAnswer", found)
-
-    def read_region_terms(self, region_id: str) -> forms.RegionTermsAnswer:
-        """Returns how a region shares what its nodes earn. Any account may read it."""
-        found = self._call("GET", at("/v1/regions/{region_id}/terms", region_id=region_id))
-        return cast("forms.RegionTermsAnswer", found)
-
-    def list_region_days(
-        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.RegionDayPage:
-        """Lists days that a region has shared out, newest first, for its provider and the
-        receivers.
-        """
-        found = self._call(
-            "GET",
-            at("/v1/regions/{region_id}/shares", region_id=region_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.RegionDayPage", found)
-
-    def list_region_shares(
-        self, region_id: str, date: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.NodeSharePage:
-        """Lists every node's share of a day and why; of other regions, the shares paid to
-        you.
-        """
-        found = self._call(
-            "GET",
-            at("/v1/regions/{region_id}/shares/{date}", region_id=region_id, date=date),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.NodeSharePage", found)
 
     def create_join_code(
         self, body: forms.JoinCodeRequest, *, idempotency_key: str | None = None
@@ -658,70 +1048,6 @@ class Client(Calls):
         """Lists the owners that share what the node's provider earns."""
         found = self._call("GET", at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id))
         return cast("forms.RevenueSharesAnswer", found)
-
-    def list_assignments(self, node_id: str) -> forms.AssignmentsAnswer:
-        """Lists the leases of a node: device, start and end of each."""
-        found = self._call("GET", at("/v1/nodes/{node_id}/assignments", node_id=node_id))
-        return cast("forms.AssignmentsAnswer", found)
-
-    def start_lease(
-        self,
-        node_id: str,
-        lease_id: str,
-        body: forms.LeaseReadinessRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.LeaseReadyAnswer:
-        """Starts a lease whose work runs. Billing starts now, at the price that is locked
-        here.
-        """
-        found = self._call(
-            "POST",
-            at(
-                "/v1/nodes/{node_id}/assignments/{lease_id}/ready",
-                node_id=node_id,
-                lease_id=lease_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.LeaseReadyAnswer", found)
-
-    def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
-        """Returns how far the log holds this node's chain. A reporter asks this at every
-        start.
-        """
-        found = self._call("GET", at("/v1/nodes/{node_id}/usage/head", node_id=node_id))
-        return cast("forms.UsageHeadAnswer", found)
-
-    def read_node_usage(
-        self, node_id: str, *, after_seq: int | None = None, after_position: int | None = None
-    ) -> forms.NodeUsageAnswer:
-        """Lists a node's stored usage, and the part that earns nothing, with the rule."""
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/usage", node_id=node_id),
-            query={"after_seq": after_seq, "after_position": after_position},
-        )
-        return cast("forms.NodeUsageAnswer", found)
-
-    def list_node_hours(
-        self,
-        node_id: str,
-        *,
-        from_: str | None = None,
-        to: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.NodeHourPage:
-        """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
-        found = self._call(
-            "GET",
-            at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
-            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
-        )
-        return cast("forms.NodeHourPage", found)
 
     def rotate_node_key(
         self,
@@ -943,6 +1269,327 @@ class Client(Calls):
         found = self._call("GET", at("/v1/regions/{region_id}/ingress", region_id=region_id))
         return cast("forms.IngressLoadsAnswer", found)
 
+    def add_edge_device(
+        self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceAnswer:
+        """Adds an edge device in a region of yours."""
+        found = self._call(
+            "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.EdgeDeviceAnswer", found)
+
+    def list_edge_devices(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.EdgeDevicePage:
+        """Lists edge devices in the order in which they were added, removed ones too."""
+        found = self._call(
+            "GET",
+            "/v1/edge-devices",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.EdgeDevicePage", found)
+
+    def remove_edge_device(
+        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceRemovedAnswer:
+        """Removes an edge device. It is charged for today and no longer."""
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDeviceRemovedAnswer", found)
+
+    def list_device_fees(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.DeviceFeePage:
+        """Lists the fee for edge devices, day by day."""
+        found = self._call(
+            "GET",
+            "/v1/device-fees",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DeviceFeePage", found)
+
+    def provision_storage_node(
+        self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
+        """Requests the storage node of a region of yours. It costs by the hour from now on."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeStateAnswer", found)
+
+    def read_storage_node(self, region_id: str) -> forms.StorageNodesAnswer:
+        """Returns the storage nodes of a region and their cost."""
+        found = self._call("GET", at("/v1/regions/{region_id}/storage-node", region_id=region_id))
+        return cast("forms.StorageNodesAnswer", found)
+
+    def confirm_storage_node(
+        self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
+        """Confirms that the storage node serves. Nodes of a cloud region may join from now
+        on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node/ready", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeStateAnswer", found)
+
+    def remove_storage_node(
+        self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
+        """Removes the storage node. The time up to now is charged."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node/remove", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeStateAnswer", found)
+
+    def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
+        """Returns how far the log holds this node's chain. A reporter asks this at every
+        start.
+        """
+        found = self._call("GET", at("/v1/nodes/{node_id}/usage/head", node_id=node_id))
+        return cast("forms.UsageHeadAnswer", found)
+
+    def read_node_usage(
+        self, node_id: str, *, after_seq: int | None = None, after_position: int | None = None
+    ) -> forms.NodeUsageAnswer:
+        """Lists a node's stored usage, and the part that earns nothing, with the rule."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/usage", node_id=node_id),
+            query={"after_seq": after_seq, "after_position": after_position},
+        )
+        return cast("forms.NodeUsageAnswer", found)
+
+    def list_node_hours(
+        self,
+        node_id: str,
+        *,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.NodeHourPage:
+        """Lists what a node reported, by UTC hour; hours that begin in [from, to)."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/usage/hours", node_id=node_id),
+            query={"from": from_, "to": to, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.NodeHourPage", found)
+
+    def list_usage_summary(
+        self,
+        *,
+        by: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        model: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.UsageSummaryPage:
+        """Lists usage of your leases: hours that begin in [from, to), at most 366 days."""
+        found = self._call(
+            "GET",
+            "/v1/usage/summary",
+            query={
+                "by": by,
+                "from": from_,
+                "to": to,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "model": model,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.UsageSummaryPage", found)
+
+    def list_utilisation(
+        self,
+        *,
+        by: str | None = None,
+        pool_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.UtilisationPage:
+        """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
+        found = self._call(
+            "GET",
+            "/v1/utilisation",
+            query={
+                "by": by,
+                "pool_id": pool_id,
+                "from": from_,
+                "to": to,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.UtilisationPage", found)
+
+    def list_fragmentation(
+        self, *, by: str | None = None, pool_id: str | None = None
+    ) -> forms.FragmentationsAnswer:
+        """Lists what is free now, and whether it can be sold as whole devices."""
+        found = self._call("GET", "/v1/fragmentation", query={"by": by, "pool_id": pool_id})
+        return cast("forms.FragmentationsAnswer", found)
+
+    def report_usage_events(
+        self, body: list[forms.ResourceEventRequest]
+    ) -> forms.ResourceEventsStoredAnswer:
+        """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to
+        1,000.
+        """
+        found = self._call(
+            "POST", "/v1/usage/events", body=body, media_type="application/cloudevents-batch+json"
+        )
+        return cast("forms.ResourceEventsStoredAnswer", found)
+
+    def list_usage_events(
+        self,
+        *,
+        lease_id: str | None = None,
+        meter: Literal["cpu", "memory", "storage", "network"] | None = None,
+        route: str | None = None,
+        dataset: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ResourceEventPage:
+        """Lists the events you sent; with a lease of yours, all events of that lease."""
+        found = self._call(
+            "GET",
+            "/v1/usage/events",
+            query={
+                "lease_id": lease_id,
+                "meter": meter,
+                "route": route,
+                "dataset": dataset,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.ResourceEventPage", found)
+
+    def list_unmatched_usage(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.ResourceEventPage:
+        """Lists events of yours that do not count yet, or never will, each with its reason."""
+        found = self._call("GET", "/v1/usage/unmatched", query={"limit": limit, "cursor": cursor})
+        return cast("forms.ResourceEventPage", found)
+
+    def list_lease_resources(self, lease_id: str) -> forms.LeaseResourcesAnswer:
+        """Lists what each meter of a lease counts and costs."""
+        found = self._call("GET", at("/v1/leases/{lease_id}/resources", lease_id=lease_id))
+        return cast("forms.LeaseResourcesAnswer", found)
+
+    def list_resource_charges(
+        self,
+        lease_id: str,
+        meter: Literal["cpu", "memory", "storage", "network"],
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ResourceChargePage:
+        """Lists the facts of one meter of a lease: what each counted, charged and commits
+        to.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/resources/{meter}", lease_id=lease_id, meter=meter),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ResourceChargePage", found)
+
+    def list_lease_transfers(self, lease_id: str) -> forms.LeaseTransfersAnswer:
+        """Lists bytes of a lease that counted, by network route and dataset; the 1,000
+        largest.
+        """
+        found = self._call("GET", at("/v1/leases/{lease_id}/transfers", lease_id=lease_id))
+        return cast("forms.LeaseTransfersAnswer", found)
+
+    def release_storage(
+        self, lease_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageReleasedAnswer:
+        """Releases the storage of a closed lease. It is billed until now."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/storage/release", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageReleasedAnswer", found)
+
+    def list_usage_breakdown(
+        self,
+        *,
+        by: str | None = None,
+        as_provider: bool | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        work: str | None = None,
+        node_id: str | None = None,
+        pool_id: str | None = None,
+        client_id: str | None = None,
+        project_id: str | None = None,
+        end_user_ref: str | None = None,
+        group_id: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.UsageBreakdownPage:
+        """Lists usage of leases, by kind of job, node, pool, client, project, end user or
+        group.
+        """
+        found = self._call(
+            "GET",
+            "/v1/usage/breakdown",
+            query={
+                "by": by,
+                "as_provider": as_provider,
+                "from": from_,
+                "to": to,
+                "kind": kind,
+                "work": work,
+                "node_id": node_id,
+                "pool_id": pool_id,
+                "client_id": client_id,
+                "project_id": project_id,
+                "end_user_ref": end_user_ref,
+                "group_id": group_id,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.UsageBreakdownPage", found)
+
     def create_attestation_nonce(
         self,
         node_id: str,
@@ -1091,6 +1738,489 @@ class Client(Calls):
         found = self._call("GET", "/v1/settings")
         return cast("forms.RegionSettingsAnswer", found)
 
+    def read_node_trust(self, node_id: str, *, epoch: int | None = None) -> forms.NodeTrustAnswer:
+        """Returns the trust tier of each device of a node in an epoch, by default the
+        newest.
+        """
+        found = self._call(
+            "GET", at("/v1/nodes/{node_id}/trust", node_id=node_id), query={"epoch": epoch}
+        )
+        return cast("forms.NodeTrustAnswer", found)
+
+    def list_driver_libraries(self) -> forms.DriverLibrariesAnswer:
+        """Lists the driver libraries that the operator trusts. A device under another fails
+        tier 2.
+        """
+        found = self._call("GET", "/v1/trust/libraries")
+        return cast("forms.DriverLibrariesAnswer", found)
+
+    def add_driver_library(
+        self, body: forms.DriverLibraryRequest, *, idempotency_key: str | None = None
+    ) -> forms.DriverLibraryAnswer:
+        """Adds a driver library to the trusted ones."""
+        found = self._call(
+            "POST", "/v1/trust/libraries", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.DriverLibraryAnswer", found)
+
+    def remove_driver_library(
+        self, body: forms.DriverLibraryRequest, *, idempotency_key: str | None = None
+    ) -> forms.DriverLibraryAnswer:
+        """Removes a driver library from the trusted ones."""
+        found = self._call(
+            "POST",
+            "/v1/trust/libraries/forget",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DriverLibraryAnswer", found)
+
+    def list_epochs(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.EpochPage:
+        """Lists epochs in order."""
+        found = self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
+        return cast("forms.EpochPage", found)
+
+    def preview_epoch(self, *, epoch: int | None = None) -> forms.EpochPreviewAnswer:
+        """Returns the weights of the open epoch, or of the one named."""
+        found = self._call("GET", "/v1/epochs/preview", query={"epoch": epoch})
+        return cast("forms.EpochPreviewAnswer", found)
+
+    def read_epoch(self, epoch: int) -> forms.EpochAnswer:
+        """Returns an epoch."""
+        found = self._call("GET", at("/v1/epochs/{epoch}", epoch=epoch))
+        return cast("forms.EpochAnswer", found)
+
+    def list_epoch_rewards(
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.EpochRewardPage:
+        """Lists the rewards that a sealed epoch credited, by account."""
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/rewards", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.EpochRewardPage", found)
+
+    def read_payout_file(self, epoch: int) -> dict[str, Any]:
+        """Returns the file that the payout of an epoch is proposed and claimed from, byte
+        for byte.
+        """
+        found = self._call("GET", at("/v1/epochs/{epoch}/payout.json", epoch=epoch))
+        return cast("dict[str, Any]", found)
+
+    def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
+        """Explains a node's reward in a sealed epoch, also a reward of zero."""
+        found = self._call(
+            "GET", at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id)
+        )
+        return cast("forms.EpochExplanationAnswer", found)
+
+    def list_wash_signals(
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.UseDivisionPage:
+        """Lists how much of each node's use in an epoch came from one renter, or from
+        related ones.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/signals", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.UseDivisionPage", found)
+
+    def list_renter_signals(
+        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.UseDivisionPage:
+        """Lists how much of each renter's use in an epoch went to one owner, or to related
+        ones.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/epochs/{epoch}/renter-signals", epoch=epoch),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.UseDivisionPage", found)
+
+    def propose_slash(
+        self, epoch: int, body: forms.RewardSlashRequest, *, idempotency_key: str | None = None
+    ) -> forms.RewardCorrectionAnswer:
+        """Proposes to slash what has not matured of a reward. A second person accepts it."""
+        found = self._call(
+            "POST",
+            at("/v1/epochs/{epoch}/slashes", epoch=epoch),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RewardCorrectionAnswer", found)
+
+    def propose_reward_adjustment(
+        self, epoch: int, body: forms.RewardAdjustmentRequest, *, idempotency_key: str | None = None
+    ) -> forms.RewardCorrectionAnswer:
+        """Proposes to add or deduct for a sealed epoch, in the open one. A second person
+        accepts it.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/epochs/{epoch}/adjustments", epoch=epoch),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RewardCorrectionAnswer", found)
+
+    def accept_reward_correction(
+        self,
+        correction_id: str,
+        body: forms.RewardAcceptanceRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RewardCorrectionAnswer:
+        """Accepts a proposal of another member of the governance. It takes effect now."""
+        found = self._call(
+            "POST",
+            at("/v1/reward-corrections/{correction_id}/accept", correction_id=correction_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RewardCorrectionAnswer", found)
+
+    def list_reward_corrections(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.RewardCorrectionPage:
+        """Lists slashes and adjustments in the order in which they were proposed."""
+        found = self._call(
+            "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
+        )
+        return cast("forms.RewardCorrectionPage", found)
+
+    def read_reward_correction(self, correction_id: str) -> forms.RewardCorrectionAnswer:
+        """Returns one correction and its result."""
+        found = self._call(
+            "GET", at("/v1/reward-corrections/{correction_id}", correction_id=correction_id)
+        )
+        return cast("forms.RewardCorrectionAnswer", found)
+
+    def rehearse_policy(self, body: forms.PolicyRehearsalRequest) -> forms.PolicyRehearsalAnswer:
+        """Settles all past epochs again under a proposal, and compares to the unit."""
+        found = self._call("POST", "/v1/policies/dry-run", body=body)
+        return cast("forms.PolicyRehearsalAnswer", found)
+
+    def propose_policy(
+        self, body: forms.PolicyProposalRequest, *, idempotency_key: str | None = None
+    ) -> forms.PolicyProposalAnswer:
+        """Proposes a policy, or another document for approval. Its lint is recorded."""
+        found = self._call(
+            "POST",
+            "/v1/policies/proposals",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def list_policy_proposals(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PolicyProposalPage:
+        """Lists proposals in the order in which they were made."""
+        found = self._call(
+            "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
+        )
+        return cast("forms.PolicyProposalPage", found)
+
+    def revise_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.PolicyProposalRequest,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.PolicyProposalAnswer:
+        """Replaces the document of a proposal. Votes on the earlier document end."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/revise", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def open_policy_review(
+        self,
+        proposal_number: int,
+        body: forms.PolicyReviewRequest,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.PolicyProposalAnswer:
+        """Opens the review of a proposal, also of one that fails the lint."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/review", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def approve_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.EmptyRequest,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.PolicyProposalAnswer:
+        """Approves a proposal made by another governor."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/approve", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def reject_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.ProposalReasonRequest,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.PolicyProposalAnswer:
+        """Rejects a proposal made by another governor."""
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/reject", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def withdraw_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.ProposalReasonRequest,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.PolicyProposalAnswer:
+        """Withdraws your own proposal, as long as it is not scheduled."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/policies/proposals/{proposal_number}/withdraw", proposal_number=proposal_number
+            ),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def schedule_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.PolicySchedulingRequest,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.PolicyProposalAnswer:
+        """Publishes an approved proposal as the next version, for an epoch far enough
+        ahead.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/policies/proposals/{proposal_number}/schedule", proposal_number=proposal_number
+            ),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def read_policy_proposal(self, proposal_number: int) -> forms.PolicyProposalDetailAnswer:
+        """Returns one proposal: its document, the lint's findings, and its votes with their
+        times.
+        """
+        found = self._call(
+            "GET", at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number)
+        )
+        return cast("forms.PolicyProposalDetailAnswer", found)
+
+    def list_policies(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.PolicyVersionPage:
+        """Lists every version of the policy, oldest first, as known now or at a moment of
+        the past.
+        """
+        found = self._call(
+            "GET",
+            "/v1/policies",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.PolicyVersionPage", found)
+
+    def read_policy(
+        self, policy_version: int, *, as_of_position: int | None = None, as_of: str | None = None
+    ) -> forms.PolicyVersionAnswer:
+        """Returns one version of the policy."""
+        found = self._call(
+            "GET",
+            at("/v1/policies/{policy_version}", policy_version=policy_version),
+            query={"as_of_position": as_of_position, "as_of": as_of},
+        )
+        return cast("forms.PolicyVersionAnswer", found)
+
+    def propose_grant(
+        self, body: forms.MilestoneGrantRequest, *, idempotency_key: str | None = None
+    ) -> forms.MilestoneGrantAnswer:
+        """Proposes a grant. A second person opens it by accepting."""
+        found = self._call(
+            "POST", "/v1/grants", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.MilestoneGrantAnswer", found)
+
+    def list_grants(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.MilestoneGrantPage:
+        """Lists grants in the order in which they were proposed."""
+        found = self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
+        return cast("forms.MilestoneGrantPage", found)
+
+    def propose_milestone(
+        self,
+        grant_id: str,
+        body: forms.GrantMilestoneDoneRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MilestoneGrantAnswer:
+        """Reports a milestone as done. A second person unlocks it by accepting."""
+        found = self._call(
+            "POST",
+            at("/v1/grants/{grant_id}/milestones", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.MilestoneGrantAnswer", found)
+
+    def propose_clawback(
+        self, grant_id: str, body: forms.GrantClawbackRequest, *, idempotency_key: str | None = None
+    ) -> forms.MilestoneGrantAnswer:
+        """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
+        found = self._call(
+            "POST",
+            at("/v1/grants/{grant_id}/clawback", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.MilestoneGrantAnswer", found)
+
+    def accept_grant(
+        self,
+        grant_id: str,
+        body: forms.GrantAcceptanceRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.MilestoneGrantAnswer:
+        """Accepts a proposal of another member of the governance."""
+        found = self._call(
+            "POST",
+            at("/v1/grants/{grant_id}/accept", grant_id=grant_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.MilestoneGrantAnswer", found)
+
+    def read_grant(self, grant_id: str) -> forms.MilestoneGrantAnswer:
+        """Returns one grant: its locked and unlocked parts, and the part without a
+        milestone.
+        """
+        found = self._call("GET", at("/v1/grants/{grant_id}", grant_id=grant_id))
+        return cast("forms.MilestoneGrantAnswer", found)
+
+    def list_breakers(self) -> forms.BreakersAnswer:
+        """Lists the limits on minting, promising and paying out, and the amounts that wait
+        for them.
+        """
+        found = self._call("GET", "/v1/breakers")
+        return cast("forms.BreakersAnswer", found)
+
+    def set_breaker(
+        self,
+        breaker: Literal["mint", "payout", "cash_out"],
+        body: forms.BreakerLimitRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.BreakerAnswer:
+        """Sets or removes the limit of a breaker. The reason is recorded for good."""
+        found = self._call(
+            "POST",
+            at("/v1/breakers/{breaker}/limit", breaker=breaker),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.BreakerAnswer", found)
+
+    def list_payouts(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PayoutRootPage:
+        """Lists payout roots in the order they were built, and the state of each."""
+        found = self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
+        return cast("forms.PayoutRootPage", found)
+
+    def list_claims(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PayoutClaimPage:
+        """Lists confirmed claims: your own, or those of all accounts for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/payouts/claims",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PayoutClaimPage", found)
+
+    def read_rewards(self, account_id: str) -> forms.LifetimeRewardsAnswer:
+        """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
+        found = self._call("GET", at("/v1/accounts/{account_id}/rewards", account_id=account_id))
+        return cast("forms.LifetimeRewardsAnswer", found)
+
+    def read_payout_proof(self, epoch: int, *, address: str) -> forms.PayoutProofAnswer:
+        """Returns the Merkle proof of a wallet's total under the root of an epoch."""
+        found = self._call(
+            "GET", at("/v1/payouts/{epoch}/proof", epoch=epoch), query={"address": address}
+        )
+        return cast("forms.PayoutProofAnswer", found)
+
     def publish_offer(
         self, body: forms.OfferRequest, *, idempotency_key: str | None = None
     ) -> forms.OfferAnswer:
@@ -1193,175 +2323,388 @@ class Client(Calls):
         )
         return cast("forms.OfferWithdrawnAnswer", found)
 
-    def read_price(self) -> forms.TokenPriceAnswer:
-        """Returns the price of a TOKEN now: each source, the median, or why there is no
-        price.
-        """
-        found = self._call("GET", "/v1/oracle")
-        return cast("forms.TokenPriceAnswer", found)
-
-    def set_price_sources(
-        self, body: forms.PriceSourcesRequest, *, idempotency_key: str | None = None
-    ) -> forms.PriceSourcesAnswer:
-        """Sets the price sources that count."""
-        found = self._call(
-            "POST", "/v1/oracle/sources", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.PriceSourcesAnswer", found)
-
-    def report_price(
-        self, body: forms.PriceObservationRequest, *, idempotency_key: str | None = None
-    ) -> forms.PriceObservationAnswer:
-        """Records a price that a source published. The same price again changes nothing."""
-        found = self._call(
-            "POST",
-            "/v1/oracle/observations",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PriceObservationAnswer", found)
-
-    def list_price_snapshots(
+    def list_auctions(
         self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PriceSnapshotPage:
-        """Lists every snapshot in order: all sources at each burn or seal that needed a
+    ) -> forms.AuctionPage:
+        """Lists requests that take bids now, in the order in which they came."""
+        found = self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
+        return cast("forms.AuctionPage", found)
+
+    def read_auction(self, lease_id: str) -> forms.AuctionAnswer:
+        """Returns the auction of a request. Every bidder can read what the request asks
+        for.
+        """
+        found = self._call("GET", at("/v1/auctions/{lease_id}", lease_id=lease_id))
+        return cast("forms.AuctionAnswer", found)
+
+    def submit_bid(
+        self, lease_id: str, body: forms.BidRequest, *, idempotency_key: str | None = None
+    ) -> forms.BidAnswer:
+        """Places a bid on a request with one of your offers. The deposit is held until a
+        bid wins.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.BidAnswer", found)
+
+    def list_auction_bids(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.BidPage:
+        """Lists the bids of a request: all for its renter and for operators, your own for a
+        bidder.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.BidPage", found)
+
+    def list_bids(self, *, limit: int | None = None, cursor: str | None = None) -> forms.BidPage:
+        """Lists your bids and the state of their deposits, in order."""
+        found = self._call("GET", "/v1/bids", query={"limit": limit, "cursor": cursor})
+        return cast("forms.BidPage", found)
+
+    def withdraw_bid(
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.BidWithdrawnAnswer:
+        """Withdraws a bid that has not won. Its deposit comes back."""
+        found = self._call(
+            "POST",
+            at("/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", lease_id=lease_id, bid_id=bid_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.BidWithdrawnAnswer", found)
+
+    def accept_bid(
+        self,
+        lease_id: str,
+        bid_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.BidAcceptedAnswer:
+        """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its
         price.
         """
-        found = self._call("GET", "/v1/oracle/snapshots", query={"limit": limit, "cursor": cursor})
-        return cast("forms.PriceSnapshotPage", found)
-
-    def take_price_snapshot(
-        self, body: forms.PriceSnapshotRequest, *, idempotency_key: str | None = None
-    ) -> forms.PriceSnapshotAnswer:
-        """Records the sources' prices now, usable or not."""
         found = self._call(
-            "POST", "/v1/oracle/snapshots", body=body, idempotency_key=idempotency_key, records=True
+            "POST",
+            at("/v1/auctions/{lease_id}/bids/{bid_id}/accept", lease_id=lease_id, bid_id=bid_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
         )
-        return cast("forms.PriceSnapshotAnswer", found)
+        return cast("forms.BidAcceptedAnswer", found)
 
-    def rehearse_policy(self, body: forms.PolicyRehearsalRequest) -> forms.PolicyRehearsalAnswer:
-        """Settles all past epochs again under a proposal, and compares to the unit."""
-        found = self._call("POST", "/v1/policies/dry-run", body=body)
-        return cast("forms.PolicyRehearsalAnswer", found)
+    def set_standing_bid(
+        self, lease_id: str, body: forms.StandingBidRequest, *, idempotency_key: str | None = None
+    ) -> forms.StandingBidSetAnswer:
+        """Raises or lowers the standing bid of an interruptible lease."""
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StandingBidSetAnswer", found)
 
-    def open_dispute(
-        self, body: forms.DisputeRequest, *, idempotency_key: str | None = None
-    ) -> forms.DisputeAnswer:
-        """Opens a dispute over charges of a lease. The provider's part is held inside their
-        window.
+    def read_standing_bid(self, lease_id: str) -> forms.StandingBidAnswer:
+        """Returns the standing bid of an interruptible lease, and the bid to beat."""
+        found = self._call("GET", at("/v1/leases/{lease_id}/bid", lease_id=lease_id))
+        return cast("forms.StandingBidAnswer", found)
+
+    def list_pricing_modules(self) -> forms.PricingModulesAnswer:
+        """Lists every pricing module of this installation, plug-ins too, with its version."""
+        found = self._call("GET", "/v1/pricing-modules")
+        return cast("forms.PricingModulesAnswer", found)
+
+    def read_market_prices(self, *, pool_id: str | None = None) -> forms.MarketPricesAnswer:
+        """Returns the present prices of winning standing bids, by class: in all pools, or
+        in one.
         """
-        found = self._call(
-            "POST", "/v1/disputes", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.DisputeAnswer", found)
+        found = self._call("GET", "/v1/market-prices", query={"pool_id": pool_id})
+        return cast("forms.MarketPricesAnswer", found)
 
-    def list_disputes(
+    def set_offer_prices(
         self,
-        *,
-        lease_id: str | None = None,
-        state: Literal["open", "resolved"] | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.DisputePage:
-        """Lists disputes of which you are a party; all of them for governance and auditors."""
-        found = self._call(
-            "GET",
-            "/v1/disputes",
-            query={"lease_id": lease_id, "state": state, "limit": limit, "cursor": cursor},
-        )
-        return cast("forms.DisputePage", found)
-
-    def read_dispute(self, dispute_id: str) -> forms.DisputeDetailAnswer:
-        """Returns a dispute with its lines, its evidence and its statements."""
-        found = self._call("GET", at("/v1/disputes/{dispute_id}", dispute_id=dispute_id))
-        return cast("forms.DisputeDetailAnswer", found)
-
-    def answer_dispute(
-        self,
-        dispute_id: str,
-        body: forms.DisputeAnswerRequest,
+        offer_id: str,
+        body: forms.OfferPriceListRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.DisputeAnswer:
-        """Adds a statement or evidence to a dispute, as either side, until the ruling."""
+    ) -> forms.OfferPriceListAnswer:
+        """Sets the lowest price of interruptible leases, and the prices of whole months."""
         found = self._call(
             "POST",
-            at("/v1/disputes/{dispute_id}/answer", dispute_id=dispute_id),
+            at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
             body=body,
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.DisputeAnswer", found)
+        return cast("forms.OfferPriceListAnswer", found)
 
-    def rule_dispute(
+    def read_offer_prices(self, offer_id: str) -> forms.OfferPriceListAnswer:
+        """Returns the price list of an offer, where its provider has set one."""
+        found = self._call("GET", at("/v1/offers/{offer_id}/prices", offer_id=offer_id))
+        return cast("forms.OfferPriceListAnswer", found)
+
+    def create_pool(
+        self, body: forms.PoolRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolCreatedAnswer:
+        """Creates a pool of your own. Providers add their nodes one by one."""
+        found = self._call(
+            "POST", "/v1/pools", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.PoolCreatedAnswer", found)
+
+    def list_pools(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PoolPage:
+        """Lists pools in order of creation."""
+        found = self._call(
+            "GET", "/v1/pools", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+        )
+        return cast("forms.PoolPage", found)
+
+    def set_pool_policy(
+        self, pool_id: str, body: forms.PoolPolicyForm, *, idempotency_key: str | None = None
+    ) -> forms.PoolPolicyAnswer:
+        """Sets the whole policy of a pool. Settings that are left out get their default."""
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/policy", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolPolicyAnswer", found)
+
+    def add_pool_node(
+        self, pool_id: str, body: forms.PoolNodeRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolNodeAddedAnswer:
+        """Puts a node of yours into a pool. A node is in one pool at most."""
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolNodeAddedAnswer", found)
+
+    def list_pool_nodes(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PoolNodePage:
+        """Lists the nodes of a pool in the order in which they were added."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolNodePage", found)
+
+    def remove_pool_node(
         self,
-        dispute_id: str,
-        body: forms.DisputeRulingRequest,
+        pool_id: str,
+        node_id: str,
+        body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.DisputeAnswer:
-        """Rules on a dispute, as a governor that is neither party. The ruling is final and
-        booked.
+    ) -> forms.PoolNodeAddedAnswer:
+        """Removes a node from a pool, by its provider or the pool's owner. Running leases
+        go on.
         """
         found = self._call(
             "POST",
-            at("/v1/disputes/{dispute_id}/rule", dispute_id=dispute_id),
+            at("/v1/pools/{pool_id}/nodes/{node_id}/remove", pool_id=pool_id, node_id=node_id),
             body=body,
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.DisputeAnswer", found)
+        return cast("forms.PoolNodeAddedAnswer", found)
 
-    def create_adjustment(
-        self, body: forms.GoodwillAdjustmentRequest, *, idempotency_key: str | None = None
-    ) -> forms.AdjustmentAnswer:
-        """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
-        found = self._call(
-            "POST", "/v1/adjustments", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.AdjustmentAnswer", found)
+    def read_pool(self, pool_id: str) -> forms.PoolAnswer:
+        """Returns a pool: its policy, and how many accelerators of each kind it has."""
+        found = self._call("GET", at("/v1/pools/{pool_id}", pool_id=pool_id))
+        return cast("forms.PoolAnswer", found)
 
-    def list_adjustments(
-        self,
-        *,
-        lease_id: str | None = None,
-        corrects_position: int | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.AdjustmentPage:
-        """Lists corrections of charges that you paid or were paid, in booking order."""
+    def list_pool_queue(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.WaitingRequestPage:
+        """Lists the requests that wait for a pool, in order. Names of other accounts are
+        left out.
+        """
         found = self._call(
             "GET",
-            "/v1/adjustments",
-            query={
-                "lease_id": lease_id,
-                "corrects_position": corrects_position,
-                "limit": limit,
-                "cursor": cursor,
-            },
+            at("/v1/pools/{pool_id}/queue", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.AdjustmentPage", found)
+        return cast("forms.WaitingRequestPage", found)
 
-    def create_late_usage_adjustment(
-        self, body: forms.LateUsageAdjustmentRequest, *, idempotency_key: str | None = None
-    ) -> forms.AdjustmentAnswer:
-        """Charges signed usage that was reported after the lease was settled (operator)."""
+    def list_pool_decisions(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PoolDecisionPage:
+        """Lists decisions of a pool's scheduler, in order."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolDecisionPage", found)
+
+    def read_pool_decision(self, pool_id: str, at_position: int) -> forms.PoolDecisionDetailAnswer:
+        """Returns all inputs of one decision, and repeats it. For the pool's owner and
+        operators.
+        """
+        found = self._call(
+            "GET",
+            at(
+                "/v1/pools/{pool_id}/decisions/{at_position}",
+                pool_id=pool_id,
+                at_position=at_position,
+            ),
+        )
+        return cast("forms.PoolDecisionDetailAnswer", found)
+
+    def create_group(
+        self, body: forms.QuotaGroupRequest, *, idempotency_key: str | None = None
+    ) -> forms.QuotaGroupAnswer:
+        """Creates a group that shares a quota of GPUs."""
+        found = self._call(
+            "POST", "/v1/groups", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.QuotaGroupAnswer", found)
+
+    def list_groups(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.QuotaGroupPage:
+        """Lists groups in order of creation: your own, or all for operators and auditors."""
+        found = self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
+        return cast("forms.QuotaGroupPage", found)
+
+    def read_group(self, group_id: str) -> forms.QuotaGroupAnswer:
+        """Returns a group, its members, and how much of its quota is in use."""
+        found = self._call("GET", at("/v1/groups/{group_id}", group_id=group_id))
+        return cast("forms.QuotaGroupAnswer", found)
+
+    def set_group_quota(
+        self,
+        group_id: str,
+        body: forms.QuotaGroupLimitRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.QuotaGroupAnswer:
+        """Changes how many GPUs a group holds at once."""
         found = self._call(
             "POST",
-            "/v1/adjustments/late-usage",
+            at("/v1/groups/{group_id}/quota", group_id=group_id),
             body=body,
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.AdjustmentAnswer", found)
+        return cast("forms.QuotaGroupAnswer", found)
 
-    def read_adjustment(self, adjustment_id: str) -> forms.AdjustmentAnswer:
-        """Returns one correction and every account it moved."""
+    def add_group_member(
+        self,
+        group_id: str,
+        body: forms.QuotaGroupMemberRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.QuotaGroupMemberAddedAnswer:
+        """Adds a member to a group. Its later leases count in the group."""
         found = self._call(
-            "GET", at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id)
+            "POST",
+            at("/v1/groups/{group_id}/members", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
         )
-        return cast("forms.AdjustmentAnswer", found)
+        return cast("forms.QuotaGroupMemberAddedAnswer", found)
+
+    def remove_group_member(
+        self,
+        group_id: str,
+        body: forms.QuotaGroupMemberRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.QuotaGroupMemberAddedAnswer:
+        """Removes a member from a group. Its later leases do not count; running ones still
+        do.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/groups/{group_id}/members/remove", group_id=group_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.QuotaGroupMemberAddedAnswer", found)
+
+    def set_project_policy(
+        self,
+        account_id: str,
+        body: forms.ProjectPolicyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ProjectAnswer:
+        """Sets what a project does when a quota is full: own the base, rent the burst, or
+        refuse.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/projects", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ProjectAnswer", found)
+
+    def list_project_policies(self, account_id: str) -> forms.ProjectsAnswer:
+        """Lists what the projects of an account do when a quota is full."""
+        found = self._call("GET", at("/v1/accounts/{account_id}/projects", account_id=account_id))
+        return cast("forms.ProjectsAnswer", found)
+
+    def set_counterparty(
+        self,
+        account_id: str,
+        body: forms.CounterpartyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CounterpartyAnswer:
+        """Allows or denies another account, as renter, client or provider. Running leases
+        go on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CounterpartyAnswer", found)
+
+    def list_counterparties(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.CounterpartyPage:
+        """Lists the accounts that an account allows and denies, in the order of listing."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.CounterpartyPage", found)
 
     def submit_job(
         self, body: forms.JobRequest, *, idempotency_key: str | None = None
@@ -1409,6 +2752,155 @@ class Client(Calls):
         """
         found = self._call("GET", at("/v1/jobs/{job_id}/explain", job_id=job_id))
         return cast("forms.JobExplanationAnswer", found)
+
+    def open_gang(
+        self, body: forms.GangRequest, *, idempotency_key: str | None = None
+    ) -> forms.GangAnswer:
+        """Reserves every member of a gang in one append, or none."""
+        found = self._call(
+            "POST", "/v1/gangs", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.GangAnswer", found)
+
+    def list_gangs(self, *, limit: int | None = None, cursor: str | None = None) -> forms.GangPage:
+        """Lists gangs in order of request: your own, or all for operators and auditors."""
+        found = self._call("GET", "/v1/gangs", query={"limit": limit, "cursor": cursor})
+        return cast("forms.GangPage", found)
+
+    def cancel_gang(
+        self, gang_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.GangAnswer:
+        """Cancels a gang before it has opened, at no charge. Close an open gang lease by
+        lease.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/gangs/{gang_id}/cancel", gang_id=gang_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.GangAnswer", found)
+
+    def read_gang(self, gang_id: str) -> forms.GangAnswer:
+        """Returns a gang: its members and how many are ready, or its place in the queue."""
+        found = self._call("GET", at("/v1/gangs/{gang_id}", gang_id=gang_id))
+        return cast("forms.GangAnswer", found)
+
+    def scale_job(
+        self, job_id: str, body: forms.JobScaleRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobScaledAnswer:
+        """Changes how many members a job has: leases are closed now, or added as nodes are
+        found.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/scale", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JobScaledAnswer", found)
+
+    def list_job_parts(
+        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.JobPartPage:
+        """Lists the chunks or members of a job by number, each with its latest lease."""
+        found = self._call(
+            "GET",
+            at("/v1/jobs/{job_id}/parts", job_id=job_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.JobPartPage", found)
+
+    def read_job_cost(self, job_id: str) -> forms.JobTreeCostAnswer:
+        """Returns the cost of a job and of everything that is part of it, each lease
+        counted once.
+        """
+        found = self._call("GET", at("/v1/jobs/{job_id}/cost", job_id=job_id))
+        return cast("forms.JobTreeCostAnswer", found)
+
+    def push_tasks(
+        self, job_id: str, body: forms.QueueTasksRequest, *, idempotency_key: str | None = None
+    ) -> forms.TaskQueueAnswer:
+        """Adds tasks to the queue of a job. An id that was ever there is not added again."""
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/tasks", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.TaskQueueAnswer", found)
+
+    def read_task_queue(self, job_id: str) -> forms.TaskQueueAnswer:
+        """Returns how many tasks a queue holds."""
+        found = self._call("GET", at("/v1/jobs/{job_id}/tasks", job_id=job_id))
+        return cast("forms.TaskQueueAnswer", found)
+
+    def take_task(
+        self, lease_id: str, body: forms.QueueTaskTakeRequest, *, idempotency_key: str | None = None
+    ) -> forms.QueueTaskAnswer:
+        """Hands the next task to a lease of a queue job, held for a while. Its node or
+        renter asks.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/tasks/take", lease_id=lease_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.QueueTaskAnswer", found)
+
+    def finish_task(
+        self,
+        lease_id: str,
+        task_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.QueueTaskDoneAnswer:
+        """Marks a task as done. A second report of it, by the same lease or another,
+        changes.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/leases/{lease_id}/tasks/{task_id}/done", lease_id=lease_id, task_id=task_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.QueueTaskDoneAnswer", found)
+
+    def list_assignments(self, node_id: str) -> forms.AssignmentsAnswer:
+        """Lists the leases of a node: device, start and end of each."""
+        found = self._call("GET", at("/v1/nodes/{node_id}/assignments", node_id=node_id))
+        return cast("forms.AssignmentsAnswer", found)
+
+    def start_lease(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.LeaseReadinessRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.LeaseReadyAnswer:
+        """Starts a lease whose work runs. Billing starts now, at the price that is locked
+        here.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/ready",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.LeaseReadyAnswer", found)
 
     def quote_job(self, body: forms.JobQuoteRequest) -> forms.JobQuoteAnswer:
         """Returns the node that a job would get now, why that one, and if none, which
@@ -1694,294 +3186,391 @@ class Client(Calls):
         )
         return cast("forms.LeaseFactPage", found)
 
-    def open_gang(
-        self, body: forms.GangRequest, *, idempotency_key: str | None = None
-    ) -> forms.GangAnswer:
-        """Reserves every member of a gang in one append, or none."""
+    def fund_escrow(
+        self, job_id: str, body: forms.EscrowFundingRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobEscrowAnswer:
+        """Puts credits into the escrow of a job."""
         found = self._call(
-            "POST", "/v1/gangs", body=body, idempotency_key=idempotency_key, records=True
+            "POST",
+            at("/v1/jobs/{job_id}/escrow", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
         )
-        return cast("forms.GangAnswer", found)
+        return cast("forms.JobEscrowAnswer", found)
 
-    def list_gangs(self, *, limit: int | None = None, cursor: str | None = None) -> forms.GangPage:
-        """Lists gangs in order of request: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/gangs", query={"limit": limit, "cursor": cursor})
-        return cast("forms.GangPage", found)
+    def read_escrow(self, job_id: str) -> forms.JobEscrowAnswer:
+        """Returns the escrow of a job: its credits, their sources, its leases and when it
+        ends.
+        """
+        found = self._call("GET", at("/v1/jobs/{job_id}/escrow", job_id=job_id))
+        return cast("forms.JobEscrowAnswer", found)
 
-    def cancel_gang(
-        self, gang_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.GangAnswer:
-        """Cancels a gang before it has opened, at no charge. Close an open gang lease by
-        lease.
+    def withdraw_escrow(
+        self, job_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobEscrowAnswer:
+        """Returns the escrow of a job to its sources, once all of its leases are settled."""
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/escrow/withdraw", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JobEscrowAnswer", found)
+
+    def restart_job(
+        self, job_id: str, body: forms.JobRestartRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobRestartedAnswer:
+        """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
+        found = self._call(
+            "POST",
+            at("/v1/jobs/{job_id}/restart", job_id=job_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JobRestartedAnswer", found)
+
+    def issue_executor_key(
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ExecutorKeyAnswer:
+        """Issues a key for the program that runs the work of a node's leases. It can do
+        nothing.
         """
         found = self._call(
             "POST",
-            at("/v1/gangs/{gang_id}/cancel", gang_id=gang_id),
+            at("/v1/nodes/{node_id}/executor-key", node_id=node_id),
             body=body,
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.GangAnswer", found)
+        return cast("forms.ExecutorKeyAnswer", found)
 
-    def read_gang(self, gang_id: str) -> forms.GangAnswer:
-        """Returns a gang: its members and how many are ready, or its place in the queue."""
-        found = self._call("GET", at("/v1/gangs/{gang_id}", gang_id=gang_id))
-        return cast("forms.GangAnswer", found)
-
-    def create_pool(
-        self, body: forms.PoolRequest, *, idempotency_key: str | None = None
-    ) -> forms.PoolCreatedAnswer:
-        """Creates a pool of your own. Providers add their nodes one by one."""
-        found = self._call(
-            "POST", "/v1/pools", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.PoolCreatedAnswer", found)
-
-    def list_pools(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PoolPage:
-        """Lists pools in order of creation."""
-        found = self._call(
-            "GET", "/v1/pools", query={"account_id": account_id, "limit": limit, "cursor": cursor}
-        )
-        return cast("forms.PoolPage", found)
-
-    def set_pool_policy(
-        self, pool_id: str, body: forms.PoolPolicyForm, *, idempotency_key: str | None = None
-    ) -> forms.PoolPolicyAnswer:
-        """Sets the whole policy of a pool. Settings that are left out get their default."""
+    def revoke_executor_key(
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ExecutorKeyAnswer:
+        """Revokes the executor's key. No executor acts for the node until it gets another
+        key.
+        """
         found = self._call(
             "POST",
-            at("/v1/pools/{pool_id}/policy", pool_id=pool_id),
+            at("/v1/nodes/{node_id}/executor-key/revoke", node_id=node_id),
             body=body,
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PoolPolicyAnswer", found)
+        return cast("forms.ExecutorKeyAnswer", found)
 
-    def add_pool_node(
-        self, pool_id: str, body: forms.PoolNodeRequest, *, idempotency_key: str | None = None
-    ) -> forms.PoolNodeAddedAnswer:
-        """Puts a node of yours into a pool. A node is in one pool at most."""
-        found = self._call(
-            "POST",
-            at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PoolNodeAddedAnswer", found)
-
-    def list_pool_nodes(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PoolNodePage:
-        """Lists the nodes of a pool in the order in which they were added."""
-        found = self._call(
-            "GET",
-            at("/v1/pools/{pool_id}/nodes", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.PoolNodePage", found)
-
-    def remove_pool_node(
+    def acknowledge_command(
         self,
-        pool_id: str,
         node_id: str,
+        lease_id: str,
+        body: forms.WorkAcknowledgementRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.WorkStateAnswer:
+        """Records that the executor will start the work, or has stopped all of it."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/acknowledge",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WorkStateAnswer", found)
+
+    def end_work(
+        self,
+        node_id: str,
+        lease_id: str,
+        body: forms.WorkEndRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.WorkStateAnswer:
+        """Records that the work ended by itself, or was lost."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/ended",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WorkStateAnswer", found)
+
+    def decline_work(
+        self,
+        node_id: str,
+        lease_id: str,
         body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.PoolNodeAddedAnswer:
-        """Removes a node from a pool, by its provider or the pool's owner. Running leases
-        go on.
+    ) -> forms.WorkStateAnswer:
+        """Declines work that the node cannot or may not run. The lease ends uncharged, code
+        10006.
         """
         found = self._call(
             "POST",
-            at("/v1/pools/{pool_id}/nodes/{node_id}/remove", pool_id=pool_id, node_id=node_id),
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/decline",
+                node_id=node_id,
+                lease_id=lease_id,
+            ),
             body=body,
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PoolNodeAddedAnswer", found)
+        return cast("forms.WorkStateAnswer", found)
 
-    def read_pool(self, pool_id: str) -> forms.PoolAnswer:
-        """Returns a pool: its policy, and how many accelerators of each kind it has."""
-        found = self._call("GET", at("/v1/pools/{pool_id}", pool_id=pool_id))
-        return cast("forms.PoolAnswer", found)
+    def ingest_lease_log(
+        self, node_id: str, lease_id: str, body: forms.WorkLogPiecesRequest
+    ) -> forms.WorkLogHeadAnswer:
+        """Stores pieces of the work's output. A piece that is sent twice is kept once."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/assignments/{lease_id}/log", node_id=node_id, lease_id=lease_id
+            ),
+            body=body,
+        )
+        return cast("forms.WorkLogHeadAnswer", found)
 
-    def list_pool_queue(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.WaitingRequestPage:
-        """Lists the requests that wait for a pool, in order. Names of other accounts are
-        left out.
+    def read_lease_log(self, lease_id: str, *, from_seq: int | None = None) -> forms.WorkLogAnswer:
+        """Returns the output of a lease's work, for its renter and its provider. Kept for a
+        week.
         """
         found = self._call(
-            "GET",
-            at("/v1/pools/{pool_id}/queue", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
+            "GET", at("/v1/leases/{lease_id}/log", lease_id=lease_id), query={"from_seq": from_seq}
         )
-        return cast("forms.WaitingRequestPage", found)
+        return cast("forms.WorkLogAnswer", found)
 
-    def list_pool_decisions(
-        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PoolDecisionPage:
-        """Lists decisions of a pool's scheduler, in order."""
-        found = self._call(
-            "GET",
-            at("/v1/pools/{pool_id}/decisions", pool_id=pool_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.PoolDecisionPage", found)
-
-    def read_pool_decision(self, pool_id: str, at_position: int) -> forms.PoolDecisionDetailAnswer:
-        """Returns all inputs of one decision, and repeats it. For the pool's owner and
-        operators.
+    def read_lease_work(self, lease_id: str) -> forms.LeaseWorkAnswer:
+        """Returns whether the work of a lease was started, how it ended, and how to reach
+        it.
         """
+        found = self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
+        return cast("forms.LeaseWorkAnswer", found)
+
+    def export_focus_csv(self, account_id: str, period: str) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2, as CSV."""
         found = self._call(
             "GET",
             at(
-                "/v1/pools/{pool_id}/decisions/{at_position}",
-                pool_id=pool_id,
-                at_position=at_position,
+                "/v1/accounts/{account_id}/statements/{period}.csv",
+                account_id=account_id,
+                period=period,
             ),
         )
-        return cast("forms.PoolDecisionDetailAnswer", found)
+        return cast("bytes", found)
 
-    def list_auctions(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.AuctionPage:
-        """Lists requests that take bids now, in the order in which they came."""
-        found = self._call("GET", "/v1/auctions", query={"limit": limit, "cursor": cursor})
-        return cast("forms.AuctionPage", found)
+    def export_focus_parquet(self, account_id: str, period: str) -> bytes:
+        """Returns charges of a month in the columns of FOCUS 1.2, as Parquet."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}.parquet",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
 
-    def read_auction(self, lease_id: str) -> forms.AuctionAnswer:
-        """Returns the auction of a request. Every bidder can read what the request asks
-        for.
-        """
-        found = self._call("GET", at("/v1/auctions/{lease_id}", lease_id=lease_id))
-        return cast("forms.AuctionAnswer", found)
+    def export_journal(self, account_id: str, period: str) -> bytes:
+        """Returns the account's books of a month as an hledger journal; the rest is."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}.journal",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
 
-    def submit_bid(
-        self, lease_id: str, body: forms.BidRequest, *, idempotency_key: str | None = None
-    ) -> forms.BidAnswer:
-        """Places a bid on a request with one of your offers. The deposit is held until a
-        bid wins.
-        """
+    def export_lines_csv(self, account_id: str, period: str) -> bytes:
+        """Returns every movement on the account's books in a month, as plain CSV."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}/lines.csv",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def export_lines_json(self, account_id: str, period: str) -> bytes:
+        """Returns every movement on the account's books in a month, one JSON object a line."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/statements/{period}/lines.jsonl",
+                account_id=account_id,
+                period=period,
+            ),
+        )
+        return cast("bytes", found)
+
+    def list_invoices(
+        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.InvoiceSummaryPage:
+        """Lists invoices and credit notes of an account, in the order of issue."""
+        found = self._call(
+            "GET",
+            at("/v1/accounts/{account_id}/invoices", account_id=account_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.InvoiceSummaryPage", found)
+
+    def issue_invoice(
+        self, account_id: str, body: forms.InvoiceRequest, *, idempotency_key: str | None = None
+    ) -> forms.InvoiceIssuedAnswer:
+        """Issues the invoice of a closed month, once for each account, month and kind."""
         found = self._call(
             "POST",
-            at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            at("/v1/accounts/{account_id}/invoices", account_id=account_id),
             body=body,
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.BidAnswer", found)
+        return cast("forms.InvoiceIssuedAnswer", found)
 
-    def list_auction_bids(
-        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.BidPage:
-        """Lists the bids of a request: all for its renter and for operators, your own for a
-        bidder.
+    def read_invoice_html(self, account_id: str, written_number: str) -> bytes:
+        """Returns one document as a complete HTML page."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}.html",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("bytes", found)
+
+    def read_invoice_pdf(self, account_id: str, written_number: str) -> bytes:
+        """Returns one document as PDF. The same document gives the same bytes."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}.pdf",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("bytes", found)
+
+    def read_invoice(self, account_id: str, written_number: str) -> forms.InvoiceAnswer:
+        """Returns one invoice or credit note, with the text that was hashed."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+        )
+        return cast("forms.InvoiceAnswer", found)
+
+    def issue_credit_note(
+        self,
+        account_id: str,
+        written_number: str,
+        body: forms.CreditNoteRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.InvoiceIssuedAnswer:
+        """Credits lines of an invoice, with a credit note of its own number."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/invoices/{written_number}/credit",
+                account_id=account_id,
+                written_number=written_number,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.InvoiceIssuedAnswer", found)
+
+    def read_billing_details(self, account_id: str) -> forms.BillingDetailsAnswer:
+        """Returns the name and address on the account's invoices."""
+        found = self._call(
+            "GET", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
+        )
+        return cast("forms.BillingDetailsAnswer", found)
+
+    def set_billing_details(
+        self, account_id: str, body: forms.BillingDetailsRequest
+    ) -> forms.BillingDetailsAnswer:
+        """Sets the name and address on invoices. They replace earlier ones and are in no
+        log.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/billing-details", account_id=account_id),
+            body=body,
+        )
+        return cast("forms.BillingDetailsAnswer", found)
+
+    def erase_billing_details(self, account_id: str) -> forms.BillingDetailsAnswer:
+        """Erases name and address. Invoices show only the account's id from then on."""
+        found = self._call(
+            "DELETE", at("/v1/accounts/{account_id}/billing-details", account_id=account_id)
+        )
+        return cast("forms.BillingDetailsAnswer", found)
+
+    def set_region_terms(
+        self, region_id: str, body: forms.RegionTermsRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionTermsAnswer:
+        """Sets how a region shares what its nodes earn, a whole notice period ahead."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/terms", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionTermsAnswer", found)
+
+    def read_region_terms(self, region_id: str) -> forms.RegionTermsAnswer:
+        """Returns how a region shares what its nodes earn. Any account may read it."""
+        found = self._call("GET", at("/v1/regions/{region_id}/terms", region_id=region_id))
+        return cast("forms.RegionTermsAnswer", found)
+
+    def list_region_days(
+        self, region_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.RegionDayPage:
+        """Lists days that a region has shared out, newest first, for its provider and the
+        receivers.
         """
         found = self._call(
             "GET",
-            at("/v1/auctions/{lease_id}/bids", lease_id=lease_id),
+            at("/v1/regions/{region_id}/shares", region_id=region_id),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.BidPage", found)
+        return cast("forms.RegionDayPage", found)
 
-    def list_bids(self, *, limit: int | None = None, cursor: str | None = None) -> forms.BidPage:
-        """Lists your bids and the state of their deposits, in order."""
-        found = self._call("GET", "/v1/bids", query={"limit": limit, "cursor": cursor})
-        return cast("forms.BidPage", found)
-
-    def withdraw_bid(
-        self,
-        lease_id: str,
-        bid_id: str,
-        body: forms.EmptyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.BidWithdrawnAnswer:
-        """Withdraws a bid that has not won. Its deposit comes back."""
-        found = self._call(
-            "POST",
-            at("/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", lease_id=lease_id, bid_id=bid_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.BidWithdrawnAnswer", found)
-
-    def accept_bid(
-        self,
-        lease_id: str,
-        bid_id: str,
-        body: forms.EmptyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.BidAcceptedAnswer:
-        """Accepts a bid of a request whose `pick` is "renter". The lease is reserved at its
-        price.
+    def list_region_shares(
+        self, region_id: str, date: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.NodeSharePage:
+        """Lists every node's share of a day and why; of other regions, the shares paid to
+        you.
         """
         found = self._call(
-            "POST",
-            at("/v1/auctions/{lease_id}/bids/{bid_id}/accept", lease_id=lease_id, bid_id=bid_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "GET",
+            at("/v1/regions/{region_id}/shares/{date}", region_id=region_id, date=date),
+            query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.BidAcceptedAnswer", found)
-
-    def set_standing_bid(
-        self, lease_id: str, body: forms.StandingBidRequest, *, idempotency_key: str | None = None
-    ) -> forms.StandingBidSetAnswer:
-        """Raises or lowers the standing bid of an interruptible lease."""
-        found = self._call(
-            "POST",
-            at("/v1/leases/{lease_id}/bid", lease_id=lease_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.StandingBidSetAnswer", found)
-
-    def read_standing_bid(self, lease_id: str) -> forms.StandingBidAnswer:
-        """Returns the standing bid of an interruptible lease, and the bid to beat."""
-        found = self._call("GET", at("/v1/leases/{lease_id}/bid", lease_id=lease_id))
-        return cast("forms.StandingBidAnswer", found)
-
-    def list_pricing_modules(self) -> forms.PricingModulesAnswer:
-        """Lists every pricing module of this installation, plug-ins too, with its version."""
-        found = self._call("GET", "/v1/pricing-modules")
-        return cast("forms.PricingModulesAnswer", found)
-
-    def read_market_prices(self, *, pool_id: str | None = None) -> forms.MarketPricesAnswer:
-        """Returns the present prices of winning standing bids, by class: in all pools, or
-        in one.
-        """
-        found = self._call("GET", "/v1/market-prices", query={"pool_id": pool_id})
-        return cast("forms.MarketPricesAnswer", found)
-
-    def set_offer_prices(
-        self,
-        offer_id: str,
-        body: forms.OfferPriceListRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.OfferPriceListAnswer:
-        """Sets the lowest price of interruptible leases, and the prices of whole months."""
-        found = self._call(
-            "POST",
-            at("/v1/offers/{offer_id}/prices", offer_id=offer_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.OfferPriceListAnswer", found)
-
-    def read_offer_prices(self, offer_id: str) -> forms.OfferPriceListAnswer:
-        """Returns the price list of an offer, where its provider has set one."""
-        found = self._call("GET", at("/v1/offers/{offer_id}/prices", offer_id=offer_id))
-        return cast("forms.OfferPriceListAnswer", found)
+        return cast("forms.NodeSharePage", found)
 
     def read_balances(
         self, account_id: str, *, as_of_position: int | None = None, as_of: str | None = None
@@ -2181,813 +3770,6 @@ class Client(Calls):
         """
         found = self._call("GET", at("/v1/earnings/explain/{position}", position=position))
         return cast("forms.EarningExplanationAnswer", found)
-
-    def list_epochs(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.EpochPage:
-        """Lists epochs in order."""
-        found = self._call("GET", "/v1/epochs", query={"limit": limit, "cursor": cursor})
-        return cast("forms.EpochPage", found)
-
-    def preview_epoch(self, *, epoch: int | None = None) -> forms.EpochPreviewAnswer:
-        """Returns the weights of the open epoch, or of the one named."""
-        found = self._call("GET", "/v1/epochs/preview", query={"epoch": epoch})
-        return cast("forms.EpochPreviewAnswer", found)
-
-    def read_epoch(self, epoch: int) -> forms.EpochAnswer:
-        """Returns an epoch."""
-        found = self._call("GET", at("/v1/epochs/{epoch}", epoch=epoch))
-        return cast("forms.EpochAnswer", found)
-
-    def list_epoch_rewards(
-        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.EpochRewardPage:
-        """Lists the rewards that a sealed epoch credited, by account."""
-        found = self._call(
-            "GET",
-            at("/v1/epochs/{epoch}/rewards", epoch=epoch),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.EpochRewardPage", found)
-
-    def read_payout_file(self, epoch: int) -> dict[str, Any]:
-        """Returns the file that the payout of an epoch is proposed and claimed from, byte
-        for byte.
-        """
-        found = self._call("GET", at("/v1/epochs/{epoch}/payout.json", epoch=epoch))
-        return cast("dict[str, Any]", found)
-
-    def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
-        """Explains a node's reward in a sealed epoch, also a reward of zero."""
-        found = self._call(
-            "GET", at("/v1/epochs/{epoch}/explain/{node_id}", epoch=epoch, node_id=node_id)
-        )
-        return cast("forms.EpochExplanationAnswer", found)
-
-    def list_wash_signals(
-        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.UseDivisionPage:
-        """Lists how much of each node's use in an epoch came from one renter, or from
-        related ones.
-        """
-        found = self._call(
-            "GET",
-            at("/v1/epochs/{epoch}/signals", epoch=epoch),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.UseDivisionPage", found)
-
-    def list_renter_signals(
-        self, epoch: int, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.UseDivisionPage:
-        """Lists how much of each renter's use in an epoch went to one owner, or to related
-        ones.
-        """
-        found = self._call(
-            "GET",
-            at("/v1/epochs/{epoch}/renter-signals", epoch=epoch),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.UseDivisionPage", found)
-
-    def fund_escrow(
-        self, job_id: str, body: forms.EscrowFundingRequest, *, idempotency_key: str | None = None
-    ) -> forms.JobEscrowAnswer:
-        """Puts credits into the escrow of a job."""
-        found = self._call(
-            "POST",
-            at("/v1/jobs/{job_id}/escrow", job_id=job_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.JobEscrowAnswer", found)
-
-    def read_escrow(self, job_id: str) -> forms.JobEscrowAnswer:
-        """Returns the escrow of a job: its credits, their sources, its leases and when it
-        ends.
-        """
-        found = self._call("GET", at("/v1/jobs/{job_id}/escrow", job_id=job_id))
-        return cast("forms.JobEscrowAnswer", found)
-
-    def withdraw_escrow(
-        self, job_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.JobEscrowAnswer:
-        """Returns the escrow of a job to its sources, once all of its leases are settled."""
-        found = self._call(
-            "POST",
-            at("/v1/jobs/{job_id}/escrow/withdraw", job_id=job_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.JobEscrowAnswer", found)
-
-    def list_payouts(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PayoutRootPage:
-        """Lists payout roots in the order they were built, and the state of each."""
-        found = self._call("GET", "/v1/payouts", query={"limit": limit, "cursor": cursor})
-        return cast("forms.PayoutRootPage", found)
-
-    def list_claims(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PayoutClaimPage:
-        """Lists confirmed claims: your own, or those of all accounts for operators and
-        auditors.
-        """
-        found = self._call(
-            "GET",
-            "/v1/payouts/claims",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
-        )
-        return cast("forms.PayoutClaimPage", found)
-
-    def read_rewards(self, account_id: str) -> forms.LifetimeRewardsAnswer:
-        """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
-        found = self._call("GET", at("/v1/accounts/{account_id}/rewards", account_id=account_id))
-        return cast("forms.LifetimeRewardsAnswer", found)
-
-    def read_payout_proof(self, epoch: int, *, address: str) -> forms.PayoutProofAnswer:
-        """Returns the Merkle proof of a wallet's total under the root of an epoch."""
-        found = self._call(
-            "GET", at("/v1/payouts/{epoch}/proof", epoch=epoch), query={"address": address}
-        )
-        return cast("forms.PayoutProofAnswer", found)
-
-    def list_tariffs(self) -> forms.TariffsAnswer:
-        """Lists every version of the tariff, oldest first."""
-        found = self._call("GET", "/v1/tariffs")
-        return cast("forms.TariffsAnswer", found)
-
-    def publish_tariff(
-        self, body: forms.TariffRequest, *, idempotency_key: str | None = None
-    ) -> forms.TariffAnswer:
-        """Publishes the next version. Leases that are reserved already keep theirs."""
-        found = self._call(
-            "POST", "/v1/tariffs", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.TariffAnswer", found)
-
-    def propose_policy(
-        self, body: forms.PolicyProposalRequest, *, idempotency_key: str | None = None
-    ) -> forms.PolicyProposalAnswer:
-        """Proposes a policy, or another document for approval. Its lint is recorded."""
-        found = self._call(
-            "POST",
-            "/v1/policies/proposals",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PolicyProposalAnswer", found)
-
-    def list_policy_proposals(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PolicyProposalPage:
-        """Lists proposals in the order in which they were made."""
-        found = self._call(
-            "GET", "/v1/policies/proposals", query={"limit": limit, "cursor": cursor}
-        )
-        return cast("forms.PolicyProposalPage", found)
-
-    def revise_policy_proposal(
-        self,
-        proposal_number: int,
-        body: forms.PolicyProposalRequest,
-        *,
-        if_match: str,
-        idempotency_key: str | None = None,
-    ) -> forms.PolicyProposalAnswer:
-        """Replaces the document of a proposal. Votes on the earlier document end."""
-        found = self._call(
-            "POST",
-            at("/v1/policies/proposals/{proposal_number}/revise", proposal_number=proposal_number),
-            body=body,
-            if_match=if_match,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PolicyProposalAnswer", found)
-
-    def open_policy_review(
-        self,
-        proposal_number: int,
-        body: forms.PolicyReviewRequest,
-        *,
-        if_match: str,
-        idempotency_key: str | None = None,
-    ) -> forms.PolicyProposalAnswer:
-        """Opens the review of a proposal, also of one that fails the lint."""
-        found = self._call(
-            "POST",
-            at("/v1/policies/proposals/{proposal_number}/review", proposal_number=proposal_number),
-            body=body,
-            if_match=if_match,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PolicyProposalAnswer", found)
-
-    def approve_policy_proposal(
-        self,
-        proposal_number: int,
-        body: forms.EmptyRequest,
-        *,
-        if_match: str,
-        idempotency_key: str | None = None,
-    ) -> forms.PolicyProposalAnswer:
-        """Approves a proposal made by another governor."""
-        found = self._call(
-            "POST",
-            at("/v1/policies/proposals/{proposal_number}/approve", proposal_number=proposal_number),
-            body=body,
-            if_match=if_match,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PolicyProposalAnswer", found)
-
-    def reject_policy_proposal(
-        self,
-        proposal_number: int,
-        body: forms.ProposalReasonRequest,
-        *,
-        if_match: str,
-        idempotency_key: str | None = None,
-    ) -> forms.PolicyProposalAnswer:
-        """Rejects a proposal made by another governor."""
-        found = self._call(
-            "POST",
-            at("/v1/policies/proposals/{proposal_number}/reject", proposal_number=proposal_number),
-            body=body,
-            if_match=if_match,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PolicyProposalAnswer", found)
-
-    def withdraw_policy_proposal(
-        self,
-        proposal_number: int,
-        body: forms.ProposalReasonRequest,
-        *,
-        if_match: str,
-        idempotency_key: str | None = None,
-    ) -> forms.PolicyProposalAnswer:
-        """Withdraws your own proposal, as long as it is not scheduled."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/policies/proposals/{proposal_number}/withdraw", proposal_number=proposal_number
-            ),
-            body=body,
-            if_match=if_match,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PolicyProposalAnswer", found)
-
-    def schedule_policy_proposal(
-        self,
-        proposal_number: int,
-        body: forms.PolicySchedulingRequest,
-        *,
-        if_match: str,
-        idempotency_key: str | None = None,
-    ) -> forms.PolicyProposalAnswer:
-        """Publishes an approved proposal as the next version, for an epoch far enough
-        ahead.
-        """
-        found = self._call(
-            "POST",
-            at(
-                "/v1/policies/proposals/{proposal_number}/schedule", proposal_number=proposal_number
-            ),
-            body=body,
-            if_match=if_match,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PolicyProposalAnswer", found)
-
-    def read_policy_proposal(self, proposal_number: int) -> forms.PolicyProposalDetailAnswer:
-        """Returns one proposal: its document, the lint's findings, and its votes with their
-        times.
-        """
-        found = self._call(
-            "GET", at("/v1/policies/proposals/{proposal_number}", proposal_number=proposal_number)
-        )
-        return cast("forms.PolicyProposalDetailAnswer", found)
-
-    def list_policies(
-        self,
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-        as_of_position: int | None = None,
-        as_of: str | None = None,
-    ) -> forms.PolicyVersionPage:
-        """Lists every version of the policy, oldest first, as known now or at a moment of
-        the past.
-        """
-        found = self._call(
-            "GET",
-            "/v1/policies",
-            query={
-                "limit": limit,
-                "cursor": cursor,
-                "as_of_position": as_of_position,
-                "as_of": as_of,
-            },
-        )
-        return cast("forms.PolicyVersionPage", found)
-
-    def read_policy(
-        self, policy_version: int, *, as_of_position: int | None = None, as_of: str | None = None
-    ) -> forms.PolicyVersionAnswer:
-        """Returns one version of the policy."""
-        found = self._call(
-            "GET",
-            at("/v1/policies/{policy_version}", policy_version=policy_version),
-            query={"as_of_position": as_of_position, "as_of": as_of},
-        )
-        return cast("forms.PolicyVersionAnswer", found)
-
-    def read_node_trust(self, node_id: str, *, epoch: int | None = None) -> forms.NodeTrustAnswer:
-        """Returns the trust tier of each device of a node in an epoch, by default the
-        newest.
-        """
-        found = self._call(
-            "GET", at("/v1/nodes/{node_id}/trust", node_id=node_id), query={"epoch": epoch}
-        )
-        return cast("forms.NodeTrustAnswer", found)
-
-    def list_driver_libraries(self) -> forms.DriverLibrariesAnswer:
-        """Lists the driver libraries that the operator trusts. A device under another fails
-        tier 2.
-        """
-        found = self._call("GET", "/v1/trust/libraries")
-        return cast("forms.DriverLibrariesAnswer", found)
-
-    def add_driver_library(
-        self, body: forms.DriverLibraryRequest, *, idempotency_key: str | None = None
-    ) -> forms.DriverLibraryAnswer:
-        """Adds a driver library to the trusted ones."""
-        found = self._call(
-            "POST", "/v1/trust/libraries", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.DriverLibraryAnswer", found)
-
-    def remove_driver_library(
-        self, body: forms.DriverLibraryRequest, *, idempotency_key: str | None = None
-    ) -> forms.DriverLibraryAnswer:
-        """Removes a driver library from the trusted ones."""
-        found = self._call(
-            "POST",
-            "/v1/trust/libraries/forget",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.DriverLibraryAnswer", found)
-
-    def list_events(
-        self,
-        *,
-        party: str | None = None,
-        type_: str | None = None,
-        from_: str | None = None,
-        to: str | None = None,
-        from_position: int | None = None,
-        to_position: int | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-        as_of_position: int | None = None,
-        as_of: str | None = None,
-    ) -> forms.LogEventPage:
-        """Lists facts in order."""
-        found = self._call(
-            "GET",
-            "/v1/audit/events",
-            query={
-                "party": party,
-                "type": type_,
-                "from": from_,
-                "to": to,
-                "from_position": from_position,
-                "to_position": to_position,
-                "limit": limit,
-                "cursor": cursor,
-                "as_of_position": as_of_position,
-                "as_of": as_of,
-            },
-        )
-        return cast("forms.LogEventPage", found)
-
-    def read_event(self, position: int) -> forms.LogEventAnswer:
-        """Returns the fact at a position."""
-        found = self._call("GET", at("/v1/audit/events/{position}", position=position))
-        return cast("forms.LogEventAnswer", found)
-
-    def read_checkpoint(self) -> str:
-        """Returns the last signed head of the log: a C2SP signed note over origin, size and
-        root.
-        """
-        found = self._call("GET", "/v1/audit/log/checkpoint")
-        return cast("str", found)
-
-    def read_log_key(self) -> forms.LogKeyAnswer:
-        """Returns the public key that signs the log's heads."""
-        found = self._call("GET", "/v1/audit/log/key")
-        return cast("forms.LogKeyAnswer", found)
-
-    def read_proof(self, position: int) -> str:
-        """Returns the proof of one fact under the last signed head, as a `.tlog-proof`
-        file.
-        """
-        found = self._call("GET", at("/v1/audit/proofs/{position}", position=position))
-        return cast("str", found)
-
-    def read_usage_proof(self, lane: int, usage_position: int) -> str:
-        """Returns the proof of one usage report under the first pin that covers it."""
-        found = self._call(
-            "GET",
-            at(
-                "/v1/audit/proofs/usage/{lane}/{usage_position}",
-                lane=lane,
-                usage_position=usage_position,
-            ),
-        )
-        return cast("str", found)
-
-    def read_funding(self, account_id: str) -> forms.AccountFundingAnswer:
-        """Returns what an account may spend now, in spend order."""
-        found = self._call("GET", at("/v1/accounts/{account_id}/funding", account_id=account_id))
-        return cast("forms.AccountFundingAnswer", found)
-
-    def fund_account(
-        self,
-        account_id: str,
-        body: forms.FundedAccountRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.FundedAccountAnswer:
-        """Starts paying for another account from now on, up to a monthly cap."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.FundedAccountAnswer", found)
-
-    def list_funded_accounts(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.FundedAccountPage:
-        """Lists the accounts that an account pays for or paid for."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/funded-accounts", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.FundedAccountPage", found)
-
-    def stop_funding(
-        self,
-        account_id: str,
-        funded_account_id: str,
-        body: forms.EmptyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.FundedAccountAnswer:
-        """Stops paying for another account, or being paid for. Leases that hold money keep
-        it.
-        """
-        found = self._call(
-            "POST",
-            at(
-                "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end",
-                account_id=account_id,
-                funded_account_id=funded_account_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.FundedAccountAnswer", found)
-
-    def set_budget(
-        self, account_id: str, body: forms.BudgetRequest, *, idempotency_key: str | None = None
-    ) -> forms.BudgetAnswer:
-        """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/budgets", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.BudgetAnswer", found)
-
-    def list_budgets(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.BudgetPage:
-        """Lists the caps of an account, and how much of each is used this month."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/budgets", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.BudgetPage", found)
-
-    def propose_grant(
-        self, body: forms.MilestoneGrantRequest, *, idempotency_key: str | None = None
-    ) -> forms.MilestoneGrantAnswer:
-        """Proposes a grant. A second person opens it by accepting."""
-        found = self._call(
-            "POST", "/v1/grants", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.MilestoneGrantAnswer", found)
-
-    def list_grants(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.MilestoneGrantPage:
-        """Lists grants in the order in which they were proposed."""
-        found = self._call("GET", "/v1/grants", query={"limit": limit, "cursor": cursor})
-        return cast("forms.MilestoneGrantPage", found)
-
-    def propose_milestone(
-        self,
-        grant_id: str,
-        body: forms.GrantMilestoneDoneRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.MilestoneGrantAnswer:
-        """Reports a milestone as done. A second person unlocks it by accepting."""
-        found = self._call(
-            "POST",
-            at("/v1/grants/{grant_id}/milestones", grant_id=grant_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.MilestoneGrantAnswer", found)
-
-    def propose_clawback(
-        self, grant_id: str, body: forms.GrantClawbackRequest, *, idempotency_key: str | None = None
-    ) -> forms.MilestoneGrantAnswer:
-        """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
-        found = self._call(
-            "POST",
-            at("/v1/grants/{grant_id}/clawback", grant_id=grant_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.MilestoneGrantAnswer", found)
-
-    def accept_grant(
-        self,
-        grant_id: str,
-        body: forms.GrantAcceptanceRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.MilestoneGrantAnswer:
-        """Accepts a proposal of another member of the governance."""
-        found = self._call(
-            "POST",
-            at("/v1/grants/{grant_id}/accept", grant_id=grant_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.MilestoneGrantAnswer", found)
-
-    def read_grant(self, grant_id: str) -> forms.MilestoneGrantAnswer:
-        """Returns one grant: its locked and unlocked parts, and the part without a
-        milestone.
-        """
-        found = self._call("GET", at("/v1/grants/{grant_id}", grant_id=grant_id))
-        return cast("forms.MilestoneGrantAnswer", found)
-
-    def propose_slash(
-        self, epoch: int, body: forms.RewardSlashRequest, *, idempotency_key: str | None = None
-    ) -> forms.RewardCorrectionAnswer:
-        """Proposes to slash what has not matured of a reward. A second person accepts it."""
-        found = self._call(
-            "POST",
-            at("/v1/epochs/{epoch}/slashes", epoch=epoch),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RewardCorrectionAnswer", found)
-
-    def propose_reward_adjustment(
-        self, epoch: int, body: forms.RewardAdjustmentRequest, *, idempotency_key: str | None = None
-    ) -> forms.RewardCorrectionAnswer:
-        """Proposes to add or deduct for a sealed epoch, in the open one. A second person
-        accepts it.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/epochs/{epoch}/adjustments", epoch=epoch),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RewardCorrectionAnswer", found)
-
-    def accept_reward_correction(
-        self,
-        correction_id: str,
-        body: forms.RewardAcceptanceRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.RewardCorrectionAnswer:
-        """Accepts a proposal of another member of the governance. It takes effect now."""
-        found = self._call(
-            "POST",
-            at("/v1/reward-corrections/{correction_id}/accept", correction_id=correction_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RewardCorrectionAnswer", found)
-
-    def list_reward_corrections(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.RewardCorrectionPage:
-        """Lists slashes and adjustments in the order in which they were proposed."""
-        found = self._call(
-            "GET", "/v1/reward-corrections", query={"limit": limit, "cursor": cursor}
-        )
-        return cast("forms.RewardCorrectionPage", found)
-
-    def read_reward_correction(self, correction_id: str) -> forms.RewardCorrectionAnswer:
-        """Returns one correction and its result."""
-        found = self._call(
-            "GET", at("/v1/reward-corrections/{correction_id}", correction_id=correction_id)
-        )
-        return cast("forms.RewardCorrectionAnswer", found)
-
-    def list_breakers(self) -> forms.BreakersAnswer:
-        """Lists the limits on minting, promising and paying out, and the amounts that wait
-        for them.
-        """
-        found = self._call("GET", "/v1/breakers")
-        return cast("forms.BreakersAnswer", found)
-
-    def set_breaker(
-        self,
-        breaker: Literal["mint", "payout", "cash_out"],
-        body: forms.BreakerLimitRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.BreakerAnswer:
-        """Sets or removes the limit of a breaker. The reason is recorded for good."""
-        found = self._call(
-            "POST",
-            at("/v1/breakers/{breaker}/limit", breaker=breaker),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.BreakerAnswer", found)
-
-    def open_promotion(
-        self, body: forms.PromotionRequest, *, idempotency_key: str | None = None
-    ) -> forms.PromotionAnswer:
-        """Opens a program with a fund from your own cash."""
-        found = self._call(
-            "POST", "/v1/promotions", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.PromotionAnswer", found)
-
-    def list_promotions(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PromotionPage:
-        """Lists programs in order of opening."""
-        found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
-        return cast("forms.PromotionPage", found)
-
-    def read_promotion(self, program: str) -> forms.PromotionAnswer:
-        """Returns a program."""
-        found = self._call("GET", at("/v1/promotions/{program}", program=program))
-        return cast("forms.PromotionAnswer", found)
-
-    def close_promotion(
-        self, program: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.PromotionClosedAnswer:
-        """Ends a program. Credits that were not granted return to the sponsor's cash.
-        Grants go on.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/promotions/{program}/close", program=program),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PromotionClosedAnswer", found)
-
-    def grant_promotion(
-        self, program: str, body: forms.PromotionGrantRequest, *, idempotency_key: str | None = None
-    ) -> forms.PromotionGrantAnswer:
-        """Gives an account credits of a program."""
-        found = self._call(
-            "POST",
-            at("/v1/promotions/{program}/grants", program=program),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PromotionGrantAnswer", found)
-
-    def list_promotion_grants(
-        self, program: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PromotionGrantPage:
-        """Lists the grants of a program, account by account."""
-        found = self._call(
-            "GET",
-            at("/v1/promotions/{program}/grants", program=program),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.PromotionGrantPage", found)
-
-    def list_usage_summary(
-        self,
-        *,
-        by: str | None = None,
-        from_: str | None = None,
-        to: str | None = None,
-        client_id: str | None = None,
-        project_id: str | None = None,
-        end_user_ref: str | None = None,
-        model: str | None = None,
-        account_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.UsageSummaryPage:
-        """Lists usage of your leases: hours that begin in [from, to), at most 366 days."""
-        found = self._call(
-            "GET",
-            "/v1/usage/summary",
-            query={
-                "by": by,
-                "from": from_,
-                "to": to,
-                "client_id": client_id,
-                "project_id": project_id,
-                "end_user_ref": end_user_ref,
-                "model": model,
-                "account_id": account_id,
-                "limit": limit,
-                "cursor": cursor,
-            },
-        )
-        return cast("forms.UsageSummaryPage", found)
-
-    def list_utilisation(
-        self,
-        *,
-        by: str | None = None,
-        pool_id: str | None = None,
-        from_: str | None = None,
-        to: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.UtilisationPage:
-        """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
-        found = self._call(
-            "GET",
-            "/v1/utilisation",
-            query={
-                "by": by,
-                "pool_id": pool_id,
-                "from": from_,
-                "to": to,
-                "limit": limit,
-                "cursor": cursor,
-            },
-        )
-        return cast("forms.UtilisationPage", found)
-
-    def list_fragmentation(
-        self, *, by: str | None = None, pool_id: str | None = None
-    ) -> forms.FragmentationsAnswer:
-        """Lists what is free now, and whether it can be sold as whole devices."""
-        found = self._call("GET", "/v1/fragmentation", query={"by": by, "pool_id": pool_id})
-        return cast("forms.FragmentationsAnswer", found)
-
-    def read_forecast(self, account_id: str) -> forms.FundsForecastAnswer:
-        """Returns the second when funds end: of each running lease, and of the balance
-        behind them.
-        """
-        found = self._call("GET", at("/v1/accounts/{account_id}/forecast", account_id=account_id))
-        return cast("forms.FundsForecastAnswer", found)
 
     def read_maturity(self, account_id: str) -> forms.EarningsMaturityAnswer:
         """Returns the earnings of an account: held back, payable, earned, and when they
@@ -3235,6 +4017,124 @@ class Client(Calls):
         )
         return cast("forms.MoneyOutTermsAnswer", found)
 
+    def open_dispute(
+        self, body: forms.DisputeRequest, *, idempotency_key: str | None = None
+    ) -> forms.DisputeAnswer:
+        """Opens a dispute over charges of a lease. The provider's part is held inside their
+        window.
+        """
+        found = self._call(
+            "POST", "/v1/disputes", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.DisputeAnswer", found)
+
+    def list_disputes(
+        self,
+        *,
+        lease_id: str | None = None,
+        state: Literal["open", "resolved"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DisputePage:
+        """Lists disputes of which you are a party; all of them for governance and auditors."""
+        found = self._call(
+            "GET",
+            "/v1/disputes",
+            query={"lease_id": lease_id, "state": state, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DisputePage", found)
+
+    def read_dispute(self, dispute_id: str) -> forms.DisputeDetailAnswer:
+        """Returns a dispute with its lines, its evidence and its statements."""
+        found = self._call("GET", at("/v1/disputes/{dispute_id}", dispute_id=dispute_id))
+        return cast("forms.DisputeDetailAnswer", found)
+
+    def answer_dispute(
+        self,
+        dispute_id: str,
+        body: forms.DisputeAnswerRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DisputeAnswer:
+        """Adds a statement or evidence to a dispute, as either side, until the ruling."""
+        found = self._call(
+            "POST",
+            at("/v1/disputes/{dispute_id}/answer", dispute_id=dispute_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DisputeAnswer", found)
+
+    def rule_dispute(
+        self,
+        dispute_id: str,
+        body: forms.DisputeRulingRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DisputeAnswer:
+        """Rules on a dispute, as a governor that is neither party. The ruling is final and
+        booked.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/disputes/{dispute_id}/rule", dispute_id=dispute_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DisputeAnswer", found)
+
+    def create_adjustment(
+        self, body: forms.GoodwillAdjustmentRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdjustmentAnswer:
+        """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
+        found = self._call(
+            "POST", "/v1/adjustments", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.AdjustmentAnswer", found)
+
+    def list_adjustments(
+        self,
+        *,
+        lease_id: str | None = None,
+        corrects_position: int | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.AdjustmentPage:
+        """Lists corrections of charges that you paid or were paid, in booking order."""
+        found = self._call(
+            "GET",
+            "/v1/adjustments",
+            query={
+                "lease_id": lease_id,
+                "corrects_position": corrects_position,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.AdjustmentPage", found)
+
+    def create_late_usage_adjustment(
+        self, body: forms.LateUsageAdjustmentRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdjustmentAnswer:
+        """Charges signed usage that was reported after the lease was settled (operator)."""
+        found = self._call(
+            "POST",
+            "/v1/adjustments/late-usage",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdjustmentAnswer", found)
+
+    def read_adjustment(self, adjustment_id: str) -> forms.AdjustmentAnswer:
+        """Returns one correction and every account it moved."""
+        found = self._call(
+            "GET", at("/v1/adjustments/{adjustment_id}", adjustment_id=adjustment_id)
+        )
+        return cast("forms.AdjustmentAnswer", found)
+
     def add_signing_key(
         self, account_id: str, body: forms.SigningKeyRequest, *, idempotency_key: str | None = None
     ) -> forms.SigningKeyAnswer:
@@ -3301,971 +4201,71 @@ class Client(Calls):
         found = self._call("GET", at("/v1/leases/{lease_id}/stick", lease_id=lease_id))
         return cast("forms.CountersignedUsageAnswer", found)
 
-    def create_payment(
-        self, account_id: str, body: forms.PaymentRequest, *, idempotency_key: str | None = None
-    ) -> forms.PaymentAnswer:
-        """Starts a payment. The answer says where or how to pay."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/payments", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PaymentAnswer", found)
-
-    def list_payments(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.PaymentPage:
-        """Lists payments of an account, in order of starting."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/payments", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.PaymentPage", found)
-
-    def read_payment(self, payment_id: str) -> forms.PaymentAnswer:
-        """Returns a payment and how much of it went back."""
-        found = self._call("GET", at("/v1/payments/{payment_id}", payment_id=payment_id))
-        return cast("forms.PaymentAnswer", found)
-
-    def confirm_payment(
-        self,
-        payment_id: str,
-        body: forms.BankConfirmationRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.PaymentAnswer:
-        """Confirms that a bank transfer arrived. Its credits are cash at once."""
-        found = self._call(
-            "POST",
-            at("/v1/payments/{payment_id}/confirm", payment_id=payment_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PaymentAnswer", found)
-
-    def create_reversal(
-        self,
-        payment_id: str,
-        body: forms.BankReversalRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.PaymentAnswer:
-        """Records that the payer's bank reversed a transfer."""
-        found = self._call(
-            "POST",
-            at("/v1/payments/{payment_id}/reversals", payment_id=payment_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PaymentAnswer", found)
-
-    def create_refund(
-        self,
-        payment_id: str,
-        body: forms.PaymentRefundRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.PaymentRefundAnswer:
-        """Refunds unspent money the way it came. It leaves the balance at once."""
-        found = self._call(
-            "POST",
-            at("/v1/payments/{payment_id}/refunds", payment_id=payment_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PaymentRefundAnswer", found)
-
-    def confirm_refund(
-        self,
-        payment_id: str,
-        refund_id: str,
-        body: forms.RefundConfirmationRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.PaymentAnswer:
-        """Confirms that the bank transfer of a refund was made."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/payments/{payment_id}/refunds/{refund_id}/confirm",
-                payment_id=payment_id,
-                refund_id=refund_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.PaymentAnswer", found)
-
-    def ingest_payment_event(
-        self, processor: str, body: forms.PaymentEventRequest
-    ) -> forms.PaymentEventAnswer:
-        """Records an event that a payment processor signed. A second delivery changes
-        nothing.
-        """
-        found = self._call(
-            "POST", at("/v1/payments/events/{processor}", processor=processor), body=body
-        )
-        return cast("forms.PaymentEventAnswer", found)
-
-    def read_funds(self, account_id: str) -> forms.FundsSettingsAnswer:
-        """Returns warnings and auto top-up of an account, and their state."""
-        found = self._call("GET", at("/v1/accounts/{account_id}/funds", account_id=account_id))
-        return cast("forms.FundsSettingsAnswer", found)
-
-    def set_balance_warnings(
-        self,
-        account_id: str,
-        body: forms.BalanceWarningsRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.FundsSettingsAnswer:
-        """Sets the levels of the spendable balance below which the account is warned."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/funds/warnings", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.FundsSettingsAnswer", found)
-
-    def set_auto_top_up(
-        self, account_id: str, body: forms.AutoTopUpRequest, *, idempotency_key: str | None = None
-    ) -> forms.FundsSettingsAnswer:
-        """Sets automatic payments, with the card that an earlier payment saved."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.FundsSettingsAnswer", found)
-
-    def delete_auto_top_up(self, account_id: str) -> forms.FundsSettingsAnswer:
-        """Ends automatic payments. A second call changes nothing."""
-        found = self._call(
-            "DELETE", at("/v1/accounts/{account_id}/funds/auto-top-up", account_id=account_id)
-        )
-        return cast("forms.FundsSettingsAnswer", found)
-
-    def read_payment_terms(self) -> forms.PaymentTermsAnswer:
-        """Returns the terms on which money is taken now."""
-        found = self._call("GET", "/v1/payment-terms")
-        return cast("forms.PaymentTermsAnswer", found)
-
-    def publish_payment_terms(
-        self, body: forms.PaymentTermsRequest, *, idempotency_key: str | None = None
-    ) -> forms.PaymentTermsAnswer:
-        """Publishes the next terms."""
-        found = self._call(
-            "POST", "/v1/payment-terms", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.PaymentTermsAnswer", found)
-
-    def create_write_off(
-        self,
-        account_id: str,
-        body: forms.DebtWriteOffRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.DebtWriteOffAnswer:
-        """Lets the charge-back reserve pay a debt that the account will not pay."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/write-offs", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.DebtWriteOffAnswer", found)
-
-    def add_reserve(
-        self, body: forms.ChargebackReserveRequest, *, idempotency_key: str | None = None
-    ) -> forms.ChargebackReserveAnswer:
-        """Sets platform revenue aside for charge-backs."""
-        found = self._call(
-            "POST",
-            "/v1/chargeback-reserve",
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ChargebackReserveAnswer", found)
-
-    def add_edge_device(
-        self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceAnswer:
-        """Adds an edge device in a region of yours."""
-        found = self._call(
-            "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.EdgeDeviceAnswer", found)
-
-    def list_edge_devices(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.EdgeDevicePage:
-        """Lists edge devices in the order in which they were added, removed ones too."""
-        found = self._call(
-            "GET",
-            "/v1/edge-devices",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
-        )
-        return cast("forms.EdgeDevicePage", found)
-
-    def remove_edge_device(
-        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceRemovedAnswer:
-        """Removes an edge device. It is charged for today and no longer."""
-        found = self._call(
-            "POST",
-            at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.EdgeDeviceRemovedAnswer", found)
-
-    def list_device_fees(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DeviceFeePage:
-        """Lists the fee for edge devices, day by day."""
-        found = self._call(
-            "GET",
-            "/v1/device-fees",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
-        )
-        return cast("forms.DeviceFeePage", found)
-
-    def provision_storage_node(
-        self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
-    ) -> forms.StorageNodeStateAnswer:
-        """Requests the storage node of a region of yours. It costs by the hour from now on."""
-        found = self._call(
-            "POST",
-            at("/v1/regions/{region_id}/storage-node", region_id=region_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.StorageNodeStateAnswer", found)
-
-    def read_storage_node(self, region_id: str) -> forms.StorageNodesAnswer:
-        """Returns the storage nodes of a region and their cost."""
-        found = self._call("GET", at("/v1/regions/{region_id}/storage-node", region_id=region_id))
-        return cast("forms.StorageNodesAnswer", found)
-
-    def confirm_storage_node(
-        self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.StorageNodeStateAnswer:
-        """Confirms that the storage node serves. Nodes of a cloud region may join from now
-        on.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/regions/{region_id}/storage-node/ready", region_id=region_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.StorageNodeStateAnswer", found)
-
-    def remove_storage_node(
-        self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.StorageNodeStateAnswer:
-        """Removes the storage node. The time up to now is charged."""
-        found = self._call(
-            "POST",
-            at("/v1/regions/{region_id}/storage-node/remove", region_id=region_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.StorageNodeStateAnswer", found)
-
-    def report_usage_events(
-        self, body: list[forms.ResourceEventRequest]
-    ) -> forms.ResourceEventsStoredAnswer:
-        """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to
-        1,000.
-        """
-        found = self._call(
-            "POST", "/v1/usage/events", body=body, media_type="application/cloudevents-batch+json"
-        )
-        return cast("forms.ResourceEventsStoredAnswer", found)
-
-    def list_usage_events(
+    def list_events(
         self,
         *,
-        lease_id: str | None = None,
-        meter: Literal["cpu", "memory", "storage", "network"] | None = None,
-        route: str | None = None,
-        dataset: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.ResourceEventPage:
-        """Lists the events you sent; with a lease of yours, all events of that lease."""
-        found = self._call(
-            "GET",
-            "/v1/usage/events",
-            query={
-                "lease_id": lease_id,
-                "meter": meter,
-                "route": route,
-                "dataset": dataset,
-                "limit": limit,
-                "cursor": cursor,
-            },
-        )
-        return cast("forms.ResourceEventPage", found)
-
-    def list_unmatched_usage(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.ResourceEventPage:
-        """Lists events of yours that do not count yet, or never will, each with its reason."""
-        found = self._call("GET", "/v1/usage/unmatched", query={"limit": limit, "cursor": cursor})
-        return cast("forms.ResourceEventPage", found)
-
-    def list_lease_resources(self, lease_id: str) -> forms.LeaseResourcesAnswer:
-        """Lists what each meter of a lease counts and costs."""
-        found = self._call("GET", at("/v1/leases/{lease_id}/resources", lease_id=lease_id))
-        return cast("forms.LeaseResourcesAnswer", found)
-
-    def list_resource_charges(
-        self,
-        lease_id: str,
-        meter: Literal["cpu", "memory", "storage", "network"],
-        *,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.ResourceChargePage:
-        """Lists the facts of one meter of a lease: what each counted, charged and commits
-        to.
-        """
-        found = self._call(
-            "GET",
-            at("/v1/leases/{lease_id}/resources/{meter}", lease_id=lease_id, meter=meter),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.ResourceChargePage", found)
-
-    def list_lease_transfers(self, lease_id: str) -> forms.LeaseTransfersAnswer:
-        """Lists bytes of a lease that counted, by network route and dataset; the 1,000
-        largest.
-        """
-        found = self._call("GET", at("/v1/leases/{lease_id}/transfers", lease_id=lease_id))
-        return cast("forms.LeaseTransfersAnswer", found)
-
-    def release_storage(
-        self, lease_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.StorageReleasedAnswer:
-        """Releases the storage of a closed lease. It is billed until now."""
-        found = self._call(
-            "POST",
-            at("/v1/leases/{lease_id}/storage/release", lease_id=lease_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.StorageReleasedAnswer", found)
-
-    def restart_job(
-        self, job_id: str, body: forms.JobRestartRequest, *, idempotency_key: str | None = None
-    ) -> forms.JobRestartedAnswer:
-        """Restarts a job whose last lease ended with its funds: a new lease, matched again."""
-        found = self._call(
-            "POST",
-            at("/v1/jobs/{job_id}/restart", job_id=job_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.JobRestartedAnswer", found)
-
-    def add_webhook(
-        self, body: forms.WebhookRequest, *, idempotency_key: str | None = None
-    ) -> forms.WebhookAnswer:
-        """Adds an HTTPS endpoint that receives everything recorded about your account from
-        now on.
-        """
-        found = self._call(
-            "POST", "/v1/webhooks", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.WebhookAnswer", found)
-
-    def list_webhooks(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.WebhookPage:
-        """Lists your endpoints, in the order in which they were added."""
-        found = self._call("GET", "/v1/webhooks", query={"limit": limit, "cursor": cursor})
-        return cast("forms.WebhookPage", found)
-
-    def rotate_webhook(
-        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.WebhookAnswer:
-        """Creates a new secret. The old one signs beside it for 24 hours."""
-        found = self._call(
-            "POST",
-            at("/v1/webhooks/{endpoint_id}/rotate", endpoint_id=endpoint_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WebhookAnswer", found)
-
-    def stop_webhook(
-        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.WebhookAnswer:
-        """Stops deliveries to an endpoint until it is started again."""
-        found = self._call(
-            "POST",
-            at("/v1/webhooks/{endpoint_id}/stop", endpoint_id=endpoint_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WebhookAnswer", found)
-
-    def start_webhook(
-        self, endpoint_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.WebhookAnswer:
-        """Starts deliveries to an endpoint again, from where they were stopped."""
-        found = self._call(
-            "POST",
-            at("/v1/webhooks/{endpoint_id}/start", endpoint_id=endpoint_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WebhookAnswer", found)
-
-    def test_webhook(self, endpoint_id: str, body: forms.EmptyRequest) -> forms.WebhookTestAnswer:
-        """Sends an event of type `webhook.test` now, and returns the result."""
-        found = self._call(
-            "POST", at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id), body=body
-        )
-        return cast("forms.WebhookTestAnswer", found)
-
-    def replay_webhook(
-        self, endpoint_id: str, body: forms.WebhookReplayRequest
-    ) -> forms.WebhookReplayAnswer:
-        """Delivers events to an endpoint again, delivered ones and given-up ones."""
-        found = self._call(
-            "POST", at("/v1/webhooks/{endpoint_id}/replay", endpoint_id=endpoint_id), body=body
-        )
-        return cast("forms.WebhookReplayAnswer", found)
-
-    def list_deliveries(
-        self, endpoint_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.WebhookDeliveryPage:
-        """Lists the deliveries of each fact and their results, in order."""
-        found = self._call(
-            "GET",
-            at("/v1/webhooks/{endpoint_id}/deliveries", endpoint_id=endpoint_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.WebhookDeliveryPage", found)
-
-    def issue_executor_key(
-        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.ExecutorKeyAnswer:
-        """Issues a key for the program that runs the work of a node's leases. It can do
-        nothing.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/nodes/{node_id}/executor-key", node_id=node_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ExecutorKeyAnswer", found)
-
-    def revoke_executor_key(
-        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.ExecutorKeyAnswer:
-        """Revokes the executor's key. No executor acts for the node until it gets another
-        key.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/nodes/{node_id}/executor-key/revoke", node_id=node_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ExecutorKeyAnswer", found)
-
-    def acknowledge_command(
-        self,
-        node_id: str,
-        lease_id: str,
-        body: forms.WorkAcknowledgementRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.WorkStateAnswer:
-        """Records that the executor will start the work, or has stopped all of it."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/nodes/{node_id}/assignments/{lease_id}/acknowledge",
-                node_id=node_id,
-                lease_id=lease_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WorkStateAnswer", found)
-
-    def end_work(
-        self,
-        node_id: str,
-        lease_id: str,
-        body: forms.WorkEndRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.WorkStateAnswer:
-        """Records that the work ended by itself, or was lost."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/nodes/{node_id}/assignments/{lease_id}/ended",
-                node_id=node_id,
-                lease_id=lease_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WorkStateAnswer", found)
-
-    def decline_work(
-        self,
-        node_id: str,
-        lease_id: str,
-        body: forms.EmptyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.WorkStateAnswer:
-        """Declines work that the node cannot or may not run. The lease ends uncharged, code
-        10006.
-        """
-        found = self._call(
-            "POST",
-            at(
-                "/v1/nodes/{node_id}/assignments/{lease_id}/decline",
-                node_id=node_id,
-                lease_id=lease_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WorkStateAnswer", found)
-
-    def ingest_lease_log(
-        self, node_id: str, lease_id: str, body: forms.WorkLogPiecesRequest
-    ) -> forms.WorkLogHeadAnswer:
-        """Stores pieces of the work's output. A piece that is sent twice is kept once."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/nodes/{node_id}/assignments/{lease_id}/log", node_id=node_id, lease_id=lease_id
-            ),
-            body=body,
-        )
-        return cast("forms.WorkLogHeadAnswer", found)
-
-    def read_lease_log(self, lease_id: str, *, from_seq: int | None = None) -> forms.WorkLogAnswer:
-        """Returns the output of a lease's work, for its renter and its provider. Kept for a
-        week.
-        """
-        found = self._call(
-            "GET", at("/v1/leases/{lease_id}/log", lease_id=lease_id), query={"from_seq": from_seq}
-        )
-        return cast("forms.WorkLogAnswer", found)
-
-    def read_lease_work(self, lease_id: str) -> forms.LeaseWorkAnswer:
-        """Returns whether the work of a lease was started, how it ended, and how to reach
-        it.
-        """
-        found = self._call("GET", at("/v1/leases/{lease_id}/work", lease_id=lease_id))
-        return cast("forms.LeaseWorkAnswer", found)
-
-    def register_client(
-        self, body: forms.ComputeClientRequest, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClientAnswer:
-        """Registers an account that may bring jobs as a compute client. A second call
-        changes.
-        """
-        found = self._call(
-            "POST", "/v1/clients", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.ComputeClientAnswer", found)
-
-    def list_clients(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.ComputeClientPage:
-        """Lists compute clients in order of registration: yourself, or all for operators
-        and.
-        """
-        found = self._call("GET", "/v1/clients", query={"limit": limit, "cursor": cursor})
-        return cast("forms.ComputeClientPage", found)
-
-    def read_client(self, client_id: str) -> forms.ComputeClientAnswer:
-        """Returns a client with the keys of its instances and its quotas."""
-        found = self._call("GET", at("/v1/clients/{client_id}", client_id=client_id))
-        return cast("forms.ComputeClientAnswer", found)
-
-    def add_client_key(
-        self,
-        client_id: str,
-        instance_id: str,
-        body: forms.ClientKeyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.ClientKeyAnswer:
-        """Issues a key for an instance of a client, shown once."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/clients/{client_id}/instances/{instance_id}/keys",
-                client_id=client_id,
-                instance_id=instance_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ClientKeyAnswer", found)
-
-    def revoke_client_key(self, client_id: str, key_id: str) -> forms.ComputeClientAnswer:
-        """Revokes an instance's key at once. A second call changes nothing."""
-        found = self._call(
-            "DELETE",
-            at("/v1/clients/{client_id}/keys/{key_id}", client_id=client_id, key_id=key_id),
-        )
-        return cast("forms.ComputeClientAnswer", found)
-
-    def set_client_policy(
-        self, client_id: str, body: forms.ClientPolicyRequest, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClientAnswer:
-        """Sets the least reputation of the nodes that run the client's jobs."""
-        found = self._call(
-            "POST",
-            at("/v1/clients/{client_id}/policy", client_id=client_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ComputeClientAnswer", found)
-
-    def suspend_client(
-        self, client_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClientAnswer:
-        """Suspends a client. Nothing is submitted for it until it is resumed; its leases go
-        on.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/clients/{client_id}/suspend", client_id=client_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ComputeClientAnswer", found)
-
-    def resume_client(
-        self, client_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.ComputeClientAnswer:
-        """Resumes a client, which may submit again."""
-        found = self._call(
-            "POST",
-            at("/v1/clients/{client_id}/resume", client_id=client_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ComputeClientAnswer", found)
-
-    def set_client_quota(
-        self, client_id: str, body: forms.ClientQuotaRequest, *, idempotency_key: str | None = None
-    ) -> forms.ClientQuotaAnswer:
-        """Sets how many GPUs a client holds at once, in one pool or in all; counted from
-        now on.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/clients/{client_id}/quotas", client_id=client_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ClientQuotaAnswer", found)
-
-    def create_group(
-        self, body: forms.QuotaGroupRequest, *, idempotency_key: str | None = None
-    ) -> forms.QuotaGroupAnswer:
-        """Creates a group that shares a quota of GPUs."""
-        found = self._call(
-            "POST", "/v1/groups", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.QuotaGroupAnswer", found)
-
-    def list_groups(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.QuotaGroupPage:
-        """Lists groups in order of creation: your own, or all for operators and auditors."""
-        found = self._call("GET", "/v1/groups", query={"limit": limit, "cursor": cursor})
-        return cast("forms.QuotaGroupPage", found)
-
-    def read_group(self, group_id: str) -> forms.QuotaGroupAnswer:
-        """Returns a group, its members, and how much of its quota is in use."""
-        found = self._call("GET", at("/v1/groups/{group_id}", group_id=group_id))
-        return cast("forms.QuotaGroupAnswer", found)
-
-    def set_group_quota(
-        self,
-        group_id: str,
-        body: forms.QuotaGroupLimitRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.QuotaGroupAnswer:
-        """Changes how many GPUs a group holds at once."""
-        found = self._call(
-            "POST",
-            at("/v1/groups/{group_id}/quota", group_id=group_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.QuotaGroupAnswer", found)
-
-    def add_group_member(
-        self,
-        group_id: str,
-        body: forms.QuotaGroupMemberRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.QuotaGroupMemberAddedAnswer:
-        """Adds a member to a group. Its later leases count in the group."""
-        found = self._call(
-            "POST",
-            at("/v1/groups/{group_id}/members", group_id=group_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.QuotaGroupMemberAddedAnswer", found)
-
-    def remove_group_member(
-        self,
-        group_id: str,
-        body: forms.QuotaGroupMemberRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.QuotaGroupMemberAddedAnswer:
-        """Removes a member from a group. Its later leases do not count; running ones still
-        do.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/groups/{group_id}/members/remove", group_id=group_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.QuotaGroupMemberAddedAnswer", found)
-
-    def set_project_policy(
-        self,
-        account_id: str,
-        body: forms.ProjectPolicyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.ProjectAnswer:
-        """Sets what a project does when a quota is full: own the base, rent the burst, or
-        refuse.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/projects", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ProjectAnswer", found)
-
-    def list_project_policies(self, account_id: str) -> forms.ProjectsAnswer:
-        """Lists what the projects of an account do when a quota is full."""
-        found = self._call("GET", at("/v1/accounts/{account_id}/projects", account_id=account_id))
-        return cast("forms.ProjectsAnswer", found)
-
-    def set_counterparty(
-        self,
-        account_id: str,
-        body: forms.CounterpartyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.CounterpartyAnswer:
-        """Allows or denies another account, as renter, client or provider. Running leases
-        go on.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.CounterpartyAnswer", found)
-
-    def list_counterparties(
-        self, account_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.CounterpartyPage:
-        """Lists the accounts that an account allows and denies, in the order of listing."""
-        found = self._call(
-            "GET",
-            at("/v1/accounts/{account_id}/counterparties", account_id=account_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.CounterpartyPage", found)
-
-    def scale_job(
-        self, job_id: str, body: forms.JobScaleRequest, *, idempotency_key: str | None = None
-    ) -> forms.JobScaledAnswer:
-        """Changes how many members a job has: leases are closed now, or added as nodes are
-        found.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/jobs/{job_id}/scale", job_id=job_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.JobScaledAnswer", found)
-
-    def list_job_parts(
-        self, job_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.JobPartPage:
-        """Lists the chunks or members of a job by number, each with its latest lease."""
-        found = self._call(
-            "GET",
-            at("/v1/jobs/{job_id}/parts", job_id=job_id),
-            query={"limit": limit, "cursor": cursor},
-        )
-        return cast("forms.JobPartPage", found)
-
-    def read_job_cost(self, job_id: str) -> forms.JobTreeCostAnswer:
-        """Returns the cost of a job and of everything that is part of it, each lease
-        counted once.
-        """
-        found = self._call("GET", at("/v1/jobs/{job_id}/cost", job_id=job_id))
-        return cast("forms.JobTreeCostAnswer", found)
-
-    def push_tasks(
-        self, job_id: str, body: forms.QueueTasksRequest, *, idempotency_key: str | None = None
-    ) -> forms.TaskQueueAnswer:
-        """Adds tasks to the queue of a job. An id that was ever there is not added again."""
-        found = self._call(
-            "POST",
-            at("/v1/jobs/{job_id}/tasks", job_id=job_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.TaskQueueAnswer", found)
-
-    def read_task_queue(self, job_id: str) -> forms.TaskQueueAnswer:
-        """Returns how many tasks a queue holds."""
-        found = self._call("GET", at("/v1/jobs/{job_id}/tasks", job_id=job_id))
-        return cast("forms.TaskQueueAnswer", found)
-
-    def take_task(
-        self, lease_id: str, body: forms.QueueTaskTakeRequest, *, idempotency_key: str | None = None
-    ) -> forms.QueueTaskAnswer:
-        """Hands the next task to a lease of a queue job, held for a while. Its node or
-        renter asks.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/leases/{lease_id}/tasks/take", lease_id=lease_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.QueueTaskAnswer", found)
-
-    def finish_task(
-        self,
-        lease_id: str,
-        task_id: str,
-        body: forms.EmptyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.QueueTaskDoneAnswer:
-        """Marks a task as done. A second report of it, by the same lease or another,
-        changes.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/leases/{lease_id}/tasks/{task_id}/done", lease_id=lease_id, task_id=task_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.QueueTaskDoneAnswer", found)
-
-    def list_usage_breakdown(
-        self,
-        *,
-        by: str | None = None,
-        as_provider: bool | None = None,
+        party: str | None = None,
+        type_: str | None = None,
         from_: str | None = None,
         to: str | None = None,
-        kind: str | None = None,
-        work: str | None = None,
-        node_id: str | None = None,
-        pool_id: str | None = None,
-        client_id: str | None = None,
-        project_id: str | None = None,
-        end_user_ref: str | None = None,
-        group_id: str | None = None,
-        account_id: str | None = None,
+        from_position: int | None = None,
+        to_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
-    ) -> forms.UsageBreakdownPage:
-        """Lists usage of leases, by kind of job, node, pool, client, project, end user or
-        group.
-        """
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.LogEventPage:
+        """Lists facts in order."""
         found = self._call(
             "GET",
-            "/v1/usage/breakdown",
+            "/v1/audit/events",
             query={
-                "by": by,
-                "as_provider": as_provider,
+                "party": party,
+                "type": type_,
                 "from": from_,
                 "to": to,
-                "kind": kind,
-                "work": work,
-                "node_id": node_id,
-                "pool_id": pool_id,
-                "client_id": client_id,
-                "project_id": project_id,
-                "end_user_ref": end_user_ref,
-                "group_id": group_id,
-                "account_id": account_id,
+                "from_position": from_position,
+                "to_position": to_position,
                 "limit": limit,
                 "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
             },
         )
-        return cast("forms.UsageBreakdownPage", found)
+        return cast("forms.LogEventPage", found)
+
+    def read_event(self, position: int) -> forms.LogEventAnswer:
+        """Returns the fact at a position."""
+        found = self._call("GET", at("/v1/audit/events/{position}", position=position))
+        return cast("forms.LogEventAnswer", found)
+
+    def read_checkpoint(self) -> str:
+        """Returns the last signed head of the log: a C2SP signed note over origin, size and
+        root.
+        """
+        found = self._call("GET", "/v1/audit/log/checkpoint")
+        return cast("str", found)
+
+    def read_log_key(self) -> forms.LogKeyAnswer:
+        """Returns the public key that signs the log's heads."""
+        found = self._call("GET", "/v1/audit/log/key")
+        return cast("forms.LogKeyAnswer", found)
+
+    def read_proof(self, position: int) -> str:
+        """Returns the proof of one fact under the last signed head, as a `.tlog-proof`
+        file.
+        """
+        found = self._call("GET", at("/v1/audit/proofs/{position}", position=position))
+        return cast("str", found)
+
+    def read_usage_proof(self, lane: int, usage_position: int) -> str:
+        """Returns the proof of one usage report under the first pin that covers it."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/audit/proofs/usage/{lane}/{usage_position}",
+                lane=lane,
+                usage_position=usage_position,
+            ),
+        )
+        return cast("str", found)

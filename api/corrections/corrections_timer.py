@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterable
 
 from api.process.one_by_one import OneByOne
+from api.process.service import Service
 from domain.corrections.dispute import TimeOutDispute
 from domain.corrections.dispute import stream_of as dispute_stream
 from domain.corrections.late_usage import BillLateUsage
@@ -142,3 +143,8 @@ def _charges(ledger: Ledger, lease_id: str) -> list[int]:
 
 def _lines(ledger: Ledger, positions: Iterable[int]) -> tuple[ChargedLine, ...]:
     return tuple(charged_line(ledger.market, ledger.books, one) for one in positions)
+
+
+def run_corrections(service: Service, connection: Connection, now_us: int) -> int:
+    """SLA credits of settled leases, and disputes that nobody ruled in time."""
+    return correct_due(service.ledger, connection, now_us)

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from api.governance.breakers import why_it_waits
 from api.income.maturing_timer import ACCOUNTS_MAX, raise_if
+from api.process.service import Service
 from api.processors.seam import NewPayout, PayoutSeen, Processor, ProcessorAway, ProcessorRefused
 from domain.duration import DAY_US
 from domain.governance.breakers import CASH_OUT
@@ -269,3 +270,16 @@ def _confirming(one: Ours, payout: Listed, now_us: int) -> Iterator[object]:
             reason="taken back at the processor",
             at_us=now_us,
         )
+
+
+def run_cash_outs(service: Service, connection: Connection, now_us: int) -> int:
+    """Accounts paid in cash ask for it by themselves; what was asked for goes to the processor."""
+    asked = request_automatic(service.ledger, connection, now_us)
+    processor = service.payout_processor
+    return asked + send(service.ledger, connection, processor, now_us)
+
+
+def run_payout_match(service: Service, connection: Connection, now_us: int) -> int:
+    """The processor's list of payouts against our cash-outs; it fails while they differ."""
+    processor = service.payout_processor
+    return match_payouts(service.ledger, connection, processor, now_us)

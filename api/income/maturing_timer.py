@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from api.process.service import Service
 from domain.duration import DAY_US
 from domain.income.maturity import NETWORK, MatureEarnings, SweepEarnings, due_until_us, stream_of
 from domain.income.region_pool import RegionalEarning
@@ -164,3 +165,13 @@ def raise_if(stopped: Sequence[str], step: str) -> None:
     """Raises MoneyOutStopped when any account stopped."""
     if stopped:
         raise MoneyOutStopped(f"{step}: {len(stopped)} accounts stop, the first is {stopped[0]}")
+
+
+def run_maturity(service: Service, connection: Connection, now_us: int) -> int:
+    """What was earned becomes payable when its dispute window has passed."""
+    return mature(service.ledger, connection, now_us)
+
+
+def run_sweep(service: Service, connection: Connection, now_us: int) -> int:
+    """What is payable goes to the billing account, once per account and UTC day."""
+    return sweep(service.ledger, connection, now_us)

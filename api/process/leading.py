@@ -2,7 +2,7 @@
 
     at most one session holds the lock of a job;   it ends with the session, however that ends
 
-Knows the jobs by name only; what they do is in `api/timers.py`. Connections must be in autocommit
+Knows the timers by name only; what they do is in their rooms. Connections must be in autocommit
 mode and stay open while the lock is held.
 """
 

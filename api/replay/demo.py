@@ -28,7 +28,7 @@ from api.main import create_app
 from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings
-from api.timers import Jobs
+from api.timers import Timers
 from contracts import manifest, payout_scripts
 from contracts.abi import ContractRefused
 from contracts.chain import Chain
@@ -468,7 +468,7 @@ def _serve_leases(stage: Stage, leases: list[str]) -> None:
         machine.reporter.turn()
         _start_work(stage, machine)
         machine.reporter.turn()
-    jobs = Jobs(stage.service)
+    jobs = Timers(stage.service)
     ends_us = START_US + 4 * HOUR_US
     while stage.clock.now_us() < ends_us:
         now_us = stage.clock.advance(MINUTE_US)
@@ -505,7 +505,7 @@ def _settle_epoch(stage: Stage) -> None:
     stage.progress("the policy's wait is over: closing epoch 1 at a cut, sealing and crediting it")
     stage.advance_to(START_US + EPOCH_US + REWARD_TERMS.min_wait_us + MINUTE_US)
     stage.chain_jobs.step(stage.clock.now_us())
-    Jobs(stage.service).run_once()
+    Timers(stage.service).run_once()
 
 
 def _pay(stage: Stage, parties: dict[str, Party]) -> int:
@@ -596,7 +596,7 @@ def _result(
 def _audit(stage: Stage) -> bool:
     """Pin, sign, export; verify the export and execute it again with nothing but the log's key."""
     service = stage.service
-    Jobs(service).run_once()
+    Timers(service).run_once()
     key = service.signer.verifier_key
     directory = stage.data_dir / "export"
     export_bundle(

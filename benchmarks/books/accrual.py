@@ -38,11 +38,11 @@ import psycopg
 from nacl.bindings import crypto_sign
 
 from api.metering.accrual import accrue
+from api.metering.accrual_timer import run_accrual
 from api.process.clock import SimulatedClock
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.settings import Settings
-from api.timers import run_accrual
 from benchmarks import cpu
 from benchmarks.log.reports import BOOT, BenchNode, bench_node
 from domain.funds import deposit

@@ -10,12 +10,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-import api.timers
+from api.metering import accrual_timer
+from api.metering.accrual_timer import AccrualStopped, run_accrual
 from api.metering.capacity_timer import PROOF_WAIT_US, CapacityStopped, run_capacity
 from api.process.clock import SimulatedClock
 from api.process.service import Service
+from api.process.timer import Timer
 from api.settings import Settings
-from api.timers import AccrualStopped, Job, Jobs, all_jobs, run, run_accrual
+from api.timers import Timers, all_timers, run
 from domain.duration import HOUR_US, MINUTE_US
 from domain.fleet.device import CapacityAccrued
 from domain.fleet.node import NodeEquivocated, NodeState, RetireNode
@@ -86,7 +88,7 @@ class Tally:
 
 
 def test_every_job_once_does_what_is_due(running: Running) -> None:
-    done = Jobs(running.service).run_once()
+    done = Timers(running.service).run_once()
     assert list(done) == [
         "equivocation",
         "accrual",
@@ -130,12 +132,12 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
 
 
 def test_running_every_job_again_records_nothing(running: Running) -> None:
-    jobs = Jobs(running.service)
+    jobs = Timers(running.service)
     jobs.run_once()
     head = running.market.head
     with running.service.connect() as connection:
         signed = trees.latest_checkpoint(connection)
-        for again in (jobs, Jobs(running.service)):
+        for again in (jobs, Timers(running.service)):
             assert set(again.run_once().values()) == {0}
         assert trees.latest_checkpoint(connection) == signed
     assert running.market.head == head
@@ -151,7 +153,7 @@ def test_the_command_runs_every_job_once_or_until_it_is_stopped(running: Running
 
 def test_jobs_that_run_on_their_own_settle_a_lease_and_stop_when_told(running: Running) -> None:
     running.market.close(running.lease, NOW_US)
-    jobs = Jobs(running.service)
+    jobs = Timers(running.service)
     stop = threading.Event()
     thread = threading.Thread(target=jobs.run, args=(stop,))
     thread.start()
@@ -159,7 +161,7 @@ def test_jobs_that_run_on_their_own_settle_a_lease_and_stop_when_told(running: R
     try:
         for _ in range(1_000):
             is_settled = running.market.state(running.lease).status == "settled"
-            if is_settled and len(runs_of(running)) == len(jobs.jobs):
+            if is_settled and len(runs_of(running)) == len(jobs.timers):
                 break
             waiting.wait(0.02)
     finally:
@@ -168,7 +170,7 @@ def test_jobs_that_run_on_their_own_settle_a_lease_and_stop_when_told(running: R
     assert not thread.is_alive()
     assert running.market.state(running.lease).status == "settled"
     assert running.market.state(running.lease).gpu_us == NOW_US - START_US
-    assert [run.error for run in runs_of(running).values()] == [None] * len(jobs.jobs)
+    assert [run.error for run in runs_of(running).values()] == [None] * len(jobs.timers)
 
 
 def test_a_job_has_one_leader_among_all_processes(running: Running) -> None:
@@ -176,8 +178,8 @@ def test_a_job_has_one_leader_among_all_processes(running: Running) -> None:
     with running.another() as other:
         asked = threading.Event()
         tally = Tally(pause=lambda: asked.wait(10))
-        job = Job("tally", 1, 60, tally)
-        first, second = Jobs(running.service, (job,)), Jobs(other, (job,))
+        job = Timer("tally", 1, 60, tally)
+        first, second = Timers(running.service, (job,)), Timers(other, (job,))
         thread = threading.Thread(target=first.run_once)
         thread.start()
         assert tally.entered.wait(10)
@@ -190,11 +192,11 @@ def test_a_job_has_one_leader_among_all_processes(running: Running) -> None:
 
 def test_a_leader_that_dies_is_followed_by_another(running: Running) -> None:
     tally = Tally()
-    jobs = Jobs(running.service, (Job("tally", 1, 60, tally),))
+    jobs = Timers(running.service, (Timer("tally", 1, 60, tally),))
     with psycopg.connect(running.service.conninfo, autocommit=True) as dying:
         stop = threading.Event()
         held = Tally(pause=lambda: stop.wait(10))
-        holder = Jobs(running.service, (Job("tally", 1, 60, held),))
+        holder = Timers(running.service, (Timer("tally", 1, 60, held),))
         thread = threading.Thread(target=_until_cut, args=(holder,))
         thread.start()
         try:
@@ -220,7 +222,7 @@ def runs_of(running: Running) -> dict[str, JobRun]:
         return {run.name: run for run in job_runs.read(connection)}
 
 
-def _until_cut(jobs: Jobs) -> None:
+def _until_cut(jobs: Timers) -> None:
     with pytest.raises(psycopg.OperationalError):
         jobs.run_once()
 
@@ -230,7 +232,9 @@ def test_a_failing_job_shows_its_error_and_the_others_go_on(running: Running) ->
         raise ValueError("no such thing")
 
     tally = Tally()
-    jobs = Jobs(running.service, (Job("broken", 0.01, 60, broken), Job("sound", 0.01, 60, tally)))
+    jobs = Timers(
+        running.service, (Timer("broken", 0.01, 60, broken), Timer("sound", 0.01, 60, tally))
+    )
     stop = threading.Event()
     thread = threading.Thread(target=jobs.run, args=(stop,))
     thread.start()
@@ -362,7 +366,7 @@ def test_every_open_lease_is_looked_at_however_many_came_before_it(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old leases that stay open must not starve the ones behind them."""
-    monkeypatch.setattr(api.timers, "LEASES_MAX", 1)
+    monkeypatch.setattr(accrual_timer, "LEASES_MAX", 1)
     later = [running.market.lease(name, "two", first=slot) for slot, name in enumerate("bc")]
     with running.service.connect() as connection:
         run_accrual(running.service, connection, NOW_US)
@@ -377,15 +381,15 @@ def test_a_node_that_signed_two_bodies_under_one_number_is_put_into_quarantine(
     running.market.store("two", first, NOW_US)
     (receipt,) = usage.append(running.market.connection, [node.node.item(second)], NOW_US)
     assert receipt.status is usage.Status.EQUIVOCATION
-    assert Jobs(running.service).run_once()["equivocation"] == 1
+    assert Timers(running.service).run_once()["equivocation"] == 1
     (fact,) = running.market.facts(NodeEquivocated)
     assert (fact.node_id, fact.node_seq) == (node.id, 1)
     state = running.market.ledger.market.load(Stream("node", node.id)).state
     assert isinstance(state, NodeState)
     assert state.is_quarantined
-    assert Jobs(running.service).run_once()["equivocation"] == 0
+    assert Timers(running.service).run_once()["equivocation"] == 0
 
 
 def test_every_job_says_how_often_it_runs_and_when_somebody_should_look(running: Running) -> None:
-    for job in all_jobs(running.service):
+    for job in all_timers(running.service):
         assert 0 < job.every_s < job.alarm_s, job.name

@@ -16,7 +16,7 @@ import uvicorn
 from api.main import create_app
 from api.process.service import Service
 from api.settings import Settings
-from api.timers import Jobs
+from api.timers import Timers
 from cli.commands import leases as cli_lease
 from cli.remote import credits_of, ppm_of
 from cli.terminal import AnswerIsNo, InputUnusable
@@ -35,7 +35,7 @@ class Server:
 
     def jobs(self) -> None:
         """What the background does: pin, and sign the head."""
-        Jobs(self.service).run_once()
+        Timers(self.service).run_once()
 
     def run(self, *arguments: object, key: str | None = None) -> Ran:
         return tallystick(*arguments, URL=self.url, API_KEY=key or self.operator_key)

@@ -9,18 +9,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from api.income.cash_out_timer import run_cash_outs, run_payout_match
+from api.income.maturing_timer import run_maturity, run_sweep
+from api.metering.accrual_timer import run_accrual
 from api.process.clock import SimulatedClock
 from api.process.service import Service
+from api.process.timer import Timer
 from api.settings import Settings
-from api.timers import (
-    Job,
-    Jobs,
-    run_accrual,
-    run_cash_outs,
-    run_maturity,
-    run_payout_match,
-    run_sweep,
-)
+from api.timers import Timers
 from domain.duration import DAY_US
 from domain.income.maturity import SetMaturityWindow
 from tests.scenes.running_market import OWNER, START_US, Market
@@ -51,8 +47,8 @@ class Paying:
             "cash_out": run_cash_outs,
             "payout_match": run_payout_match,
         }
-        chosen = [Job(name, 60, 60, every[name]) for name in jobs.split()]
-        return Jobs(self.service, chosen).run_once()
+        chosen = [Timer(name, 60, 60, every[name]) for name in jobs.split()]
+        return Timers(self.service, chosen).run_once()
 
     def live(self, from_us: int, to_us: int) -> None:
         """The lease's device reports so far, and the clock reaches that moment."""

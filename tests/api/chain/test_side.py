@@ -11,7 +11,7 @@ from api.chain.side import CHAIN_FILE, DEPLOYMENT_FILE, ChainNotReady, ChainSide
 from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings, SettingsInvalid
-from api.timers import Jobs
+from api.timers import Timers
 from contracts import deployment as deployments
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import first_policy
@@ -39,28 +39,28 @@ def found(service: Service) -> None:
 def test_without_a_policy_the_chain_waits(service: Service) -> None:
     with pytest.raises(ChainNotReady):
         ChainSide(service).step(START_US)
-    assert Jobs(service).run_once()["chain"] == 0
+    assert Timers(service).run_once()["chain"] == 0
 
 
 def test_the_contracts_are_deployed_once_for_the_terms_of_the_log(service: Service) -> None:
     found(service)
-    Jobs(service).run_once()
+    Timers(service).run_once()
     deployment = deployments.read(service.settings.data_dir / DEPLOYMENT_FILE)
     assert deployment.terms.genesis_s == START_US // 1_000_000
     assert deployment.terms.epoch_length_s == 604_800
-    Jobs(service).run_once()
+    Timers(service).run_once()
     assert deployments.read(service.settings.data_dir / DEPLOYMENT_FILE) == deployment
     assert (service.settings.data_dir / CHAIN_FILE).exists()
 
 
 def test_a_sealed_epoch_is_minted_and_its_root_proposed_by_the_jobs(service: Service) -> None:
     found(service)
-    Jobs(service).run_once()
+    Timers(service).run_once()
     clock = service.clock
     assert isinstance(clock, SimulatedClock)
     clock.move_to(START_US + 6 * 604_800_000_000)  # past the holdback of four epochs
     for _ in range(3):
-        Jobs(service).run_once()
+        Timers(service).run_once()
     payout = service.ledger.market.load(Stream("payout", "1")).state
     assert payout.status == "proposed"
     assert service.ledger.books.balance("chain:distributor") > 0

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from api.funds.promotion_timer import run_promotions
 from api.leasing.restarts import run_restarts
-from api.timers import run_promotions
 from domain.lease.lease import FUNDS_ENDED, CloseLease
 from tests.scenes.server import Caller, Scene
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.timers import Job, Jobs, run_cash_outs, run_maturity, run_payout_match, run_sweep
+from api.income.cash_out_timer import run_cash_outs, run_payout_match
+from api.income.maturing_timer import run_maturity, run_sweep
+from api.process.timer import Timer
+from api.timers import Timers
 from domain.income.cash_out_matching import Difference, RecordDifference
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
@@ -24,7 +27,7 @@ def run(scene: Scene, *jobs: str) -> None:
         "cash_out": run_cash_outs,
         "payout_match": run_payout_match,
     }
-    Jobs(scene.service, [Job(name, 60, 60, every[name]) for name in jobs]).run_once()
+    Timers(scene.service, [Timer(name, 60, 60, every[name]) for name in jobs]).run_once()
 
 
 def swept(scene: Scene) -> str:

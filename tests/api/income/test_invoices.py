@@ -11,8 +11,9 @@ import pytest
 
 from api.income import invoice_paper, invoicing, issuer
 from api.income.issuer import Issuer
+from api.process.timer import Timer
 from api.settings import SettingsInvalid
-from api.timers import Job, Jobs
+from api.timers import Timers
 from domain.income.invoice import InvoiceIssued, InvoiceLine, period_bounds_us
 from domain.income.tax import TaxParty
 from domain.money import credit
@@ -42,8 +43,8 @@ def path_of(caller: Caller) -> str:
 
 
 def run_job(scene: Scene) -> int:
-    job = Job("invoices", 1, 1, invoicing.run_invoices)
-    return Jobs(scene.service, [job]).run_once()["invoices"]
+    job = Timer("invoices", 1, 1, invoicing.run_invoices)
+    return Timers(scene.service, [job]).run_once()["invoices"]
 
 
 @pytest.fixture

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from api.income.maturing_timer import run_maturity, run_sweep
 from api.income.region_timer import WAIT_US, WAIT_US_MAX, RegionsStopped, node_time, run_regions
+from api.metering.accrual_timer import run_accrual
 from api.metering.capacity_timer import run_capacity
-from api.timers import Job, Jobs, run_accrual, run_maturity, run_sweep
+from api.process.timer import Timer
+from api.timers import Timers
 from domain.calendar import day_of
 from domain.corrections.dispute import Claim, OpenDispute
 from domain.duration import DAY_US
@@ -94,7 +97,7 @@ def run(paying: Paying, jobs: str = "capacity accrual maturity regions sweep") -
         "regions": run_regions,
         "sweep": run_sweep,
     }
-    return Jobs(paying.service, [Job(n, 60, 60, every[n]) for n in jobs.split()]).run_once()
+    return Timers(paying.service, [Timer(n, 60, 60, every[n]) for n in jobs.split()]).run_once()
 
 
 def opened(paying: Paying) -> None:

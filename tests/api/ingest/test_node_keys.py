@@ -12,7 +12,7 @@ import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.timers import Jobs
+from api.timers import Timers
 from domain.fleet import keys as node_key
 from domain.fleet.keys import NodeBootsAlternated
 from domain.metering import report
@@ -177,7 +177,7 @@ def test_a_key_that_was_replaced_accuses_nobody_and_is_taken_back_alone(scene: S
     assert (told["phase"], told["quarantined"]) == ("active", False)
     assert send(scene, thief, first).json()["results"][0]["status"] == "duplicate"
     sent(scene, node)
-    assert Jobs(scene.service).run_once()["equivocation"] == 0
+    assert Timers(scene.service).run_once()["equivocation"] == 0
     assert scene.owner.read(path)["quarantined"] is False
 
 
@@ -196,7 +196,7 @@ def test_evidence_of_a_key_out_of_its_office_quarantines_nobody(
         for signer, body in bodies if is_first else bodies[::-1]:
             (receipt,) = usage.append(connection, [signer.item(body)], scene.clock.now_us())
     assert receipt.status is usage.Status.EQUIVOCATION
-    assert Jobs(scene.service).run_once()["equivocation"] == 0
+    assert Timers(scene.service).run_once()["equivocation"] == 0
     assert scene.owner.read(f"/v1/nodes/{node.id}")["quarantined"] is False
 
 
@@ -221,14 +221,14 @@ def test_two_machines_with_one_disk_end_in_quarantine_without_an_equivocation(sc
     path = f"/v1/nodes/{node.id}"
     for boot, minute in ((one, 1), (one, 5), (two, 1), (one, 5), (two, 2), (one, 3), (two, 9)):
         assert report_of(scene, node, boot, minute) == 200
-    assert Jobs(scene.service).run_once()["trust"] == 0, (
+    assert Timers(scene.service).run_once()["trust"] == 0, (
         "a disk that went back brings what an earlier boot had told before"
     )
     assert report_of(scene, node, one, 6) == 200, "the first machine has gone on"
-    assert Jobs(scene.service).run_once()["trust"] == 0
+    assert Timers(scene.service).run_once()["trust"] == 0
     assert report_of(scene, node, two, 10) == 200
-    assert Jobs(scene.service).run_once()["trust"] == 1
-    assert Jobs(scene.service).run_once()["trust"] == 0
+    assert Timers(scene.service).run_once()["trust"] == 1
+    assert Timers(scene.service).run_once()["trust"] == 0
     assert scene.owner.read(path)["quarantined"] is True
     assert report_of(scene, node, two, 11) == 403
     (fact,) = [

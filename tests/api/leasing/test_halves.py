@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.timers import run_lease_logs
+from api.leasing.log_timer import run_lease_logs
 from ledger.beside import lease_halves as lease_health
 from tests.api.leasing.test_work import executor_of
 from tests.scenes.server import HOUR_US, Scene

@@ -12,8 +12,8 @@ import api.metering.accrual
 import ledger.log.handle
 import ledger.log.usage_reads
 from api.metering.accrual import accrue, due_now
+from api.metering.accrual_timer import due_leases
 from api.process.embedded_postgres import EmbeddedPostgres
-from api.timers import due_leases
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
 from domain.leasing.due import PATIENCE_US, due_us

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from api.process.clock import SimulatedClock
-from api.timers import Jobs
+from api.timers import Timers
 from cli.commands.pools import MARKS, bar
 from domain.duration import HOUR_US
 from tests.scenes.server import Scene
@@ -18,7 +18,7 @@ def test_a_leased_half_hour_is_half_of_the_device_and_sums_are_everybodys(scene:
     scene.clock.move_to(start)
     lease = scene.running(job=scene.job(share_ppm=500_000))
     scene.clock.advance(HOUR_US + 6 * 60_000_000)  # hours are booked five minutes late
-    Jobs(scene.service).run_once()
+    Timers(scene.service).run_once()
     told = scene.renter.read("/v1/utilisation", by="hour,model")["data"]
     hour = [row for row in told if row["hour"].startswith("2026") and int(row["leased"])]
     assert lease["device_ids"]

@@ -1,0 +1,35 @@
+"""The timer of the chain: scan, mint, propose, accept. It fails while chain and ledger differ."""
+
+from __future__ import annotations
+
+import logging
+
+from api.chain.side import ChainNotReady, ChainSide, is_wanted
+from api.process.service import Service
+from api.process.timer import Timer
+from projections.runner import Connection
+
+logger = logging.getLogger(__name__)
+
+
+class ChainDiffers(Exception):
+    """Chain and ledger tell different stories: no root is proposed until a person has looked."""
+
+
+def chain_timer(service: Service) -> Timer | None:
+    """The chain's side: scan, mint, propose, accept. Keeps a node's connection between rounds."""
+    if not is_wanted(service.settings):
+        return None
+    side = ChainSide(service)
+
+    def run_chain(_service: Service, _connection: Connection, now_us: int) -> int:
+        try:
+            report = side.step(now_us)
+        except ChainNotReady:
+            logger.info("the chain waits for a policy and a first epoch")
+            return 0
+        if report.differences:
+            raise ChainDiffers("; ".join(map(str, report.differences)))
+        return report.effects + len(report.done)
+
+    return Timer("chain", 15, 600, run_chain, turn=210, close=side.close)

@@ -1,0 +1,31 @@
+"""What `fleet` adds to the server: its resources and its timers."""
+
+from __future__ import annotations
+
+from api.door.operation import Resource
+from api.fleet import (
+    devices,
+    edge_devices,
+    joining,
+    kinds,
+    maintenance,
+    node_rotation,
+    nodes,
+    providers,
+    revenue_shares,
+)
+from api.fleet.equivocation_timer import run_equivocation
+from api.process.timer import Timer
+
+RESOURCES: tuple[Resource, ...] = (
+    providers.resource,
+    joining.resource,
+    nodes.resource,
+    revenue_shares.resource,
+    node_rotation.resource,
+    devices.resource,
+    kinds.resource,
+    maintenance.resource,
+    edge_devices.resource,
+)
+TIMERS: tuple[Timer, ...] = (Timer("equivocation", 5, 60, run_equivocation, turn=10),)

@@ -1,0 +1,10 @@
+"""What `parties` adds to the server: its resources and its timers."""
+
+from __future__ import annotations
+
+from api.door.operation import Resource
+from api.parties import accounts, clients, webhook_sender, webhooks
+from api.process.timer import Timer
+
+RESOURCES: tuple[Resource, ...] = (accounts.resource, webhooks.resource, clients.resource)
+TIMERS: tuple[Timer, ...] = (Timer("webhooks", 5, 86_400, webhook_sender.run, turn=250),)

@@ -1,0 +1,8 @@
+"""What `prices` adds to the server: its resources."""
+
+from __future__ import annotations
+
+from api.door.operation import Resource
+from api.prices import oracle, tariffs
+
+RESOURCES: tuple[Resource, ...] = (oracle.resource, tariffs.resource)

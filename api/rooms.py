@@ -1,0 +1,62 @@
+"""What the rooms add to the server, merged: every resource and every timer.
+
+A new resource or timer stands in `registry.py` of its room; only a new room adds lines here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from api.audit import registry as audit
+from api.chain import registry as chain
+from api.corrections import registry as corrections
+from api.door.operation import Resource
+from api.epochs import registry as epochs
+from api.fleet import registry as fleet
+from api.funds import registry as funds
+from api.governance import registry as governance
+from api.income import registry as income
+from api.jobs import registry as jobs
+from api.leasing import registry as leasing
+from api.market import registry as market
+from api.metering import registry as metering
+from api.parties import registry as parties
+from api.pools import registry as pools
+from api.prices import registry as prices
+from api.process.timer import Timer, TimerOf
+from api.trust import registry as trust
+
+RESOURCES: Sequence[Resource] = (
+    *parties.RESOURCES,
+    *prices.RESOURCES,
+    *funds.RESOURCES,
+    *fleet.RESOURCES,
+    *metering.RESOURCES,
+    *trust.RESOURCES,
+    *epochs.RESOURCES,
+    *governance.RESOURCES,
+    *chain.RESOURCES,
+    *market.RESOURCES,
+    *pools.RESOURCES,
+    *jobs.RESOURCES,
+    *leasing.RESOURCES,
+    *income.RESOURCES,
+    *corrections.RESOURCES,
+    *audit.RESOURCES,
+)
+TIMERS: Sequence[Timer | TimerOf] = (
+    *parties.TIMERS,
+    *funds.TIMERS,
+    *fleet.TIMERS,
+    *metering.TIMERS,
+    *trust.TIMERS,
+    *epochs.TIMERS,
+    *chain.TIMERS,
+    *market.TIMERS,
+    *pools.TIMERS,
+    *jobs.TIMERS,
+    *leasing.TIMERS,
+    *income.TIMERS,
+    *corrections.TIMERS,
+    *audit.TIMERS,
+)

@@ -1,0 +1,8 @@
+"""The views of `market`."""
+
+from __future__ import annotations
+
+from projections.market.bids import BIDS
+from projections.runner import Projection
+
+VIEWS: tuple[Projection, ...] = (BIDS,)
