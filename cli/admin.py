@@ -7,6 +7,7 @@ import secrets
 from cli.settings import ConfigFile, DataDir, opened
 from cli.terminal import AnswerIsNo, AsJson, facts, group, note, tell
 from domain.duration import SECOND_US
+from domain.parties.reasons import PartiesReason
 
 app = group("First steps on a new installation.", "tallystick admin bootstrap")
 
@@ -24,7 +25,7 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
     from domain.epochs.policy import first_policy
     from domain.parties.account import BootstrapOperator
     from domain.prices.tariff import CLOUDBENDER, publish
-    from domain.refusal import Reason, Refused
+    from domain.refusal import Refused
     from domain.stream import derive_id
 
     api_key = keys.new()
@@ -49,7 +50,7 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
         try:
             service.ledger.handle(founding, key=None, now_us=now_us)
         except Refused as refused:
-            if refused.reason is not Reason.OPERATOR_EXISTS:
+            if refused.reason is not PartiesReason.OPERATOR_EXISTS:
                 raise
             there = refused.facts["account_id"]
             raise AnswerIsNo(

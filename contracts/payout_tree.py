@@ -19,7 +19,10 @@ from typing import Any
 
 import sha3
 
-from domain.refusal import Reason, Refused
+from domain.chain.reasons import ChainReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 PAYOUT_ENCODING = ("uint256", "address", "address", "uint256")
 """Chain id, distributor, account, lifetime total in token units."""
@@ -130,7 +133,7 @@ def build(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> Sta
 def check_rows(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -> None:
     """Raise like `build`, without building."""
     if not rows:
-        raise Refused(Reason.EMPTY_TREE)
+        raise Refused(ChainReason.EMPTY_TREE)
     kinds = tuple(encoding)
     assert set(kinds) <= {"address", "uint256"}, encoding
     assert all(len(row) == len(kinds) for row in rows), "a row has another number of fields"
@@ -138,19 +141,19 @@ def check_rows(rows: Sequence[Row], encoding: Sequence[str] = PAYOUT_ENCODING) -
     for kind, column in columns:
         for value in dict.fromkeys(column) if kind == "address" else ():
             if not _ADDRESS.fullmatch(str(value)):
-                raise Refused(Reason.BAD_ADDRESS, address=value)
+                raise Refused(PartiesReason.BAD_ADDRESS, address=value)
     for kind, column in columns:
         for value in dict.fromkeys(column) if kind == "uint256" else ():
             if not 0 <= int(value) < WORD_END:
-                raise Refused(Reason.AMOUNT_OUT_OF_RANGE, amount=value)
+                raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, amount=value)
     for row in rows:
         if int(row[-1]) == 0:
-            raise Refused(Reason.ZERO_AMOUNT, row=row)
+            raise Refused(PricesReason.ZERO_AMOUNT, row=row)
     varying = [column for _, column in columns[:-1] if not _is_same(column)]
     seen = set()
     for row, key in zip(rows, _keys(varying), strict=False):
         if key in seen:
-            raise Refused(Reason.DUPLICATE_LEAF, row=row)
+            raise Refused(ChainReason.DUPLICATE_LEAF, row=row)
         seen.add(key)
 
 

@@ -25,7 +25,8 @@ from domain.income.cash_out import cash_out_of
 from domain.lease.lease import lease_stream
 from domain.lease.shared_escrow import escrow_of
 from domain.parties.account import AccountClosed, account_stream, existing_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -72,37 +73,37 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
     """
     state = existing_account(world, command.account_id)
     if state.kind == "operator":
-        raise Refused(Reason.NOT_PERMITTED, account_id=command.account_id, kind=state.kind)
+        raise Refused(PartiesReason.NOT_PERMITTED, account_id=command.account_id, kind=state.kind)
     if state.is_closed:
         return []
     for lease_id in command.lease_ids:
         lease = world.state(lease_stream(lease_id))
         if not lease.is_over:
-            raise Refused(Reason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, status=lease.status)
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, status=lease.status)
     for escrow_id in command.escrow_ids:
         if escrow_of(world, escrow_id).held:
-            raise Refused(Reason.ACCOUNT_NOT_EMPTY, escrow_id=escrow_id)
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, escrow_id=escrow_id)
     for node_id in command.node_ids:
         phase = node_of(world, node_id).phase
         if phase != "retired":
-            raise Refused(Reason.ACCOUNT_NOT_EMPTY, node_id=node_id, phase=phase)
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, node_id=node_id, phase=phase)
     for region_id in command.region_ids:
         if storage_node_of(world, region_id).provisioned is not None:
-            raise Refused(Reason.ACCOUNT_NOT_EMPTY, storage_node=region_id)
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, storage_node=region_id)
         gathered = f"region:{region_id}:revenue"
         if world.balance(gathered):  # shared out after midnight
-            raise Refused(Reason.ACCOUNT_NOT_EMPTY, book=gathered)
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, book=gathered)
     devices = len(edge_devices_of(world, command.account_id).devices)
     if devices:  # a device that was removed today is charged at midnight
-        raise Refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=devices)
+        raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, edge_devices=devices)
     for cash_out_id in command.cash_out_ids:
         status = cash_out_of(world, cash_out_id).status
         if not cash_out_of(world, cash_out_id).is_finished:
-            raise Refused(Reason.ACCOUNT_NOT_EMPTY, cash_out_id=cash_out_id, status=status)
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, cash_out_id=cash_out_id, status=status)
     for book in books_of(command.account_id):
         units = world.balance(book)
         if units:
-            raise Refused(Reason.ACCOUNT_NOT_EMPTY, book=book, units=units)
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, book=book, units=units)
     closed = AccountClosed(account_id=command.account_id, by=command.by, at_us=command.at_us)
     forfeited = [
         change

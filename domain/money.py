@@ -16,6 +16,15 @@ from typing import Annotated
 
 from domain.refusal import Reason, Refused
 
+
+class MoneyReason(Reason):
+    """Why amounts cannot be divided."""
+
+    NEGATIVE_POOL = "negative_pool"
+    DUPLICATE_ID = "duplicate_id"
+    NEGATIVE_WEIGHT = "negative_weight"
+
+
 PPM = 1_000_000
 
 Big = Annotated[int, "decimal string"]
@@ -101,8 +110,8 @@ def share_out_all(pool: int, weights: Sequence[tuple[str, int]]) -> Shares:
 
 def _check_weights(pool: int, weights: Sequence[tuple[str, int]]) -> None:
     if pool < 0:
-        raise Refused(Reason.NEGATIVE_POOL, pool=pool)
+        raise Refused(MoneyReason.NEGATIVE_POOL, pool=pool)
     if len({who for who, _ in weights}) != len(weights):
-        raise Refused(Reason.DUPLICATE_ID)
+        raise Refused(MoneyReason.DUPLICATE_ID)
     if any(weight < 0 for _, weight in weights):
-        raise Refused(Reason.NEGATIVE_WEIGHT)
+        raise Refused(MoneyReason.NEGATIVE_WEIGHT)

@@ -30,7 +30,8 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.epochs.epochs import payout_bytes
 from api.parties.accounts import visible
 from contracts import manifest
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from projections.epochs import epochs
 from projections.epochs.epochs import EPOCHS
 
@@ -122,7 +123,7 @@ def list_claims(
     "/v1/accounts/{account_id}/rewards",
     READ,
     LifetimeRewardsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
     """Returns lifetime totals of an account: credited, matured and claimed TOKEN."""
@@ -143,7 +144,7 @@ def read_rewards(account_id: AccountInPath, call: Caller) -> Response:
     "/v1/payouts/{epoch}/proof",
     everybody(),
     PayoutProofAnswer,
-    problems=["not_found", Reason.WALLET_UNKNOWN],
+    problems=["not_found", PartiesReason.WALLET_UNKNOWN],
 )
 def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -> Response:
     """Returns the Merkle proof of a wallet's total under the root of an epoch."""
@@ -151,7 +152,7 @@ def read_payout_proof(epoch: EpochInPath, address: AddressQuery, call: Caller) -
         payout = manifest.decode(payout_bytes(call.service, epoch))
         leaf = payout.leaf(address)
         if leaf is None:
-            raise Refused(Reason.WALLET_UNKNOWN, address=address.lower(), epoch=epoch)
+            raise Refused(PartiesReason.WALLET_UNKNOWN, address=address.lower(), epoch=epoch)
         told = PayoutProofAnswer(
             epoch=epoch,
             root=payout.root,

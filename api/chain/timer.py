@@ -50,6 +50,7 @@ from domain.chain.payout_root import (
     RecordRootProposed,
     RecordRootVetoed,
 )
+from domain.chain.reasons import ChainReason
 from domain.duration import SECOND_US
 from domain.epochs.epoch import Epoch, EpochSealed
 from domain.epochs.settlement import TREASURY
@@ -59,7 +60,7 @@ from domain.money import credit, token
 from domain.parties.account import wallet_stream
 from domain.prices.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
 from domain.prices.token_burn import tokens_for
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from projections import tables
 from projections.epochs.epochs import EPOCHS, read_burn_due
@@ -201,7 +202,7 @@ class ChainJobs:
         self._now_us, self._report = now_us, Report()
         payout = self._payout(epoch)
         if payout.status != "vetoed":
-            raise Refused(Reason.PAYOUT_STATE, epoch=epoch, status=payout.status)
+            raise Refused(ChainReason.PAYOUT_STATE, epoch=epoch, status=payout.status)
         self._propose(epoch, payout)
         return self._report
 

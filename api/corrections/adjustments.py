@@ -28,8 +28,14 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from domain.corrections.late_usage import BillLateUsage
+from domain.corrections.reasons import CorrectionsReason
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.income.adjustment import AdjustmentBooked, GrantGoodwill
-from domain.refusal import Reason, Refused
+from domain.income.reasons import IncomeReason
+from domain.lease.reasons import LeaseReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from ledger.beside.charged import charged_line
 from projections.corrections import disputes
 from projections.corrections.disputes import DISPUTES
@@ -96,12 +102,12 @@ class AdjustmentAnswer(FactAnswer):
     AdjustmentAnswer,
     status=201,
     problems=[
-        Reason.LINE_UNKNOWN,
-        Reason.LINE_DISPUTED,
-        Reason.ADJUSTMENT_TOO_LARGE,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.CREDIT_TOO_LOW,
+        CorrectionsReason.LINE_UNKNOWN,
+        IncomeReason.LINE_DISPUTED,
+        IncomeReason.ADJUSTMENT_TOO_LARGE,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        FundsReason.CREDIT_TOO_LOW,
     ],
 )
 def create_adjustment(body: GoodwillAdjustmentRequest, call: Caller) -> Response:
@@ -110,7 +116,7 @@ def create_adjustment(body: GoodwillAdjustmentRequest, call: Caller) -> Response
 
     def commands() -> GrantGoodwill:
         if body.amount.asset != "CREDIT":
-            raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=body.amount.asset)
+            raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, asset=body.amount.asset)
         ledger = call.service.ledger
         return GrantGoodwill(
             adjustment_id=adjustment_id,
@@ -129,11 +135,11 @@ def create_adjustment(body: GoodwillAdjustmentRequest, call: Caller) -> Response
     AdjustmentAnswer,
     status=201,
     problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.NO_LATE_USAGE,
-        Reason.ADJUSTMENT_TOO_LARGE,
-        Reason.CREDIT_TOO_LOW,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        CorrectionsReason.NO_LATE_USAGE,
+        IncomeReason.ADJUSTMENT_TOO_LARGE,
+        FundsReason.CREDIT_TOO_LOW,
     ],
 )
 def create_late_usage_adjustment(body: LateUsageAdjustmentRequest, call: Caller) -> Response:
@@ -179,7 +185,10 @@ def list_adjustments(
 
 
 @resource.get(
-    "/v1/adjustments/{adjustment_id}", READ, AdjustmentAnswer, problems=[Reason.ADJUSTMENT_UNKNOWN]
+    "/v1/adjustments/{adjustment_id}",
+    READ,
+    AdjustmentAnswer,
+    problems=[CorrectionsReason.ADJUSTMENT_UNKNOWN],
 )
 def read_adjustment(adjustment_id: AdjustmentInPath, call: Caller) -> Response:
     """Returns one correction and every account it moved."""
@@ -188,7 +197,7 @@ def read_adjustment(adjustment_id: AdjustmentInPath, call: Caller) -> Response:
             view.connection, adjustment_id, account_id=call.principal.only
         )
         if found is None:
-            raise Refused(Reason.ADJUSTMENT_UNKNOWN, adjustment_id=adjustment_id)
+            raise Refused(CorrectionsReason.ADJUSTMENT_UNKNOWN, adjustment_id=adjustment_id)
         return call.answer(view, _told(found, call))
 
 

@@ -19,11 +19,13 @@ from domain.corrections.dispute import stream_of as dispute_stream
 from domain.corrections.late_usage import BillLateUsage
 from domain.corrections.sla import CreditSla, Sla
 from domain.corrections.sla import stream_of as sla_stream
+from domain.fleet.reasons import FleetReason
 from domain.income.adjustment import ChargedLine
 from domain.income.adjustment import stream_of as adjustments_of
 from domain.lease.lease import LeaseSettled, UsageAccrued, lease_stream
+from domain.lease.reasons import LeaseReason
 from domain.metering.report import lane_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.beside.charged import charged_line
 from ledger.log.handle import Ledger
 from ledger.log.usage_reads import NodeReader
@@ -105,11 +107,11 @@ def late_command(
     """
     recorded = ledger.market.read_stream(lease_stream(lease_id))
     if not recorded:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     lease = ledger.market.state_of(lease_stream(lease_id))
     settled = [one.position for one in recorded if isinstance(one.fact, LeaseSettled)]
     if not settled or lease.reserved is None or lease.opened is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
     late = ledger.market.state_of(adjustments_of(settled[0])).late
     after = lease.usage_position if late is None else late.usage_position
     node_id, reader = lease.reserved.node_id, NodeReader(connection)

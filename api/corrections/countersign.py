@@ -32,6 +32,7 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.parties.accounts import own, visible
+from domain.fleet.reasons import FleetReason
 from domain.lease.countersign import (
     AddSigningKey,
     CountersignUsage,
@@ -41,7 +42,10 @@ from domain.lease.countersign import (
     signer_stream,
     stick_stream,
 )
-from domain.refusal import Reason, Refused
+from domain.lease.reasons import LeaseReason
+from domain.metering.reasons import MeteringReason
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from projections.lease import countersigned, leases
 from projections.lease.countersigned import COUNTERSIGNED
 from projections.lease.leases import LEASES
@@ -133,10 +137,10 @@ class CountersignedUsageAnswer(AnswerModel):
     SigningKeyAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.SIGNING_KEY_REVOKED,
-        Reason.COUNT_OUT_OF_RANGE,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.SIGNING_KEY_REVOKED,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def add_signing_key(account_id: AccountInPath, body: SigningKeyRequest, call: Caller) -> Response:
@@ -161,7 +165,7 @@ def add_signing_key(account_id: AccountInPath, body: SigningKeyRequest, call: Ca
     "/v1/accounts/{account_id}/signing-keys/{key_id}/revoke",
     with_scope("account:admin"),
     SigningKeyAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.SIGNING_KEY_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, PartiesReason.SIGNING_KEY_UNKNOWN],
 )
 def revoke_signing_key(
     account_id: AccountInPath, key_id: SignerInPath, body: EmptyRequest, call: Caller
@@ -183,7 +187,7 @@ def revoke_signing_key(
     "/v1/accounts/{account_id}/signing-keys",
     with_scope("account", "audit:read", "operator"),
     SigningKeysAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
     """Lists every key that could sign for an account, oldest first."""
@@ -210,11 +214,11 @@ def list_signing_keys(account_id: AccountInPath, call: Caller) -> Response:
     CountersignatureAnswer,
     status=201,
     problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.SIGNING_KEY_UNKNOWN,
-        Reason.COUNTERSIGN_TIME,
-        Reason.COUNTERSIGN_FELL,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        PartiesReason.SIGNING_KEY_UNKNOWN,
+        MeteringReason.COUNTERSIGN_TIME,
+        MeteringReason.COUNTERSIGN_FELL,
         "signature_invalid",
     ],
 )
@@ -228,7 +232,7 @@ def countersign_usage(
         signer = call.service.ledger.market.state_of(signer_stream(account_id))
         key = signer.key(body.key_id)
         if key is None:
-            raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=body.key_id)
+            raise Refused(PartiesReason.SIGNING_KEY_UNKNOWN, key_id=body.key_id)
         _require_signed(key.public_key, message_for(lease_id, gpu_us, body.until), body.signature)
         return CountersignUsage(
             lease_id=lease_id,
@@ -262,14 +266,14 @@ def countersign_usage(
         "renter", "provider", "client", "billing:read", "earnings:read", "operator", "audit:read"
     ),
     CountersignedUsageAnswer,
-    problems=[Reason.LEASE_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def read_stick(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns both halves of a lease's usage: the node's reports and the renter's signature."""
     with call.read(LEASES, USAGE, COUNTERSIGNED) as view:
         connection = view.connection
         if leases.read_lease(connection, lease_id, account_id=call.principal.only) is None:
-            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+            raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
         halves = countersigned.read_halves(connection, lease_id)
         rows = countersigned.read_last_signatures(connection, lease_id, SIGNATURES_MAX)
         told = CountersignedUsageAnswer(

@@ -41,10 +41,16 @@ from domain.corrections.dispute import (
     RuleDispute,
     stream_of,
 )
+from domain.corrections.reasons import CorrectionsReason
+from domain.funds.reasons import FundsReason
 from domain.income.adjustment import ChargedLine
+from domain.income.reasons import IncomeReason
 from domain.lease.lease import Lease, lease_stream
+from domain.lease.reasons import LeaseReason
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from ledger.beside import dispute_texts
 from ledger.beside.charged import charged_line
 from ledger.beside.dispute_texts import TEXT_MAX
@@ -214,15 +220,15 @@ class DisputeDetailAnswer(DisputeAnswer):
     DisputeAnswer,
     status=201,
     problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.LINE_UNKNOWN,
-        Reason.LINE_DISPUTED,
-        Reason.DISPUTE_TOO_LATE,
-        Reason.ADJUSTMENT_TOO_LARGE,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.EVIDENCE_UNKNOWN,
+        LeaseReason.LEASE_UNKNOWN,
+        CorrectionsReason.LINE_UNKNOWN,
+        IncomeReason.LINE_DISPUTED,
+        CorrectionsReason.DISPUTE_TOO_LATE,
+        IncomeReason.ADJUSTMENT_TOO_LARGE,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        CorrectionsReason.EVIDENCE_UNKNOWN,
     ],
 )
 def open_dispute(body: DisputeRequest, call: Caller) -> Response:
@@ -277,7 +283,10 @@ def list_disputes(
 
 
 @resource.get(
-    "/v1/disputes/{dispute_id}", READ, DisputeDetailAnswer, problems=[Reason.DISPUTE_UNKNOWN]
+    "/v1/disputes/{dispute_id}",
+    READ,
+    DisputeDetailAnswer,
+    problems=[CorrectionsReason.DISPUTE_UNKNOWN],
 )
 def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
     """Returns a dispute with its lines, its evidence and its statements."""
@@ -307,10 +316,10 @@ def read_dispute(dispute_id: DisputeInPath, call: Caller) -> Response:
     PARTY,
     DisputeAnswer,
     problems=[
-        Reason.DISPUTE_UNKNOWN,
-        Reason.DISPUTE_STATE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.EVIDENCE_UNKNOWN,
+        CorrectionsReason.DISPUTE_UNKNOWN,
+        CorrectionsReason.DISPUTE_STATE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        CorrectionsReason.EVIDENCE_UNKNOWN,
     ],
 )
 def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: Caller) -> Response:
@@ -318,7 +327,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: 
 
     def commands() -> AnswerDispute:
         opened = _dispute(call, dispute_id).opened
-        unknown = Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
+        unknown = Refused(CorrectionsReason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
         if opened is None:
             raise unknown
         parties = (opened.account_id, opened.provider_account_id)
@@ -343,11 +352,11 @@ def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: 
     with_scope("governance"),
     DisputeAnswer,
     problems=[
-        Reason.DISPUTE_UNKNOWN,
-        Reason.DISPUTE_STATE,
-        Reason.NOT_PERMITTED,
-        Reason.SHARE_OUT_OF_RANGE,
-        Reason.CREDIT_TOO_LOW,
+        CorrectionsReason.DISPUTE_UNKNOWN,
+        CorrectionsReason.DISPUTE_STATE,
+        PartiesReason.NOT_PERMITTED,
+        PartiesReason.SHARE_OUT_OF_RANGE,
+        FundsReason.CREDIT_TOO_LOW,
     ],
 )
 def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Caller) -> Response:
@@ -356,7 +365,7 @@ def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Ca
     def commands() -> RuleDispute:
         opened = _dispute(call, dispute_id).opened
         if opened is None:
-            raise Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
+            raise Refused(CorrectionsReason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
         whole = {"upheld": PPM, "rejected": 0}
         with call.read(EPOCHS) as view:
             dispute_texts.keep(view.connection, dispute_id, body.reason)
@@ -391,16 +400,16 @@ def _own_lease(call: Call, lease_id: str) -> Lease:
     if lease.reserved is not None:
         parties = {lease.reserved.account_id, lease.reserved.provider_account_id}
     if asker not in parties:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return lease
 
 
 def _claim(call: Call, lease_id: str, asked: DisputedLineRequest) -> Claim:
     line = _line(call, asked.position)
     if line.lease_id != lease_id:
-        raise Refused(Reason.LINE_UNKNOWN, position=asked.position)
+        raise Refused(CorrectionsReason.LINE_UNKNOWN, position=asked.position)
     if asked.claimed is not None and asked.claimed.asset != "CREDIT":
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=asked.claimed.asset)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, asset=asked.claimed.asset)
     claimed = line.charge if asked.claimed is None else asked.claimed.amount().units
     return Claim(line=line, claimed=claimed)
 
@@ -440,7 +449,7 @@ def _dispute(call: Call, dispute_id: str) -> Dispute:
 def _visible(call: Call, view: View, dispute_id: str) -> disputes.DisputeRow:
     found = disputes.read_dispute(view.connection, dispute_id, account_id=call.principal.only)
     if found is None:
-        raise Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
+        raise Refused(CorrectionsReason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
     return found
 
 

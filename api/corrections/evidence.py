@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from domain.corrections.dispute import Evidence
+from domain.corrections.reasons import CorrectionsReason
 from domain.lease.countersign import UsageCountersigned
 from domain.lease.lease import Lease
 from domain.metering.report import lane_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.log.market import Market
 from ledger.log.report_rows import lease_rows
 from ledger.log.usage_reads import report_at
@@ -44,7 +45,7 @@ def checked(
     else:
         is_known = sha256 is not None
     if not is_known:
-        raise Refused(Reason.EVIDENCE_UNKNOWN, kind=kind, lane=lane, position=position)
+        raise Refused(CorrectionsReason.EVIDENCE_UNKNOWN, kind=kind, lane=lane, position=position)
     return Evidence(kind=kind, lane=lane, position=position, sha256=sha256, signed=signed)
 
 

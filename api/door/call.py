@@ -31,7 +31,8 @@ from api.door.preconditions import read_if_match
 from api.process.lease_desk import Opening, Round
 from api.process.service import Service
 from api.process.waiting import ProjectionBehind
-from domain.refusal import STORED_REFUSALS, Reason, Refused
+from domain.reasons import STORED_REFUSALS
+from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
 from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
 from projections import runner, tables

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect
 
 from api.process.waiting import ProjectionBehind
 from api.refusals.words import SENTENCES
+from domain.reasons import reason_of
 from domain.refusal import Reason, Refused
 from ledger.log.handle import DATABASE_AWAY, InProgress, LogBusy, OutcomeUnknown, StreamMoved
 
@@ -106,7 +107,7 @@ ERRORS_MAX = 100
 def status_of(code: str) -> int:
     """The status of any code there is."""
     known = DOOR.get(code)
-    return STATUS[Reason(code)] if known is None else known[0]
+    return STATUS[reason_of(code)] if known is None else known[0]
 
 
 def title_of(code: str) -> str:
@@ -116,7 +117,7 @@ def title_of(code: str) -> str:
 
 def meaning_of(code: str) -> str:
     """What it means, without the facts of one case: for the page behind a problem's `type`."""
-    return DOOR[code][1] if code in DOOR else SENTENCES[Reason(code)].said({})
+    return DOOR[code][1] if code in DOOR else SENTENCES[reason_of(code)].said({})
 
 
 @dataclass(eq=False)

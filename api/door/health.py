@@ -19,7 +19,7 @@ from api.door import errors
 from api.door.limits import Buckets
 from api.process.service import Service
 from api.process.waiting import JobLag
-from domain.refusal import Reason
+from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
 from ledger.log.usage_reads import STORED_COUNT
@@ -197,7 +197,7 @@ def _metric(name: str, kind: str, told: str, values: Iterable[tuple[str, int]]) 
 
 def codes() -> list[str]:
     """Every code a problem can have."""
-    return sorted({*errors.DOOR, *(reason.value for reason in Reason)})
+    return sorted({*errors.DOOR, *REASONS})
 
 
 async def _problems(_request: Request) -> Response:

@@ -41,11 +41,13 @@ from domain.epochs.epoch import (
 from domain.epochs.epoch_file import epoch_file, file_sha256, read_cut
 from domain.epochs.forfeit import FORFEITS_MAX, ForfeitRewards, due_us
 from domain.epochs.policy import NETWORK, PolicyPublished
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.settlement import TREASURY, Cut, Settlement, settle
+from domain.metering.reasons import MeteringReason
 from domain.money import token
 from domain.prices.oracle import HEALTHY
 from domain.prices.price_feed import FEED, TakePriceSnapshot, reading_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from ledger.tree import cut, trees
 from projections import tables
@@ -110,7 +112,7 @@ def close_epoch(
                 )
 
             # Another job may pin meanwhile, further than what was read here.
-            again_on = frozenset({Reason.USAGE_POSITION_FELL})
+            again_on = frozenset({MeteringReason.USAGE_POSITION_FELL})
             ledger.handle(command, key=None, now_us=now_us, again_on=again_on)
     return cut_position(ledger, epoch)
 
@@ -129,14 +131,14 @@ def cut_position(ledger: Ledger, epoch: int) -> int:
     """
     closing = ledger.market.one_of(epochs.stream_of(epoch), EpochClosing)
     if closing is None:
-        raise Refused(Reason.EPOCH_STATE, epoch=epoch, rule="not closed")
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=epoch, rule="not closed")
     return closing.position + 1
 
 
 def _known(ledger: Ledger, epoch: int) -> Epoch:
     state = epoch_state(ledger, epoch)
     if state.opened is None:
-        raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+        raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
     return state
 
 
@@ -248,7 +250,9 @@ def _sealed_before(ledger: Ledger, epoch: int) -> EpochSealed | None:
         return None
     sealed = epoch_state(ledger, epoch - 1).sealed
     if sealed is None:
-        raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed")
+        raise Refused(
+            EpochsReason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed"
+        )
     return sealed
 
 

@@ -31,7 +31,8 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION
 from api.epochs.payout_files import payout_path
 from api.process.service import Service
-from domain.refusal import Reason, Refused
+from domain.epochs.reasons import EpochsReason
+from domain.refusal import Refused
 from projections.epochs import epochs
 from projections.epochs.epochs import EPOCHS
 
@@ -160,13 +161,13 @@ def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
         return call.answer(view, told)
 
 
-@resource.get("/v1/epochs/{epoch}", everybody(), EpochAnswer, problems=[Reason.EPOCH_UNKNOWN])
+@resource.get("/v1/epochs/{epoch}", everybody(), EpochAnswer, problems=[EpochsReason.EPOCH_UNKNOWN])
 def read_epoch(epoch: EpochInPath, call: Caller) -> Response:
     """Returns an epoch."""
     with call.read(EPOCHS) as view:
         found = epochs.read_epoch(view.connection, epoch)
         if found is None:
-            raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+            raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
         return call.answer(view, _epoch(found))
 
 
@@ -174,7 +175,7 @@ def read_epoch(epoch: EpochInPath, call: Caller) -> Response:
     "/v1/epochs/{epoch}/rewards",
     everybody(),
     page_of(EpochRewardAnswer),
-    problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
+    problems=[EpochsReason.EPOCH_UNKNOWN, "cursor_invalid"],
 )
 def list_epoch_rewards(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -183,7 +184,7 @@ def list_epoch_rewards(
     place = call.place(cursor, [""])
     with call.read(EPOCHS) as view:
         if epochs.read_epoch(view.connection, epoch) is None:
-            raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+            raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
         rows = epochs.read_rewards(
             view.connection, epoch=epoch, after=(epoch, place.after[0]), limit=limit + 1
         )
@@ -194,13 +195,13 @@ def list_epoch_rewards(
     "/v1/epochs/{epoch}/payout.json",
     everybody(),
     dict[str, Any],
-    problems=[Reason.EPOCH_UNKNOWN, "not_found"],
+    problems=[EpochsReason.EPOCH_UNKNOWN, "not_found"],
 )
 def read_payout_file(epoch: EpochInPath, call: Caller) -> Response:
     """Returns the file that the payout of an epoch is proposed and claimed from, byte for byte."""
     with call.read(EPOCHS) as view:
         if epochs.read_epoch(view.connection, epoch) is None:
-            raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+            raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
         content = payout_bytes(call.service, epoch)
         root = epochs.read_root(view.connection, epoch)
         is_final = root is not None and root.state == "accepted"  # a vetoed one is built anew

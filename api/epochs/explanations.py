@@ -32,8 +32,9 @@ from api.epochs.epochs import FOR_EVER
 from api.epochs.files import epoch_path, find_node
 from domain.epochs.explanation import ExplainedShare, Explanation, Totals, explain
 from domain.epochs.policy import NETWORK
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.wash_signals import Signals, of_shares, signals
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from projections.epochs import epochs
 from projections.epochs import wash_uses as counterparties
 from projections.epochs.epochs import EPOCHS, EpochRow
@@ -128,7 +129,7 @@ class UseDivisionAnswer(AnswerModel):
     "/v1/epochs/{epoch}/explain/{node_id}",
     everybody(),
     EpochExplanationAnswer,
-    problems=[Reason.EPOCH_UNKNOWN, Reason.EPOCH_STATE, "not_found"],
+    problems=[EpochsReason.EPOCH_UNKNOWN, EpochsReason.EPOCH_STATE, "not_found"],
 )
 def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Response:
     """Explains a node's reward in a sealed epoch, also a reward of zero."""
@@ -145,7 +146,7 @@ def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Resp
     "/v1/epochs/{epoch}/signals",
     everybody(),
     page_of(UseDivisionAnswer),
-    problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
+    problems=[EpochsReason.EPOCH_UNKNOWN, "cursor_invalid"],
 )
 def list_wash_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -158,7 +159,7 @@ def list_wash_signals(
     "/v1/epochs/{epoch}/renter-signals",
     with_scope("operator", "audit:read"),
     page_of(UseDivisionAnswer),
-    problems=[Reason.EPOCH_UNKNOWN, "cursor_invalid"],
+    problems=[EpochsReason.EPOCH_UNKNOWN, "cursor_invalid"],
 )
 def list_renter_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -171,7 +172,7 @@ def _signals(call: Call, epoch: int, side: str, limit: int, cursor: str | None) 
     place = call.place(cursor, [""])
     with call.read(COUNTERPARTIES, EPOCHS) as view:
         if epochs.read_epoch(view.connection, epoch) is None:
-            raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+            raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
         rows = counterparties.read_divided(
             view.connection, epoch, side, after=place.after[0], limit=limit + 1
         )
@@ -181,9 +182,11 @@ def _signals(call: Call, epoch: int, side: str, limit: int, cursor: str | None) 
 def _sealed(view: View, epoch: int) -> EpochRow:
     row = epochs.read_epoch(view.connection, epoch)
     if row is None:
-        raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+        raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
     if row.sealed_position is None:
-        raise Refused(Reason.EPOCH_STATE, epoch=epoch, status=row.state, rule="not sealed yet")
+        raise Refused(
+            EpochsReason.EPOCH_STATE, epoch=epoch, status=row.state, rule="not sealed yet"
+        )
     return row
 
 

@@ -31,6 +31,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.epochs import closing as settlement
 from domain.epochs.epoch import Reward, RewardsCredited, stream_of
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_correction import (
     ADJUSTMENT,
     SLASH,
@@ -41,7 +42,9 @@ from domain.epochs.reward_correction import (
     correction_of,
     correction_stream,
 )
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from projections.epochs import rewards
 from projections.epochs.rewards import REWARDS
@@ -121,10 +124,10 @@ class RewardCorrectionAnswer(AnswerModel):
 
 
 ON_PROPOSAL = (
-    Reason.ACCOUNT_UNKNOWN,
-    Reason.EPOCH_UNKNOWN,
-    Reason.EPOCH_STATE,
-    Reason.AMOUNT_OUT_OF_RANGE,
+    PartiesReason.ACCOUNT_UNKNOWN,
+    EpochsReason.EPOCH_UNKNOWN,
+    EpochsReason.EPOCH_STATE,
+    PricesReason.AMOUNT_OUT_OF_RANGE,
 )
 
 
@@ -139,7 +142,7 @@ def propose_slash(epoch: EpochInPath, body: RewardSlashRequest, call: Caller) ->
     """Proposes to slash what has not matured of a reward. A second person accepts it."""
     amount = body.amount.amount()
     if amount.asset.value != "TOKEN":
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="amount", asset=amount.asset.value)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="amount", asset=amount.asset.value)
     return _propose(call, SLASH, epoch, body, -amount.units)
 
 
@@ -187,12 +190,12 @@ def _propose(
     GOVERNANCE,
     RewardCorrectionAnswer,
     problems=[
-        Reason.REWARD_CORRECTION_UNKNOWN,
-        Reason.SECOND_PERSON_NEEDED,
-        Reason.NOTHING_UNMATURED,
-        Reason.REWARDS_MISMATCH,
-        Reason.EPOCH_STATE,
-        Reason.COUNT_OUT_OF_RANGE,
+        EpochsReason.REWARD_CORRECTION_UNKNOWN,
+        EpochsReason.SECOND_PERSON_NEEDED,
+        EpochsReason.NOTHING_UNMATURED,
+        EpochsReason.REWARDS_MISMATCH,
+        EpochsReason.EPOCH_STATE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def accept_reward_correction(
@@ -257,14 +260,14 @@ def list_reward_corrections(
     "/v1/reward-corrections/{correction_id}",
     everybody(),
     RewardCorrectionAnswer,
-    problems=[Reason.REWARD_CORRECTION_UNKNOWN],
+    problems=[EpochsReason.REWARD_CORRECTION_UNKNOWN],
 )
 def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Response:
     """Returns one correction and its result."""
     with call.read(REWARDS) as view:
         found = rewards.read_correction(view.connection, correction_id)
         if found is None:
-            raise Refused(Reason.REWARD_CORRECTION_UNKNOWN, correction_id=correction_id)
+            raise Refused(EpochsReason.REWARD_CORRECTION_UNKNOWN, correction_id=correction_id)
         return call.answer(view, _row(found))
 
 

@@ -33,11 +33,12 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.constraints import MigStart, Mode
 from domain.fleet.device import DeviceState, ReshapeDevice, device_stream
 from domain.fleet.provider import provider_stream
+from domain.fleet.reasons import FleetReason
 from domain.hardware import mig
 from domain.hardware.sharing import MIG, Gpu, Held, blocked_ppm, instances_of
 from domain.lease.close_codes import RESHAPED
 from domain.lease.lease import CloseLease
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 
@@ -127,7 +128,7 @@ def list_devices(
         return call.page(view, place, rows, limit, lambda row: [row.position], _device)
 
 
-@resource.get("/v1/devices/{device_id}", READ, DeviceAnswer, problems=[Reason.DEVICE_UNKNOWN])
+@resource.get("/v1/devices/{device_id}", READ, DeviceAnswer, problems=[FleetReason.DEVICE_UNKNOWN])
 def read_device(device_id: DeviceInPath, call: Caller) -> Response:
     """Returns a device, and which leases hold how much of it."""
     with call.read(FLEET) as view:
@@ -135,7 +136,7 @@ def read_device(device_id: DeviceInPath, call: Caller) -> Response:
             view.connection, device_id=device_id, account_id=call.principal.only, limit=1
         )
         if not found:
-            raise Refused(Reason.DEVICE_UNKNOWN, device_id=device_id)
+            raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=device_id)
         rows = fleet.read_holdings(view.connection, device_id=device_id)
         return call.answer(view, _with_holdings(found[0], rows))
 
@@ -238,7 +239,7 @@ class DeviceReshapedAnswer(AnswerModel):
     "/v1/devices/{device_id}/reshape",
     nodes_or_scope("provider"),
     DeviceReshapedAnswer,
-    problems=[Reason.DEVICE_UNKNOWN, Reason.LEASE_STATE],
+    problems=[FleetReason.DEVICE_UNKNOWN, FleetReason.LEASE_STATE],
 )
 def reshape_device(device_id: DeviceInPath, body: DeviceReshapingRequest, call: Caller) -> Response:
     """Ends the leases whose part of a repartitioned device is gone, by the provider's fault.
@@ -250,7 +251,7 @@ def reshape_device(device_id: DeviceInPath, body: DeviceReshapingRequest, call: 
         device = call.service.ledger.market.state_of(device_stream(device_id))
         node_id = device.node_id or ""
         if not (device.is_live and (call.node_of_caller(node_id) or _owns(call, device))):
-            raise Refused(Reason.DEVICE_UNKNOWN, device_id=device_id)
+            raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=device_id)
         gone = [lease_id for lease_id in body.lease_ids if lease_id in device.holders]
         reshape = ReshapeDevice(
             device_id=device_id,

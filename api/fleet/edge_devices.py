@@ -32,9 +32,12 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_region
 from domain.calendar import day_of, day_text
 from domain.fleet.edge_device import AddEdgeDevice, RemoveEdgeDevice, stream_of
+from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import ProvisionStorageNode, ReadyStorageNode, RemoveStorageNode
 from domain.fleet.storage_node import stream_of as storage_stream
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.metering import meters
@@ -145,7 +148,11 @@ class StorageNodeStateAnswer(AnswerModel):
     WRITE,
     EdgeDeviceAnswer,
     status=201,
-    problems=[Reason.REGION_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.COUNT_OUT_OF_RANGE],
+    problems=[
+        FleetReason.REGION_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+    ],
 )
 def add_edge_device(body: EdgeDeviceRequest, call: Caller) -> Response:
     """Adds an edge device in a region of yours."""
@@ -181,7 +188,7 @@ def add_edge_device(body: EdgeDeviceRequest, call: Caller) -> Response:
     "/v1/edge-devices/{edge_device_id}/remove",
     WRITE,
     EdgeDeviceRemovedAnswer,
-    problems=[Reason.DEVICE_UNKNOWN],
+    problems=[FleetReason.DEVICE_UNKNOWN],
 )
 def remove_edge_device(edge_device_id: EdgeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Removes an edge device. It is charged for today and no longer."""
@@ -240,10 +247,10 @@ def list_device_fees(
     StorageNodeStateAnswer,
     status=201,
     problems=[
-        Reason.REGION_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.STORAGE_NODE_STATE,
-        Reason.TARIFF_UNKNOWN,
+        FleetReason.REGION_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        FleetReason.STORAGE_NODE_STATE,
+        PricesReason.TARIFF_UNKNOWN,
     ],
 )
 def provision_storage_node(
@@ -267,7 +274,7 @@ def provision_storage_node(
     "/v1/regions/{region_id}/storage-node/ready",
     with_scope("operator"),
     StorageNodeStateAnswer,
-    problems=[Reason.REGION_UNKNOWN, Reason.STORAGE_NODE_STATE],
+    problems=[FleetReason.REGION_UNKNOWN, FleetReason.STORAGE_NODE_STATE],
 )
 def confirm_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
     """Confirms that the storage node serves. Nodes of a cloud region may join from now on."""
@@ -280,7 +287,7 @@ def confirm_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Call
     "/v1/regions/{region_id}/storage-node/remove",
     WRITE,
     StorageNodeStateAnswer,
-    problems=[Reason.REGION_UNKNOWN],
+    problems=[FleetReason.REGION_UNKNOWN],
 )
 def remove_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
     """Removes the storage node. The time up to now is charged."""
@@ -299,7 +306,7 @@ def remove_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Calle
     "/v1/regions/{region_id}/storage-node",
     READ,
     StorageNodesAnswer,
-    problems=[Reason.REGION_UNKNOWN],
+    problems=[FleetReason.REGION_UNKNOWN],
 )
 def read_storage_node(region_id: RegionInPath, call: Caller) -> Response:
     """Returns the storage nodes of a region and their cost."""
@@ -317,7 +324,7 @@ def read_storage_node(region_id: RegionInPath, call: Caller) -> Response:
 def _visible_region(call: Call, connection: Any, region_id: str) -> None:
     only = call.principal.only
     if not fleet.read_regions(connection, region_id=region_id, account_id=only, limit=1):
-        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=region_id)
 
 
 def _state(region_id: str, after: Any) -> StorageNodeStateAnswer:

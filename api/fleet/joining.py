@@ -42,7 +42,7 @@ from api.fleet.providers import own_region
 from api.process import secret_files
 from domain.fleet import keys as node_key
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
-from domain.refusal import Reason
+from domain.fleet.reasons import FleetReason
 
 resource = Resource("nodes")
 
@@ -118,10 +118,10 @@ class NodeJoinedAnswer(AnswerModel):
     JoinCodeAnswer,
     status=201,
     problems=[
-        Reason.REGION_UNKNOWN,
-        Reason.PROVIDER_UNKNOWN,
-        Reason.JOIN_CODE_USED,
-        Reason.STORAGE_NODE_STATE,
+        FleetReason.REGION_UNKNOWN,
+        FleetReason.PROVIDER_UNKNOWN,
+        FleetReason.JOIN_CODE_USED,
+        FleetReason.STORAGE_NODE_STATE,
     ],
 )
 def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
@@ -165,10 +165,10 @@ def _code_digest(code: str) -> str:
     NodeJoinedAnswer,
     status=201,
     problems=[
-        Reason.JOIN_CODE_UNKNOWN,
-        Reason.JOIN_CODE_USED,
-        Reason.JOIN_CODE_EXPIRED,
-        Reason.NODE_EXISTS,
+        FleetReason.JOIN_CODE_UNKNOWN,
+        FleetReason.JOIN_CODE_USED,
+        FleetReason.JOIN_CODE_EXPIRED,
+        FleetReason.NODE_EXISTS,
         "bad_signature",
     ],
 )

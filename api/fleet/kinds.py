@@ -30,8 +30,11 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_provider
 from domain.fleet.kinds import SEED, ClassModel, RegisterResourceKind
 from domain.fleet.licence import SEATS_MAX, GrantLicence, RevokeLicence, licence_stream
+from domain.fleet.reasons import FleetReason
 from domain.money import Asset
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.fleet import supply
 from projections.fleet.fleet import FLEET
 
@@ -181,7 +184,11 @@ def list_resource_kinds(call: Caller) -> Response:
     with_scope("governance"),
     ResourceKindAnswer,
     status=201,
-    problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
+    problems=[
+        PartiesReason.UNKNOWN_MODE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PricesReason.TARIFF_NOTICE,
+    ],
 )
 def register_resource_kind(body: ResourceKindRequest, call: Caller) -> Response:
     """Registers a vendor's devices of a kind, from a date on."""
@@ -213,7 +220,11 @@ def register_resource_kind(body: ResourceKindRequest, call: Caller) -> Response:
     with_scope("governance"),
     ModelClassAnswer,
     status=201,
-    problems=[Reason.UNKNOWN_MODE, Reason.COUNT_OUT_OF_RANGE, Reason.TARIFF_NOTICE],
+    problems=[
+        PartiesReason.UNKNOWN_MODE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PricesReason.TARIFF_NOTICE,
+    ],
 )
 def register_model_class(body: ModelClassRequest, call: Caller) -> Response:
     """Puts a model into a class of the tariff, from a date on. The class decides its fee."""
@@ -251,11 +262,11 @@ def _kind(told: Any) -> ResourceKindAnswer:
     LicenceAnswer,
     status=201,
     problems=[
-        Reason.PROVIDER_UNKNOWN,
-        Reason.LICENCE_EXISTS,
-        Reason.UNKNOWN_MODE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.BAD_PERIOD,
+        FleetReason.PROVIDER_UNKNOWN,
+        FleetReason.LICENCE_EXISTS,
+        PartiesReason.UNKNOWN_MODE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        FleetReason.BAD_PERIOD,
     ],
 )
 def grant_licence(body: LicenceRequest, call: Caller) -> Response:
@@ -313,7 +324,7 @@ def list_licences(
     "/v1/licences/{licence_id}/revoke",
     with_scope("provider", "operator"),
     LicenceRevokedAnswer,
-    problems=[Reason.LICENCE_UNKNOWN],
+    problems=[FleetReason.LICENCE_UNKNOWN],
 )
 def revoke_licence(licence_id: LicenceInPath, body: EmptyRequest, call: Caller) -> Response:
     """Revokes a licence. Its seats are not accepted in further nodes; held ones run to their
@@ -331,7 +342,7 @@ def revoke_licence(licence_id: LicenceInPath, body: EmptyRequest, call: Caller) 
 
 def _own_licence(call: Call, licence_id: str) -> None:
     state = call.service.ledger.market.state_of(licence_stream(licence_id))
-    unknown = Refused(Reason.LICENCE_UNKNOWN, licence_id=licence_id)
+    unknown = Refused(FleetReason.LICENCE_UNKNOWN, licence_id=licence_id)
     if state.granted is None:
         raise unknown
     if call.principal.is_operator:

@@ -31,9 +31,10 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.nodes import NodeStateAnswer, may_run, node_state, own_node, visible_node
 from api.fleet.providers import visible_region
 from domain.fleet.maintenance import CancelMaintenance, ScheduleMaintenance, Window, stream_of
+from domain.fleet.reasons import FleetReason
 from domain.fleet.roles import SetNodeRole, role_stream
 from domain.leasing.drain import DrainNode
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
 from projections.fleet import supply
 from projections.fleet.fleet import FLEET
 
@@ -87,10 +88,10 @@ class MaintenanceWindowAnswer(AnswerModel):
     MaintenanceWindowAnswer,
     status=201,
     problems=[
-        Reason.NODE_UNKNOWN,
-        Reason.NODE_STATE,
-        Reason.MAINTENANCE_WINDOW,
-        Reason.COUNT_OUT_OF_RANGE,
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.NODE_STATE,
+        FleetReason.MAINTENANCE_WINDOW,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def schedule_maintenance(
@@ -119,7 +120,11 @@ def schedule_maintenance(
     "/v1/nodes/{node_id}/maintenances/{maintenance_id}/cancel",
     RUN,
     MaintenanceWindowAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.MAINTENANCE_UNKNOWN, Reason.MAINTENANCE_WINDOW],
+    problems=[
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.MAINTENANCE_UNKNOWN,
+        FleetReason.MAINTENANCE_WINDOW,
+    ],
 )
 def cancel_maintenance(
     node_id: NodeInPath, maintenance_id: MaintenanceInPath, body: EmptyRequest, call: Caller
@@ -143,7 +148,7 @@ def cancel_maintenance(
     "/v1/nodes/{node_id}/maintenances",
     with_scope("provider", "operator", "renter", "client", "audit:read"),
     page_of(MaintenanceWindowAnswer),
-    problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
+    problems=[FleetReason.NODE_UNKNOWN, "cursor_invalid"],
 )
 def list_maintenances(
     node_id: NodeInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -205,7 +210,7 @@ class NodeDrainRequest(RequestModel):
     "/v1/nodes/{node_id}/drain",
     RUN,
     NodeStateAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE],
 )
 def drain_node(node_id: NodeInPath, body: NodeDrainRequest, call: Caller) -> Response:
     """Drains a node: it takes no new leases until it is activated again."""
@@ -260,7 +265,7 @@ class IngressLoadsAnswer(AnswerModel):
     "/v1/nodes/{node_id}/role",
     with_scope("provider"),
     NodeRoleAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_ROLE],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE, FleetReason.NODE_ROLE],
 )
 def set_node_role(node_id: NodeInPath, body: NodeRoleRequest, call: Caller) -> Response:
     """Sets the role of a node: worker, ingress or control."""
@@ -287,7 +292,7 @@ def set_node_role(node_id: NodeInPath, body: NodeRoleRequest, call: Caller) -> R
     "/v1/regions/{region_id}/ingress",
     with_scope("provider", "operator", "audit:read"),
     IngressLoadsAnswer,
-    problems=[Reason.REGION_UNKNOWN],
+    problems=[FleetReason.REGION_UNKNOWN],
 )
 def read_ingress_load(region_id: RegionInPath, call: Caller) -> Response:
     """Returns how much work goes through each ingress node of a region."""

@@ -37,7 +37,8 @@ from domain.fleet import keys as node_key
 from domain.fleet.key_rotation import RevokeNodeKey, RotateNodeKey
 from domain.fleet.keys import rotation
 from domain.fleet.node import NodeState, node_stream
-from domain.refusal import Reason, Refused
+from domain.fleet.reasons import FleetReason
+from domain.refusal import Refused
 from projections.metering import usage
 from projections.metering.usage import USAGE
 
@@ -97,10 +98,10 @@ class NodeKeyRevocationRequest(RequestModel):
     everybody(),
     NodeKeyRotatedAnswer,
     problems=[
-        Reason.NODE_UNKNOWN,
-        Reason.NODE_STATE,
-        Reason.NODE_KEY_MISMATCH,
-        Reason.NODE_KEY_USED,
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.NODE_STATE,
+        FleetReason.NODE_KEY_MISMATCH,
+        FleetReason.NODE_KEY_USED,
         "bad_signature",
         "one_request_at_a_time",
     ],
@@ -118,7 +119,7 @@ def rotate_node_key(
     the DSSE encoding of the body's exact bytes, type `org.tallystick.node.rotate-request.v1`.
     """
     if not _node(call, node_id).exists:
-        raise errors.of_refusal(Refused(Reason.NODE_UNKNOWN, node_id=node_id))
+        raise errors.of_refusal(Refused(FleetReason.NODE_UNKNOWN, node_id=node_id))
     node_signatures.require(
         body.public_key,
         node_key.envelope(node_key.ROTATE_REQUEST_TYPE, call.body),
@@ -160,7 +161,7 @@ def rotate_node_key(
     "/v1/nodes/{node_id}/keys/revoke",
     with_scope("provider", "operator"),
     NodeStateAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_KEY_MISMATCH],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_KEY_MISMATCH],
 )
 def revoke_node_key(node_id: NodeInPath, body: NodeKeyRevocationRequest, call: Caller) -> Response:
     """Revokes a lost or stolen key.

@@ -12,9 +12,10 @@ from pydantic import Field
 from api.door.call import Call
 from api.door.models import DeviceId, RequestModel, Short, with_examples
 from domain.fleet.node import DeviceSpec, HostSpec
+from domain.fleet.reasons import FleetReason
 from domain.hardware.facts import DRIVES_MAX, HardwareFacts, SataDrive
 from domain.hardware.host_kind import SUBSTRATES_MAX
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.trust.tiers import is_fake_driver
 
 Mib = Annotated[int, Field(ge=0, le=2**40)]
@@ -126,4 +127,4 @@ def require_driver(call: Call, driver: str | None) -> None:
     Raises Refused: NODE_NOT_JOINABLE.
     """
     if call.service.settings.environment != "development" and is_fake_driver(driver):
-        raise Refused(Reason.NODE_NOT_JOINABLE, failing=("real_driver",), driver=driver)
+        raise Refused(FleetReason.NODE_NOT_JOINABLE, failing=("real_driver",), driver=driver)

@@ -55,9 +55,11 @@ from domain.fleet.node import (
     node_stream,
 )
 from domain.fleet.provider import RegionState, provider_stream, region_stream
+from domain.fleet.reasons import FleetReason
 from domain.fleet.verdicts import verdict_of
 from domain.hardware.admission import WAIVABLE
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.parties import access
@@ -164,7 +166,7 @@ def own_node(call: Call, node_id: str) -> NodeState:
         provider = market.state_of(provider_stream(state.joined.provider_id))
         if call.principal.owns(provider.account_id):
             return state
-    raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+    raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
 
 
 def node_state(node_id: str) -> Any:
@@ -198,7 +200,7 @@ def _verdict(node: NodeState, region: RegionState) -> HardwareVerdictAnswer | No
     "/v1/nodes/{node_id}/confirm",
     WRITE,
     NodeStateAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_KEY_MISMATCH],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE, FleetReason.NODE_KEY_MISMATCH],
 )
 def confirm_node(node_id: NodeInPath, body: NodeKeyConfirmationRequest, call: Caller) -> Response:
     """Confirms a node: the owner has compared the key with the one the machine shows."""
@@ -217,12 +219,12 @@ def confirm_node(node_id: NodeInPath, body: NodeKeyConfirmationRequest, call: Ca
     with_scope("operator", "provider"),
     NodeStateAnswer,
     problems=[
-        Reason.NODE_UNKNOWN,
-        Reason.NODE_STATE,
-        Reason.NODE_SPECS_MISSING,
-        Reason.NODE_NOT_JOINABLE,
-        Reason.DEVICE_ELSEWHERE,
-        Reason.NOT_PERMITTED,
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.NODE_STATE,
+        FleetReason.NODE_SPECS_MISSING,
+        FleetReason.NODE_NOT_JOINABLE,
+        FleetReason.DEVICE_ELSEWHERE,
+        PartiesReason.NOT_PERMITTED,
     ],
 )
 def admit_node(node_id: NodeInPath, body: NodeAdmissionRequest, call: Caller) -> Response:
@@ -233,12 +235,14 @@ def admit_node(node_id: NodeInPath, body: NodeAdmissionRequest, call: Caller) ->
     def commands() -> AdmitNode:
         if not call.principal.is_operator:
             if body.waive is not None:
-                raise Refused(Reason.NOT_PERMITTED, rule="the operator waives rules of hardware")
+                raise Refused(
+                    PartiesReason.NOT_PERMITTED, rule="the operator waives rules of hardware"
+                )
             joined = own_node(call, node_id).joined
             assert joined is not None
             region = call.service.ledger.market.state_of(region_stream(joined.region_id))
             if region.opened is None or region.opened.admission != "permissionless":
-                raise Refused(Reason.NOT_PERMITTED, region_id=joined.region_id)
+                raise Refused(PartiesReason.NOT_PERMITTED, region_id=joined.region_id)
         return AdmitNode(
             node_id=node_id,
             by=call.principal.member_id,
@@ -259,7 +263,7 @@ def may_run(call: Call, node_id: str) -> None:
     "/v1/nodes/{node_id}/activate",
     with_scope("operator", "provider"),
     NodeStateAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE],
 )
 def activate_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Activates a node. It takes new leases from now on."""
@@ -276,7 +280,7 @@ def activate_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Resp
     "/v1/nodes/{node_id}/maintenance",
     with_scope("operator", "provider"),
     NodeStateAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE],
 )
 def start_maintenance(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Starts maintenance. The node takes no new leases; running ones go on."""
@@ -293,7 +297,7 @@ def start_maintenance(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> 
     "/v1/nodes/{node_id}/retire",
     WRITE,
     NodeStateAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_BUSY],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_BUSY],
 )
 def retire_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Retires a node for good, with its devices."""
@@ -310,14 +314,14 @@ def retire_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Respon
     "/v1/nodes/{node_id}/specs",
     nodes_only(),
     NodeStateAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE, Reason.NODE_NOT_JOINABLE],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE, FleetReason.NODE_NOT_JOINABLE],
 )
 def report_specs(node_id: NodeInPath, body: NodeSpecsRequest, call: Caller) -> Response:
     """Records a new inventory, sent by the node. New devices count after the next admission."""
 
     def commands() -> ReportSpecs:
         if not call.node_of_caller(node_id):
-            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+            raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
         require_driver(call, body.host.driver)
         return ReportSpecs(
             node_id=node_id,
@@ -359,7 +363,7 @@ def list_nodes(
         return call.page(view, place, rows, limit, lambda row: [row.position], _node)
 
 
-@resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeAnswer, problems=[Reason.NODE_UNKNOWN])
+@resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeAnswer, problems=[FleetReason.NODE_UNKNOWN])
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node."""
     with call.read(FLEET) as view:
@@ -371,14 +375,14 @@ def read_node(node_id: NodeInPath, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/keys", everybody(), NodeKeysAnswer, problems=[Reason.NODE_UNKNOWN]
+    "/v1/nodes/{node_id}/keys", everybody(), NodeKeysAnswer, problems=[FleetReason.NODE_UNKNOWN]
 )
 def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
     """Lists the public keys that a node signs its reports with. Anyone may check them."""
     with call.read(ACCESS) as view:
         keys = access.read_node_keys(view.connection, node_id)
         if not keys:
-            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+            raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
         told = [
             NodeKeyAnswer(
                 key_id=key.key_id,
@@ -402,7 +406,7 @@ def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = Fal
     found = fleet.read_node(view.connection, node_id)
     allowed = to_renters or call.node_of_caller(node_id) or call.executor_of_caller(node_id)
     if found is None or not (allowed or call.principal.may_see(found.account_id)):
-        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
     return found
 
 

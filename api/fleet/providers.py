@@ -40,8 +40,10 @@ from domain.fleet.provider import (
     provider_stream,
     region_stream,
 )
+from domain.fleet.reasons import FleetReason
 from domain.hardware.admission import WAIVABLE
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from projections.fleet import fleet, supply
 from projections.fleet.fleet import FLEET
 
@@ -159,13 +161,13 @@ def own_provider(call: Call, provider_id: str) -> None:
     """Raises Refused: PROVIDER_UNKNOWN, also for another account's."""
     state = call.service.ledger.market.state_of(provider_stream(provider_id))
     if not state.exists or not call.principal.owns(state.account_id):
-        raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+        raise Refused(FleetReason.PROVIDER_UNKNOWN, provider_id=provider_id)
 
 
 def own_region(call: Call, region_id: str) -> str:
     """The region's provider, which must be the caller's. Raises Refused: REGION_UNKNOWN."""
     state = call.service.ledger.market.state_of(region_stream(region_id))
-    unknown = Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+    unknown = Refused(FleetReason.REGION_UNKNOWN, region_id=region_id)
     if state.opened is None:
         raise unknown
     try:
@@ -180,7 +182,11 @@ def own_region(call: Call, region_id: str) -> str:
     WRITE,
     ProviderAnswer,
     status=201,
-    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_CLOSED, Reason.PROVIDER_EXISTS],
+    problems=[
+        PartiesReason.NOT_PERMITTED,
+        PartiesReason.ACCOUNT_CLOSED,
+        FleetReason.PROVIDER_EXISTS,
+    ],
 )
 def register_provider(body: ProviderRequest, call: Caller) -> Response:
     """Registers a provider of the caller's account."""
@@ -217,14 +223,14 @@ def list_providers(
 
 
 @resource.get(
-    "/v1/providers/{provider_id}", READ, ProviderAnswer, problems=[Reason.PROVIDER_UNKNOWN]
+    "/v1/providers/{provider_id}", READ, ProviderAnswer, problems=[FleetReason.PROVIDER_UNKNOWN]
 )
 def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
     """Returns a provider."""
     with call.read(FLEET) as view:
         found = fleet.read_provider(view.connection, provider_id)
         if found is None or not call.principal.may_see(found.account_id):
-            raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+            raise Refused(FleetReason.PROVIDER_UNKNOWN, provider_id=provider_id)
         return call.answer(view, _provider(found))
 
 
@@ -246,7 +252,7 @@ def _provider(row: fleet.Provider) -> ProviderAnswer:
     WRITE,
     RegionAnswer,
     status=201,
-    problems=[Reason.PROVIDER_UNKNOWN, Reason.REGION_EXISTS],
+    problems=[FleetReason.PROVIDER_UNKNOWN, FleetReason.REGION_EXISTS],
 )
 def open_region(body: RegionRequest, call: Caller) -> Response:
     """Opens a region of one of the caller's providers."""
@@ -297,7 +303,7 @@ def list_regions(
         )
 
 
-@resource.get("/v1/regions/{region_id}", READ, RegionAnswer, problems=[Reason.REGION_UNKNOWN])
+@resource.get("/v1/regions/{region_id}", READ, RegionAnswer, problems=[FleetReason.REGION_UNKNOWN])
 def read_region(region_id: RegionInPath, call: Caller) -> Response:
     """Returns a region."""
     with call.read(FLEET) as view:
@@ -310,7 +316,11 @@ def read_region(region_id: RegionInPath, call: Caller) -> Response:
     "/v1/regions/{region_id}/policy",
     WRITE,
     RegionAnswer,
-    problems=[Reason.REGION_UNKNOWN, Reason.COUNT_OUT_OF_RANGE, Reason.UNKNOWN_MODE],
+    problems=[
+        FleetReason.REGION_UNKNOWN,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PartiesReason.UNKNOWN_MODE,
+    ],
 )
 def set_region_policy(region_id: RegionInPath, body: RegionPolicyRequest, call: Caller) -> Response:
     """Sets which jobs may run in a region, what it refuses or ranks down, and how safe it is."""
@@ -335,7 +345,7 @@ def set_region_policy(region_id: RegionInPath, body: RegionPolicyRequest, call: 
     "/v1/regions/{region_id}/hardware-rules",
     with_scope("operator"),
     RegionAnswer,
-    problems=[Reason.REGION_UNKNOWN, Reason.UNKNOWN_MODE],
+    problems=[FleetReason.REGION_UNKNOWN, PartiesReason.UNKNOWN_MODE],
 )
 def set_region_hardware(
     region_id: RegionInPath, body: HardwareRulesRequest, call: Caller
@@ -376,7 +386,7 @@ def _words(words: list[str] | None) -> tuple[str, ...] | None:
     "/v1/regions/{region_id}/nodes",
     READ,
     page_of(RegionNodeAnswer),
-    problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
+    problems=[FleetReason.REGION_UNKNOWN, "cursor_invalid"],
 )
 def list_region_nodes(
     region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -396,7 +406,7 @@ def visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
         connection, region_id=region_id, account_id=call.principal.only, limit=1
     )
     if not found:
-        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=region_id)
     return found[0]
 
 

@@ -21,8 +21,10 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.fleet.nodes import READ_OR_NODE, WRITE, visible_node
+from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares, revenue_stream
-from domain.refusal import Reason
+from domain.money import MoneyReason
+from domain.parties.reasons import PartiesReason
 from projections.fleet.fleet import FLEET
 
 resource = Resource("nodes")
@@ -57,11 +59,11 @@ class RevenueSharesAnswer(AnswerModel):
     WRITE,
     RevenueSharesAnswer,
     problems=[
-        Reason.NODE_UNKNOWN,
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.DUPLICATE_ID,
-        Reason.SHARE_OUT_OF_RANGE,
+        FleetReason.NODE_UNKNOWN,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        MoneyReason.DUPLICATE_ID,
+        PartiesReason.SHARE_OUT_OF_RANGE,
     ],
 )
 def set_revenue_shares(node_id: NodeInPath, body: RevenueSharesRequest, call: Caller) -> Response:
@@ -86,7 +88,7 @@ def set_revenue_shares(node_id: NodeInPath, body: RevenueSharesRequest, call: Ca
     "/v1/nodes/{node_id}/revenue-shares",
     READ_OR_NODE,
     RevenueSharesAnswer,
-    problems=[Reason.NODE_UNKNOWN],
+    problems=[FleetReason.NODE_UNKNOWN],
 )
 def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
     """Lists the owners that share what the node's provider earns."""

@@ -27,7 +27,8 @@ from domain.lease.escrow import TIME_MAX_US
 from domain.lease.forecast import Draw, charge_per_hour, lasts_until_us
 from domain.lease.lease import Lease, lease_stream
 from domain.market.offer import SETTLEMENTS
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from projections.lease import leases
 from projections.lease.leases import LEASES
 from projections.parties import access
@@ -84,14 +85,14 @@ class FundsForecastAnswer(AnswerModel):
     "/v1/accounts/{account_id}/forecast",
     with_scope("account", "billing:read", "renter", "operator"),
     FundsForecastAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_forecast(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the second when funds end: of each running lease, and of the balance behind them."""
     visible(call.principal, account_id)
     with call.read(ACCESS, LEASES) as view:
         if access.read_account(view.connection, account_id) is None:
-            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+            raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         ids = leases.read_live_leases(view.connection, account_id)
         market = call.service.ledger.market
         states = {one: market.state_of(lease_stream(one)) for one in ids[:LEASES_MAX]}

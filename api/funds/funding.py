@@ -32,8 +32,11 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties.accounts import own, visible
 from domain.funds.budget import ACCOUNT, SetBudget, budget_of, left_this_month, month_at
 from domain.funds.funding import EndPayer, SetPayer, funding_of, sources_of
+from domain.funds.reasons import FundsReason
 from domain.market.offer import SETTLEMENTS
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.funds import funding
 from projections.funds.funding import FUNDING
 from projections.parties import access
@@ -142,14 +145,14 @@ class BudgetAnswer(AnswerModel):
     "/v1/accounts/{account_id}/funding",
     READ,
     AccountFundingAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_funding(account_id: AccountInPath, call: Caller) -> Response:
     """Returns what an account may spend now, in spend order."""
     visible(call.principal, account_id)
     with call.read(ACCESS, FUNDING) as view:
         if access.read_account(view.connection, account_id) is None:
-            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+            raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         payer = funding.read_payer(view.connection, account_id)
         world = call.service.ledger.world()
         grants = {one.source: one for one in funding_of(world, account_id).promotions}
@@ -196,11 +199,11 @@ def read_funding(account_id: AccountInPath, call: Caller) -> Response:
     FundedAccountAnswer,
     status=201,
     problems=[
-        Reason.NOT_PERMITTED,
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.PAYER_EXISTS,
-        Reason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.NOT_PERMITTED,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        FundsReason.PAYER_EXISTS,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
     ],
 )
 def fund_account(account_id: AccountInPath, body: FundedAccountRequest, call: Caller) -> Response:
@@ -231,7 +234,7 @@ def fund_account(account_id: AccountInPath, body: FundedAccountRequest, call: Ca
     "/v1/accounts/{account_id}/funded-accounts",
     READ,
     page_of(FundedAccountAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_funded_accounts(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -265,7 +268,7 @@ def list_funded_accounts(
     "/v1/accounts/{account_id}/funded-accounts/{funded_account_id}/end",
     ADMIN,
     FundedAccountAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.PAYER_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, FundsReason.PAYER_UNKNOWN],
 )
 def stop_funding(
     account_id: AccountInPath, funded_account_id: AccountInPath, body: EmptyRequest, call: Caller
@@ -298,7 +301,11 @@ def stop_funding(
     "/v1/accounts/{account_id}/budgets",
     ADMIN,
     BudgetAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN, Reason.AMOUNT_OUT_OF_RANGE],
+    problems=[
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.API_KEY_UNKNOWN,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+    ],
 )
 def set_budget(account_id: AccountInPath, body: BudgetRequest, call: Caller) -> Response:
     """Caps what goes into escrow in a calendar month (UTC), for a project or a key."""
@@ -334,7 +341,7 @@ def set_budget(account_id: AccountInPath, body: BudgetRequest, call: Caller) -> 
     "/v1/accounts/{account_id}/budgets",
     READ,
     page_of(BudgetAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_budgets(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None

@@ -31,8 +31,9 @@ from domain.funds.payment import (
     ReversePayment,
     stream_of,
 )
+from domain.funds.reasons import FundsReason
 from domain.income import cash_out
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from projections.funds import payments
 from projections.funds.payments import PAYMENTS
 
@@ -132,7 +133,7 @@ def _of(service: Service, processor: str, payment_id: str) -> None:
     """A processor speaks of its own payments only."""
     state = service.ledger.market.state_of(stream_of(payment_id))
     if state.started is None or state.started.processor != processor:
-        raise Refused(Reason.PAYMENT_UNKNOWN, payment_id=payment_id)
+        raise Refused(FundsReason.PAYMENT_UNKNOWN, payment_id=payment_id)
 
 
 def _payment_of(service: Service, processor: str, charge: str) -> str:
@@ -140,5 +141,5 @@ def _payment_of(service: Service, processor: str, charge: str) -> str:
         service.follow(connection, [PAYMENTS])
         found = payments.read_payment_of_charge(connection, processor, charge)
     if found is None:
-        raise Refused(Reason.PAYMENT_UNKNOWN, charge=charge)
+        raise Refused(FundsReason.PAYMENT_UNKNOWN, charge=charge)
     return found.payment_id

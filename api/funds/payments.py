@@ -58,6 +58,7 @@ from domain.funds.payment import (
     stream_of,
 )
 from domain.funds.payment_terms import TERMS, PublishPaymentTerms
+from domain.funds.reasons import FundsReason
 from domain.funds.top_up import (
     THRESHOLDS_MAX,
     SetAutoTopUp,
@@ -66,7 +67,9 @@ from domain.funds.top_up import (
     TopUps,
 )
 from domain.funds.top_up import stream_of as top_up_stream
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.funds import payments
 from projections.funds.payments import PAYMENTS
 from projections.parties import access
@@ -84,8 +87,8 @@ ProcessorInPath = Annotated[str, Path(pattern=r"^[a-z]{1,32}$")]
 READ = with_scope("account", "billing:read", "operator", "audit:read")
 PAY = with_scope("account:admin", "operator")
 OPERATOR = with_scope("operator")
-AMOUNTS = (Reason.AMOUNT_NOT_POSITIVE, Reason.AMOUNT_OUT_OF_RANGE)
-STATES = (Reason.PAYMENT_UNKNOWN, Reason.PAYMENT_STATE)
+AMOUNTS = (FundsReason.AMOUNT_NOT_POSITIVE, PricesReason.AMOUNT_OUT_OF_RANGE)
+STATES = (FundsReason.PAYMENT_UNKNOWN, FundsReason.PAYMENT_STATE)
 CREDITS_25 = {"asset": "CREDIT", "units": "25000000"}
 
 
@@ -143,12 +146,12 @@ class PaymentAnswer(AnswerModel):
     PaymentAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
         *AMOUNTS,
-        Reason.AMOUNT_NOT_CENTS,
-        Reason.PAYMENT_BELOW_MINIMUM,
-        Reason.PAYMENT_STATE,
+        FundsReason.AMOUNT_NOT_CENTS,
+        FundsReason.PAYMENT_BELOW_MINIMUM,
+        FundsReason.PAYMENT_STATE,
         "payment_method_unavailable",
         "processor_away",
         "processor_refused",
@@ -256,7 +259,7 @@ def _state_told(
     "/v1/accounts/{account_id}/payments",
     READ,
     page_of(PaymentAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_payments(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -266,20 +269,22 @@ def list_payments(
     place = call.place(cursor, [0])
     with call.read(ACCESS, PAYMENTS) as view:
         if access.read_account(view.connection, account_id) is None:
-            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+            raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         rows = payments.read_payments(
             view.connection, account_id=account_id, after=place.after[0], limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _row_told)
 
 
-@resource.get("/v1/payments/{payment_id}", READ, PaymentAnswer, problems=[Reason.PAYMENT_UNKNOWN])
+@resource.get(
+    "/v1/payments/{payment_id}", READ, PaymentAnswer, problems=[FundsReason.PAYMENT_UNKNOWN]
+)
 def read_payment(payment_id: PaymentInPath, call: Caller) -> Response:
     """Returns a payment and how much of it went back."""
     with call.read(PAYMENTS) as view:
         row = payments.read_payment(view.connection, payment_id)
         if row is None or not call.principal.may_see(row.account_id):
-            raise Refused(Reason.PAYMENT_UNKNOWN, payment_id=payment_id)
+            raise Refused(FundsReason.PAYMENT_UNKNOWN, payment_id=payment_id)
         takings = [
             _taking_told(each) for each in payments.read_takings(view.connection, payment_id)
         ]
@@ -348,9 +353,9 @@ def _by_hand(call: Call, payment_id: str) -> Payment:
     """A bank transfer: what cards do, their processor tells. Raises Refused."""
     state = _payment(call, payment_id)
     if state.started is None:
-        raise Refused(Reason.PAYMENT_UNKNOWN, payment_id=payment_id)
+        raise Refused(FundsReason.PAYMENT_UNKNOWN, payment_id=payment_id)
     if state.started.method != "bank":
-        raise Refused(Reason.NOT_PERMITTED, method=state.started.method)
+        raise Refused(PartiesReason.NOT_PERMITTED, method=state.started.method)
     return state
 
 
@@ -364,7 +369,7 @@ def _record(call: Call, payment_id: str, commands: Any) -> Response:
     "/v1/payments/{payment_id}/confirm",
     OPERATOR,
     PaymentAnswer,
-    problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS],
+    problems=[PartiesReason.NOT_PERMITTED, *STATES, *AMOUNTS, FundsReason.AMOUNT_NOT_CENTS],
 )
 def confirm_payment(
     payment_id: PaymentInPath, body: BankConfirmationRequest, call: Caller
@@ -391,7 +396,7 @@ def confirm_payment(
     OPERATOR,
     PaymentAnswer,
     status=201,
-    problems=[Reason.NOT_PERMITTED, *STATES, *AMOUNTS, Reason.CREDIT_TOO_LOW],
+    problems=[PartiesReason.NOT_PERMITTED, *STATES, *AMOUNTS, FundsReason.CREDIT_TOO_LOW],
 )
 def create_reversal(payment_id: PaymentInPath, body: BankReversalRequest, call: Caller) -> Response:
     """Records that the payer's bank reversed a transfer.
@@ -438,7 +443,7 @@ class PaymentRefundAnswer(AnswerModel):
     OPERATOR,
     PaymentRefundAnswer,
     status=201,
-    problems=[*STATES, *AMOUNTS, Reason.AMOUNT_NOT_CENTS, Reason.CREDIT_TOO_LOW],
+    problems=[*STATES, *AMOUNTS, FundsReason.AMOUNT_NOT_CENTS, FundsReason.CREDIT_TOO_LOW],
 )
 def create_refund(payment_id: PaymentInPath, body: PaymentRefundRequest, call: Caller) -> Response:
     """Refunds unspent money the way it came. It leaves the balance at once."""
@@ -464,7 +469,7 @@ def create_refund(payment_id: PaymentInPath, body: PaymentRefundRequest, call: C
     "/v1/payments/{payment_id}/refunds/{refund_id}/confirm",
     OPERATOR,
     PaymentAnswer,
-    problems=[Reason.NOT_PERMITTED, *STATES, Reason.CREDIT_TOO_LOW],
+    problems=[PartiesReason.NOT_PERMITTED, *STATES, FundsReason.CREDIT_TOO_LOW],
 )
 def confirm_refund(
     payment_id: PaymentInPath,
@@ -511,8 +516,8 @@ class PaymentEventAnswer(AnswerModel):
         "event_forged",
         *STATES,
         *AMOUNTS,
-        Reason.AMOUNT_NOT_CENTS,
-        Reason.CREDIT_TOO_LOW,
+        FundsReason.AMOUNT_NOT_CENTS,
+        FundsReason.CREDIT_TOO_LOW,
     ],
 )
 def ingest_payment_event(
@@ -616,14 +621,17 @@ def _funds_told(account_id: str, state: TopUps) -> FundsSettingsAnswer:
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/funds", READ, FundsSettingsAnswer, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/funds",
+    READ,
+    FundsSettingsAnswer,
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_funds(account_id: AccountInPath, call: Caller) -> Response:
     """Returns warnings and auto top-up of an account, and their state."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         if access.read_account(view.connection, account_id) is None:
-            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+            raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         state = call.service.ledger.market.state_of(top_up_stream(account_id))
         return call.answer(view, _funds_told(account_id, state))
 
@@ -642,7 +650,11 @@ def _set_funds(call: Call, account_id: str, make: Any) -> Response:
     "/v1/accounts/{account_id}/funds/warnings",
     with_scope("account:admin"),
     FundsSettingsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID],
+    problems=[
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        FundsReason.TOP_UP_INVALID,
+    ],
 )
 def set_balance_warnings(
     account_id: AccountInPath, body: BalanceWarningsRequest, call: Caller
@@ -661,7 +673,12 @@ def set_balance_warnings(
     "/v1/accounts/{account_id}/funds/auto-top-up",
     with_scope("account:admin"),
     FundsSettingsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.TOP_UP_INVALID, *STATES],
+    problems=[
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        FundsReason.TOP_UP_INVALID,
+        *STATES,
+    ],
 )
 def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpRequest, call: Caller) -> Response:
     """Sets automatic payments, with the card that an earlier payment saved."""
@@ -681,7 +698,7 @@ def set_auto_top_up(account_id: AccountInPath, body: AutoTopUpRequest, call: Cal
     "/v1/accounts/{account_id}/funds/auto-top-up",
     with_scope("account:admin"),
     FundsSettingsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def delete_auto_top_up(account_id: AccountInPath, call: Caller) -> Response:
     """Ends automatic payments. A second call changes nothing."""
@@ -742,7 +759,7 @@ def read_payment_terms(call: Caller) -> Response:
     with_scope("governance"),
     PaymentTermsAnswer,
     status=201,
-    problems=[Reason.PAYMENT_TERMS_VERSION, Reason.PAYMENT_TERMS_INVALID],
+    problems=[FundsReason.PAYMENT_TERMS_VERSION, FundsReason.PAYMENT_TERMS_INVALID],
 )
 def publish_payment_terms(body: PaymentTermsRequest, call: Caller) -> Response:
     """Publishes the next terms."""
@@ -791,7 +808,7 @@ class ChargebackReserveAnswer(AnswerModel):
     OPERATOR,
     DebtWriteOffAnswer,
     status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, *AMOUNTS, Reason.CREDIT_TOO_LOW],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, *AMOUNTS, FundsReason.CREDIT_TOO_LOW],
 )
 def create_write_off(
     account_id: AccountInPath, body: DebtWriteOffRequest, call: Caller
@@ -814,7 +831,7 @@ def create_write_off(
     OPERATOR,
     ChargebackReserveAnswer,
     status=201,
-    problems=[*AMOUNTS, Reason.CREDIT_TOO_LOW],
+    problems=[*AMOUNTS, FundsReason.CREDIT_TOO_LOW],
 )
 def add_reserve(body: ChargebackReserveRequest, call: Caller) -> Response:
     """Sets platform revenue aside for charge-backs."""

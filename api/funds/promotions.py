@@ -33,7 +33,10 @@ from domain.funds.promotion import (
     OpenPromotion,
     program_stream,
 )
-from domain.refusal import Reason, Refused
+from domain.funds.reasons import FundsReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.funds import funding
 from projections.funds.funding import FUNDING
 
@@ -113,13 +116,13 @@ class PromotionGrantAnswer(AnswerModel):
     PromotionAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.PROMOTION_EXISTS,
-        Reason.BAD_PROGRAM,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.CREDIT_TOO_LOW,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        FundsReason.PROMOTION_EXISTS,
+        FundsReason.BAD_PROGRAM,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        FundsReason.CREDIT_TOO_LOW,
     ],
 )
 def open_promotion(body: PromotionRequest, call: Caller) -> Response:
@@ -156,14 +159,14 @@ def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = No
 
 
 @resource.get(
-    "/v1/promotions/{program}", READ, PromotionAnswer, problems=[Reason.PROMOTION_UNKNOWN]
+    "/v1/promotions/{program}", READ, PromotionAnswer, problems=[FundsReason.PROMOTION_UNKNOWN]
 )
 def read_promotion(program: ProgramInPath, call: Caller) -> Response:
     """Returns a program."""
     with call.read(FUNDING) as view:
         found = funding.read_program(view.connection, program)
         if found is None:
-            raise Refused(Reason.PROMOTION_UNKNOWN, program=program)
+            raise Refused(FundsReason.PROMOTION_UNKNOWN, program=program)
         return call.answer(view, _program(found))
 
 
@@ -171,7 +174,7 @@ def read_promotion(program: ProgramInPath, call: Caller) -> Response:
     "/v1/promotions/{program}/close",
     OPERATOR,
     PromotionClosedAnswer,
-    problems=[Reason.PROMOTION_UNKNOWN],
+    problems=[FundsReason.PROMOTION_UNKNOWN],
 )
 def close_promotion(program: ProgramInPath, body: EmptyRequest, call: Caller) -> Response:
     """Ends a program. Credits that were not granted return to the sponsor's cash. Grants go on."""
@@ -194,15 +197,15 @@ def close_promotion(program: ProgramInPath, body: EmptyRequest, call: Caller) ->
     PromotionGrantAnswer,
     status=201,
     problems=[
-        Reason.PROMOTION_UNKNOWN,
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.PROMOTION_ENDED,
-        Reason.PROMOTION_TERMS,
-        Reason.PROMOTION_FUND_SHORT,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
+        FundsReason.PROMOTION_UNKNOWN,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        FundsReason.PROMOTION_ENDED,
+        FundsReason.PROMOTION_TERMS,
+        FundsReason.PROMOTION_FUND_SHORT,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
     ],
 )
 def grant_promotion(program: ProgramInPath, body: PromotionGrantRequest, call: Caller) -> Response:
@@ -235,7 +238,7 @@ def grant_promotion(program: ProgramInPath, body: PromotionGrantRequest, call: C
     "/v1/promotions/{program}/grants",
     READ,
     page_of(PromotionGrantAnswer),
-    problems=[Reason.PROMOTION_UNKNOWN, "cursor_invalid"],
+    problems=[FundsReason.PROMOTION_UNKNOWN, "cursor_invalid"],
 )
 def list_promotion_grants(
     program: ProgramInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -244,7 +247,7 @@ def list_promotion_grants(
     place = call.place(cursor, [0])
     with call.read(FUNDING) as view:
         if funding.read_program(view.connection, program) is None:
-            raise Refused(Reason.PROMOTION_UNKNOWN, program=program)
+            raise Refused(FundsReason.PROMOTION_UNKNOWN, program=program)
         rows = funding.read_promotions(
             view.connection, program=program, after=place.after[0], limit=limit + 1
         )

@@ -31,7 +31,8 @@ from domain.governance.breakers import (
     SetBreaker,
     stream_of,
 )
-from domain.refusal import Reason
+from domain.governance.reasons import GovernanceReason
+from domain.prices.reasons import PricesReason
 from ledger.log.handle import Ledger
 
 resource = Resource("breakers")
@@ -97,7 +98,7 @@ def list_breakers(call: Caller) -> Response:
     "/v1/breakers/{breaker}/limit",
     with_scope("governance"),
     BreakerAnswer,
-    problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.BAD_WINDOW],
+    problems=[PricesReason.AMOUNT_OUT_OF_RANGE, PricesReason.BAD_WINDOW],
 )
 def set_breaker(breaker: NameInPath, body: BreakerLimitRequest, call: Caller) -> Response:
     """Sets or removes the limit of a breaker. The reason is recorded for good."""
@@ -124,7 +125,8 @@ def why_it_waits(ledger: Ledger, breaker: str, ref: str, amount: int, now_us: in
     if state.has_passed(ref):
         return None
     held = state.held(now_us)
-    return f"{Reason.BREAKER_LIMIT.value}: {held} of {state.limit} have passed, needed {amount}"
+    code = GovernanceReason.BREAKER_LIMIT.value
+    return f"{code}: {held} of {state.limit} have passed, needed {amount}"
 
 
 def _told(name: str, state: Breaker, now_us: int) -> BreakerAnswer:

@@ -27,6 +27,8 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.epochs.reasons import EpochsReason
+from domain.funds.reasons import FundsReason
 from domain.governance.grant import (
     MILESTONE_ID,
     MILESTONES_MAX,
@@ -42,7 +44,9 @@ from domain.governance.grant import (
     existing_grant,
     stream_of,
 )
-from domain.refusal import Reason
+from domain.governance.reasons import GovernanceReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from projections.funds import funding
 from projections.funds.funding import FUNDING
 
@@ -152,7 +156,7 @@ class MilestoneGrantAnswer(AnswerModel):
     position: Position | None = None
 
 
-ON_GRANT = (Reason.GRANT_UNKNOWN, Reason.GRANT_STATE)
+ON_GRANT = (GovernanceReason.GRANT_UNKNOWN, GovernanceReason.GRANT_STATE)
 
 
 @resource.post(
@@ -161,16 +165,16 @@ ON_GRANT = (Reason.GRANT_UNKNOWN, Reason.GRANT_STATE)
     MilestoneGrantAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.GRANT_EXISTS,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.BAD_MILESTONE,
-        Reason.DUPLICATE_MILESTONE,
-        Reason.BAD_SHARE,
-        Reason.OVER_ASSIGNED,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        GovernanceReason.GRANT_EXISTS,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        GovernanceReason.BAD_MILESTONE,
+        GovernanceReason.DUPLICATE_MILESTONE,
+        GovernanceReason.BAD_SHARE,
+        GovernanceReason.OVER_ASSIGNED,
     ],
 )
 def propose_grant(body: MilestoneGrantRequest, call: Caller) -> Response:
@@ -194,7 +198,7 @@ def propose_grant(body: MilestoneGrantRequest, call: Caller) -> Response:
     "/v1/grants/{grant_id}/milestones",
     GOVERNANCE,
     MilestoneGrantAnswer,
-    problems=[*ON_GRANT, Reason.UNKNOWN_MILESTONE, Reason.MILESTONE_STATE],
+    problems=[*ON_GRANT, GovernanceReason.UNKNOWN_MILESTONE, GovernanceReason.MILESTONE_STATE],
 )
 def propose_milestone(
     grant_id: GrantInPath, body: GrantMilestoneDoneRequest, call: Caller
@@ -237,12 +241,12 @@ def propose_clawback(grant_id: GrantInPath, body: GrantClawbackRequest, call: Ca
     MilestoneGrantAnswer,
     problems=[
         *ON_GRANT,
-        Reason.UNKNOWN_MILESTONE,
-        Reason.MILESTONE_STATE,
-        Reason.SECOND_PERSON_NEEDED,
-        Reason.TREASURY_SHORT,
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
+        GovernanceReason.UNKNOWN_MILESTONE,
+        GovernanceReason.MILESTONE_STATE,
+        EpochsReason.SECOND_PERSON_NEEDED,
+        GovernanceReason.TREASURY_SHORT,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
     ],
 )
 def accept_grant(grant_id: GrantInPath, body: GrantAcceptanceRequest, call: Caller) -> Response:
@@ -278,7 +282,10 @@ def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
 
 
 @resource.get(
-    "/v1/grants/{grant_id}", everybody(), MilestoneGrantAnswer, problems=[Reason.GRANT_UNKNOWN]
+    "/v1/grants/{grant_id}",
+    everybody(),
+    MilestoneGrantAnswer,
+    problems=[GovernanceReason.GRANT_UNKNOWN],
 )
 def read_grant(grant_id: GrantInPath, call: Caller) -> Response:
     """Returns one grant: its locked and unlocked parts, and the part without a milestone."""

@@ -35,9 +35,11 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
 from domain.duration import SECOND_US
 from domain.epochs.policy import NETWORK, PolicyPublished, governance_of
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_terms import RewardTerms
 from domain.governance.document import FORMAT, PROPOSAL_MAX
 from domain.governance.proposal import TEXT_MAX, Proposal, Step, existing_proposal, stream_of
+from domain.governance.reasons import GovernanceReason
 from domain.governance.vote import (
     ApprovePolicyProposal,
     OpenPolicyReview,
@@ -48,7 +50,8 @@ from domain.governance.vote import (
     WithdrawPolicyProposal,
     lint_of,
 )
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
+from domain.trust.reasons import TrustReason
 from projections.governance import policies
 from projections.governance.policies import POLICIES
 from projections.runner import Connection
@@ -231,12 +234,12 @@ class PolicyProposalDetailAnswer(PolicyProposalAnswer):
 # --- proposals: their paths begin like those of versions, so they come first ------------------
 
 ON_PROPOSAL = (
-    Reason.PROPOSAL_UNKNOWN,
-    Reason.PROPOSAL_MOVED,
-    Reason.PROPOSAL_STATE,
-    Reason.PROPOSAL_INVALID,
+    GovernanceReason.PROPOSAL_UNKNOWN,
+    GovernanceReason.PROPOSAL_MOVED,
+    GovernanceReason.PROPOSAL_STATE,
+    GovernanceReason.PROPOSAL_INVALID,
 )
-ON_VOTE = (*ON_PROPOSAL, Reason.SECOND_PERSON_NEEDED, Reason.VOTED_ALREADY)
+ON_VOTE = (*ON_PROPOSAL, EpochsReason.SECOND_PERSON_NEEDED, GovernanceReason.VOTED_ALREADY)
 
 
 @resource.post(
@@ -244,7 +247,7 @@ ON_VOTE = (*ON_PROPOSAL, Reason.SECOND_PERSON_NEEDED, Reason.VOTED_ALREADY)
     GOVERNANCE,
     PolicyProposalAnswer,
     status=201,
-    problems=[Reason.PROPOSAL_INVALID, Reason.PROPOSAL_EXISTS],
+    problems=[GovernanceReason.PROPOSAL_INVALID, GovernanceReason.PROPOSAL_EXISTS],
 )
 def propose_policy(body: PolicyProposalRequest, call: Caller) -> Response:
     """Proposes a policy, or another document for approval. Its lint is recorded."""
@@ -264,7 +267,7 @@ def propose_policy(body: PolicyProposalRequest, call: Caller) -> Response:
     GOVERNANCE,
     PolicyProposalAnswer,
     guarded=True,
-    problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
+    problems=[*ON_PROPOSAL, PartiesReason.NOT_PERMITTED],
 )
 def revise_policy_proposal(
     proposal_number: NumberInPath, body: PolicyProposalRequest, call: Caller
@@ -295,10 +298,10 @@ def open_policy_review(
     guarded=True,
     problems=[
         *ON_VOTE,
-        Reason.PROPOSAL_LINT,
-        Reason.POLICY_INVALID,
-        Reason.BAD_SEGMENT,
-        Reason.SEGMENTS_OVERLAP,
+        GovernanceReason.PROPOSAL_LINT,
+        TrustReason.POLICY_INVALID,
+        EpochsReason.BAD_SEGMENT,
+        EpochsReason.SEGMENTS_OVERLAP,
     ],
 )
 def approve_policy_proposal(
@@ -330,7 +333,7 @@ def reject_policy_proposal(
     GOVERNANCE,
     PolicyProposalAnswer,
     guarded=True,
-    problems=[*ON_PROPOSAL, Reason.NOT_PERMITTED],
+    problems=[*ON_PROPOSAL, PartiesReason.NOT_PERMITTED],
 )
 def withdraw_policy_proposal(
     proposal_number: NumberInPath, body: ProposalReasonRequest, call: Caller
@@ -346,13 +349,13 @@ def withdraw_policy_proposal(
     guarded=True,
     problems=[
         *ON_PROPOSAL,
-        Reason.PROPOSAL_WITHOUT_TERMS,
-        Reason.PROPOSAL_NOTICE,
-        Reason.EPOCH_STATE,
-        Reason.POLICY_VERSION,
-        Reason.POLICY_INVALID,
-        Reason.BAD_SEGMENT,
-        Reason.SEGMENTS_OVERLAP,
+        GovernanceReason.PROPOSAL_WITHOUT_TERMS,
+        GovernanceReason.PROPOSAL_NOTICE,
+        EpochsReason.EPOCH_STATE,
+        EpochsReason.POLICY_VERSION,
+        TrustReason.POLICY_INVALID,
+        EpochsReason.BAD_SEGMENT,
+        EpochsReason.SEGMENTS_OVERLAP,
     ],
 )
 def schedule_policy_proposal(
@@ -373,7 +376,7 @@ def schedule_policy_proposal(
             at_us=call.now_us,
         )
 
-    again_on = frozenset({Reason.EPOCH_STATE})  # an epoch was opened meanwhile
+    again_on = frozenset({EpochsReason.EPOCH_STATE})  # an epoch was opened meanwhile
     return call.record(command, _told_of(proposal_number), again_on=again_on, tag=_changes)
 
 
@@ -405,7 +408,7 @@ def list_policy_proposals(
     "/v1/policies/proposals/{proposal_number}",
     everybody(),
     PolicyProposalDetailAnswer,
-    problems=[Reason.PROPOSAL_UNKNOWN],
+    problems=[GovernanceReason.PROPOSAL_UNKNOWN],
 )
 def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Response:
     """Returns one proposal: its document, the lint's findings, and its votes with their times."""

@@ -31,7 +31,8 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
 from api.parties.accounts import visible
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from projections.corrections import agreed
 from projections.corrections.disputes import DISPUTES
 from projections.income import statements
@@ -123,7 +124,7 @@ class MonthlyStatementAnswer(AnswerModel):
     "/v1/accounts/{account_id}/balances",
     READ,
     BalancesAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "as_of_unsupported"],
 )
 def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Returns the balances of an account: now, or as of a position or a time."""
@@ -144,7 +145,7 @@ def read_balances(account_id: AccountInPath, call: Caller, as_of: ReadAsOf) -> R
     "/v1/accounts/{account_id}/journal",
     READ,
     page_of(JournalLineAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
 )
 def list_journal(
     account_id: AccountInPath,
@@ -179,7 +180,7 @@ def list_journal(
     "/v1/accounts/{account_id}/statements/{period}",
     READ,
     MonthlyStatementAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def read_statement(
     account_id: AccountInPath,
@@ -286,4 +287,4 @@ def _plain(told: list[Any]) -> list[dict[str, Any]]:
 
 def _existing(view: View, account_id: str) -> None:
     if access.read_account(view.connection, account_id) is None:
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)

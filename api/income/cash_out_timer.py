@@ -19,6 +19,7 @@ from api.income.maturing_timer import ACCOUNTS_MAX, raise_if
 from api.process.service import Service
 from api.processors.seam import NewPayout, PayoutSeen, Processor, ProcessorAway, ProcessorRefused
 from domain.duration import DAY_US
+from domain.funds.reasons import FundsReason
 from domain.governance.breakers import CASH_OUT
 from domain.income.cash_out import (
     POLICY,
@@ -40,8 +41,9 @@ from domain.income.cash_out_matching import (
     ids_of,
     match,
 )
+from domain.income.reasons import IncomeReason
 from domain.money import credit
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import derive_id
 from ledger.log.handle import LOG_AWAY, Ledger
 from projections import tables
@@ -51,7 +53,9 @@ from projections.runner import Connection
 logger = logging.getLogger(__name__)
 
 JOB = "job"
-WAITS = frozenset({Reason.CASH_OUT_HELD, Reason.CREDIT_TOO_LOW, Reason.CASH_OUT_TOO_SMALL})
+WAITS = frozenset(
+    {IncomeReason.CASH_OUT_HELD, FundsReason.CREDIT_TOO_LOW, IncomeReason.CASH_OUT_TOO_SMALL}
+)
 """Refusals of what only has to wait: for a release, for money in the bank, for more to earn."""
 EVERYBODY_WAITS: tuple[type[Exception], ...] = (ProcessorAway, *LOG_AWAY)
 LIST_US = 7 * DAY_US

@@ -35,6 +35,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties.accounts import own, visible
 from domain.duration import SECOND_US
+from domain.funds.reasons import FundsReason
 from domain.income.cash_out import (
     OPERATOR,
     POLICY,
@@ -60,8 +61,12 @@ from domain.income.maturity import (
     window_at,
 )
 from domain.income.maturity import stream_of as earnings_stream
+from domain.income.reasons import IncomeReason
+from domain.money import MoneyReason
 from domain.parties.account import account_stream
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.income import money_out
 from projections.income.money_out import MONEY_OUT
 
@@ -151,7 +156,7 @@ class PaymentModeRequest(RequestModel):
     "/v1/accounts/{account_id}/maturity",
     READ,
     EarningsMaturityAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the earnings of an account: held back, payable, earned, and when they mature."""
@@ -196,7 +201,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
     "/v1/accounts/{account_id}/payment-mode",
     READ,
     PaymentModeAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
     """Returns how an account is paid."""
@@ -210,7 +215,11 @@ def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
     "/v1/accounts/{account_id}/payment-mode",
     OWN,
     PaymentModeAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.PAYMENT_MODE],
+    problems=[
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        IncomeReason.PAYMENT_MODE,
+    ],
 )
 def set_payment_mode(account_id: AccountInPath, body: PaymentModeRequest, call: Caller) -> Response:
     """Sets how an account is paid. A changed destination is paid after 72 hours."""
@@ -250,7 +259,11 @@ class EarningsForgoneAnswer(AnswerModel):
     "/v1/accounts/{account_id}/forgo-dust",
     OWN,
     EarningsForgoneAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.AMOUNT_OUT_OF_RANGE],
+    problems=[
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+    ],
 )
 def remove_dust(account_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Gives up earned credits of less than a cent, so that the account can be closed."""
@@ -336,7 +349,7 @@ class CashOutHoldsAnswer(AnswerModel):
     "/v1/accounts/{account_id}/cash-outs",
     READ,
     page_of(CashOutAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_account_cash_outs(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -370,16 +383,16 @@ def _page(call: Call, account_id: str | None, limit: int, cursor: str | None) ->
     CashOutStateAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.DUPLICATE_ID,
-        Reason.PAYMENT_MODE,
-        Reason.CASH_OUT_HELD,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.AMOUNT_NOT_CENTS,
-        Reason.CREDIT_TOO_LOW,
-        Reason.CASH_OUT_TOO_SMALL,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        MoneyReason.DUPLICATE_ID,
+        IncomeReason.PAYMENT_MODE,
+        IncomeReason.CASH_OUT_HELD,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        FundsReason.AMOUNT_NOT_CENTS,
+        FundsReason.CREDIT_TOO_LOW,
+        IncomeReason.CASH_OUT_TOO_SMALL,
     ],
 )
 def submit_cash_out(account_id: AccountInPath, body: CashOutRequest, call: Caller) -> Response:
@@ -403,7 +416,7 @@ def submit_cash_out(account_id: AccountInPath, body: CashOutRequest, call: Calle
     "/v1/accounts/{account_id}/cash-outs/{cash_out_id}",
     READ,
     CashOutAnswer,
-    problems=[Reason.CASH_OUT_UNKNOWN],
+    problems=[IncomeReason.CASH_OUT_UNKNOWN],
 )
 def read_cash_out(account_id: AccountInPath, cash_out_id: CashOutInPath, call: Caller) -> Response:
     """Returns one cash-out."""
@@ -414,11 +427,11 @@ def read_cash_out(account_id: AccountInPath, cash_out_id: CashOutInPath, call: C
             or found.account_id != account_id
             or not call.principal.may_see(account_id)
         ):
-            raise Refused(Reason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
+            raise Refused(IncomeReason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
         return call.answer(view, _cash_out(found))
 
 
-_CHANGES = [Reason.CASH_OUT_UNKNOWN, Reason.CASH_OUT_STATE]
+_CHANGES = [IncomeReason.CASH_OUT_UNKNOWN, IncomeReason.CASH_OUT_STATE]
 
 
 @resource.post(
@@ -435,7 +448,7 @@ def cancel_cash_out(
 
     def commands() -> CancelCashOut:
         if not call.principal.owns(account_id):
-            raise Refused(Reason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
+            raise Refused(IncomeReason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
         _of_account(call, account_id, cash_out_id)
         return CancelCashOut(
             cash_out_id=cash_out_id, by=call.principal.member_id, at_us=call.now_us
@@ -492,7 +505,7 @@ def report_cash_out_failed(
     "/v1/accounts/{account_id}/cash-outs/hold",
     OPERATE,
     CashOutHoldsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.CASH_OUT_HELD],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, IncomeReason.CASH_OUT_HELD],
 )
 def add_cash_out_hold(
     account_id: AccountInPath, body: CashOutHoldRequest, call: Caller
@@ -515,7 +528,7 @@ def add_cash_out_hold(
     "/v1/accounts/{account_id}/cash-outs/release",
     OPERATE,
     CashOutHoldsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def remove_cash_out_hold(
     account_id: AccountInPath, body: CashOutHoldReleaseRequest, call: Caller
@@ -585,7 +598,7 @@ def list_payout_differences(
     "/v1/cash-outs/differences/{difference_id}/settle",
     OPERATE,
     PayoutDifferenceClosedAnswer,
-    problems=[Reason.DIFFERENCE_UNKNOWN],
+    problems=[IncomeReason.DIFFERENCE_UNKNOWN],
 )
 def close_payout_difference(
     difference_id: DifferenceInPath, body: PayoutDifferenceNoteRequest, call: Caller
@@ -655,7 +668,7 @@ def read_cash_out_terms(call: Caller) -> Response:
     with_scope("governance"),
     MoneyOutTermsAnswer,
     status=201,
-    problems=[Reason.MATURITY_WINDOW],
+    problems=[IncomeReason.MATURITY_WINDOW],
 )
 def publish_maturity_window(body: MaturityWindowRequest, call: Caller) -> Response:
     """Sets how long earnings wait for disputes. The first version may begin in the past."""
@@ -677,7 +690,7 @@ def publish_maturity_window(body: MaturityWindowRequest, call: Caller) -> Respon
     with_scope("governance"),
     MoneyOutTermsAnswer,
     status=201,
-    problems=[Reason.AMOUNT_OUT_OF_RANGE, Reason.AMOUNT_NOT_CENTS],
+    problems=[PricesReason.AMOUNT_OUT_OF_RANGE, FundsReason.AMOUNT_NOT_CENTS],
 )
 def publish_cash_out_minimum(body: CashOutMinimumRequest, call: Caller) -> Response:
     """Sets the smallest cash-out, in whole cents."""
@@ -696,14 +709,14 @@ def publish_cash_out_minimum(body: CashOutMinimumRequest, call: Caller) -> Respo
 def _existing(call: Call, account_id: str) -> None:
     """Raises Refused: ACCOUNT_UNKNOWN."""
     if not call.service.ledger.market.state_of(account_stream(account_id)).exists:
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
 
 
 def _of_account(call: Call, account_id: str, cash_out_id: str) -> None:
     """Raises Refused: CASH_OUT_UNKNOWN, for another account's as for none at all."""
     requested = call.service.ledger.market.state_of(stream_of(cash_out_id)).requested
     if requested is None or requested.account_id != account_id:
-        raise Refused(Reason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
+        raise Refused(IncomeReason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
 
 
 def _state(cash_out_id: str, after: After) -> CashOutStateAnswer:

@@ -43,9 +43,9 @@ from api.income.statement_lines import (
 )
 from api.metering.consumed import lease_before
 from domain.duration import DAY_US
+from domain.fleet.reasons import FleetReason
 from domain.lease.accrual_steps import steps
 from domain.lease.lease import UsageAccrued
-from domain.refusal import Reason
 from ledger.log import codec
 from projections.audit import audit_index
 from projections.fleet.fleet import FLEET
@@ -174,7 +174,7 @@ def list_earnings(
     "/v1/nodes/{node_id}/earnings/today",
     nodes_or_scope("earnings:read"),
     NodeDayEarningsAnswer,
-    problems=[Reason.NODE_UNKNOWN],
+    problems=[FleetReason.NODE_UNKNOWN],
 )
 def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node's earnings since midnight UTC, for the node itself to show its owner."""

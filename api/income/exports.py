@@ -28,6 +28,7 @@ from api.income import focus, invoicing, issuer
 from api.parties.accounts import visible
 from domain.income.invoice import invoice_id_of, period_bounds_us
 from domain.money import Asset
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from ledger.beside import billing_details
 from ledger.bundle import journal
@@ -47,7 +48,7 @@ resource = Resource("exports")
 
 READ = with_scope("billing:read")
 VIEWS = (ACCESS, FLEET, LEASES, USAGE, MOVEMENTS, INVOICES, STATEMENTS)
-PROBLEMS: tuple[Reason | str, ...] = (Reason.ACCOUNT_UNKNOWN,)
+PROBLEMS: tuple[Reason | str, ...] = (PartiesReason.ACCOUNT_UNKNOWN,)
 EXPORTS_MAX = 4
 """Files being written by one process: each holds a connection of its own."""
 BATCH_ROWS = 1_000
@@ -139,7 +140,7 @@ def _file(call: Call, account_id: str, period: str, name: str, pieces: Pieces) -
     service = call.service
     with call.read(*VIEWS) as view:
         if access.read_account(view.connection, account_id) is None:
-            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+            raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         first, last = invoicing.positions_of(view.connection, period)
         last = min(last, view.position)
         bill = _bill(call, view.connection, account_id, period, min(first, last))

@@ -36,6 +36,8 @@ from api.door.positions import POSITION
 from api.income import invoice_paper, invoicing, issuer
 from api.income.invoicing import VIEWS
 from api.parties.accounts import own, visible
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.income.invoice import (
     LINES_MAX,
     CreditLine,
@@ -48,8 +50,12 @@ from domain.income.invoice import (
     invoice_stream,
 )
 from domain.income.invoice import written_number as number_of
+from domain.income.reasons import IncomeReason
 from domain.income.tax import TaxLine
-from domain.refusal import Reason, Refused
+from domain.money import MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from ledger.beside import billing_details
 from ledger.beside.billing_details import Details
 from ledger.log import codec
@@ -196,7 +202,7 @@ class BillingDetailsAnswer(AnswerModel):
     "/v1/accounts/{account_id}/invoices",
     READ,
     page_of(InvoiceSummaryAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_invoices(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -216,7 +222,7 @@ def list_invoices(
     "/v1/accounts/{account_id}/invoices/{written_number}.html",
     READ,
     None,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, IncomeReason.INVOICE_UNKNOWN],
     media_type="text/html",
 )
 def read_invoice_html(
@@ -230,7 +236,7 @@ def read_invoice_html(
     "/v1/accounts/{account_id}/invoices/{written_number}.pdf",
     READ,
     None,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, IncomeReason.INVOICE_UNKNOWN],
     media_type="application/pdf",
 )
 def read_invoice_pdf(
@@ -244,7 +250,7 @@ def read_invoice_pdf(
     "/v1/accounts/{account_id}/invoices/{written_number}",
     READ,
     InvoiceAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.INVOICE_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, IncomeReason.INVOICE_UNKNOWN],
 )
 def read_invoice(account_id: AccountInPath, written_number: NumberInPath, call: Caller) -> Response:
     """Returns one invoice or credit note, with the text that was hashed."""
@@ -356,7 +362,7 @@ def _document(view: View, account_id: str, written_number: str) -> Document:
     _existing(view, account_id)
     row = invoices.read_document(view.connection, account_id, written_number)
     if row is None:
-        raise Refused(Reason.INVOICE_UNKNOWN, number=written_number)
+        raise Refused(IncomeReason.INVOICE_UNKNOWN, number=written_number)
     return row
 
 
@@ -384,7 +390,7 @@ def _fact(view: View, position: int) -> InvoiceIssued | CreditNoteIssued:
 
 def _existing(view: View, account_id: str) -> None:
     if access.read_account(view.connection, account_id) is None:
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
 
 
 # --- issuing ---------------------------------------------------------------------------------
@@ -396,11 +402,11 @@ def _existing(view: View, account_id: str) -> None:
     InvoiceIssuedAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.PERIOD_NOT_OVER,
-        Reason.INVOICE_EXISTS,
-        Reason.NOTHING_TO_INVOICE,
-        Reason.BAD_PERIOD,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        IncomeReason.PERIOD_NOT_OVER,
+        IncomeReason.INVOICE_EXISTS,
+        IncomeReason.NOTHING_TO_INVOICE,
+        FleetReason.BAD_PERIOD,
     ],
 )
 def issue_invoice(account_id: AccountInPath, body: InvoiceRequest, call: Caller) -> Response:
@@ -434,14 +440,14 @@ def issue_invoice(account_id: AccountInPath, body: InvoiceRequest, call: Caller)
     InvoiceIssuedAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.INVOICE_UNKNOWN,
-        Reason.INVOICE_LINE_UNKNOWN,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.CREDIT_ABOVE_LINE,
-        Reason.DUPLICATE_ID,
-        Reason.CREDIT_NOTE_EXISTS,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        IncomeReason.INVOICE_UNKNOWN,
+        IncomeReason.INVOICE_LINE_UNKNOWN,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        IncomeReason.CREDIT_ABOVE_LINE,
+        MoneyReason.DUPLICATE_ID,
+        IncomeReason.CREDIT_NOTE_EXISTS,
     ],
 )
 def issue_credit_note(
@@ -456,7 +462,7 @@ def issue_credit_note(
         with call.read(ACCESS, INVOICES) as view:
             row = _document(view, account_id, written_number)
             if row.document != "invoice":
-                raise Refused(Reason.INVOICE_UNKNOWN, number=written_number)
+                raise Refused(IncomeReason.INVOICE_UNKNOWN, number=written_number)
         return IssueCreditNote(
             invoice_id=row.invoice_id,
             lines=tuple(CreditLine(each.line, each.amount.amount()) for each in body.lines),
@@ -489,7 +495,7 @@ def _issued(fact: InvoiceIssued | CreditNoteIssued) -> InvoiceIssuedAnswer:
     "/v1/accounts/{account_id}/billing-details",
     READ,
     BillingDetailsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the name and address on the account's invoices."""
@@ -504,7 +510,7 @@ def read_billing_details(account_id: AccountInPath, call: Caller) -> Response:
     ADMIN,
     BillingDetailsAnswer,
     records=False,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def set_billing_details(
     account_id: AccountInPath, body: BillingDetailsRequest, call: Caller
@@ -525,7 +531,7 @@ def set_billing_details(
     "/v1/accounts/{account_id}/billing-details",
     ADMIN,
     BillingDetailsAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def erase_billing_details(account_id: AccountInPath, call: Caller) -> Response:
     """Erases name and address. Invoices show only the account's id from then on."""

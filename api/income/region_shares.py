@@ -29,9 +29,12 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_region
 from domain.calendar import day_named, day_text
 from domain.fleet.provider import provider_stream, region_stream
+from domain.fleet.reasons import FleetReason
 from domain.income.region_sharing import NOTICE_DAYS, SetRegionTerms
 from domain.income.region_terms import InfraCost, RegionTerms, RegionTermsSet, stream_of
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.fleet.fleet import FLEET
 from projections.income import regions
 from projections.income.regions import REGIONS
@@ -175,11 +178,11 @@ class NodeShareAnswer(AnswerModel):
     RegionTermsAnswer,
     status=201,
     problems=[
-        Reason.REGION_UNKNOWN,
-        Reason.REGION_TERMS,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.SHARE_OUT_OF_RANGE,
+        FleetReason.REGION_UNKNOWN,
+        FleetReason.REGION_TERMS,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PartiesReason.SHARE_OUT_OF_RANGE,
     ],
 )
 def set_region_terms(region_id: RegionInPath, body: RegionTermsRequest, call: Caller) -> Response:
@@ -211,7 +214,7 @@ def set_region_terms(region_id: RegionInPath, body: RegionTermsRequest, call: Ca
 
 
 @resource.get(
-    "/v1/regions/{region_id}/terms", READ, RegionTermsAnswer, problems=[Reason.REGION_UNKNOWN]
+    "/v1/regions/{region_id}/terms", READ, RegionTermsAnswer, problems=[FleetReason.REGION_UNKNOWN]
 )
 def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
     """Returns how a region shares what its nodes earn. Any account may read it."""
@@ -226,7 +229,7 @@ def read_region_terms(region_id: RegionInPath, call: Caller) -> Response:
     "/v1/regions/{region_id}/shares",
     READ,
     page_of(RegionDayAnswer),
-    problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
+    problems=[FleetReason.REGION_UNKNOWN, "cursor_invalid"],
 )
 def list_region_days(
     region_id: RegionInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -243,7 +246,7 @@ def list_region_days(
     "/v1/regions/{region_id}/shares/{date}",
     READ,
     page_of(NodeShareAnswer),
-    problems=[Reason.REGION_UNKNOWN, "cursor_invalid"],
+    problems=[FleetReason.REGION_UNKNOWN, "cursor_invalid"],
 )
 def list_region_shares(
     region_id: RegionInPath,
@@ -275,7 +278,7 @@ def _provider_of(call: Call, region_id: str) -> str:
     """The account of a region's provider. Raises Refused: REGION_UNKNOWN."""
     state = call.service.ledger.market.state_of(region_stream(region_id))
     if state.opened is None:
-        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=region_id)
     stream = provider_stream(state.opened.provider_id)
     provider = call.service.ledger.market.state_of(stream)
     return provider.account_id
@@ -290,7 +293,7 @@ def _only(call: Call, connection: Any, region_id: str) -> str | None:
         return None
     account_id = call.principal.account_id
     if not regions.has_share(connection, region_id, account_id):
-        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=region_id)
     return account_id
 
 

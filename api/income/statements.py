@@ -37,7 +37,8 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
 from api.metering.unbilled import unbilled
 from api.parties.accounts import visible
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from projections.corrections import agreed
 from projections.corrections.disputes import DISPUTES
 from projections.income import movements, statements
@@ -177,7 +178,7 @@ class AccountStatementAnswer(AnswerModel):
     "/v1/accounts/{account_id}/statements",
     READ,
     AccountStatementAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "as_of_unsupported", "cursor_invalid"],
 )
 def read_account_statement(
     account_id: AccountInPath,
@@ -208,7 +209,7 @@ def read_account_statement(
     views += [USAGE, COUNTERSIGNED, DISPUTES] if with_usage else []
     with call.read(*views, as_of=as_of) as view:
         if access.read_account(view.connection, account_id) is None:
-            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+            raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         first, last = _span(view, from_, to, place.first_position)
         told = _bill(view, account_id, first, last)
         rows = movements.read_movements(

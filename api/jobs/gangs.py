@@ -36,11 +36,14 @@ from api.pools.pools import PoolId
 from domain.duration import SECOND_US
 from domain.jobs.gang import MEMBERS_MAX, CloseGang, RequestGang, ReserveGang, gang_stream
 from domain.jobs.job import JobSubmitted, SubmitJob
+from domain.jobs.reasons import JobsReason
 from domain.lease.lease import CANCELLED_BEFORE_START, RequestLease, ReserveLease
+from domain.market.reasons import MarketReason
 from domain.money import PPM
 from domain.pools.pool import GANG_TIMEOUT_US, pool_stream
 from domain.pools.queue import QueueRequest, queue_of
-from domain.refusal import Reason, Refused
+from domain.pools.reasons import PoolsReason
+from domain.refusal import Refused
 from domain.rules import refused_by
 from projections.fleet.fleet import FLEET
 from projections.pools import pools
@@ -129,11 +132,11 @@ class GangAnswer(AnswerModel):
             ReserveLease,
             ReserveGang,
             QueueRequest,
-            never=(*IN_ONE_APPEND, *BID_FOR, Reason.GANG_UNKNOWN),
+            never=(*IN_ONE_APPEND, *BID_FOR, JobsReason.GANG_UNKNOWN),
         ),
-        Reason.GANG_TOO_LARGE,
-        Reason.NO_MATCH,
-        Reason.MATCH_IMPOSSIBLE,
+        JobsReason.GANG_TOO_LARGE,
+        MarketReason.NO_MATCH,
+        MarketReason.MATCH_IMPOSSIBLE,
     ],
 )
 def open_gang(body: GangRequest, call: Caller) -> Response:
@@ -146,7 +149,7 @@ def open_gang(body: GangRequest, call: Caller) -> Response:
     def told(after: After) -> AnswerModel:
         return _opened(after, gang_id)
 
-    again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED}
+    again_on = MATCH_AGAIN | {PoolsReason.QUEUE_MOVED}
     return call.record(commands, told, again_on=again_on, reads=streams_read)
 
 
@@ -175,7 +178,7 @@ def _opening(body: GangRequest, call: Call, gang_id: str) -> list[Any]:
     try:
         return [*commands, *reservation(call.service, asked, call.now_us, spec)]
     except Refused as refused:
-        if refused.reason is not Reason.NO_MATCH or not may_wait:
+        if refused.reason is not MarketReason.NO_MATCH or not may_wait:
             raise
         return [*commands, _wait(spec, asked)]
 
@@ -220,7 +223,7 @@ def _require_room(call: Call, spec: SubmitJob | JobSubmitted, asked: RequestGang
         )
     if most < asked.min_members:
         raise Refused(
-            Reason.GANG_TOO_LARGE,
+            JobsReason.GANG_TOO_LARGE,
             min_members=asked.min_members,
             at_most=most,
             gpus_per_member=spec.gpu_count,
@@ -232,7 +235,7 @@ def _require_room(call: Call, spec: SubmitJob | JobSubmitted, asked: RequestGang
     "/v1/gangs/{gang_id}/cancel",
     WRITE,
     GangAnswer,
-    problems=[Reason.GANG_UNKNOWN, Reason.GANG_STATE],
+    problems=[JobsReason.GANG_UNKNOWN, JobsReason.GANG_STATE],
 )
 def cancel_gang(gang_id: GangInPath, body: EmptyRequest, call: Caller) -> Response:
     """Cancels a gang before it has opened, at no charge. Close an open gang lease by lease."""
@@ -241,7 +244,7 @@ def cancel_gang(gang_id: GangInPath, body: EmptyRequest, call: Caller) -> Respon
     def commands() -> CloseGang:
         gang = call.service.ledger.market.state_of(gang_stream(gang_id))
         if gang.requested is None or not call.principal.owns(gang.requested.account_id):
-            raise Refused(Reason.GANG_UNKNOWN, gang_id=gang_id)
+            raise Refused(JobsReason.GANG_UNKNOWN, gang_id=gang_id)
         return CloseGang(
             gang_id=gang_id, party="renter", code=CANCELLED_BEFORE_START, at_us=call.now_us
         )
@@ -262,13 +265,13 @@ def list_gangs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -
         )
 
 
-@resource.get("/v1/gangs/{gang_id}", READ, GangAnswer, problems=[Reason.GANG_UNKNOWN])
+@resource.get("/v1/gangs/{gang_id}", READ, GangAnswer, problems=[JobsReason.GANG_UNKNOWN])
 def read_gang(gang_id: GangInPath, call: Caller) -> Response:
     """Returns a gang: its members and how many are ready, or its place in the queue."""
     with call.read(POOLS) as view:
         found = pools.read_gang(view.connection, gang_id, account_id=call.principal.only)
         if found is None:
-            raise Refused(Reason.GANG_UNKNOWN, gang_id=gang_id)
+            raise Refused(JobsReason.GANG_UNKNOWN, gang_id=gang_id)
         return call.answer(view, _gang(call, found))
 
 

@@ -56,11 +56,13 @@ from domain.jobs.plan import (
     JobPlan,
     Reference,
 )
+from domain.jobs.reasons import JobsReason
 from domain.lease.lease import MatchDecided, RequestLease
 from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.rules import refused_by
+from domain.trust.reasons import TrustReason
 from ledger.log import codec
 from projections.fleet.fleet import FLEET
 from projections.lease import leases
@@ -320,13 +322,13 @@ def list_jobs(
         return call.page(view, place, rows, limit, lambda row: [row.position], _job)
 
 
-@resource.get("/v1/jobs/{job_id}", READ, JobAnswer, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}", READ, JobAnswer, problems=[TrustReason.JOB_UNKNOWN])
 def read_job(job_id: JobInPath, call: Caller) -> Response:
     """Returns a job."""
     with call.read(LEASES) as view:
         found = leases.read_job(view.connection, job_id, account_id=call.principal.only)
         if found is None:
-            raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+            raise Refused(TrustReason.JOB_UNKNOWN, job_id=job_id)
         return call.answer(view, _job(found))
 
 
@@ -340,7 +342,7 @@ def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobStat
         parties = [state.submitted.account_id]
         parties += state.submitted.participants if as_participant else ()
     if not any(call.principal.owns(account_id) for account_id in parties):
-        raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+        raise Refused(TrustReason.JOB_UNKNOWN, job_id=job_id)
     return state
 
 
@@ -348,7 +350,7 @@ def own_job(call: Call, job_id: str, *, as_participant: bool = False) -> JobStat
     "/v1/jobs/{job_id}/cancel",
     WRITE,
     JobCancelledAnswer,
-    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
+    problems=[TrustReason.JOB_UNKNOWN, JobsReason.JOB_STATE],
 )
 def cancel_job(job_id: JobInPath, body: EmptyRequest, call: Caller) -> Response:
     """Cancels a job. It gets no new leases; its present leases are closed one by one."""
@@ -367,14 +369,14 @@ def cancel_job(job_id: JobInPath, body: EmptyRequest, call: Caller) -> Response:
 
 
 @resource.get(
-    "/v1/jobs/{job_id}/explain", READ, JobExplanationAnswer, problems=[Reason.JOB_UNKNOWN]
+    "/v1/jobs/{job_id}/explain", READ, JobExplanationAnswer, problems=[TrustReason.JOB_UNKNOWN]
 )
 def explain_job(job_id: JobInPath, call: Caller) -> Response:
     """Explains the placement of a job's leases; for a job without one, what stands in its way."""
     with call.read(FLEET, LEASES, REPUTATION, USAGE) as view:
         job = leases.read_job(view.connection, job_id, account_id=call.principal.only)
         if job is None:
-            raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+            raise Refused(TrustReason.JOB_UNKNOWN, job_id=job_id)
         rows = leases.read_leases(view.connection, job_id=job_id, limit=200)
         positions = [row.match_position for row in rows if row.match_position is not None]
         is_waiting = job.state == "open" and not positions

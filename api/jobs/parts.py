@@ -45,10 +45,12 @@ from api.process.lease_desk import Round
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
 from domain.duration import SECOND_US
+from domain.fleet.reasons import FleetReason
 from domain.jobs.cron import next_due_us, parse
 from domain.jobs.job import JobState, Part, ScaleJob, job_stream
 from domain.jobs.parts import due_parts, due_run, members_for, plan_of, surplus
 from domain.jobs.plan import MEMBERS_MAX
+from domain.jobs.reasons import JobsReason
 from domain.jobs.task_queue import (
     HOLD_US,
     PAYLOAD_MAX,
@@ -64,8 +66,13 @@ from domain.jobs.task_queue import (
 )
 from domain.lease.close_codes import CANCELLED_BEFORE_START, RENTER_CLOSED, SCALED_DOWN
 from domain.lease.lease import CloseLease, RequestLease, lease_stream
-from domain.refusal import Reason, Refused
+from domain.lease.reasons import LeaseReason
+from domain.money import MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import derive_id
+from domain.trust.reasons import TrustReason
 from ledger.log.handle import JOB_ACCOUNT, StreamMoved
 from projections import tables
 from projections.lease import leases
@@ -212,7 +219,7 @@ class QueueTaskDoneAnswer(AnswerModel):
     "/v1/jobs/{job_id}/scale",
     WRITE,
     JobScaledAnswer,
-    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE, Reason.COUNT_OUT_OF_RANGE],
+    problems=[TrustReason.JOB_UNKNOWN, JobsReason.JOB_STATE, PartiesReason.COUNT_OUT_OF_RANGE],
 )
 def scale_job(job_id: JobInPath, body: JobScaleRequest, call: Caller) -> Response:
     """Changes how many members a job has: leases are closed now, or added as nodes are found."""
@@ -248,7 +255,7 @@ def scale_job(job_id: JobInPath, body: JobScaleRequest, call: Caller) -> Respons
     "/v1/jobs/{job_id}/parts",
     READ,
     page_of(JobPartAnswer),
-    problems=[Reason.JOB_UNKNOWN, "cursor_invalid"],
+    problems=[TrustReason.JOB_UNKNOWN, "cursor_invalid"],
 )
 def list_job_parts(
     job_id: JobInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -261,7 +268,7 @@ def list_job_parts(
         return call.page(view, place, rows, limit, lambda row: [row.part], _part)
 
 
-@resource.get("/v1/jobs/{job_id}/cost", READ, JobTreeCostAnswer, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}/cost", READ, JobTreeCostAnswer, problems=[TrustReason.JOB_UNKNOWN])
 def read_job_cost(job_id: JobInPath, call: Caller) -> Response:
     """Returns the cost of a job and of everything that is part of it, each lease counted once."""
     with call.read(LEASES) as view:
@@ -282,7 +289,7 @@ def read_job_cost(job_id: JobInPath, call: Caller) -> Response:
 def _require_visible(call: Call, connection: Connection, job_id: str) -> None:
     """Raises Refused: JOB_UNKNOWN."""
     if leases.read_job(connection, job_id, account_id=call.principal.only) is None:
-        raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+        raise Refused(TrustReason.JOB_UNKNOWN, job_id=job_id)
 
 
 def _next_run(call: Call, job_id: str) -> str | None:
@@ -329,11 +336,11 @@ def _cost(row: leases.JobCost) -> JobCostAnswer:
     TaskQueueAnswer,
     status=201,
     problems=[
-        Reason.JOB_UNKNOWN,
-        Reason.JOB_STATE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.DUPLICATE_ID,
-        Reason.AMOUNT_OUT_OF_RANGE,
+        TrustReason.JOB_UNKNOWN,
+        JobsReason.JOB_STATE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        MoneyReason.DUPLICATE_ID,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
     ],
 )
 def push_tasks(job_id: JobInPath, body: QueueTasksRequest, call: Caller) -> Response:
@@ -354,7 +361,7 @@ def push_tasks(job_id: JobInPath, body: QueueTasksRequest, call: Caller) -> Resp
     return call.record(command, told)
 
 
-@resource.get("/v1/jobs/{job_id}/tasks", READ, TaskQueueAnswer, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}/tasks", READ, TaskQueueAnswer, problems=[TrustReason.JOB_UNKNOWN])
 def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
     """Returns how many tasks a queue holds."""
     with call.read(LEASES) as view:
@@ -366,7 +373,7 @@ def read_task_queue(job_id: JobInPath, call: Caller) -> Response:
     "/v1/leases/{lease_id}/tasks/take",
     nodes_or_scope("renter", "client"),
     QueueTaskAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.JOB_STATE],
+    problems=[LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE, JobsReason.JOB_STATE],
 )
 def take_task(lease_id: LeaseInPath, body: QueueTaskTakeRequest, call: Caller) -> Response:
     """Hands the next task to a lease of a queue job, held for a while. Its node or renter asks."""
@@ -395,7 +402,7 @@ def take_task(lease_id: LeaseInPath, body: QueueTaskTakeRequest, call: Caller) -
     "/v1/leases/{lease_id}/tasks/{task_id}/done",
     nodes_or_scope("renter", "client"),
     QueueTaskDoneAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.TASK_UNKNOWN, Reason.TASK_STATE],
+    problems=[LeaseReason.LEASE_UNKNOWN, JobsReason.TASK_UNKNOWN, JobsReason.TASK_STATE],
 )
 def finish_task(
     lease_id: LeaseInPath, task_id: TaskInPath, body: EmptyRequest, call: Caller
@@ -420,7 +427,7 @@ def _require_worker(call: Call, lease_id: str) -> None:
             return
         if lease.reserved is not None and call.node_of_caller(lease.reserved.node_id):
             return
-    raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
 
 
 def _queue_told(job_id: str, queue: Queue, now_us: int) -> TaskQueueAnswer:

@@ -32,11 +32,13 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.fleet.constraints import MigStart, Mode
 from api.fleet.nodes import own_node, visible_node
+from domain.fleet.reasons import FleetReason
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
 from domain.lease.lease import RUNNING, ReadyLease, lease_stream
+from domain.lease.reasons import LeaseReason
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.lease import leases, work
@@ -157,7 +159,7 @@ class LeaseReadyAnswer(AnswerModel):
     "/v1/nodes/{node_id}/assignments",
     machines_or_scope("provider", "operator", "audit:read"),
     AssignmentsAnswer,
-    problems=[Reason.NODE_UNKNOWN],
+    problems=[FleetReason.NODE_UNKNOWN],
 )
 def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
     """Lists the leases of a node: device, start and end of each.
@@ -280,10 +282,10 @@ def _memory_of(row: leases.LeaseRow, node: fleet.Node) -> int | None:
     machines_or_scope("provider"),
     LeaseReadyAnswer,
     problems=[
-        Reason.NODE_UNKNOWN,
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.ENCRYPTION_KEY_UNKNOWN,
+        FleetReason.NODE_UNKNOWN,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        LeaseReason.ENCRYPTION_KEY_UNKNOWN,
     ],
 )
 def start_lease(
@@ -296,7 +298,7 @@ def start_lease(
             own_node(call, node_id)
         lease = call.service.ledger.market.state_of(lease_stream(lease_id))
         if lease.reserved is None or lease.reserved.node_id != node_id:
-            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+            raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
         return ReadyLease(
             lease_id=lease_id,
             node_id=node_id,

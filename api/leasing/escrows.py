@@ -26,11 +26,15 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.jobs.jobs import READ, WRITE, own_job
+from domain.funds.reasons import FundsReason
 from domain.jobs.job import JobState, job_stream
+from domain.jobs.reasons import JobsReason
 from domain.lease.funds import total
 from domain.lease.shared_escrow import Escrow, Member, stream_of
 from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 from projections.lease.leases import LEASES
 
 resource = Resource("escrows")
@@ -82,14 +86,14 @@ class JobEscrowAnswer(AnswerModel):
     JobEscrowAnswer,
     status=201,
     problems=[
-        Reason.JOB_UNKNOWN,
-        Reason.JOB_STATE,
-        Reason.ACCOUNT_CLOSED,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.AMOUNT_NOT_POSITIVE,
+        TrustReason.JOB_UNKNOWN,
+        JobsReason.JOB_STATE,
+        PartiesReason.ACCOUNT_CLOSED,
+        FundsReason.UNPAID_DEBT,
+        FundsReason.CREDIT_TOO_LOW,
+        PartiesReason.BUDGET_EXHAUSTED,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        FundsReason.AMOUNT_NOT_POSITIVE,
     ],
 )
 def fund_escrow(job_id: JobInPath, body: EscrowFundingRequest, call: Caller) -> Response:
@@ -110,7 +114,7 @@ def fund_escrow(job_id: JobInPath, body: EscrowFundingRequest, call: Caller) -> 
     return call.record(commands, lambda after: _told(job_id, after.state(stream_of(job_id))))
 
 
-@resource.get("/v1/jobs/{job_id}/escrow", READ, JobEscrowAnswer, problems=[Reason.JOB_UNKNOWN])
+@resource.get("/v1/jobs/{job_id}/escrow", READ, JobEscrowAnswer, problems=[TrustReason.JOB_UNKNOWN])
 def read_escrow(job_id: JobInPath, call: Caller) -> Response:
     """Returns the escrow of a job: its credits, their sources, its leases and when it ends.
 
@@ -120,7 +124,7 @@ def read_escrow(job_id: JobInPath, call: Caller) -> Response:
         market = call.service.ledger.market
         job, escrow = market.state_of(job_stream(job_id)), market.state_of(stream_of(job_id))
         if job.submitted is None or not _may_see(call, job, escrow):
-            raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+            raise Refused(TrustReason.JOB_UNKNOWN, job_id=job_id)
         return call.answer(view, _told(job_id, _of_job(call, job_id, escrow)))
 
 
@@ -128,7 +132,7 @@ def read_escrow(job_id: JobInPath, call: Caller) -> Response:
     "/v1/jobs/{job_id}/escrow/withdraw",
     WRITE,
     JobEscrowAnswer,
-    problems=[Reason.JOB_UNKNOWN, Reason.JOB_STATE],
+    problems=[TrustReason.JOB_UNKNOWN, JobsReason.JOB_STATE],
 )
 def withdraw_escrow(job_id: JobInPath, body: EmptyRequest, call: Caller) -> Response:
     """Returns the escrow of a job to its sources, once all of its leases are settled."""

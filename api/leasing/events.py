@@ -27,7 +27,8 @@ from api.door.errors import Problem
 from api.door.models import AnswerModel, LeaseQuery, Position, Told_at, moment
 from api.door.operation import Resource
 from api.door.positions import POSITION
-from domain.refusal import Reason, Refused
+from domain.lease.reasons import LeaseReason
+from domain.refusal import Refused
 from projections.lease import leases
 from projections.lease.leases import LEASES, LeaseFact
 
@@ -104,7 +105,11 @@ After = Annotated[
 
 
 @resource.get(
-    "/v1/lease-events", READ, None, problems=[Reason.LEASE_UNKNOWN], media_type="text/event-stream"
+    "/v1/lease-events",
+    READ,
+    None,
+    problems=[LeaseReason.LEASE_UNKNOWN],
+    media_type="text/event-stream",
 )
 def stream_lease_events(
     call: Caller, lease_id: LeaseQuery = None, after: After = None, seconds: Seconds = 0
@@ -115,7 +120,7 @@ def stream_lease_events(
         if lease_id is not None:
             found = leases.read_lease(view.connection, lease_id, account_id=account_id)
             if found is None:
-                raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+                raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
         begins = _begins(call, after, view.position)
     headers = {POSITION: str(begins), "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     told = _told(call, account_id, lease_id, begins, seconds)

@@ -34,7 +34,8 @@ from api.door.operation import Resource
 from api.leasing.leases import WRITE, State, visible_lease
 from domain.fleet.provider import provider_stream
 from domain.lease.lease import DEGRADED_AFTER_US, Lease, lease_stream
-from domain.refusal import Reason, Refused
+from domain.lease.reasons import LeaseReason
+from domain.refusal import Refused
 from ledger.beside import lease_halves as lease_health
 from ledger.beside.lease_halves import ACCEPTOR, INITIATOR, Half
 from projections.fleet import fleet
@@ -123,7 +124,7 @@ class HealthReportAnswer(AnswerModel):
     WRITE,
     HealthReportAnswer,
     records=False,
-    problems=[Reason.LEASE_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def report_renter_health(
     lease_id: LeaseInPath, body: LeaseCheckInRequest, call: Caller
@@ -131,7 +132,7 @@ def report_renter_health(
     """Records the health of the renter's half. The last report counts."""
     lease = _lease(call, lease_id)
     if lease.requested is None or not call.principal.owns(lease.requested.account_id):
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return _heard(
         call,
         lease_id,
@@ -150,7 +151,7 @@ def report_renter_health(
     executors_only(),
     HealthReportAnswer,
     records=False,
-    problems=[Reason.LEASE_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def report_work_health(
     node_id: NodeInPath, lease_id: LeaseInPath, body: WorkHealthRequest, call: Caller
@@ -159,7 +160,7 @@ def report_work_health(
     lease = _lease(call, lease_id)
     is_here = lease.reserved is not None and lease.reserved.node_id == node_id
     if not is_here or not call.executor_of_caller(node_id):
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return _heard(call, lease_id, ACCEPTOR, machine=node_id, is_well=body.well, detail=body.detail)
 
 
@@ -167,7 +168,7 @@ def report_work_health(
     "/v1/leases/{lease_id}/health",
     with_scope("renter", "client", "provider", "operator", "audit:read"),
     LeaseHealthAnswer,
-    problems=[Reason.LEASE_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def read_lease_health(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the health of both halves of a lease, with machine, kernel and last report."""

@@ -52,8 +52,11 @@ from api.market.pricing import LeasePricingRequest
 from api.process.lease_desk import Round
 from domain.duration import SECOND_US
 from domain.fleet.provider import provider_stream
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.hardware.sharing import mode_of
 from domain.jobs.job import JobSubmitted, SubmitJob
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import CLIENT_WITHDREW
 from domain.lease.lease import (
     CANCELLED_BEFORE_START,
@@ -66,11 +69,15 @@ from domain.lease.lease import (
     TopUpLease,
     lease_stream,
 )
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import QuoteLease
 from domain.market.auction import OpenAuction
+from domain.market.reasons import MarketReason
 from domain.market.standing_bid import SetStandingBid
+from domain.parties.reasons import PartiesReason
 from domain.pools.queue import QueueRequest
-from domain.refusal import Reason, Refused
+from domain.pools.reasons import PoolsReason
+from domain.refusal import Refused
 from domain.rules import refused_by
 from ledger.log import codec
 from projections.lease import leases
@@ -327,8 +334,8 @@ class LeaseFactAnswer(AnswerModel):
             ReserveLease,
             never=(*IN_ONE_APPEND, *BID_FOR),
         ),
-        Reason.NO_MATCH,
-        Reason.MATCH_IMPOSSIBLE,
+        MarketReason.NO_MATCH,
+        MarketReason.MATCH_IMPOSSIBLE,
     ],
 )
 async def open_lease(body: LeaseRequest, call: Caller) -> Response:
@@ -344,7 +351,7 @@ async def open_lease(body: LeaseRequest, call: Caller) -> Response:
     def told(after: States) -> AnswerModel:
         return opened_told(after.state(lease_stream(lease_id)))
 
-    again_on = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.QUOTA_EXHAUSTED}
+    again_on = MATCH_AGAIN | {PoolsReason.QUEUE_MOVED, PartiesReason.QUOTA_EXHAUSTED}
     return await call.record_at_desk(commands, told, again_on=again_on)
 
 
@@ -384,7 +391,7 @@ def _job_of(body: LeaseRequest, call: Call) -> tuple[list[SubmitJob], SubmitJob 
     assert body.job_id is not None
     job = own_job(call, body.job_id, as_participant=True)
     if not job.is_open:
-        raise Refused(Reason.JOB_STATE, job_id=body.job_id, phase=job.phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=body.job_id, phase=job.phase)
     assert job.submitted is not None
     return [], job.submitted
 
@@ -440,10 +447,10 @@ def opened_told(lease: Lease) -> LeaseOpenedAnswer:
     with_scope("renter", "client", "provider", "operator"),
     LeaseClosedAnswer,
     problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.CLOSE_CODE_PARTY,
-        Reason.LEASE_STATE,
-        Reason.LEASE_NOT_DUE,
+        LeaseReason.LEASE_UNKNOWN,
+        LeaseReason.CLOSE_CODE_PARTY,
+        FleetReason.LEASE_STATE,
+        LeaseReason.LEASE_NOT_DUE,
     ],
 )
 def close_lease(lease_id: LeaseInPath, body: LeaseClosingRequest, call: Caller) -> Response:
@@ -503,14 +510,14 @@ class LeaseToppedUpAnswer(AnswerModel):
     WRITE,
     LeaseToppedUpAnswer,
     problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.ACCOUNT_CLOSED,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        FundsReason.UNPAID_DEBT,
+        FundsReason.CREDIT_TOO_LOW,
+        PartiesReason.BUDGET_EXHAUSTED,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PartiesReason.ACCOUNT_CLOSED,
     ],
 )
 def fund_lease(lease_id: LeaseInPath, body: LeaseTopUpRequest, call: Caller) -> Response:
@@ -538,7 +545,7 @@ def fund_lease(lease_id: LeaseInPath, body: LeaseTopUpRequest, call: Caller) -> 
 def caller_party(call: Call, lease: Lease, lease_id: str) -> str:
     """As whom the caller may close it. Raises Refused: LEASE_UNKNOWN for everybody else."""
     principal = call.principal
-    unknown = Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+    unknown = Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     if lease.requested is None:
         raise unknown
     if principal.owns(lease.requested.account_id) and principal.scopes & {"renter", "client"}:
@@ -596,7 +603,10 @@ def list_leases(
 
 
 @resource.get(
-    "/v1/leases/{lease_id}", READ, LeaseAnswer, problems=[Reason.LEASE_UNKNOWN, "as_of_unsupported"]
+    "/v1/leases/{lease_id}",
+    READ,
+    LeaseAnswer,
+    problems=[LeaseReason.LEASE_UNKNOWN, "as_of_unsupported"],
 )
 def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Returns a lease, now or as of a position or a time."""
@@ -608,7 +618,7 @@ def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response
     "/v1/leases/{lease_id}/usage",
     READ,
     page_of(LeaseHourAnswer),
-    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_usage(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -627,7 +637,7 @@ def list_lease_usage(
     "/v1/leases/{lease_id}/charges",
     READ,
     page_of(LeaseChargeAnswer),
-    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_charges(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -646,7 +656,7 @@ def list_lease_charges(
     "/v1/leases/{lease_id}/history",
     READ,
     page_of(LeaseFactAnswer),
-    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_history(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -668,7 +678,7 @@ def visible_lease(
         connection, lease_id, account_id=call.principal.only, as_of_position=as_of_position
     )
     if found is None:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return found
 
 

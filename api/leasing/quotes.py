@@ -18,9 +18,12 @@ from api.market.matching import look, wish_of
 from api.market.performance import performance_of_match
 from domain.duration import SECOND_US
 from domain.hardware.constraints import require_constraints
+from domain.hardware.reasons import HardwareReason
 from domain.jobs.job import JobSubmitted, SubmitJob, require_shape
 from domain.lease.lease import RequestLease
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.trust.reasons import TrustReason
 from projections.fleet.fleet import FLEET
 from projections.metering.usage import USAGE
 from projections.trust import reputation
@@ -59,11 +62,11 @@ class JobQuoteRequest(RequestModel):
     JobQuoteAnswer,
     records=False,
     problems=[
-        Reason.JOB_UNKNOWN,
-        Reason.CONSTRAINT_INVALID,
-        Reason.SHARE_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.TARIFF_UNKNOWN,
+        TrustReason.JOB_UNKNOWN,
+        HardwareReason.CONSTRAINT_INVALID,
+        PartiesReason.SHARE_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PricesReason.TARIFF_UNKNOWN,
     ],
 )
 def quote_job(body: JobQuoteRequest, call: Caller) -> Response:

@@ -26,13 +26,16 @@ from api.market.placing import BID_FOR, placed
 from api.process.lease_desk import Round
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
+from domain.fleet.reasons import FleetReason
 from domain.funds.funding import sources_of
 from domain.gpu_time import charge_for
 from domain.jobs.job import job_stream
 from domain.lease.lease import MIN_RUNWAY_US, Lease, RequestLease, ReserveLease, lease_stream
+from domain.lease.reasons import LeaseReason
 from domain.leasing.request import asked_again
+from domain.market.reasons import MarketReason
 from domain.money import PPM, credit
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.rules import refused_by
 from domain.stream import derive_id
 from ledger.log.handle import JOB_ACCOUNT, StreamMoved
@@ -67,9 +70,9 @@ class JobRestartRequest(EmptyRequest):
     JobRestartedAnswer,
     status=201,
     problems=[
-        *refused_by(RequestLease, ReserveLease, never=(Reason.LEASE_NOT_DUE, *BID_FOR)),
-        Reason.NO_MATCH,
-        Reason.MATCH_IMPOSSIBLE,
+        *refused_by(RequestLease, ReserveLease, never=(LeaseReason.LEASE_NOT_DUE, *BID_FOR)),
+        MarketReason.NO_MATCH,
+        MarketReason.MATCH_IMPOSSIBLE,
     ],
 )
 def restart_job(job_id: JobInPath, body: JobRestartRequest, call: Caller) -> Response:
@@ -84,7 +87,9 @@ def restart_job(job_id: JobInPath, body: JobRestartRequest, call: Caller) -> Res
                 view.connection, job_id=job_id, account_id=call.principal.account_id
             )
         if not found:
-            raise Refused(Reason.LEASE_STATE, job_id=job_id, rule="no lease of it ended with 100")
+            raise Refused(
+                FleetReason.LEASE_STATE, job_id=job_id, rule="no lease of it ended with 100"
+            )
         before = _lease(call.service, found[-1].lease_id)
         return going_on(call.service, before, lease_id, call.principal.key_id, call.now_us)
 

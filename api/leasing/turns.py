@@ -47,10 +47,14 @@ from api.leasing.leases import (
 from api.market.matching import looked_again
 from api.market.placing import BID_FOR, IN_ONE_APPEND
 from domain.duration import SECOND_US
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
+from domain.hardware.reasons import HardwareReason
 from domain.jobs.job import SubmitJob
 from domain.lease.close_codes import CLOSE_REASONS, fault_of
 from domain.lease.lease import Lease, RequestLease, ReserveLease, lease_stream
 from domain.lease.looked import Looked
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import (
     CancelReclaim,
     ExtendLease,
@@ -62,8 +66,12 @@ from domain.lease.turns import (
 )
 from domain.leasing.taking import Place, quoted_instead, reserving
 from domain.market.matching import Match
+from domain.market.reasons import MarketReason
+from domain.parties.reasons import PartiesReason
+from domain.pools.reasons import PoolsReason
 from domain.prices.modules import Posted, label
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.rules import refused_by
 from projections.lease import turns as lease_turns
 from projections.lease.leases import LEASES
@@ -181,7 +189,7 @@ class LeaseStepAnswer(AnswerModel):
     "/v1/leases/{lease_id}/pause",
     WRITE,
     LeaseStateAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.COUNT_OUT_OF_RANGE],
+    problems=[LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE, PartiesReason.COUNT_OUT_OF_RANGE],
 )
 def pause_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> Response:
     """Pauses an interruptible lease. It costs nothing until it is resumed."""
@@ -200,7 +208,12 @@ def pause_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> 
     "/v1/leases/{lease_id}/resume",
     WRITE,
     LeaseStateAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.DEVICE_TAKEN, Reason.DEVICE_UNKNOWN],
+    problems=[
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        HardwareReason.DEVICE_TAKEN,
+        FleetReason.DEVICE_UNKNOWN,
+    ],
 )
 def resume_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> Response:
     """Resumes a lease on the same devices, if they are free."""
@@ -218,15 +231,15 @@ def resume_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) ->
     WRITE,
     LeaseStateAnswer,
     problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.TERM_NOT_OFFERED,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        MarketReason.OFFER_WITHDRAWN,
+        MarketReason.OFFER_MISMATCH,
+        FundsReason.UNPAID_DEBT,
+        FundsReason.CREDIT_TOO_LOW,
+        PartiesReason.BUDGET_EXHAUSTED,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.TERM_NOT_OFFERED,
     ],
 )
 def extend_lease(lease_id: LeaseInPath, body: LeaseExtensionRequest, call: Caller) -> Response:
@@ -248,7 +261,7 @@ def extend_lease(lease_id: LeaseInPath, body: LeaseExtensionRequest, call: Calle
     "/v1/leases/{lease_id}/reclaim",
     PROVIDER,
     LeaseStateAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.CLOSE_CODE_PARTY],
+    problems=[LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE, LeaseReason.CLOSE_CODE_PARTY],
 )
 def reclaim_lease(lease_id: LeaseInPath, body: LeaseReclaimRequest, call: Caller) -> Response:
     """Reclaims the devices: the quoted reclaim window begins, at the full rate."""
@@ -266,7 +279,7 @@ def reclaim_lease(lease_id: LeaseInPath, body: LeaseReclaimRequest, call: Caller
     "/v1/leases/{lease_id}/reclaim/cancel",
     PROVIDER,
     LeaseStateAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
+    problems=[LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE],
 )
 def cancel_reclaim(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> Response:
     """Cancels a reclaim. The renter keeps the devices."""
@@ -284,7 +297,7 @@ def _required(call: Call, lease_id: str, party: str) -> Lease:
     lease = call.service.ledger.market.state_of(lease_stream(lease_id))
     found = caller_party(call, lease, lease_id)
     if found != party and (found, party) != ("client", "renter"):
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return lease
 
 
@@ -319,9 +332,9 @@ def _told(lease_id: str) -> Any:
     status=201,
     problems=[
         *refused_by(SubmitJob, RequestLease, QuoteLease, never=IN_ONE_APPEND),
-        Reason.POOL_UNKNOWN,
-        Reason.NO_MATCH,
-        Reason.MATCH_IMPOSSIBLE,
+        PoolsReason.POOL_UNKNOWN,
+        MarketReason.NO_MATCH,
+        MarketReason.MATCH_IMPOSSIBLE,
     ],
 )
 def quote_lease(body: LeaseQuoteRequest, call: Caller) -> Response:
@@ -353,7 +366,7 @@ def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptanceRequest, call: Call
         lease = _required(call, lease_id, "renter")
         quote = next((one for one in lease.quotes if one.quote_id == body.quote_id), None)
         if quote is None:
-            raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+            raise Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
         place = Place(
             match=Match(quote.node_id, quote.offer_id, quote.device_ids, (), 1),
             rule=quote.rule,
@@ -401,7 +414,7 @@ def _quote(lease: Lease, quote_id: str) -> LeaseQuoteAnswer:
     "/v1/leases/{lease_id}/events",
     READ,
     page_of(LeaseStepAnswer),
-    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_lease_steps(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None

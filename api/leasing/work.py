@@ -39,11 +39,15 @@ from api.leasing.leases import State
 from api.process import secret_files
 from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey
 from domain.fleet.provider import provider_stream
+from domain.fleet.reasons import FleetReason
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import COMPLETED, SPEC_MISMATCH, UNSTABLE
 from domain.lease.lease import CloseLease, Lease, lease_stream
+from domain.lease.reasons import LeaseReason
 from domain.lease.work_commands import LOST, LeaseCommandAcknowledged, LeaseWorkEnded
 from domain.leasing.work import AcknowledgeCommand, EndWork
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from ledger.beside import lease_logs
 from projections.lease import leases, work
 from projections.lease.leases import LEASES
@@ -75,7 +79,7 @@ class ExecutorKeyAnswer(AnswerModel):
     nodes_or_scope("provider"),
     ExecutorKeyAnswer,
     status=201,
-    problems=[Reason.NODE_UNKNOWN, Reason.NODE_STATE],
+    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE],
 )
 def issue_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Issues a key for the program that runs the work of a node's leases. It can do nothing
@@ -109,7 +113,7 @@ def issue_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) ->
     "/v1/nodes/{node_id}/executor-key/revoke",
     with_scope("provider"),
     ExecutorKeyAnswer,
-    problems=[Reason.NODE_UNKNOWN],
+    problems=[FleetReason.NODE_UNKNOWN],
 )
 def revoke_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
     """Revokes the executor's key. No executor acts for the node until it gets another key."""
@@ -176,14 +180,14 @@ class WorkEndRequest(RequestModel):
 
 
 _AT = "/v1/nodes/{node_id}/assignments/{lease_id}"
-_PROBLEMS = (Reason.NODE_UNKNOWN, Reason.LEASE_UNKNOWN, Reason.LEASE_STATE)
+_PROBLEMS = (FleetReason.NODE_UNKNOWN, LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE)
 
 
 @resource.post(
     _AT + "/acknowledge",
     executors_or_scope("provider"),
     WorkStateAnswer,
-    problems=[*_PROBLEMS, Reason.WORKLOAD_MISMATCH],
+    problems=[*_PROBLEMS, JobsReason.WORKLOAD_MISMATCH],
 )
 def acknowledge_command(
     node_id: NodeInPath, lease_id: LeaseInPath, body: WorkAcknowledgementRequest, call: Caller
@@ -209,7 +213,7 @@ def acknowledge_command(
     _AT + "/ended",
     executors_only(),
     WorkStateAnswer,
-    problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
+    problems=[*_PROBLEMS, LeaseReason.CLOSE_CODE_PARTY],
 )
 def end_work(
     node_id: NodeInPath, lease_id: LeaseInPath, body: WorkEndRequest, call: Caller
@@ -249,7 +253,7 @@ def end_work(
     _AT + "/decline",
     executors_or_scope("provider"),
     WorkStateAnswer,
-    problems=[*_PROBLEMS, Reason.CLOSE_CODE_PARTY],
+    problems=[*_PROBLEMS, LeaseReason.CLOSE_CODE_PARTY],
 )
 def decline_work(
     node_id: NodeInPath, lease_id: LeaseInPath, body: EmptyRequest, call: Caller
@@ -261,7 +265,7 @@ def decline_work(
         _own(call, node_id)
         lease = _leased(call, node_id, lease_id)
         if lease.opened is not None:
-            raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+            raise Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
         return CloseLease(
             lease_id=lease_id,
             closed_at_us=call.now_us,
@@ -277,7 +281,7 @@ def _leased(call: Call, node_id: str, lease_id: str) -> Lease:
     """A lease of this node. Raises Refused: LEASE_UNKNOWN."""
     lease = call.service.ledger.market.state_of(lease_stream(lease_id))
     if lease.reserved is None or lease.reserved.node_id != node_id:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return lease
 
 
@@ -354,14 +358,14 @@ class WorkLogAnswer(WorkLogHeadAnswer):
     executors_only(),
     WorkLogHeadAnswer,
     records=False,
-    problems=[Reason.LEASE_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def ingest_lease_log(
     node_id: NodeInPath, lease_id: LeaseInPath, body: WorkLogPiecesRequest, call: Caller
 ) -> Response:
     """Stores pieces of the work's output. A piece that is sent twice is kept once."""
     if not call.executor_of_caller(node_id):
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     _leased(call, node_id, lease_id)
     pieces = [(piece.stream, _bytes(piece.body)) for piece in body.data]
     with call.read() as view:
@@ -381,11 +385,15 @@ def _bytes(text: str) -> bytes:
     except binascii.Error:
         found = b""
     if not 1 <= len(found) <= lease_logs.CHUNK_BYTES_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="body", at_most=lease_logs.CHUNK_BYTES_MAX)
+        raise Refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, field="body", at_most=lease_logs.CHUNK_BYTES_MAX
+        )
     return found
 
 
-@resource.get("/v1/leases/{lease_id}/log", PARTIES, WorkLogAnswer, problems=[Reason.LEASE_UNKNOWN])
+@resource.get(
+    "/v1/leases/{lease_id}/log", PARTIES, WorkLogAnswer, problems=[LeaseReason.LEASE_UNKNOWN]
+)
 def read_lease_log(
     lease_id: LeaseInPath, call: Caller, from_seq: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0
 ) -> Response:
@@ -432,7 +440,7 @@ def _party(call: Call, lease_id: str) -> Lease:
         provider = market.state_of(provider_stream(lease.reserved.provider_id))
         owners.add(provider.account_id)
     if not any(call.principal.owns(owner) for owner in owners):
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return lease
 
 
@@ -451,7 +459,7 @@ class LeaseWorkAnswer(WorkStateAnswer):
 
 
 @resource.get(
-    "/v1/leases/{lease_id}/work", PARTIES, LeaseWorkAnswer, problems=[Reason.LEASE_UNKNOWN]
+    "/v1/leases/{lease_id}/work", PARTIES, LeaseWorkAnswer, problems=[LeaseReason.LEASE_UNKNOWN]
 )
 def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns whether the work of a lease was started, how it ended, and how to reach it."""

@@ -19,12 +19,19 @@ from api.metering.accrual import NO_MONEY
 from api.process.lease_desk import Round
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
+from domain.fleet.reasons import FleetReason
+from domain.hardware.reasons import HardwareReason
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import CANCELLED_BEFORE_START, NO_MATCH
 from domain.lease.lease import CloseLease, lease_stream
 from domain.leasing.bidding import UNAVAILABLE, DropBid, award
 from domain.market.auction import Auction, LapseBids
 from domain.market.auction import stream_of as auction_stream
-from domain.refusal import Reason, Refused
+from domain.market.reasons import MarketReason
+from domain.parties.reasons import PartiesReason
+from domain.pools.reasons import PoolsReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections import tables
 from projections.market import bids
 from projections.market.bids import Standing
@@ -41,30 +48,34 @@ TRIES_MAX = 100
 NOT_NOW = frozenset(
     {
         *NO_MONEY,
-        Reason.DEVICE_TAKEN,
-        Reason.DEVICE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.OFFER_MISMATCH,
-        Reason.OFFER_WITHDRAWN,
-        Reason.NODE_STATE,
-        Reason.SHARE_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.NODE_IN_MAINTENANCE,
-        Reason.COUNTERPARTY_DENIED,
-        Reason.QUOTA_EXHAUSTED,
-        Reason.CLIENT_NOT_AUTHORISED,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_STATE,
-        Reason.MODE_NOT_SUPPORTED,
-        Reason.QUEUE_MOVED,
+        HardwareReason.DEVICE_TAKEN,
+        FleetReason.DEVICE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        MarketReason.OFFER_MISMATCH,
+        MarketReason.OFFER_WITHDRAWN,
+        FleetReason.NODE_STATE,
+        PartiesReason.SHARE_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PricesReason.PRICE_ABOVE_CAP,
+        FleetReason.NODE_IN_MAINTENANCE,
+        PartiesReason.COUNTERPARTY_DENIED,
+        PartiesReason.QUOTA_EXHAUSTED,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
+        PricesReason.GPU_CLASS_UNPRICED,
+        PricesReason.TARIFF_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        JobsReason.JOB_STATE,
+        HardwareReason.MODE_NOT_SUPPORTED,
+        PoolsReason.QUEUE_MOVED,
     }
 )
 """A standing bid that is refused so waits on."""
 
-_RENTERS = NO_MONEY | {Reason.QUOTA_EXHAUSTED, Reason.CLIENT_NOT_AUTHORISED, Reason.JOB_STATE}
+_RENTERS = NO_MONEY | {
+    PartiesReason.QUOTA_EXHAUSTED,
+    PartiesReason.CLIENT_NOT_AUTHORISED,
+    JobsReason.JOB_STATE,
+}
 """Why no bid at all can be reserved: the request ends, and every bidder has its deposit back."""
 
 

@@ -41,15 +41,21 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_provider
 from api.market.bidding_devices import bids_offered, free_devices, looked_for_bid
 from api.market.matching import looked_again
+from domain.funds.reasons import FundsReason
+from domain.jobs.reasons import JobsReason
 from domain.lease.lease import Lease, ReserveLease, lease_stream
 from domain.lease.looked import NOT_LOOKED, Looked
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import QuoteLease
 from domain.leasing.bidding import PlaceBid, award
 from domain.leasing.rebid import rebidding
 from domain.market.auction import Auction, BidPlaced, WithdrawBid, stream_of
 from domain.market.offer import offer_stream
+from domain.market.reasons import MarketReason
 from domain.market.standing_bid import stream_of as standing_stream_of
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.rules import refused_by
 from projections.market import bids
 from projections.market.bids import BIDS
@@ -201,13 +207,13 @@ def list_auctions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
         return call.page(view, place, rows, limit, lambda row: [row.position], _auction)
 
 
-@resource.get("/v1/auctions/{lease_id}", READ, AuctionAnswer, problems=[Reason.LEASE_UNKNOWN])
+@resource.get("/v1/auctions/{lease_id}", READ, AuctionAnswer, problems=[LeaseReason.LEASE_UNKNOWN])
 def read_auction(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the auction of a request. Every bidder can read what the request asks for."""
     with call.read(BIDS) as view:
         found = bids.read_request(view.connection, lease_id)
         if found is None:
-            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+            raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
         return call.answer(view, _auction(found))
 
 
@@ -250,7 +256,7 @@ def submit_bid(lease_id: LeaseInPath, body: BidRequest, call: Caller) -> Respons
     "/v1/auctions/{lease_id}/bids",
     READ,
     page_of(BidAnswer),
-    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_auction_bids(
     lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -262,7 +268,7 @@ def list_auction_bids(
     with call.read(BIDS) as view:
         found = bids.read_request(view.connection, lease_id)
         if found is None:
-            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+            raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
         is_sealed = found.state == "open" and found.pricing.startswith(SEALED)
         sees_all = call.principal.may_see(found.account_id) and not is_sealed
         rows = bids.read_bids(
@@ -293,7 +299,7 @@ def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) ->
     "/v1/auctions/{lease_id}/bids/{bid_id}/withdraw",
     PROVIDER,
     BidWithdrawnAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.BID_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN, MarketReason.BID_UNKNOWN],
 )
 def withdraw_bid(
     lease_id: LeaseInPath, bid_id: BidInPath, body: EmptyRequest, call: Caller
@@ -335,13 +341,15 @@ def accept_bid(
         auction = _state(call, lease_id)
         opened = auction.opened
         if opened is None or not call.principal.owns(opened.account_id):
-            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+            raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
         if bid_id not in auction.bids:
-            raise Refused(Reason.BID_UNKNOWN, lease_id=lease_id, bid_id=bid_id)
+            raise Refused(MarketReason.BID_UNKNOWN, lease_id=lease_id, bid_id=bid_id)
         offered = bids_offered(call.service, lease_id, call.now_us)
         found = award(call.service.ledger.world(), lease_id, bid_id, call.now_us, offered)
         if found is None or found[0] != bid_id:
-            raise Refused(Reason.BID_STATE, bid_id=bid_id, rule="it has expired, or cannot win")
+            raise Refused(
+                MarketReason.BID_STATE, bid_id=bid_id, rule="it has expired, or cannot win"
+            )
         return list(found[1])
 
     def told(after: After) -> AnswerModel:
@@ -369,14 +377,14 @@ def accept_bid(
     RENTER,
     StandingBidSetAnswer,
     problems=[
-        Reason.LEASE_UNKNOWN,
-        Reason.PRICING_NOT_OFFERED,
-        Reason.BID_STATE,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.JOB_STATE,
-        Reason.ACCOUNT_CLOSED,
+        LeaseReason.LEASE_UNKNOWN,
+        PricesReason.PRICING_NOT_OFFERED,
+        MarketReason.BID_STATE,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PricesReason.PRICE_ABOVE_CAP,
+        JobsReason.JOB_STATE,
+        PartiesReason.ACCOUNT_CLOSED,
     ],
 )
 def set_standing_bid(lease_id: LeaseInPath, body: StandingBidRequest, call: Caller) -> Response:
@@ -398,13 +406,15 @@ def set_standing_bid(lease_id: LeaseInPath, body: StandingBidRequest, call: Call
     return call.record(commands, told)
 
 
-@resource.get("/v1/leases/{lease_id}/bid", READ, StandingBidAnswer, problems=[Reason.LEASE_UNKNOWN])
+@resource.get(
+    "/v1/leases/{lease_id}/bid", READ, StandingBidAnswer, problems=[LeaseReason.LEASE_UNKNOWN]
+)
 def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
     """Returns the standing bid of an interruptible lease, and the bid to beat."""
     with call.read(BIDS, POOLS) as view:
         found = bids.read_standing(view.connection, lease_id)
         if found is None or not call.principal.may_see(found.account_id):
-            raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+            raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
         winning = {
             row.gpu_class: row.lowest_units for row in bids.read_market_prices(view.connection)
         }
@@ -442,7 +452,7 @@ def _own_lease(call: Call, lease_id: str) -> Lease:
     standing = call.service.ledger.market.state_of(standing_stream_of(lease_id))
     asked = lease.requested
     if asked is None or standing.current is None or not call.principal.owns(asked.account_id):
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return lease
 
 
@@ -450,11 +460,11 @@ def _own_offer(call: Call, offer_id: str) -> Any:
     """Raises Refused: OFFER_UNKNOWN, also for another account's."""
     state = call.service.ledger.market.state_of(offer_stream(offer_id))
     if state.published is None:
-        raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+        raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
     try:
         own_provider(call, state.published.provider_id)
     except Refused:
-        raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id) from None
+        raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id) from None
     return state.published
 
 

@@ -9,7 +9,8 @@ from domain.hardware.constraints import Constraints
 from domain.lease.reserved_term import term_us
 from domain.pools.pool import pool_stream
 from domain.prices.modules import DEFAULT, STANDING, TERM, module_for
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 
 def pricing_for(
@@ -31,7 +32,7 @@ def pricing_for(
         return asked
     if module.kind in (STANDING, TERM):
         raise Refused(
-            Reason.PRICING_NOT_OFFERED,
+            PricesReason.PRICING_NOT_OFFERED,
             pool_id=pool_id,
             pricing=module.name,
             rule="name your bid" if module.kind == STANDING else "name your months",
@@ -44,5 +45,7 @@ def term_of(pricing: LeasePricingRequest | None, term_seconds: int | None) -> in
     if pricing is None or pricing.months is None:
         return None if term_seconds is None else term_seconds * SECOND_US
     if term_seconds is not None:
-        raise Refused(Reason.TERM_NOT_OFFERED, rule="months are the term", months=pricing.months)
+        raise Refused(
+            PricesReason.TERM_NOT_OFFERED, rule="months are the term", months=pricing.months
+        )
     return term_us(pricing.months)

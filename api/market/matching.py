@@ -14,6 +14,8 @@ from typing import TypeVar
 from api.process.lease_desk import Round
 from api.process.service import Service
 from domain.duration import DAY_US, SECOND_US
+from domain.fleet.reasons import FleetReason
+from domain.hardware.reasons import HardwareReason
 from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
 from domain.lease.lease import LeaseRequested, RequestLease
 from domain.lease.looked import NOT_LOOKED, Looked
@@ -24,7 +26,8 @@ from domain.market.dimensions import Need, OfferedNode
 from domain.market.explanation import Explanation, Relaxation
 from domain.market.matching import Match, choose, ranked, rule_of
 from domain.market.need import need_of, with_money, without_money
-from domain.refusal import Reason, Refused
+from domain.market.reasons import MarketReason
+from domain.refusal import Refused
 from domain.trust.reputation_terms import RENTER
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
@@ -38,12 +41,12 @@ T = TypeVar("T")
 
 MATCH_AGAIN = frozenset(
     {
-        Reason.DEVICE_TAKEN,
-        Reason.DEVICE_UNKNOWN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.NODE_STATE,
-        Reason.NODE_IN_MAINTENANCE,
+        HardwareReason.DEVICE_TAKEN,
+        FleetReason.DEVICE_UNKNOWN,
+        MarketReason.OFFER_WITHDRAWN,
+        MarketReason.OFFER_MISMATCH,
+        FleetReason.NODE_STATE,
+        FleetReason.NODE_IN_MAINTENANCE,
     }
 )
 """What was matched is gone: somebody else was faster. Look again."""
@@ -279,13 +282,13 @@ def no_match(found: Found) -> Refused:
         last = [one for one in explained.dimensions if one.dimension == explained.impossible]
         required = last[0].required if last else None
         return Refused(
-            Reason.MATCH_IMPOSSIBLE,
+            MarketReason.MATCH_IMPOSSIBLE,
             dimension=explained.impossible,
             required=required,
             nodes=explained.nodes,
         )
     return Refused(
-        Reason.NO_MATCH,
+        MarketReason.NO_MATCH,
         dimension=told.dimension,
         required=told.required,
         best_offered=told.best_offered,

@@ -45,11 +45,16 @@ from api.fleet.constraints import (
 )
 from api.fleet.providers import own_provider
 from api.market.offer_supply import OfferSupplyAnswer, supply_of
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import NOTHING, QUANTITY_MAX, Constraints
+from domain.hardware.reasons import HardwareReason
 from domain.market.dimensions import Need
 from domain.market.offer import PublishOffer, WithdrawOffer, offer_stream
+from domain.market.reasons import MarketReason
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.market.match import offers_meeting
@@ -134,16 +139,16 @@ class OfferWithdrawnAnswer(AnswerModel):
     OfferAnswer,
     status=201,
     problems=[
-        Reason.PROVIDER_UNKNOWN,
-        Reason.NODE_UNKNOWN,
-        Reason.NODE_STATE,
-        Reason.OFFER_EXISTS,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.TARIFF_UNKNOWN,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.PRICE_BELOW_USAGE_FEE,
-        Reason.CONSTRAINT_INVALID,
+        FleetReason.PROVIDER_UNKNOWN,
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.NODE_STATE,
+        MarketReason.OFFER_EXISTS,
+        PricesReason.GPU_CLASS_UNPRICED,
+        PricesReason.TARIFF_UNKNOWN,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PricesReason.PRICE_BELOW_USAGE_FEE,
+        HardwareReason.CONSTRAINT_INVALID,
     ],
 )
 def publish_offer(body: OfferRequest, call: Caller) -> Response:
@@ -326,13 +331,15 @@ def _one(word: str | None) -> tuple[str, ...] | None:
     return None if word is None else (word,)
 
 
-@resource.get("/v1/offers/{offer_id}", everybody(), OfferAnswer, problems=[Reason.OFFER_UNKNOWN])
+@resource.get(
+    "/v1/offers/{offer_id}", everybody(), OfferAnswer, problems=[MarketReason.OFFER_UNKNOWN]
+)
 def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
     """Returns an offer, with what is known of its machine."""
     with call.read(FLEET, REPUTATION, USAGE) as view:
         found = fleet.read_offer(view.connection, offer_id)
         if found is None:
-            raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+            raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
         known = supply_of(view.connection, [found], call.now_us)
         return call.answer(view, _offer(found, known[offer_id]))
 
@@ -341,7 +348,7 @@ def read_offer(offer_id: OfferInPath, call: Caller) -> Response:
     "/v1/offers/{offer_id}/withdraw",
     with_scope("provider"),
     OfferWithdrawnAnswer,
-    problems=[Reason.OFFER_UNKNOWN],
+    problems=[MarketReason.OFFER_UNKNOWN],
 )
 def withdraw_offer(offer_id: OfferInPath, body: EmptyRequest, call: Caller) -> Response:
     """Closes an offer. Leases opened from it keep their price."""
@@ -358,7 +365,7 @@ def withdraw_offer(offer_id: OfferInPath, body: EmptyRequest, call: Caller) -> R
 
 def _own_offer(call: Call, offer_id: str) -> None:
     state = call.service.ledger.market.state_of(offer_stream(offer_id))
-    unknown = Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+    unknown = Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
     if state.published is None:
         raise unknown
     try:

@@ -29,19 +29,23 @@ from api.market.pricing import LeasePricingRequest
 from api.process.lease_desk import Round
 from api.process.service import Service
 from domain.duration import SECOND_US
+from domain.fleet.reasons import FleetReason
 from domain.jobs.job import JobSubmitted, SubmitJob
 from domain.lease.lease import RequestLease
+from domain.lease.reasons import LeaseReason
 from domain.leasing.taking import Place, quoting, reserving
 from domain.market.auction import OpenAuction
 from domain.market.dimensions import Need, OfferedNode
 from domain.market.matching import RULE, choose
 from domain.market.need import without_money
 from domain.market.offer import PRICE_UNITS_MAX
+from domain.market.reasons import MarketReason
 from domain.market.standing_bid import SetStandingBid
 from domain.money import credit
 from domain.pools.group import Holder, must_overflow
 from domain.pools.pool import pool_stream
 from domain.pools.queue import QueueRequest, stream_of
+from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import CPU_CORES, GPU, GPU_MEMORY, RAM_MIB, quantities
 from domain.prices.modules import (
     AUCTION,
@@ -55,7 +59,7 @@ from domain.prices.modules import (
     module_for,
 )
 from domain.prices.modules import Pricing as Module
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import World, derive_id
 from projections.fleet.fleet import FLEET
 from projections.market import bids
@@ -65,9 +69,9 @@ from projections.runner import Connection
 NODES_MAX = 500
 """Nodes that are looked at for one request of a priced kind."""
 QUOTE_US = 60_000_000
-IN_ONE_APPEND = (Reason.LEASE_UNKNOWN, Reason.LEASE_STATE, Reason.LEASE_NOT_DUE)
+IN_ONE_APPEND = (LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE, LeaseReason.LEASE_NOT_DUE)
 """A lease that is asked for in the same append is there, and waits for its place."""
-BID_FOR = (Reason.AUCTION_STATE, Reason.BID_UNKNOWN, Reason.BID_STATE)
+BID_FOR = (MarketReason.AUCTION_STATE, MarketReason.BID_UNKNOWN, MarketReason.BID_STATE)
 """What only a lease that was bid for is refused for."""
 
 
@@ -94,7 +98,7 @@ def placed(
     pool_id = None if request.overflow else pool_of_spec(spec)
     may_wait = waits and keeps_queue(service, pool_id)
     if may_wait and here.is_shared:
-        raise Refused(Reason.QUEUE_MOVED, pool_id=pool_id)
+        raise Refused(PoolsReason.QUEUE_MOVED, pool_id=pool_id)
     if may_wait and pool_id is not None and has_waiting(service, pool_id):
         return [request, _wait(request, spec)]
     try:
@@ -118,7 +122,7 @@ def at_once(
     try:
         place = match(service, wish, here)
     except Refused as refused:
-        if refused.reason is not Reason.NO_MATCH:
+        if refused.reason is not MarketReason.NO_MATCH:
             raise
         if waits:
             raise _NoRoom from refused
@@ -194,7 +198,7 @@ def _priced(service: Service, wish: Wish, pricing: LeasePricingRequest, here: Ro
         found = _posted_place(service, wish, module, here)
     if found is None:
         raise Refused(
-            Reason.NO_MATCH,
+            MarketReason.NO_MATCH,
             gpu_count=asked.gpu_count,
             pricing=label(module),
             price_max=asked.max_price_per_gpu_hour.units,
@@ -329,7 +333,7 @@ def keeps_queue(service: Service, pool_id: str | None) -> bool:
         return False
     pool = service.ledger.market.state_of(pool_stream(pool_id))
     if pool.created is None:
-        raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
+        raise Refused(PoolsReason.POOL_UNKNOWN, pool_id=pool_id)
     return pool.queues_requests
 
 

@@ -29,12 +29,16 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.fleet.providers import own_provider
 from domain.duration import SECOND_US
+from domain.funds.reasons import FundsReason
 from domain.lease.reserved_term import ReservedPrice
 from domain.market.auction import BIDS_LIMIT, CLOSES_AFTER_MAX_US
 from domain.market.offer import offer_stream
 from domain.market.offer_prices import SetOfferPrices, stream_of
+from domain.market.reasons import MarketReason
+from domain.money import MoneyReason
 from domain.prices.modules import AUCTION, MODULES, STANDING, TERM, label
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.market import bids
 from projections.market.bids import BIDS
 from projections.pools.pools import POOLS
@@ -202,14 +206,14 @@ def market_price(row: bids.MarketPrice) -> MarketPriceAnswer:
     with_scope("provider"),
     OfferPriceListAnswer,
     problems=[
-        Reason.OFFER_UNKNOWN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.PRICE_BELOW_USAGE_FEE,
-        Reason.TARIFF_UNKNOWN,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.DUPLICATE_ID,
+        MarketReason.OFFER_UNKNOWN,
+        MarketReason.OFFER_WITHDRAWN,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PricesReason.PRICE_BELOW_USAGE_FEE,
+        PricesReason.TARIFF_UNKNOWN,
+        PricesReason.GPU_CLASS_UNPRICED,
+        MoneyReason.DUPLICATE_ID,
     ],
 )
 def set_offer_prices(offer_id: OfferInPath, body: OfferPriceListRequest, call: Caller) -> Response:
@@ -255,14 +259,16 @@ def set_offer_prices(offer_id: OfferInPath, body: OfferPriceListRequest, call: C
     "/v1/offers/{offer_id}/prices",
     everybody(),
     OfferPriceListAnswer,
-    problems=[Reason.OFFER_UNKNOWN],
+    problems=[MarketReason.OFFER_UNKNOWN],
 )
 def read_offer_prices(offer_id: OfferInPath, call: Caller) -> Response:
     """Returns the price list of an offer, where its provider has set one."""
     with call.read(BIDS) as view:
         found = bids.read_price_lists(view.connection, offer_id=offer_id)
         if not found:
-            raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id, rule="it has no price list")
+            raise Refused(
+                MarketReason.OFFER_UNKNOWN, offer_id=offer_id, rule="it has no price list"
+            )
         return call.answer(view, _list(found[0]))
 
 
@@ -286,7 +292,7 @@ def _list(row: bids.PriceList) -> OfferPriceListAnswer:
 def _own_offer(call: Call, offer_id: str) -> str:
     """The provider of an offer of the caller's. Raises Refused: OFFER_UNKNOWN."""
     state = call.service.ledger.market.state_of(offer_stream(offer_id))
-    unknown = Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+    unknown = Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
     if state.published is None:
         raise unknown
     try:

@@ -19,17 +19,22 @@ from typing import Any
 import psycopg
 
 from domain.duration import HOUR_US
+from domain.funds.reasons import FundsReason
 from domain.lease.lease import AccrueUsage, Lease, TopUpLease, lease_stream
 from domain.leasing.due import PATIENCE_US, due_commands, reports_due_us
 from domain.metering.counting import Passed
+from domain.metering.reasons import MeteringReason
 from domain.metering.report import lane_of
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.log.handle import LOG_AWAY, Ahead, Ledger, Order
 from ledger.log.market import Held
 from ledger.log.usage_reads import NodeReader
 
-NO_MONEY = frozenset({Reason.CREDIT_TOO_LOW, Reason.UNPAID_DEBT, Reason.BUDGET_EXHAUSTED})
+NO_MONEY = frozenset(
+    {FundsReason.CREDIT_TOO_LOW, FundsReason.UNPAID_DEBT, PartiesReason.BUDGET_EXHAUSTED}
+)
 SKEW_US = HOUR_US
 """How far the clocks of two servers may be apart: reports this much older than a lease are read."""
 
@@ -202,7 +207,7 @@ class _Run:
             for command in self._due(state, lease_id, self.reader.beside()):
                 done += self._take(command)
         except Refused as refused:
-            if refused.reason is not Reason.USAGE_INCOMPLETE:
+            if refused.reason is not MeteringReason.USAGE_INCOMPLETE:
                 self._stop(lease_id, refused)
         except Exception as error:
             self._stop(lease_id, error)
@@ -222,7 +227,7 @@ class _Run:
 
     def _again(self, lease_id: str, refused: Refused) -> int:
         """A refused lease has moved since it was loaded, or is told of when it is refused again."""
-        return 0 if refused.reason is Reason.USAGE_INCOMPLETE else self.alone(lease_id)
+        return 0 if refused.reason is MeteringReason.USAGE_INCOMPLETE else self.alone(lease_id)
 
     def _due(self, lease: Lease, lease_id: str, reader: NodeReader) -> list[Any]:
         return due_now(lease, lease_id, reader, self.now_us, self.patience_us)

@@ -31,8 +31,10 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.metering.meter_events import BATCH, ONE, Rejected, ResourceEventRequest, refusal_of, split
+from domain.fleet.reasons import FleetReason
+from domain.lease.reasons import LeaseReason
 from domain.leasing.other_resources import STORAGE, ReleaseStorage, stream_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.log import meter_log
 from ledger.log.meter_log import EVENTS_MAX, Status
 from projections.lease import leases
@@ -243,7 +245,7 @@ def _rejected(one: Rejected) -> RejectedEventAnswer:
     "/v1/usage/events",
     READ,
     page_of(ResourceEventAnswer),
-    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_usage_events(
     call: Caller,
@@ -293,7 +295,7 @@ def list_unmatched_usage(
     "/v1/leases/{lease_id}/resources",
     LEASE_READ,
     LeaseResourcesAnswer,
-    problems=[Reason.LEASE_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
     """Lists what each meter of a lease counts and costs."""
@@ -310,7 +312,7 @@ def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
     "/v1/leases/{lease_id}/resources/{meter}",
     LEASE_READ,
     page_of(ResourceChargeAnswer),
-    problems=[Reason.LEASE_UNKNOWN, "cursor_invalid"],
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
 def list_resource_charges(
     lease_id: LeaseInPath,
@@ -333,7 +335,7 @@ def list_resource_charges(
     "/v1/leases/{lease_id}/transfers",
     LEASE_READ,
     LeaseTransfersAnswer,
-    problems=[Reason.LEASE_UNKNOWN],
+    problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
     """Lists bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
@@ -358,7 +360,7 @@ def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
     "/v1/leases/{lease_id}/storage/release",
     with_scope("renter", "client"),
     StorageReleasedAnswer,
-    problems=[Reason.LEASE_UNKNOWN, Reason.LEASE_STATE],
+    problems=[LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE],
 )
 def release_storage(lease_id: LeaseInPath, body: EmptyRequest, call: Caller) -> Response:
     """Releases the storage of a closed lease. It is billed until now."""
@@ -382,7 +384,7 @@ def _visible(call: Call, view: View, lease_id: str) -> None:
     """Raises Refused: LEASE_UNKNOWN, also for another party's."""
     found = leases.read_lease(view.connection, lease_id, account_id=call.principal.only)
     if found is None:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
 
 
 def _event(row: meters.Event) -> ResourceEventAnswer:

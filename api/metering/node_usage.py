@@ -34,9 +34,10 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.nodes import READ_OR_NODE, visible_node
 from api.ingest.door import MEDIA_TYPE
 from api.metering import refused_rows
+from domain.fleet.reasons import FleetReason
 from domain.metering.counting import RefusedRow
 from domain.metering.report import lane_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.log import codec
 from projections.fleet.fleet import FLEET
 from projections.metering import usage
@@ -156,14 +157,14 @@ class NodeHourAnswer(AnswerModel):
     "/v1/nodes/{node_id}/usage/head",
     READ_OR_NODE,
     UsageHeadAnswer,
-    problems=[Reason.NODE_UNKNOWN, "unavailable"],
+    problems=[FleetReason.NODE_UNKNOWN, "unavailable"],
 )
 async def read_usage_head(node_id: NodeInPath, call: Caller) -> Response:
     """Returns how far the log holds this node's chain. A reporter asks this at every start."""
     if not call.node_of_caller(node_id):
         await _must_see(call, node_id)
     if call.service.node_keys.lookup(node_id) is None:
-        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
     return _raw(await call.service.ingest.head(node_id))
 
 
@@ -245,7 +246,7 @@ def _raw(answer: tuple[int, list[tuple[bytes, bytes]], bytes]) -> Response:
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/usage", READ_OR_NODE, NodeUsageAnswer, problems=[Reason.NODE_UNKNOWN]
+    "/v1/nodes/{node_id}/usage", READ_OR_NODE, NodeUsageAnswer, problems=[FleetReason.NODE_UNKNOWN]
 )
 def read_node_usage(
     node_id: NodeInPath, call: Caller, after_seq: PlainQuery = 0, after_position: PlainQuery = 0
@@ -334,7 +335,7 @@ def _refused_row(one: RefusedRow) -> RefusedRowAnswer:
     "/v1/nodes/{node_id}/usage/hours",
     READ_OR_NODE,
     page_of(NodeHourAnswer),
-    problems=[Reason.NODE_UNKNOWN, "cursor_invalid"],
+    problems=[FleetReason.NODE_UNKNOWN, "cursor_invalid"],
 )
 def list_node_hours(
     node_id: NodeInPath,

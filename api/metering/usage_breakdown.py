@@ -26,7 +26,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded
 from api.parties.accounts import visible
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
 from projections.parties import demand
 from projections.parties.demand import DEMAND, NAMES, START
 
@@ -66,7 +66,7 @@ class UsageBreakdownAnswer(AnswerModel):
     "/v1/usage/breakdown",
     with_scope("billing:read", "earnings:read", "account", "operator"),
     page_of(UsageBreakdownAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_usage_breakdown(
     call: Caller,

@@ -24,7 +24,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded
 from api.parties.accounts import visible
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
 from projections.metering import usage_hours
 from projections.metering.usage_hours import START, USAGE_HOURS
 
@@ -64,7 +64,7 @@ class UsageSummaryAnswer(AnswerModel):
     "/v1/usage/summary",
     with_scope("billing:read", "account", "operator"),
     page_of(UsageSummaryAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_usage_summary(
     call: Caller,

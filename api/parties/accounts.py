@@ -42,6 +42,8 @@ from api.parties import wallet_challenges
 from api.process import secret_files
 from domain.account_closing import CloseAccount
 from domain.funds.deposit import ConfirmDeposit, deposit_id_of
+from domain.funds.reasons import FundsReason
+from domain.money import MoneyReason
 from domain.parties.account import (
     SCOPES_OF,
     AddMember,
@@ -54,7 +56,9 @@ from domain.parties.account import (
     RotateApiKey,
     account_stream,
 )
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.income import money_out, statements
@@ -95,13 +99,13 @@ ADMIN = with_scope("account:admin")
 def visible(principal: Principal, account_id: str) -> None:
     """Raises Refused: ACCOUNT_UNKNOWN, for another party's account as for none at all."""
     if not principal.may_see(account_id):
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
 
 
 def own(principal: Principal, account_id: str) -> None:
     """Raises Refused: ACCOUNT_UNKNOWN."""
     if not principal.owns(account_id):
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
 
 
 # --- accounts --------------------------------------------------------------------------------
@@ -156,7 +160,7 @@ class AccountOpenedAnswer(AccountAnswer):
     with_scope("operator"),
     AccountOpenedAnswer,
     status=201,
-    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_EXISTS, Reason.DUPLICATE_ID],
+    problems=[PartiesReason.NOT_PERMITTED, PartiesReason.ACCOUNT_EXISTS, MoneyReason.DUPLICATE_ID],
 )
 def create_account(body: AccountRequest, call: Caller) -> Response:
     """Opens an account with its first owner and a first API key, which is shown once."""
@@ -200,14 +204,16 @@ def list_accounts(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
         return call.page(view, place, rows, limit, lambda row: [row.position], _account)
 
 
-@resource.get("/v1/accounts/{account_id}", READ, AccountAnswer, problems=[Reason.ACCOUNT_UNKNOWN])
+@resource.get(
+    "/v1/accounts/{account_id}", READ, AccountAnswer, problems=[PartiesReason.ACCOUNT_UNKNOWN]
+)
 def read_account(account_id: AccountInPath, call: Caller) -> Response:
     """Returns an account."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
         found = access.read_account(view.connection, account_id)
         if found is None:
-            raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+            raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
         return call.answer(view, _account(found))
 
 
@@ -225,7 +231,11 @@ def _account(row: access.Account) -> AccountAnswer:
     "/v1/accounts/{account_id}/close",
     with_scope("account:admin", "operator"),
     AccountClosedAnswer,
-    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_NOT_EMPTY],
+    problems=[
+        PartiesReason.NOT_PERMITTED,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_NOT_EMPTY,
+    ],
 )
 def close_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Closes an account. Its leases must be settled, its nodes retired and its books empty.
@@ -292,7 +302,7 @@ class AccountMembersAnswer(AnswerModel):
     "/v1/accounts/{account_id}/members",
     READ,
     AccountMembersAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def list_members(account_id: AccountInPath, call: Caller) -> Response:
     """Lists present and former members of an account."""
@@ -319,7 +329,11 @@ def _member(row: access.Member) -> dict[str, Any]:
     ADMIN,
     AccountMemberAnswer,
     status=201,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED, Reason.MEMBER_EXISTS],
+    problems=[
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.MEMBER_EXISTS,
+    ],
 )
 def add_member(account_id: AccountInPath, body: AccountMemberRequest, call: Caller) -> Response:
     """Adds a member with a role."""
@@ -345,10 +359,10 @@ def add_member(account_id: AccountInPath, body: AccountMemberRequest, call: Call
     ADMIN,
     AccountMemberRemovedAnswer,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.MEMBER_UNKNOWN,
-        Reason.LAST_OWNER,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.MEMBER_UNKNOWN,
+        PartiesReason.LAST_OWNER,
     ],
 )
 def remove_member(
@@ -399,7 +413,7 @@ class ApiKeysAnswer(AnswerModel):
     "/v1/accounts/{account_id}/api-keys",
     with_scope("account:admin", "audit:read", "operator"),
     ApiKeysAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def list_api_keys(account_id: AccountInPath, call: Caller) -> Response:
     """Lists the keys of an account, revoked ones too. The keys themselves are not stored."""
@@ -428,11 +442,11 @@ def _key_row(row: access.ApiKey) -> dict[str, Any]:
     ApiKeyAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.NOT_PERMITTED,
-        Reason.MEMBER_UNKNOWN,
-        Reason.DUPLICATE_ID,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.NOT_PERMITTED,
+        PartiesReason.MEMBER_UNKNOWN,
+        MoneyReason.DUPLICATE_ID,
     ],
 )
 def create_api_key(account_id: AccountInPath, body: ApiKeyRequest, call: Caller) -> Response:
@@ -456,11 +470,11 @@ def create_api_key(account_id: AccountInPath, body: ApiKeyRequest, call: Caller)
     ApiKeyAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.API_KEY_UNKNOWN,
-        Reason.API_KEY_REVOKED,
-        Reason.DUPLICATE_ID,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.API_KEY_UNKNOWN,
+        PartiesReason.API_KEY_REVOKED,
+        MoneyReason.DUPLICATE_ID,
     ],
 )
 def rotate_api_key(
@@ -491,7 +505,7 @@ def rotate_api_key(
     "/v1/accounts/{account_id}/api-keys/{key_id}",
     ADMIN,
     ApiKeyAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.API_KEY_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, PartiesReason.API_KEY_UNKNOWN],
 )
 def delete_api_key(account_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
     """Revokes a key at once. A second call changes nothing."""
@@ -600,7 +614,7 @@ class WalletsAnswer(AnswerModel):
     WalletChallengeAnswer,
     status=201,
     records=False,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def create_wallet_challenge(
     account_id: AccountInPath, body: WalletChallengeRequest, call: Caller
@@ -623,10 +637,10 @@ def create_wallet_challenge(
     WalletAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.WALLET_TAKEN,
-        Reason.BAD_ADDRESS,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.WALLET_TAKEN,
+        PartiesReason.BAD_ADDRESS,
         "challenge_unknown",
         "signature_invalid",
     ],
@@ -661,7 +675,10 @@ def link_wallet(account_id: AccountInPath, body: WalletProofRequest, call: Calle
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/wallets", READ, WalletsAnswer, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/wallets",
+    READ,
+    WalletsAnswer,
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def list_wallets(account_id: AccountInPath, call: Caller) -> Response:
     """Lists the wallets of an account and shows which one is paid now."""
@@ -718,11 +735,11 @@ class DepositAnswer(AnswerModel):
     DepositAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.DEPOSIT_EXISTS,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        FundsReason.DEPOSIT_EXISTS,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
     ],
 )
 def create_deposit(account_id: AccountInPath, body: DepositRequest, call: Caller) -> Response:
@@ -752,7 +769,7 @@ def create_deposit(account_id: AccountInPath, body: DepositRequest, call: Caller
     "/v1/accounts/{account_id}/deposits",
     with_scope("account", "billing:read", "operator"),
     page_of(DepositAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_deposits(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -783,4 +800,4 @@ def _deposit(row: statements.Deposit) -> DepositAnswer:
 
 def _existing(connection: Any, account_id: str) -> None:
     if access.read_account(connection, account_id) is None:
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)

@@ -43,9 +43,10 @@ from domain.parties.client import (
     SuspendClient,
     client_stream,
 )
+from domain.parties.reasons import PartiesReason
 from domain.pools.quota import GPU_PPM_MAX, SetQuota, client_quota
 from domain.pools.quota import stream_of as quota_stream
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from projections.parties import demand
 from projections.parties.demand import DEMAND
 
@@ -131,7 +132,11 @@ class ClientQuotaRequest(RequestModel):
     OPERATOR,
     ComputeClientAnswer,
     status=201,
-    problems=[Reason.NOT_PERMITTED, Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
+    problems=[
+        PartiesReason.NOT_PERMITTED,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+    ],
 )
 def register_client(body: ComputeClientRequest, call: Caller) -> Response:
     """Registers an account that may bring jobs as a compute client. A second call changes
@@ -164,7 +169,7 @@ def list_clients(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None)
 
 
 @resource.get(
-    "/v1/clients/{client_id}", READ, ComputeClientAnswer, problems=[Reason.CLIENT_UNKNOWN]
+    "/v1/clients/{client_id}", READ, ComputeClientAnswer, problems=[PartiesReason.CLIENT_UNKNOWN]
 )
 def read_client(client_id: AccountInPath, call: Caller) -> Response:
     """Returns a client with the keys of its instances and its quotas."""
@@ -172,7 +177,7 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
     with call.read(DEMAND) as view:
         rows = demand.read_clients(view.connection, client_id=client_id, limit=1)
         if not rows:
-            raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+            raise Refused(PartiesReason.CLIENT_UNKNOWN, client_id=client_id)
         told = _row(rows[0]).model_copy(
             update={
                 "keys": [
@@ -203,10 +208,10 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
     ClientKeyAnswer,
     status=201,
     problems=[
-        Reason.CLIENT_UNKNOWN,
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.COUNT_OUT_OF_RANGE,
+        PartiesReason.CLIENT_UNKNOWN,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def add_client_key(
@@ -241,7 +246,7 @@ def add_client_key(
     "/v1/clients/{client_id}/keys/{key_id}",
     ADMIN,
     ComputeClientAnswer,
-    problems=[Reason.CLIENT_UNKNOWN, Reason.API_KEY_UNKNOWN],
+    problems=[PartiesReason.CLIENT_UNKNOWN, PartiesReason.API_KEY_UNKNOWN],
 )
 def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
     """Revokes an instance's key at once. A second call changes nothing."""
@@ -258,7 +263,10 @@ def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller)
 
 
 @resource.post(
-    "/v1/clients/{client_id}/policy", ADMIN, ComputeClientAnswer, problems=[Reason.CLIENT_UNKNOWN]
+    "/v1/clients/{client_id}/policy",
+    ADMIN,
+    ComputeClientAnswer,
+    problems=[PartiesReason.CLIENT_UNKNOWN],
 )
 def set_client_policy(
     client_id: AccountInPath, body: ClientPolicyRequest, call: Caller
@@ -281,7 +289,7 @@ def set_client_policy(
     "/v1/clients/{client_id}/suspend",
     OPERATOR,
     ComputeClientAnswer,
-    problems=[Reason.CLIENT_UNKNOWN],
+    problems=[PartiesReason.CLIENT_UNKNOWN],
 )
 def suspend_client(client_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Suspends a client. Nothing is submitted for it until it is resumed; its leases go on."""
@@ -298,7 +306,7 @@ def suspend_client(client_id: AccountInPath, body: EmptyRequest, call: Caller) -
     "/v1/clients/{client_id}/resume",
     OPERATOR,
     ComputeClientAnswer,
-    problems=[Reason.CLIENT_UNKNOWN],
+    problems=[PartiesReason.CLIENT_UNKNOWN],
 )
 def resume_client(client_id: AccountInPath, body: EmptyRequest, call: Caller) -> Response:
     """Resumes a client, which may submit again."""
@@ -312,7 +320,10 @@ def resume_client(client_id: AccountInPath, body: EmptyRequest, call: Caller) ->
 
 
 @resource.post(
-    "/v1/clients/{client_id}/quotas", OPERATOR, ClientQuotaAnswer, problems=[Reason.CLIENT_UNKNOWN]
+    "/v1/clients/{client_id}/quotas",
+    OPERATOR,
+    ClientQuotaAnswer,
+    problems=[PartiesReason.CLIENT_UNKNOWN],
 )
 def set_client_quota(client_id: AccountInPath, body: ClientQuotaRequest, call: Caller) -> Response:
     """Sets how many GPUs a client holds at once, in one pool or in all; counted from now on."""
@@ -322,7 +333,7 @@ def set_client_quota(client_id: AccountInPath, body: ClientQuotaRequest, call: C
         _operator(call)
         client = call.service.ledger.market.state_of(client_stream(client_id))
         if not client.registered:
-            raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+            raise Refused(PartiesReason.CLIENT_UNKNOWN, client_id=client_id)
         return SetQuota(
             quota_id=quota_id,
             gpu_ppm_max=body.gpu_ppm_max,
@@ -342,19 +353,19 @@ def set_client_quota(client_id: AccountInPath, body: ClientQuotaRequest, call: C
 def _operator(call: Call) -> None:
     """Raises Refused: CLIENT_UNKNOWN, as for one that does not exist."""
     if not call.principal.is_operator:
-        raise Refused(Reason.CLIENT_UNKNOWN)
+        raise Refused(PartiesReason.CLIENT_UNKNOWN)
 
 
 def _own(call: Call, client_id: str) -> None:
     """Raises Refused: CLIENT_UNKNOWN, for another party's client as for none at all."""
     if not (call.principal.owns(client_id) or call.principal.is_operator):
-        raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+        raise Refused(PartiesReason.CLIENT_UNKNOWN, client_id=client_id)
 
 
 def _visible(call: Call, client_id: str) -> None:
     """Raises Refused: CLIENT_UNKNOWN."""
     if not call.principal.may_see(client_id):
-        raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+        raise Refused(PartiesReason.CLIENT_UNKNOWN, client_id=client_id)
 
 
 def _told(after: After, client_id: str) -> ComputeClientAnswer:

@@ -16,7 +16,8 @@ from api.door.keys import ALPHABET
 from api.door.models import moment
 from api.process.service import Service
 from contracts.wallet_challenge import LIFE_US, Challenge, SignatureInvalid, signer_of
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from ledger.beside import wallet_challenges
 from projections.runner import Connection
 
@@ -83,7 +84,7 @@ def prove(
         treasury = service.settings.treasury_address
         if treasury is not None and address == treasury.lower():
             # The treasury has a leaf of its own: two leaves for one address would stop every root.
-            raise Refused(Reason.WALLET_TAKEN, address=address)
+            raise Refused(PartiesReason.WALLET_TAKEN, address=address)
         if not wallet_challenges.take(connection, nonce):
             raise errors.problem("challenge_unknown")
     return address, message

@@ -26,6 +26,7 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties import webhook_sender
+from domain.parties.reasons import PartiesReason
 from domain.parties.webhook import (
     TYPES_MAX,
     URL_MAX,
@@ -36,7 +37,7 @@ from domain.parties.webhook import (
     WebhookState,
     webhook_stream,
 )
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.beside import webhook_deliveries
 from projections.parties import webhooks
 from projections.parties.webhooks import WEBHOOKS, Endpoint
@@ -120,10 +121,10 @@ class WebhookTestAnswer(AnswerModel):
     WebhookAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.WEBHOOK_URL,
-        Reason.COUNT_OUT_OF_RANGE,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.WEBHOOK_URL,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def add_webhook(body: WebhookRequest, call: Caller) -> Response:
@@ -157,7 +158,10 @@ def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/rotate", WRITE, WebhookAnswer, problems=[Reason.WEBHOOK_UNKNOWN]
+    "/v1/webhooks/{endpoint_id}/rotate",
+    WRITE,
+    WebhookAnswer,
+    problems=[PartiesReason.WEBHOOK_UNKNOWN],
 )
 def rotate_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Creates a new secret. The old one signs beside it for 24 hours."""
@@ -176,7 +180,10 @@ def rotate_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/stop", WRITE, WebhookAnswer, problems=[Reason.WEBHOOK_UNKNOWN]
+    "/v1/webhooks/{endpoint_id}/stop",
+    WRITE,
+    WebhookAnswer,
+    problems=[PartiesReason.WEBHOOK_UNKNOWN],
 )
 def stop_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Stops deliveries to an endpoint until it is started again."""
@@ -195,7 +202,10 @@ def stop_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) 
 
 
 @resource.post(
-    "/v1/webhooks/{endpoint_id}/start", WRITE, WebhookAnswer, problems=[Reason.WEBHOOK_UNKNOWN]
+    "/v1/webhooks/{endpoint_id}/start",
+    WRITE,
+    WebhookAnswer,
+    problems=[PartiesReason.WEBHOOK_UNKNOWN],
 )
 def start_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Starts deliveries to an endpoint again, from where they were stopped."""
@@ -214,7 +224,7 @@ def start_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller)
     WRITE,
     WebhookTestAnswer,
     records=False,
-    problems=[Reason.WEBHOOK_UNKNOWN],
+    problems=[PartiesReason.WEBHOOK_UNKNOWN],
 )
 def test_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Sends an event of type `webhook.test` now, and returns the result."""
@@ -233,7 +243,7 @@ def test_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) 
     WRITE,
     WebhookReplayAnswer,
     records=False,
-    problems=[Reason.WEBHOOK_UNKNOWN, Reason.COUNT_OUT_OF_RANGE],
+    problems=[PartiesReason.WEBHOOK_UNKNOWN, PartiesReason.COUNT_OUT_OF_RANGE],
 )
 def replay_webhook(
     endpoint_id: EndpointInPath, body: WebhookReplayRequest, call: Caller
@@ -250,7 +260,7 @@ def replay_webhook(
             REPLAY_MAX,
         )
         if count > REPLAY_MAX:
-            raise Refused(Reason.COUNT_OUT_OF_RANGE, at_most=REPLAY_MAX)
+            raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=REPLAY_MAX)
         return call.answer(view, WebhookReplayAnswer(endpoint_id=endpoint_id, count=count))
 
 
@@ -258,7 +268,7 @@ def replay_webhook(
     "/v1/webhooks/{endpoint_id}/deliveries",
     READ,
     page_of(WebhookDeliveryAnswer),
-    problems=[Reason.WEBHOOK_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.WEBHOOK_UNKNOWN, "cursor_invalid"],
 )
 def list_deliveries(
     endpoint_id: EndpointInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -277,7 +287,7 @@ def _own(call: Call, view: View, endpoint_id: str) -> Endpoint:
         view.connection, endpoint_id=endpoint_id, account_id=call.principal.account_id, limit=1
     )
     if not found:
-        raise Refused(Reason.WEBHOOK_UNKNOWN, endpoint_id=endpoint_id)
+        raise Refused(PartiesReason.WEBHOOK_UNKNOWN, endpoint_id=endpoint_id)
     return found[0]
 
 

@@ -15,7 +15,8 @@ from domain.jobs.gang_places import place
 from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
 from domain.lease.lease import RequestLease
 from domain.leasing.taking import reserving
-from domain.refusal import Reason, Refused
+from domain.market.reasons import MarketReason
+from domain.refusal import Refused
 from domain.stream import derive_id
 
 Asked = RequestGang | GangRequested
@@ -71,7 +72,7 @@ def _members(
     if not matches:
         short = short_of(service, found.need, min_members)
         raise Refused(
-            Reason.MATCH_IMPOSSIBLE if short.is_lasting else Reason.NO_MATCH,
+            MarketReason.MATCH_IMPOSSIBLE if short.is_lasting else MarketReason.NO_MATCH,
             gang_id=asked.gang_id,
             members=members,
             min_members=min_members,

@@ -30,7 +30,9 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties.accounts import own, visible
 from api.parties.clients import GpuPpm, PoolId
+from domain.money import MoneyReason
 from domain.parties.counterparty import SetCounterparty
+from domain.parties.reasons import PartiesReason
 from domain.pools.group import (
     AddGroupMember,
     CreateGroup,
@@ -40,7 +42,8 @@ from domain.pools.group import (
 )
 from domain.pools.quota import SetQuota
 from domain.pools.quota import stream_of as quota_stream
-from domain.refusal import Reason, Refused
+from domain.pools.reasons import PoolsReason
+from domain.refusal import Refused
 from projections.parties import demand
 from projections.parties.demand import DEMAND
 
@@ -163,12 +166,12 @@ class CounterpartyAnswer(AnswerModel):
     QuotaGroupAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.POOL_UNKNOWN,
-        Reason.GROUP_UNKNOWN,
-        Reason.GROUP_EXISTS,
-        Reason.COUNT_OUT_OF_RANGE,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PoolsReason.POOL_UNKNOWN,
+        PartiesReason.GROUP_UNKNOWN,
+        PartiesReason.GROUP_EXISTS,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def create_group(body: QuotaGroupRequest, call: Caller) -> Response:
@@ -209,7 +212,9 @@ def list_groups(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
         return call.page(view, place, rows, limit, lambda row: [row.position], _group)
 
 
-@resource.get("/v1/groups/{group_id}", READ, QuotaGroupAnswer, problems=[Reason.GROUP_UNKNOWN])
+@resource.get(
+    "/v1/groups/{group_id}", READ, QuotaGroupAnswer, problems=[PartiesReason.GROUP_UNKNOWN]
+)
 def read_group(group_id: GroupInPath, call: Caller) -> Response:
     """Returns a group, its members, and how much of its quota is in use."""
     with call.read(DEMAND) as view:
@@ -217,13 +222,13 @@ def read_group(group_id: GroupInPath, call: Caller) -> Response:
             view.connection, account_id=call.principal.only, group_id=group_id, limit=1
         )
         if not rows:
-            raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
+            raise Refused(PartiesReason.GROUP_UNKNOWN, group_id=group_id)
         members = [_member(one) for one in demand.read_members(view.connection, group_id)]
         return call.answer(view, _group(rows[0]).model_copy(update={"members": members}))
 
 
 @resource.post(
-    "/v1/groups/{group_id}/quota", ADMIN, QuotaGroupAnswer, problems=[Reason.GROUP_UNKNOWN]
+    "/v1/groups/{group_id}/quota", ADMIN, QuotaGroupAnswer, problems=[PartiesReason.GROUP_UNKNOWN]
 )
 def set_group_quota(group_id: GroupInPath, body: QuotaGroupLimitRequest, call: Caller) -> Response:
     """Changes how many GPUs a group holds at once."""
@@ -258,7 +263,7 @@ def set_group_quota(group_id: GroupInPath, body: QuotaGroupLimitRequest, call: C
     ADMIN,
     QuotaGroupMemberAddedAnswer,
     status=201,
-    problems=[Reason.GROUP_UNKNOWN, Reason.GROUP_EXISTS, Reason.UNKNOWN_MODE],
+    problems=[PartiesReason.GROUP_UNKNOWN, PartiesReason.GROUP_EXISTS, PartiesReason.UNKNOWN_MODE],
 )
 def add_group_member(
     group_id: GroupInPath, body: QuotaGroupMemberRequest, call: Caller
@@ -283,7 +288,7 @@ def add_group_member(
     "/v1/groups/{group_id}/members/remove",
     ADMIN,
     QuotaGroupMemberAddedAnswer,
-    problems=[Reason.GROUP_UNKNOWN],
+    problems=[PartiesReason.GROUP_UNKNOWN],
 )
 def remove_group_member(
     group_id: GroupInPath, body: QuotaGroupMemberRequest, call: Caller
@@ -308,7 +313,7 @@ def _own_group(call: Caller, group_id: str) -> None:
     """Raises Refused: GROUP_UNKNOWN."""
     state = call.service.ledger.market.state_of(group_stream(group_id))
     if state.created is None or not call.principal.owns(state.created.account_id):
-        raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
+        raise Refused(PartiesReason.GROUP_UNKNOWN, group_id=group_id)
 
 
 # --- projects --------------------------------------------------------------------------------
@@ -318,7 +323,7 @@ def _own_group(call: Caller, group_id: str) -> None:
     "/v1/accounts/{account_id}/projects",
     ADMIN,
     ProjectAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN, Reason.ACCOUNT_CLOSED],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, PartiesReason.ACCOUNT_CLOSED],
 )
 def set_project_policy(
     account_id: AccountInPath, body: ProjectPolicyRequest, call: Caller
@@ -340,7 +345,10 @@ def set_project_policy(
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/projects", READ, ProjectsAnswer, problems=[Reason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/projects",
+    READ,
+    ProjectsAnswer,
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
     """Lists what the projects of an account do when a quota is full."""
@@ -359,10 +367,10 @@ def list_project_policies(account_id: AccountInPath, call: Caller) -> Response:
     ADMIN,
     CounterpartyAnswer,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.DUPLICATE_ID,
-        Reason.COUNT_OUT_OF_RANGE,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        MoneyReason.DUPLICATE_ID,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def set_counterparty(
@@ -390,7 +398,7 @@ def set_counterparty(
     "/v1/accounts/{account_id}/counterparties",
     READ,
     page_of(CounterpartyAnswer),
-    problems=[Reason.ACCOUNT_UNKNOWN, "cursor_invalid"],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
 def list_counterparties(
     account_id: AccountInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None

@@ -32,7 +32,10 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.corrections.reasons import CorrectionsReason
 from domain.duration import SECOND_US
+from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
 from domain.pools.pool import (
     DEFAULT_POLICY,
     GPUS_PPM_MAX,
@@ -49,8 +52,9 @@ from domain.pools.pool import (
     pool_stream,
 )
 from domain.pools.queue import ScheduleDecided, inputs_of
+from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import next_request
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.log import codec
 from projections.fleet.fleet import FLEET
 from projections.pools import pools
@@ -321,11 +325,11 @@ class PoolDecisionDetailAnswer(FactAnswer):
     PoolCreatedAnswer,
     status=201,
     problems=[
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.POOL_EXISTS,
-        Reason.POOL_POLICY_INVALID,
-        Reason.BAD_ADDRESS,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PoolsReason.POOL_EXISTS,
+        PoolsReason.POOL_POLICY_INVALID,
+        PartiesReason.BAD_ADDRESS,
     ],
 )
 def create_pool(body: PoolRequest, call: Caller) -> Response:
@@ -359,7 +363,7 @@ def create_pool(body: PoolRequest, call: Caller) -> Response:
     "/v1/pools/{pool_id}/policy",
     OWNER,
     PoolPolicyAnswer,
-    problems=[Reason.POOL_UNKNOWN, Reason.POOL_POLICY_INVALID],
+    problems=[PoolsReason.POOL_UNKNOWN, PoolsReason.POOL_POLICY_INVALID],
 )
 def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> Response:
     """Sets the whole policy of a pool. Settings that are left out get their default."""
@@ -383,11 +387,11 @@ def set_pool_policy(pool_id: PoolInPath, body: PoolPolicyForm, call: Caller) -> 
     PoolNodeAddedAnswer,
     status=201,
     problems=[
-        Reason.POOL_UNKNOWN,
-        Reason.NODE_UNKNOWN,
-        Reason.NODE_STATE,
-        Reason.NODE_POOLED,
-        Reason.NOT_PERMITTED,
+        PoolsReason.POOL_UNKNOWN,
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.NODE_STATE,
+        FleetReason.NODE_POOLED,
+        PartiesReason.NOT_PERMITTED,
     ],
 )
 def add_pool_node(pool_id: PoolInPath, body: PoolNodeRequest, call: Caller) -> Response:
@@ -410,7 +414,7 @@ def add_pool_node(pool_id: PoolInPath, body: PoolNodeRequest, call: Caller) -> R
     "/v1/pools/{pool_id}/nodes/{node_id}/remove",
     OWNER,
     PoolNodeAddedAnswer,
-    problems=[Reason.POOL_UNKNOWN, Reason.NODE_UNKNOWN],
+    problems=[PoolsReason.POOL_UNKNOWN, FleetReason.NODE_UNKNOWN],
 )
 def remove_pool_node(
     pool_id: PoolInPath, node_id: NodeOfPool, body: EmptyRequest, call: Caller
@@ -438,7 +442,7 @@ def own_pool(call: Call, pool_id: str) -> PoolState:
     if state.created is None or not (
         principal.owns(state.created.account_id) or principal.is_operator
     ):
-        raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
+        raise Refused(PoolsReason.POOL_UNKNOWN, pool_id=pool_id)
     return state
 
 
@@ -458,7 +462,7 @@ def list_pools(
         return call.page(view, place, rows, limit, lambda row: [row.position], _pool)
 
 
-@resource.get("/v1/pools/{pool_id}", everybody(), PoolAnswer, problems=[Reason.POOL_UNKNOWN])
+@resource.get("/v1/pools/{pool_id}", everybody(), PoolAnswer, problems=[PoolsReason.POOL_UNKNOWN])
 def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
     """Returns a pool: its policy, and how many accelerators of each kind it has."""
     with call.read(POOLS, FLEET) as view:
@@ -472,7 +476,7 @@ def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
     "/v1/pools/{pool_id}/nodes",
     everybody(),
     page_of(PoolNodeAnswer),
-    problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
+    problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_nodes(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -491,7 +495,7 @@ def list_pool_nodes(
     "/v1/pools/{pool_id}/queue",
     PARTIES,
     page_of(WaitingRequestAnswer),
-    problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
+    problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_queue(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -510,7 +514,7 @@ def list_pool_queue(
     "/v1/pools/{pool_id}/decisions",
     PARTIES,
     page_of(PoolDecisionAnswer),
-    problems=[Reason.POOL_UNKNOWN, "cursor_invalid"],
+    problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_pool_decisions(
     pool_id: PoolInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
@@ -527,7 +531,7 @@ def list_pool_decisions(
     "/v1/pools/{pool_id}/decisions/{at_position}",
     OWNER,
     PoolDecisionDetailAnswer,
-    problems=[Reason.POOL_UNKNOWN, Reason.LINE_UNKNOWN],
+    problems=[PoolsReason.POOL_UNKNOWN, CorrectionsReason.LINE_UNKNOWN],
 )
 def read_pool_decision(pool_id: PoolInPath, at_position: PositionInPath, call: Caller) -> Response:
     """Returns all inputs of one decision, and repeats it. For the pool's owner and operators."""
@@ -536,7 +540,7 @@ def read_pool_decision(pool_id: PoolInPath, at_position: PositionInPath, call: C
         row = view.connection.execute(_DECIDED, (at_position,)).fetchone()
     fact = None if row is None else codec.decode(row[0], bytes(row[1]))
     if not isinstance(fact, ScheduleDecided) or fact.pool_id != pool_id:
-        raise Refused(Reason.LINE_UNKNOWN, position=at_position)
+        raise Refused(CorrectionsReason.LINE_UNKNOWN, position=at_position)
     policy = _policy_then(call, fact)
     again = next_request(policy, inputs_of(fact))
     return call.answer(view, _whole(fact, policy, again, at_position))
@@ -561,7 +565,7 @@ def _policy_then(call: Call, fact: ScheduleDecided) -> PoolPolicy:
 def _existing(connection: Connection, pool_id: str) -> pools.Pool:
     found = pools.read_pool(connection, pool_id)
     if found is None:
-        raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
+        raise Refused(PoolsReason.POOL_UNKNOWN, pool_id=pool_id)
     return found
 
 

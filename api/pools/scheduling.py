@@ -22,14 +22,20 @@ from api.process.one_by_one import OneByOne
 from api.process.service import Service
 from domain.duration import HOUR_US
 from domain.fleet.device import device_stream
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.jobs.gang import CloseGang, gang_stream
 from domain.jobs.job import job_stream
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import CANCELLED_BEFORE_START, EXPIRED, NO_MATCH
 from domain.lease.lease import CloseLease, ReserveLease, lease_stream
+from domain.market.reasons import MarketReason
 from domain.money import PPM
+from domain.parties.reasons import PartiesReason
 from domain.pools.fair_share import decayed
 from domain.pools.pool import PoolPolicy, pool_stream
 from domain.pools.queue import HOLDERS_MAX, DecideSchedule, QueueState, RequestQueued, stream_of
+from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import (
     CPU_CORES,
     GPU,
@@ -42,7 +48,8 @@ from domain.pools.scheduling import (
     quantities,
     queue_for,
 )
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from projections.fleet.fleet import FLEET
 from projections.pools import pools
 from projections.pools.pools import POOLS
@@ -59,20 +66,25 @@ OTHERS = "others"
 
 _UNPAID = frozenset(
     {
-        Reason.CREDIT_TOO_LOW,
-        Reason.UNPAID_DEBT,
-        Reason.BUDGET_EXHAUSTED,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_STATE,
-        Reason.QUOTA_EXHAUSTED,
-        Reason.COUNTERPARTY_DENIED,
-        Reason.PRICE_ABOVE_CAP,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.CLIENT_NOT_AUTHORISED,
+        FundsReason.CREDIT_TOO_LOW,
+        FundsReason.UNPAID_DEBT,
+        PartiesReason.BUDGET_EXHAUSTED,
+        PartiesReason.ACCOUNT_CLOSED,
+        JobsReason.JOB_STATE,
+        PartiesReason.QUOTA_EXHAUSTED,
+        PartiesReason.COUNTERPARTY_DENIED,
+        PricesReason.PRICE_ABOVE_CAP,
+        PricesReason.GPU_CLASS_UNPRICED,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
     }
 )
 """Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""
-_MOVED = MATCH_AGAIN | {Reason.QUEUE_MOVED, Reason.NO_MATCH, Reason.GANG_STATE, Reason.LEASE_STATE}
+_MOVED = MATCH_AGAIN | {
+    PoolsReason.QUEUE_MOVED,
+    MarketReason.NO_MATCH,
+    JobsReason.GANG_STATE,
+    FleetReason.LEASE_STATE,
+}
 
 
 def run_schedule(service: Service, connection: Connection, now_us: int) -> int:
@@ -157,12 +169,12 @@ def look(service: Service, connection: Connection, pool_id: str, now_us: int) ->
         try:
             commands[one.request_id] = _commands_of(service, one, now_us)
         except Refused as refused:
-            if refused.reason not in (Reason.NO_MATCH, Reason.MATCH_IMPOSSIBLE):
+            if refused.reason not in (MarketReason.NO_MATCH, MarketReason.MATCH_IMPOSSIBLE):
                 logger.warning("%s cannot be placed: %s", one.request_id, refused)
             if not waits_for_room(refused):
                 in_vain.add(one.request_id)
             is_patient = now_us - one.at_us < pool.policy.gang_patience_us
-            if refused.reason is Reason.MATCH_IMPOSSIBLE and not is_patient:
+            if refused.reason is MarketReason.MATCH_IMPOSSIBLE and not is_patient:
                 impossible.append(one)
             continue
         positions += [

@@ -25,6 +25,7 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from domain.duration import SECOND_US
+from domain.parties.reasons import PartiesReason
 from domain.prices.oracle import LIMITS
 from domain.prices.price_feed import (
     FEED,
@@ -40,7 +41,7 @@ from domain.prices.price_feed import (
     reading_of,
     sources_of,
 )
-from domain.refusal import Reason
+from domain.prices.reasons import PricesReason
 from projections.epochs.rewards import REWARDS, read_snapshots
 
 resource = Resource("oracle")
@@ -148,7 +149,7 @@ def read_price(call: Caller) -> Response:
     "/v1/oracle/sources",
     with_scope("governance"),
     PriceSourcesAnswer,
-    problems=[Reason.PRICE_SOURCES_INVALID],
+    problems=[PricesReason.PRICE_SOURCES_INVALID],
 )
 def set_price_sources(body: PriceSourcesRequest, call: Caller) -> Response:
     """Sets the price sources that count."""
@@ -166,11 +167,11 @@ def set_price_sources(body: PriceSourcesRequest, call: Caller) -> Response:
     PriceObservationAnswer,
     status=201,
     problems=[
-        Reason.PRICE_SOURCE_UNKNOWN,
-        Reason.PRICE_TIMES,
-        Reason.PRICE_TOO_LOW,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
+        PricesReason.PRICE_SOURCE_UNKNOWN,
+        PricesReason.PRICE_TIMES,
+        PricesReason.PRICE_TOO_LOW,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def report_price(body: PriceObservationRequest, call: Caller) -> Response:

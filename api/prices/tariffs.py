@@ -23,7 +23,9 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from domain.duration import SECOND_US
-from domain.money import Amount
+from domain.money import Amount, MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     NETWORK,
     FederatedFees,
@@ -36,7 +38,6 @@ from domain.prices.tariff import (
     TariffPublished,
     UsageFee,
 )
-from domain.refusal import Reason
 
 resource = Resource("tariffs")
 
@@ -159,13 +160,13 @@ def list_tariffs(call: Caller) -> Response:
     TariffAnswer,
     status=201,
     problems=[
-        Reason.TARIFF_VERSION,
-        Reason.TARIFF_NOTICE,
-        Reason.SHARE_OUT_OF_RANGE,
-        Reason.DUPLICATE_ID,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.UNKNOWN_MODE,
+        PricesReason.TARIFF_VERSION,
+        PricesReason.TARIFF_NOTICE,
+        PartiesReason.SHARE_OUT_OF_RANGE,
+        MoneyReason.DUPLICATE_ID,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PartiesReason.UNKNOWN_MODE,
     ],
 )
 def publish_tariff(body: TariffRequest, call: Caller) -> Response:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, Sentence, sentence, when
+from domain.chain.reasons import ChainReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.PAYOUT_STATE: sentence(
+    ChainReason.PAYOUT_STATE: sentence(
         CONFLICT,
         when(
             "The payout of epoch {epoch:count} waits, because the root before it is not "
@@ -22,7 +23,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "`tallystick payout status` shows it.",
         "The state of the payout does not allow this. `tallystick payout status` shows it.",
     ),
-    Reason.PAYOUT_EXISTS: sentence(
+    ChainReason.PAYOUT_EXISTS: sentence(
         CONFLICT,
         when(
             "The mint of epoch {epoch:count} is recorded already, with the transaction "
@@ -33,13 +34,13 @@ SENTENCES: dict[Reason, Sentence] = {
         "other contents. Compare it on chain.",
         "This is recorded already, with other contents. Compare it on chain.",
     ),
-    Reason.CHAIN_TX_STATE: sentence(
+    ChainReason.CHAIN_TX_STATE: sentence(
         CONFLICT,
         "The transaction {intent_id:text} is {status:word}, which does not allow this. Wait for "
         "its result on chain.",
         "The state of the transaction does not allow this. Wait for its result on chain.",
     ),
-    Reason.BURN_STATE: sentence(
+    ChainReason.BURN_STATE: sentence(
         CONFLICT,
         when(
             "The burn {burn_id:count} waits, because the one before it is not finished. Wait "
@@ -72,10 +73,10 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The state of the burn does not allow this. Wait for its result on chain.",
     ),
-    Reason.EMPTY_TREE: sentence(
+    ChainReason.EMPTY_TREE: sentence(
         INVALID, "A payout needs at least one leaf. Build it from an epoch with rewards."
     ),
-    Reason.DUPLICATE_LEAF: sentence(
+    ChainReason.DUPLICATE_LEAF: sentence(
         INVALID, "The leaf[ {row:count}] of the payout stands there twice. Remove the second one."
     ),
 }

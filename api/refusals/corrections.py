@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from domain.corrections.reasons import CorrectionsReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.LINE_UNKNOWN: sentence(
+    CorrectionsReason.LINE_UNKNOWN: sentence(
         NOT_FOUND,
         when(
             "The line {position:count} is of another lease than the first one. Open one dispute "
@@ -16,17 +17,17 @@ SENTENCES: dict[Reason, Sentence] = {
         "There is no line[ {position:count}] that you may see. `tallystick statement` shows the "
         "lines of your account.",
     ),
-    Reason.DISPUTE_UNKNOWN: sentence(
+    CorrectionsReason.DISPUTE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no dispute[ {dispute_id:text}] that you may see. `tallystick dispute list` "
         "shows yours.",
     ),
-    Reason.ADJUSTMENT_UNKNOWN: sentence(
+    CorrectionsReason.ADJUSTMENT_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no adjustment[ {adjustment_id:text}] that you may see. `tallystick statement` "
         "shows the adjustments of your account.",
     ),
-    Reason.DISPUTE_STATE: sentence(
+    CorrectionsReason.DISPUTE_STATE: sentence(
         CONFLICT,
         when(
             "The dispute {dispute_id:text} lapses at {expires_at_us:time}, not before. Rule on "
@@ -37,33 +38,12 @@ SENTENCES: dict[Reason, Sentence] = {
         "dispute show` shows it.",
         "The state of the dispute does not allow this. `tallystick dispute show` shows it.",
     ),
-    Reason.LINE_DISPUTED: sentence(
-        CONFLICT,
-        "The line {position:count} is in the dispute {dispute_id:text} already. Wait for its "
-        "ruling.",
-        "The line is in a dispute already. Wait for its ruling.",
-    ),
-    Reason.DISPUTE_TOO_LATE: sentence(
+    CorrectionsReason.DISPUTE_TOO_LATE: sentence(
         CONFLICT,
         "The line[ {position:count}] is too old to be disputed. Ask the operator for an "
         "adjustment.",
     ),
-    Reason.ADJUSTMENT_TOO_LARGE: sentence(
-        CONFLICT,
-        when(
-            "{left:credit} of the line {position:count} can still be returned, and "
-            "{units:amount} were asked for. Ask for at most {left:amount}; after "
-            "{adjustments:count} adjustments no more may be possible.",
-            units=ANY,
-        ),
-        when(
-            "The line has {adjustments:count} adjustments, the most there can be. Pay the rest "
-            "in another way.",
-            adjustments=ANY,
-        ),
-        "The adjustment is more than what is left of the line. Ask for less.",
-    ),
-    Reason.EVIDENCE_UNKNOWN: sentence(
+    CorrectionsReason.EVIDENCE_UNKNOWN: sentence(
         INVALID,
         "The evidence of the kind {kind:text} at {lane:text}/{position:count} does not exist. "
         "Name a fact or a report that is in the log.",
@@ -71,7 +51,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "is in the log.",
         "The evidence does not exist. Name a fact or a report that is in the log.",
     ),
-    Reason.NO_LATE_USAGE: sentence(
+    CorrectionsReason.NO_LATE_USAGE: sentence(
         CONFLICT,
         "The lease[ {lease_id:text}] has no usage that is not charged yet. Nothing needs to be "
         "done.",

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from domain.fleet.reasons import FleetReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.PROVIDER_UNKNOWN: sentence(
+    FleetReason.PROVIDER_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no provider[ {provider_id:text}] that you may see. `tallystick provider list` "
         "shows the providers.",
     ),
-    Reason.PROVIDER_EXISTS: sentence(
+    FleetReason.PROVIDER_EXISTS: sentence(
         CONFLICT,
         "The provider[ {provider_id:text}] exists already. Use it; `tallystick provider list` "
         "shows the providers.",
     ),
-    Reason.PROVIDER_KIND_UNKNOWN: sentence(
+    FleetReason.PROVIDER_KIND_UNKNOWN: sentence(
         INVALID,
         "[{kind:text} is not a kind of provider. ]Choose a kind that the operation's "
         "description lists.",
     ),
-    Reason.REGION_UNKNOWN: sentence(
+    FleetReason.REGION_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no region[ {region_id:text}] of this provider. `tallystick region list` shows "
         "the regions.",
     ),
-    Reason.REGION_EXISTS: sentence(
+    FleetReason.REGION_EXISTS: sentence(
         CONFLICT,
         when(
             "The region {region_id:text}, or another one named {name:text}, exists already. "
@@ -35,7 +36,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The region[ {region_id:text}] exists already. Use it, or choose another name.",
     ),
-    Reason.REGION_TERMS: sentence(
+    FleetReason.REGION_TERMS: sentence(
         CONFLICT,
         when(
             "The sharing terms of the region can start on {earliest_day:day} at the earliest. "
@@ -50,7 +51,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "The sharing terms of the region do not follow the terms before them. Read `tallystick "
         "region terms`.",
     ),
-    Reason.REGION_DAY: sentence(
+    FleetReason.REGION_DAY: sentence(
         CONFLICT,
         when(
             "The region has no sharing terms on {day:day}. Choose a day after its first terms "
@@ -69,12 +70,12 @@ SENTENCES: dict[Reason, Sentence] = {
         "The revenue of this day cannot be shared now. Share the days in order, each after it "
         "is over.",
     ),
-    Reason.STORAGE_MODE_UNKNOWN: sentence(
+    FleetReason.STORAGE_MODE_UNKNOWN: sentence(
         INVALID,
         "[{storage_mode:text} is not a storage mode of regions. ]Choose a mode that the "
         "operation's description lists.",
     ),
-    Reason.STORAGE_NODE_STATE: sentence(
+    FleetReason.STORAGE_NODE_STATE: sentence(
         CONFLICT,
         when(
             "The storage node of the region {region_id:text} is not ready yet. Report it with "
@@ -94,32 +95,32 @@ SENTENCES: dict[Reason, Sentence] = {
         "The state of the region's storage node does not allow this. `tallystick storage show` "
         "shows it.",
     ),
-    Reason.JOIN_CODE_UNKNOWN: sentence(
+    FleetReason.JOIN_CODE_UNKNOWN: sentence(
         NOT_FOUND,
         "No node can join with this code: it was never issued, or it is mistyped. Get a new one "
         "with `tallystick node code`.",
     ),
-    Reason.JOIN_CODE_USED: sentence(
+    FleetReason.JOIN_CODE_USED: sentence(
         CONFLICT,
         "This join code was used before, and each code admits one node. Get a new one with "
         "`tallystick node code`.",
     ),
-    Reason.JOIN_CODE_EXPIRED: sentence(
+    FleetReason.JOIN_CODE_EXPIRED: sentence(
         CONFLICT,
         "This join code expired[ at {expires_at_us:time}]. Get a new one with `tallystick node "
         "code`.",
     ),
-    Reason.NODE_UNKNOWN: sentence(
+    FleetReason.NODE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no node[ {node_id:text}] that you may see. `tallystick node list` shows the "
         "nodes.",
     ),
-    Reason.NODE_EXISTS: sentence(
+    FleetReason.NODE_EXISTS: sentence(
         CONFLICT,
         "The node[ {node_id:text}] has joined already. Start it with its existing key, or join "
         "under a new id.",
     ),
-    Reason.NODE_STATE: sentence(
+    FleetReason.NODE_STATE: sentence(
         CONFLICT,
         when(
             "The node {node_id:text} has joined, but its key is not confirmed. Confirm it with "
@@ -158,12 +159,12 @@ SENTENCES: dict[Reason, Sentence] = {
         "The state of the node[ {node_id:text}] does not allow this. `tallystick node show` "
         "shows it.",
     ),
-    Reason.NODE_KEY_MISMATCH: sentence(
+    FleetReason.NODE_KEY_MISMATCH: sentence(
         CONFLICT,
         "The key[ {key_id:text}] is not the one that the node uses now. Read the node's key "
         "with `tallystick node show` and compare the fingerprints.",
     ),
-    Reason.NODE_KEY_USED: sentence(
+    FleetReason.NODE_KEY_USED: sentence(
         CONFLICT,
         when(
             "The new key would start at report {from_seq:count}, but the node has reports up to "
@@ -172,12 +173,12 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The key[ {key_id:text}] was used by a node before. Create a new key on the machine.",
     ),
-    Reason.NODE_SPECS_MISSING: sentence(
+    FleetReason.NODE_SPECS_MISSING: sentence(
         CONFLICT,
         "The node[ {node_id:text}] has not described its hardware yet. Start `tallystick-node "
         "run` on the machine and try again.",
     ),
-    Reason.NODE_NOT_JOINABLE: sentence(
+    FleetReason.NODE_NOT_JOINABLE: sentence(
         CONFLICT,
         when(
             "The node cannot be admitted, because these hardware rules fail: {failing:word}. "
@@ -187,12 +188,12 @@ SENTENCES: dict[Reason, Sentence] = {
         "The node cannot be admitted, because its hardware does not meet the rules of the "
         "region. `tallystick node show` lists them.",
     ),
-    Reason.NODE_BUSY: sentence(
+    FleetReason.NODE_BUSY: sentence(
         CONFLICT,
         "The GPU[ {device_id:text}] is held by leases[: {leases:text}]. Drain the node with "
         "`tallystick node drain` and wait until they end.",
     ),
-    Reason.NODE_IN_MAINTENANCE: sentence(
+    FleetReason.NODE_IN_MAINTENANCE: sentence(
         CONFLICT,
         when(
             "The node {node_id:text} is under maintenance from {from_us:time}. Choose another "
@@ -201,7 +202,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The node is under maintenance in this time. Choose another node or another time.",
     ),
-    Reason.NODE_ROLE: sentence(
+    FleetReason.NODE_ROLE: sentence(
         INVALID,
         when(
             "Only a worker can be behind an ingress node, and the other node must have the role "
@@ -215,17 +216,17 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The roles of the two nodes do not go together. Set them with `tallystick node role`.",
     ),
-    Reason.NODE_POOLED: sentence(
+    FleetReason.NODE_POOLED: sentence(
         CONFLICT,
         "The node[ {node_id:text}] is in the pool[ {pool_id:text}] already. Remove it there "
         "with `tallystick pool remove` first.",
     ),
-    Reason.MAINTENANCE_UNKNOWN: sentence(
+    FleetReason.MAINTENANCE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no maintenance window[ {maintenance_id:text}] of this node. `tallystick "
         "maintenance list` shows the windows.",
     ),
-    Reason.MAINTENANCE_WINDOW: sentence(
+    FleetReason.MAINTENANCE_WINDOW: sentence(
         INVALID,
         when(
             "A maintenance window must be longer than 0 and at most {at_most_us:span}. Choose a "
@@ -249,32 +250,32 @@ SENTENCES: dict[Reason, Sentence] = {
         "The maintenance window was refused. Choose a window that starts after now and has a "
         "valid length.",
     ),
-    Reason.LICENCE_UNKNOWN: sentence(
+    FleetReason.LICENCE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no licence[ {licence_id:text}] that you may see. `tallystick licence list` "
         "shows the licences.",
     ),
-    Reason.LICENCE_EXISTS: sentence(
+    FleetReason.LICENCE_EXISTS: sentence(
         CONFLICT,
         "The licence[ {licence_id:text}] is recorded already. Use it, or grant another one "
         "under a new id.",
     ),
-    Reason.ATTRIBUTE_UNKNOWN: sentence(
+    FleetReason.ATTRIBUTE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no signed attribute[ {statement_id:text}]. `tallystick attribute list` shows "
         "the attributes.",
     ),
-    Reason.ATTRIBUTE_REVOKED: sentence(
+    FleetReason.ATTRIBUTE_REVOKED: sentence(
         CONFLICT,
         "The attribute[ {statement_id:text}] is revoked already. Sign a new one with "
         "`tallystick attribute sign`.",
     ),
-    Reason.DEVICE_UNKNOWN: sentence(
+    FleetReason.DEVICE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no device[ {device_id:text}] that you may see. Check the id; `tallystick node "
         "show` lists the devices of a node.",
     ),
-    Reason.DEVICE_ELSEWHERE: sentence(
+    FleetReason.DEVICE_ELSEWHERE: sentence(
         CONFLICT,
         when(
             "The device {device_id:text} belonged to another provider before. The operator must "
@@ -283,37 +284,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The device[ {device_id:text}] is registered on another node. Retire that node first.",
     ),
-    Reason.DEVICE_TAKEN: sentence(
-        CONFLICT,
-        when(
-            "The device {device_id:text} is held by the lease {lease_id:text}. Choose another "
-            "device, or wait until the lease ends.",
-            lease_id=ANY,
-        ),
-        when(
-            "The GPU is shared in the mode {mode:word} now, and one GPU has one mode at a time. "
-            "Ask for that mode, or choose another GPU.",
-            rule="one_mode_at_a_time",
-        ),
-        when(
-            "The GPU is divided into time slices of another size now. Ask for a slice of that "
-            "size, or choose another GPU.",
-            rule="time_slices_of_one_n",
-        ),
-        when(
-            "The GPU has {free_share_ppm:percent} of its compute and {free_mem_ppm:percent} of "
-            "its memory free. Ask for a smaller share, or choose another GPU.",
-            free_share_ppm=ANY,
-        ),
-        when(
-            "The GPU has no room for a MIG instance {mig_profile:text} now. Ask for a smaller "
-            "profile, or choose another GPU.",
-            mig_profile=ANY,
-        ),
-        "The device[ {device_id:text}] is held by another lease now. Choose another device, or "
-        "wait until that lease ends.",
-    ),
-    Reason.DEVICE_INTERVAL: sentence(
+    FleetReason.DEVICE_INTERVAL: sentence(
         CONFLICT,
         when(
             "The time of this device is counted up to {counted_to_us:time}; the new part must "
@@ -322,5 +293,112 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The time of this device[ ({device_id:text})] cannot be counted for this interval. "
         "Count each part once, in order.",
+    ),
+    FleetReason.LEASE_STATE: sentence(
+        CONFLICT,
+        when(
+            "The lease {lease_id:text} is not interruptible, so it cannot be paused. Close it, "
+            "or rent an interruptible one next time.",
+            rule="interruptible",
+        ),
+        when(
+            "The lease {lease_id:text} has no fixed term, so it cannot be extended. Add credits "
+            "with `tallystick lease top-up` instead.",
+            rule="fixed_term",
+        ),
+        when(
+            "The lease {lease_id:text} does not hold a part of the device {device_id:text}. "
+            "Check both ids.",
+            rule="holds_a_part",
+        ),
+        when(
+            "Another executor of the node runs this work already. Stop the other executor, or "
+            "leave the work to it.",
+            rule="another executor has the work",
+        ),
+        when(
+            "The lease is {status:word}, and only the work of a closed lease is stopped in this "
+            "way. Close the lease first.",
+            rule="only closed work is stopped",
+        ),
+        when(
+            "Another executor acknowledged the start of this work. Only that executor can "
+            "report its end.",
+            rule="another executor started it",
+        ),
+        when(
+            "The job {job_id:text} has no lease that ended with the code 100, so none can be "
+            "restarted. Open a new lease.",
+            rule="no lease of it ended with 100",
+        ),
+        when(
+            "The escrow {escrow:text} ended at {ended_at_us:time}. Create a new one with "
+            "`tallystick job escrow`.",
+            escrow=ANY,
+        ),
+        when(
+            "The lease {lease_id:text} was restarted already, as {restarted_as:text}. Use that "
+            "lease.",
+            restarted_as=ANY,
+        ),
+        when(
+            "The lease {lease_id:text} ended with the code {close_code:text}, which allows no "
+            "restart. Open a new lease.",
+            close_code=ANY,
+        ),
+        when(
+            "The quote {quote_id:text} expired at {expired_us:time}. Ask for a new quote with "
+            "`tallystick lease quote`.",
+            quote_id=ANY,
+        ),
+        when(
+            "The lease {lease_id:text} is not of a federated job, so there is no federated fee "
+            "to top up. Top up the lease itself.",
+            federated="False",
+        ),
+        when(
+            "The credits of the lease ended at {ended_at_us:time}, and it is being closed. Open "
+            "a new lease.",
+            ended_at_us=ANY,
+        ),
+        when(
+            "The node had to be ready by {ready_until_us:time}, and that time has passed. The "
+            "lease is cancelled at no charge; request a new one.",
+            ready_until_us=ANY,
+        ),
+        when(
+            "The lease {lease_id:text} is {status:word}, and the close code {code:text} is not "
+            "true of it. Choose a code that fits its state.",
+            code=ANY,
+            status=ANY,
+        ),
+        when(
+            "The lease[ {lease_id:text}] is closing, which does not allow this. It is settled "
+            "when the last reports have arrived.",
+            status="closing",
+        ),
+        "A lease that is {status:word} does not allow this[ ({lease_id:text})]. `tallystick "
+        "lease show` shows its state.",
+        "The state of the lease does not allow this. `tallystick lease show` shows it.",
+    ),
+    FleetReason.BAD_PERIOD: sentence(
+        INVALID,
+        when("{period:text} is not a month. Write it like 2026-11.", period=ANY),
+        when(
+            "The attribute would expire at {expires_at_us:time}, which is before it begins or "
+            "too late. Choose another expiry.",
+            expires_at_us=ANY,
+        ),
+        when(
+            "The attribute was signed for {stated_at_us:time}, which is not now. Sign it again "
+            "with the present time.",
+            stated_at_us=ANY,
+        ),
+        when(
+            "The period from {from_us:time} to {until_us:time} is empty or too long. Choose "
+            "another one.",
+            from_us=ANY,
+        ),
+        "The period is not valid. Write a month like 2026-11, or a start before its end.",
     ),
 }

@@ -12,10 +12,11 @@ from api.refusals.sentence import (
     sentence,
     when,
 )
+from domain.funds.reasons import FundsReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.CREDIT_TOO_LOW: sentence(
+    FundsReason.CREDIT_TOO_LOW: sentence(
         NO_CREDIT,
         when(
             "This bid needs a deposit of {needed:credit}; your account has {available:amount} "
@@ -87,29 +88,29 @@ SENTENCES: dict[Reason, Sentence] = {
         "The account does not have enough credit for this. Buy credits with `tallystick payment "
         "create`, or ask for less.",
     ),
-    Reason.UNPAID_DEBT: sentence(
+    FundsReason.UNPAID_DEBT: sentence(
         CONFLICT,
         "The account owes {owed:credit}, so it cannot open leases. Pay the debt with "
         "`tallystick payment create`; new credits pay it first.",
         "The account has unpaid debt, so it cannot open leases. Pay it with `tallystick payment "
         "create`.",
     ),
-    Reason.DEPOSIT_EXISTS: sentence(
+    FundsReason.DEPOSIT_EXISTS: sentence(
         CONFLICT,
         "The deposit[ {deposit_id:text}] is recorded already, with other details. Record the "
         "new deposit under a new id.",
     ),
-    Reason.DEPOSIT_SOURCE_UNKNOWN: sentence(
+    FundsReason.DEPOSIT_SOURCE_UNKNOWN: sentence(
         INVALID,
         "[{source:text} is not a source of deposits. ]Choose a source that the operation's "
         "description lists.",
     ),
-    Reason.PURCHASE_EXISTS: sentence(
+    FundsReason.PURCHASE_EXISTS: sentence(
         CONFLICT,
         "The purchase[ {purchase_id:text}] is recorded already, with other details. Check the "
         "transaction on chain.",
     ),
-    Reason.PAYMENT_UNKNOWN: sentence(
+    FundsReason.PAYMENT_UNKNOWN: sentence(
         NOT_FOUND,
         when(
             "No payment belongs to the processor's charge {charge:text}. Check the charge at "
@@ -119,7 +120,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "There is no payment[ {payment_id:text}] that you may see. `tallystick payment list` "
         "shows yours.",
     ),
-    Reason.PAYMENT_STATE: sentence(
+    FundsReason.PAYMENT_STATE: sentence(
         CONFLICT,
         when(
             "The payment {payment_id:text} saved no card, so auto top-up cannot use it. Pay "
@@ -136,26 +137,26 @@ SENTENCES: dict[Reason, Sentence] = {
         "The state of the payment does not allow this. `tallystick payment show` shows what "
         "happened to it.",
     ),
-    Reason.PAYMENT_NOT_DUE: sentence(
+    FundsReason.PAYMENT_NOT_DUE: sentence(
         CONFLICT,
         "The money of the payment[ {payment_id:text}] becomes final at {due_us:time}. Try again "
         "then.",
         "The money of the payment is not final yet. Try again after its charge-back window.",
     ),
-    Reason.PAYMENT_BELOW_MINIMUM: sentence(
+    FundsReason.PAYMENT_BELOW_MINIMUM: sentence(
         INVALID,
         "The smallest payment is {minimum:credit}; {units:amount} were asked for. Pay at least "
         "{minimum:amount}.",
         "The amount is below the smallest payment. Pay more.",
     ),
-    Reason.PAYMENT_TERMS_VERSION: sentence(
+    FundsReason.PAYMENT_TERMS_VERSION: sentence(
         CONFLICT,
         "The next version of the payment terms is {next:count}, not {version:count}. Publish "
         "under that number.",
         "The version of the payment terms is not the next one. Read the terms and publish under "
         "the next number.",
     ),
-    Reason.PAYMENT_TERMS_INVALID: sentence(
+    FundsReason.PAYMENT_TERMS_INVALID: sentence(
         INVALID,
         when(
             "The smallest payment must be from {least:credit} to {most:credit}. Choose an "
@@ -170,7 +171,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "publish again.",
         "A field of the payment terms breaks its rule. Correct it and publish again.",
     ),
-    Reason.TOP_UP_INVALID: sentence(
+    FundsReason.TOP_UP_INVALID: sentence(
         INVALID,
         when(
             "The {field:field} of auto top-up must be at least {least:credit}, the smallest "
@@ -186,179 +187,69 @@ SENTENCES: dict[Reason, Sentence] = {
         "settings again.",
         "A setting of auto top-up breaks its rule. Correct it and send the settings again.",
     ),
-    Reason.PROMOTION_UNKNOWN: sentence(
+    FundsReason.PROMOTION_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no promotion[ {program:text}]. `tallystick promotion list` shows the promotions.",
     ),
-    Reason.PROMOTION_EXISTS: sentence(
+    FundsReason.PROMOTION_EXISTS: sentence(
         CONFLICT,
         "The promotion[ {program:text}] exists already. Grant from it, or choose another name.",
     ),
-    Reason.PROMOTION_ENDED: sentence(
+    FundsReason.PROMOTION_ENDED: sentence(
         CONFLICT,
         "The promotion[ {program:text}] is closed, or the grant would have expired already. "
         "Choose another promotion or a later expiry.",
     ),
-    Reason.PROMOTION_TERMS: sentence(
+    FundsReason.PROMOTION_TERMS: sentence(
         CONFLICT,
         "This account has a grant of {program:text} with priority {priority:count}[ and expiry "
         "{expires_at_us:time}]. Grant more of it under the same terms.",
         "This account has a grant of the promotion under other terms. Grant more of it under "
         "the same terms.",
     ),
-    Reason.PROMOTION_FUND_SHORT: sentence(
+    FundsReason.PROMOTION_FUND_SHORT: sentence(
         CONFLICT,
         "The fund of the promotion {program:text} has {left:credit} left. Grant at most that, "
         "or let its sponsor open another promotion.",
         "The fund of the promotion has too little left. Grant less.",
     ),
-    Reason.BAD_PROGRAM: sentence(
+    FundsReason.BAD_PROGRAM: sentence(
         INVALID,
         "[{program:text} is not a valid name of a promotion. ]Use lower-case letters, digits "
         "and hyphens, as the field's description says.",
     ),
-    Reason.PAYER_UNKNOWN: sentence(
+    FundsReason.PAYER_UNKNOWN: sentence(
         NOT_FOUND,
         "No account pays for the account[ {account_id:text}] in this way. `tallystick payer "
         "list` shows the payers.",
     ),
-    Reason.PAYER_EXISTS: sentence(
+    FundsReason.PAYER_EXISTS: sentence(
         CONFLICT,
         "A payer for the account[ {account_id:text}] is set already. End it with `tallystick "
         "payer end` first.",
     ),
-    Reason.AMOUNT_NOT_POSITIVE: sentence(
+    FundsReason.AMOUNT_NOT_POSITIVE: sentence(
         INVALID,
         when("The {field:field} must be more than 0. Give a larger value.", field=ANY),
         "The amount must be more than 0. Give a larger amount.",
     ),
-    Reason.AMOUNT_OUT_OF_RANGE: sentence(
-        INVALID,
-        when(
-            "The {field:field} must have 1 to {length_max:characters}. Shorten it or fill it in.",
-            field=ANY,
-            length_max=ANY,
-        ),
-        when(
-            "The timeout must be at most {at_most:span}. Choose a shorter one.", field="timeout_us"
-        ),
-        when(
-            "The sealed credentials must have at most {at_most:characters}. Send less in them.",
-            field="credentials",
-        ),
-        when("The evidence must be at most {at_most:bytes}. Send less.", field="evidence"),
-        when(
-            "One part of the output must be at most {at_most:bytes}. Send smaller parts.",
-            field="body",
-        ),
-        when(
-            "A task can be held for a limited time only[, not {hold_us:span}]. Ask for a "
-            "shorter hold.",
-            field="hold_us",
-        ),
-        when(
-            "A quota of {gpu_ppm_max:gpus_of} is out of range. Choose a number of GPUs from 0 "
-            "up to the largest quota.",
-            field="gpu_ppm_max",
-        ),
-        when(
-            "A monthly budget of {units:credit} is out of range. Choose a smaller amount, 0 or "
-            "more.",
-            field="monthly",
-        ),
-        when(
-            "The {field:field} must have at most {at_most:characters}. Shorten it.",
-            field=ANY,
-            at_most=ANY,
-        ),
-        when(
-            "The {field:field} cannot be this amount of {asset:text}. Use the asset and the "
-            "range that the field's description names.",
-            field=ANY,
-            asset=ANY,
-        ),
-        when(
-            "The smallest cash-out must be from {least:credit} to {most:credit}. Choose an "
-            "amount in between.",
-            least=ANY,
-            most=ANY,
-        ),
-        when(
-            "{units:credit} is above the largest amount that one call can move. Split it.",
-            asset="CREDIT",
-            units=ANY,
-        ),
-        when(
-            "{asset:text} is not the asset of this amount, or the amount is too large. Use the "
-            "asset that the field's description names.",
-            asset=ANY,
-        ),
-        when(
-            "{returned:credit} cannot be returned, because the cash-out was smaller or the "
-            "amount is below 0. Check what came back from the bank.",
-            returned=ANY,
-        ),
-        when(
-            "The account owes {owed:credit}, and {units:amount} were to be written off. Write "
-            "off at most {owed:amount}.",
-            owed=ANY,
-        ),
-        when(
-            "{left:credit} of the payment are left, and {units:amount} were asked for. Take "
-            "back at most {left:amount}.",
-            left=ANY,
-        ),
-        when(
-            "{units:credit} is more than this call accepts; the most is {most:amount}. Lower "
-            "the amount.",
-            units=ANY,
-            most=ANY,
-        ),
-        when(
-            "A TOKEN price of {price_micro_usd:usd} is above the largest allowed price. Check "
-            "the unit of the price.",
-            price_micro_usd=ANY,
-        ),
-        when(
-            "The description of the job has {work_bytes:bytes}; the most is "
-            "{work_bytes_max:bytes}. Shorten the command, the environment or the demands.",
-            work_bytes=ANY,
-        ),
-        when(
-            "The payload of a task must be at most {payload_bytes_max:bytes}. Store larger data "
-            "elsewhere and send its address.",
-            payload_bytes_max=ANY,
-        ),
-        when(
-            "The fee {row:text} of the tariff must be an amount of CREDIT from 0 up to the "
-            "largest fee. Correct it.",
-            row=ANY,
-        ),
-        when(
-            "The {field:field} is out of range. Choose a value that the field's description "
-            "allows.",
-            field=ANY,
-        ),
-        "An amount is out of range. Choose an amount that the field's description allows.",
-    ),
-    Reason.AMOUNT_NOT_CENTS: sentence(
+    FundsReason.AMOUNT_NOT_CENTS: sentence(
         INVALID,
         "{units:credit} is not a whole number of cents, and banks move whole cents only. Choose "
         "a multiple of {cent:amount}.",
         "The amount is not a whole number of cents. Choose a multiple of 0.01 CREDIT.",
     ),
-    Reason.BAD_DEPOSIT: sentence(
+    FundsReason.BAD_DEPOSIT: sentence(
         INVALID, "A deposit of an escrow must be more than 0. Correct the amount."
     ),
-    Reason.BAD_RATE: sentence(
+    FundsReason.BAD_RATE: sentence(
         INVALID, "The rate of an escrow must be 0 or more. Correct the rate."
     ),
-    Reason.DUPLICATE_PAYEE: sentence(
+    FundsReason.DUPLICATE_PAYEE: sentence(
         INVALID, "The escrow names a payee twice. Name each payee once."
     ),
-    Reason.NEGATIVE_ELAPSED: sentence(
+    FundsReason.NEGATIVE_ELAPSED: sentence(
         INVALID,
         "The elapsed time must be 0 or more[, not {elapsed_seconds:count} seconds]. Correct it.",
     ),
-    Reason.ZERO_AMOUNT: sentence(INVALID, "The amount must be more than 0. Correct it."),
 }

@@ -12,58 +12,27 @@ from api.refusals.sentence import (
     sentence,
     when,
 )
+from domain.governance.reasons import GovernanceReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.POLICY_VERSION: sentence(
-        CONFLICT,
-        when(
-            "The next version of the policy is {expected:count}, not {version:count}. Read "
-            "`tallystick policy versions` and use that number.",
-            expected=ANY,
-        ),
-        when(
-            "There is no policy with version {version:count}. `tallystick policy versions` "
-            "shows them.",
-            version=ANY,
-        ),
-        when(
-            "No policy is in force for epoch {epoch:count}. Publish one that starts with it or "
-            "before.",
-            epoch=ANY,
-        ),
-        "The version of the policy does not exist or is not the next one. `tallystick policy "
-        "versions` shows them.",
-    ),
-    Reason.POLICY_INVALID: sentence(
-        INVALID,
-        "The policy was refused by this rule: {rule:rule}. Correct the document and check it "
-        "with `tallystick policy lint`.",
-        "The policy was refused by a rule of its terms. Correct the document and check it with "
-        "`tallystick policy lint`.",
-    ),
-    Reason.PROPOSAL_NEEDED: sentence(
-        CONFLICT,
-        "A policy changes by an approved proposal only. Write one, and send it with `tallystick "
-        "policy propose`.",
-    ),
-    Reason.PROPOSAL_UNKNOWN: sentence(
+    GovernanceReason.PROPOSAL_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no policy proposal[ {number:count}]. `tallystick policy list` shows the "
         "proposals.",
     ),
-    Reason.PROPOSAL_EXISTS: sentence(
+    GovernanceReason.PROPOSAL_EXISTS: sentence(
         CONFLICT,
         "The policy proposal[ {number:count}] exists already. Revise it with `tallystick policy "
         "revise`, or choose another number.",
     ),
-    Reason.PROPOSAL_MOVED: sentence(
+    GovernanceReason.PROPOSAL_MOVED: sentence(
         CHANGED,
         "The proposal {number:count} has changed since you read it: it has {found:count} "
         "changes, and you saw {expected:count}. Read it again, then decide.",
         "The proposal has changed since you read it. Read it again, then decide.",
     ),
-    Reason.PROPOSAL_STATE: sentence(
+    GovernanceReason.PROPOSAL_STATE: sentence(
         CONFLICT,
         when(
             "The proposal cannot be revised again: {rule:rule} are allowed. Propose a new one "
@@ -74,7 +43,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "policy show` shows what can be done with it.",
         "The state of the proposal does not allow this. `tallystick policy show` shows it.",
     ),
-    Reason.PROPOSAL_INVALID: sentence(
+    GovernanceReason.PROPOSAL_INVALID: sentence(
         INVALID,
         when(
             "The field {field:text} of the document has a decimal fraction, and a policy has "
@@ -100,41 +69,36 @@ SENTENCES: dict[Reason, Sentence] = {
         "The document of the proposal was refused. Correct it and check it with `tallystick "
         "policy lint`.",
     ),
-    Reason.VOTED_ALREADY: sentence(
+    GovernanceReason.VOTED_ALREADY: sentence(
         CONFLICT,
         "You have voted on this revision[ ({revision:count})] already, and each person votes "
         "once. Wait for other votes or for a new revision.",
     ),
-    Reason.PROPOSAL_LINT: sentence(
+    GovernanceReason.PROPOSAL_LINT: sentence(
         CONFLICT,
         "The proposal fails its lint with {errors:count} errors, the first is {rule:rule}. "
         "Correct them with `tallystick policy revise`.",
         "The proposal fails its lint. Correct the errors with `tallystick policy revise`.",
     ),
-    Reason.PROPOSAL_WITHOUT_TERMS: sentence(
+    GovernanceReason.PROPOSAL_WITHOUT_TERMS: sentence(
         CONFLICT,
         "The proposal[ {number:count}] has no terms, so there is nothing to put in force. "
         "Revise it with terms first.",
     ),
-    Reason.PROPOSAL_NOTICE: sentence(
+    GovernanceReason.PROPOSAL_NOTICE: sentence(
         CONFLICT,
         "Epoch {effective_from_epoch:count} is too early: the notice period ends with epoch "
         "{earliest:count}. Schedule it for that epoch or a later one.",
         "The start of the policy is too early for its notice period. Schedule it for a later "
         "epoch.",
     ),
-    Reason.SECOND_PERSON_NEEDED: sentence(
-        CONFLICT,
-        "You proposed this yourself, so another person must accept it. Ask another member with "
-        "the right to decide.",
-    ),
-    Reason.GRANT_UNKNOWN: sentence(
+    GovernanceReason.GRANT_UNKNOWN: sentence(
         NOT_FOUND, "There is no grant[ {grant_id:text}]. `tallystick grant list` shows the grants."
     ),
-    Reason.GRANT_EXISTS: sentence(
+    GovernanceReason.GRANT_EXISTS: sentence(
         CONFLICT, "The grant[ {grant_id:text}] exists already, with other contents. Use a new id."
     ),
-    Reason.GRANT_STATE: sentence(
+    GovernanceReason.GRANT_STATE: sentence(
         CONFLICT,
         when(
             "No clawback of the grant {grant_id:text} is proposed, so there is nothing to "
@@ -145,7 +109,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "grant show` shows it.",
         "The state of the grant does not allow this. `tallystick grant show` shows it.",
     ),
-    Reason.MILESTONE_STATE: sentence(
+    GovernanceReason.MILESTONE_STATE: sentence(
         CONFLICT,
         when(
             "The milestone {milestone_id:text} is accepted already. Nothing needs to be done.",
@@ -154,36 +118,36 @@ SENTENCES: dict[Reason, Sentence] = {
         "The milestone[ {milestone_id:text}] was not reported as reached, so it cannot be "
         "accepted. Report it with `tallystick grant done` first.",
     ),
-    Reason.TREASURY_SHORT: sentence(
+    GovernanceReason.TREASURY_SHORT: sentence(
         CONFLICT,
         "The grant needs {needed:token}; the treasury has {matured:token} that have matured. "
         "Wait for more epochs, or grant less.",
         "The treasury has too little for this grant. Wait for more epochs, or grant less.",
     ),
-    Reason.BAD_MILESTONE: sentence(
+    GovernanceReason.BAD_MILESTONE: sentence(
         INVALID,
         "The milestone[ {milestone_id:text}] needs a name and a text of valid length. Correct it.",
     ),
-    Reason.DUPLICATE_MILESTONE: sentence(
+    GovernanceReason.DUPLICATE_MILESTONE: sentence(
         INVALID, "A milestone is named twice. Name each milestone once."
     ),
-    Reason.BAD_SHARE: sentence(
+    GovernanceReason.BAD_SHARE: sentence(
         INVALID,
         "The milestone {milestone_id:text} gets {share_ppm:percent} of the grant, which is out "
         "of range. Choose above 0 % and at most 100 %.",
         "The share of a milestone is out of range. Choose above 0 % and at most 100 %.",
     ),
-    Reason.OVER_ASSIGNED: sentence(
+    GovernanceReason.OVER_ASSIGNED: sentence(
         INVALID,
         "The shares of the milestones are more than 100 % together[: {shares_ppm:percent}]. "
         "Lower them.",
     ),
-    Reason.UNKNOWN_MILESTONE: sentence(
+    GovernanceReason.UNKNOWN_MILESTONE: sentence(
         INVALID,
         "The grant has no milestone[ {milestone_id:text}]. `tallystick grant show` lists its "
         "milestones.",
     ),
-    Reason.BREAKER_LIMIT: sentence(
+    GovernanceReason.BREAKER_LIMIT: sentence(
         CONFLICT,
         "A breaker holds this back: with it, more would pass within the window than its limit "
         "allows. Wait until the window has passed, or raise the limit with `tallystick breaker "

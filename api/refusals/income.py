@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from domain.income.reasons import IncomeReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.MATURITY_WINDOW: sentence(
+    IncomeReason.MATURITY_WINDOW: sentence(
         CONFLICT,
         when(
             "The next version of the holdback is {expected:count}, not {version:count}. Publish "
@@ -25,12 +26,12 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The holdback does not follow the one before it. Choose a later start.",
     ),
-    Reason.EARNING_MATURED: sentence(
+    IncomeReason.EARNING_MATURED: sentence(
         CONFLICT,
         "These earnings have matured, so they cannot be reduced any more. Book an adjustment "
         "instead.",
     ),
-    Reason.EARNINGS_STATE: sentence(
+    IncomeReason.EARNINGS_STATE: sentence(
         CONFLICT,
         when(
             "Earnings mature in order, and the next ones begin after the fact {expected:count}. "
@@ -44,7 +45,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The earnings have changed in the meantime. Read them again.",
     ),
-    Reason.PAYMENT_MODE: sentence(
+    IncomeReason.PAYMENT_MODE: sentence(
         INVALID,
         when(
             "A payment in cash needs a destination, and this account has none. Set it with "
@@ -59,12 +60,12 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "[{mode:text} is not a way to be paid. ]Choose credits or cash.",
     ),
-    Reason.CASH_OUT_UNKNOWN: sentence(
+    IncomeReason.CASH_OUT_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no cash-out[ {cash_out_id:text}] that you may see. `tallystick cash-out list` "
         "shows yours.",
     ),
-    Reason.CASH_OUT_HELD: sentence(
+    IncomeReason.CASH_OUT_HELD: sentence(
         CONFLICT,
         when(
             "Cash-outs to this new destination are possible from {until_us:time}. Ask again "
@@ -83,81 +84,82 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "Cash-outs of the account are held now. `tallystick cash-out earnings` shows why.",
     ),
-    Reason.CASH_OUT_STATE: sentence(
+    IncomeReason.CASH_OUT_STATE: sentence(
         CONFLICT,
         "The cash-out {cash_out_id:text} is {status:word}, which does not allow this. "
         "`tallystick cash-out show` shows what happened to it.",
         "The state of the cash-out does not allow this. `tallystick cash-out show` shows it.",
     ),
-    Reason.CASH_OUT_TOO_SMALL: sentence(
+    IncomeReason.CASH_OUT_TOO_SMALL: sentence(
         INVALID,
         "The smallest cash-out is {minimum:credit}; {units:amount} can be paid out now. Wait "
         "until you have earned more.",
         "The amount is below the smallest cash-out. Wait until you have earned more.",
     ),
-    Reason.DIFFERENCE_UNKNOWN: sentence(
+    IncomeReason.DIFFERENCE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no difference[ {difference_id:text}] between the bank and the books. List the "
         "differences and check the id.",
     ),
-    Reason.INVOICE_KIND_UNKNOWN: sentence(
+    IncomeReason.INVOICE_KIND_UNKNOWN: sentence(
         INVALID,
         "[{kind:text} is not a kind of invoice. ]Choose one that `tallystick invoice issue "
         "--help` lists.",
     ),
-    Reason.BAD_PERIOD: sentence(
-        INVALID,
-        when("{period:text} is not a month. Write it like 2026-11.", period=ANY),
-        when(
-            "The attribute would expire at {expires_at_us:time}, which is before it begins or "
-            "too late. Choose another expiry.",
-            expires_at_us=ANY,
-        ),
-        when(
-            "The attribute was signed for {stated_at_us:time}, which is not now. Sign it again "
-            "with the present time.",
-            stated_at_us=ANY,
-        ),
-        when(
-            "The period from {from_us:time} to {until_us:time} is empty or too long. Choose "
-            "another one.",
-            from_us=ANY,
-        ),
-        "The period is not valid. Write a month like 2026-11, or a start before its end.",
-    ),
-    Reason.PERIOD_NOT_OVER: sentence(
+    IncomeReason.PERIOD_NOT_OVER: sentence(
         INVALID,
         "The month[ {period:text}] cannot be invoiced yet, because its last usage can still "
         "arrive. Try again some days after its end.",
     ),
-    Reason.INVOICE_UNKNOWN: sentence(
+    IncomeReason.INVOICE_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no invoice[ {number:text}][ {invoice_id:text}] that you may see. `tallystick "
         "invoice list` shows yours.",
     ),
-    Reason.INVOICE_EXISTS: sentence(
+    IncomeReason.INVOICE_EXISTS: sentence(
         CONFLICT,
         "The invoice of this month exists already[ under the number {number:text}]. Correct it "
         "with `tallystick invoice credit`.",
     ),
-    Reason.NOTHING_TO_INVOICE: sentence(
+    IncomeReason.NOTHING_TO_INVOICE: sentence(
         CONFLICT, "The account has nothing to invoice[ in {period:text}]. Choose another month."
     ),
-    Reason.CREDIT_NOTE_EXISTS: sentence(
+    IncomeReason.CREDIT_NOTE_EXISTS: sentence(
         CONFLICT,
         "A credit note for {cause:text} exists already[, number {number:text}]. Name another "
         "cause for another correction.",
         "A credit note for this cause exists already. Name another cause for another correction.",
     ),
-    Reason.INVOICE_LINE_UNKNOWN: sentence(
+    IncomeReason.INVOICE_LINE_UNKNOWN: sentence(
         INVALID,
         "The invoice has the lines 1 to {lines:count}, and line {line:count} is not one of "
         "them. Correct the number.",
         "The invoice has no such line. Correct the number.",
     ),
-    Reason.CREDIT_ABOVE_LINE: sentence(
+    IncomeReason.CREDIT_ABOVE_LINE: sentence(
         CONFLICT,
         "Line {line:count} of the invoice has {left:credit} left to credit. Credit at most that.",
         "The credit is more than what is left of the line. Credit less.",
+    ),
+    IncomeReason.LINE_DISPUTED: sentence(
+        CONFLICT,
+        "The line {position:count} is in the dispute {dispute_id:text} already. Wait for its "
+        "ruling.",
+        "The line is in a dispute already. Wait for its ruling.",
+    ),
+    IncomeReason.ADJUSTMENT_TOO_LARGE: sentence(
+        CONFLICT,
+        when(
+            "{left:credit} of the line {position:count} can still be returned, and "
+            "{units:amount} were asked for. Ask for at most {left:amount}; after "
+            "{adjustments:count} adjustments no more may be possible.",
+            units=ANY,
+        ),
+        when(
+            "The line has {adjustments:count} adjustments, the most there can be. Pay the rest "
+            "in another way.",
+            adjustments=ANY,
+        ),
+        "The adjustment is more than what is left of the line. Ask for less.",
     ),
 }

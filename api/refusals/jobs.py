@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from domain.jobs.reasons import JobsReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.TASK_UNKNOWN: sentence(
+    JobsReason.TASK_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no task[ {task_id:text}] in this queue. Check the id, or push the task with "
         "`tallystick job push`.",
     ),
-    Reason.TASK_STATE: sentence(
+    JobsReason.TASK_STATE: sentence(
         CONFLICT,
         "The task[ {task_id:text}] is not held by the lease[ {lease_id:text}]. Take the task "
         "again before you report on it.",
     ),
-    Reason.JOB_UNKNOWN: sentence(
-        NOT_FOUND,
-        when(
-            "There is no open challenge {challenge_id:text} for this node. Ask for the next one.",
-            challenge_id=ANY,
-        ),
-        "There is no job[ {job_id:text}] that you may see. `tallystick job list` shows yours.",
-    ),
-    Reason.JOB_EXISTS: sentence(
+    JobsReason.JOB_EXISTS: sentence(
         CONFLICT,
         "The job[ {job_id:text}] exists already, with other contents. Submit the new one under "
         "a new id.",
     ),
-    Reason.JOB_STATE: sentence(
+    JobsReason.JOB_STATE: sentence(
         CONFLICT,
         when(
             "The leases of the job {job_id:text} are opened by its plan. Change the number of "
@@ -69,10 +62,10 @@ SENTENCES: dict[Reason, Sentence] = {
         "more work.",
         "The state of the job does not allow this. `tallystick job show` shows it.",
     ),
-    Reason.WORKLOAD_EMPTY: sentence(
+    JobsReason.WORKLOAD_EMPTY: sentence(
         INVALID, "The job[ {job_id:text}] has nothing to run. Name an image or a command."
     ),
-    Reason.PLAN_INVALID: sentence(
+    JobsReason.PLAN_INVALID: sentence(
         INVALID,
         when(
             "A job with a plan cannot be restarted automatically as well, because its plan "
@@ -82,7 +75,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "The {field:field} of the job's plan breaks its rule: {rule:rule}. Correct the plan.",
         "The plan of the job breaks a rule. Correct it.",
     ),
-    Reason.SCHEDULE_INVALID: sentence(
+    JobsReason.SCHEDULE_INVALID: sentence(
         INVALID,
         when(
             "The {field:field} of the schedule breaks its rule: {rule:rule}. Write five fields "
@@ -91,21 +84,21 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         'The schedule was refused[: {rule:rule}]. Write five fields in UTC, like "30 2 * * *".',
     ),
-    Reason.WORKLOAD_MISMATCH: sentence(
+    JobsReason.WORKLOAD_MISMATCH: sentence(
         INVALID,
         "The executor acknowledged other work than the job describes (image, command or "
         "environment). Read the work of the lease again and start that.",
     ),
-    Reason.GANG_UNKNOWN: sentence(
+    JobsReason.GANG_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no gang[ {gang_id:text}] that you may see. `tallystick gang list` shows yours.",
     ),
-    Reason.GANG_EXISTS: sentence(
+    JobsReason.GANG_EXISTS: sentence(
         CONFLICT,
         "The gang[ {gang_id:text}] exists already, with other contents. Open the new one under "
         "a new id.",
     ),
-    Reason.GANG_STATE: sentence(
+    JobsReason.GANG_STATE: sentence(
         CONFLICT,
         when(
             "The gang {gang_id:text} starts with at least {min_members:count} members, and "
@@ -135,7 +128,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "show` shows it.",
         "The state of the gang does not allow this. `tallystick gang show` shows it.",
     ),
-    Reason.GANG_TOO_LARGE: sentence(
+    JobsReason.GANG_TOO_LARGE: sentence(
         CONFLICT,
         when(
             "The gang needs {min_members:count} members with {gpus_per_member:gpus} each; all "

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, Sentence, sentence, when
+from domain.metering.reasons import MeteringReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.ACCRUAL_NOT_DUE: sentence(
+    MeteringReason.ACCRUAL_NOT_DUE: sentence(
         CONFLICT,
         when(
             "This hour of the lease ends at {due_us:time} and cannot be charged before. The "
@@ -25,7 +26,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "This hour of the lease cannot be charged yet. The timer charges it when it is over.",
     ),
-    Reason.USAGE_POSITION_FELL: sentence(
+    MeteringReason.USAGE_POSITION_FELL: sentence(
         CONFLICT,
         when(
             "Reports up to position {reached:count} are counted already. Count only later reports.",
@@ -38,7 +39,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "These reports are counted already. Count only later reports.",
     ),
-    Reason.USAGE_INCOMPLETE: sentence(
+    MeteringReason.USAGE_INCOMPLETE: sentence(
         CONFLICT,
         when(
             "The reports of the lease[ {lease_id:text}] do not reach {until_us:time} yet. Wait "
@@ -47,36 +48,41 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The reports of the lease are not complete yet. Wait until the node has sent them.",
     ),
-    Reason.UNKNOWN_LOG: sentence(
+    MeteringReason.UNKNOWN_LOG: sentence(
         INVALID, "[There is no log {log:text}. ]The logs are those that the case format names."
     ),
-    Reason.WRONG_LANE: sentence(
+    MeteringReason.WRONG_LANE: sentence(
         INVALID, "The entry belongs to another log[ than {log:text}]. Correct the case."
     ),
-    Reason.STREAM_MOVED: sentence(
+    MeteringReason.STREAM_MOVED: sentence(
         CONFLICT,
         "The object was changed by another request at the same moment. Send the request again.",
     ),
-    Reason.COUNTERSIGN_TIME: sentence(
+    MeteringReason.COUNTERSIGN_TIME: sentence(
         INVALID,
         "The signed period must end after the lease was opened[ at {opened_at_us:time}] and not "
         "in the future. Sign for the usage up to now.",
         "The signed period must end after the lease was opened and not in the future. Sign for "
         "the usage up to now.",
     ),
-    Reason.COUNTERSIGN_FELL: sentence(
+    MeteringReason.COUNTERSIGN_FELL: sentence(
         CONFLICT,
         "Usage up to {until_us:time} ({gpu_us:gpu_hours}) is signed already, and a later "
         "signature cannot sign for less. Sign for that much or more.",
         "A later signature cannot sign for less than an earlier one. Sign for that much or more.",
     ),
-    Reason.BAD_INTERVAL: sentence(
-        INVALID,
-        "An interval must begin before it ends[: {from_us:time} to {to_us:time}]. Correct the "
-        "times.",
-    ),
-    Reason.OVER_ALLOCATED: sentence(
-        INVALID,
-        "The leases hold more than the whole device[ at {at_us:time}]. Correct their shares.",
+    MeteringReason.CUT_INCOMPLETE: sentence(
+        CONFLICT,
+        when(
+            "Epoch {epoch:count} cannot be closed, because the logs of these nodes are not in "
+            "its cut: {missing:text}. Cut again.",
+            missing=ANY,
+        ),
+        when(
+            "A cut names each node's log once, and {lanes:count} were given out of order. Cut "
+            "again.",
+            lanes=ANY,
+        ),
+        "The cut of the epoch is not complete. Cut again.",
     ),
 }

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from domain.pools.reasons import PoolsReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.POOL_UNKNOWN: sentence(
+    PoolsReason.POOL_UNKNOWN: sentence(
         NOT_FOUND,
         "There is no pool[ {pool_id:text}] that you may see. `tallystick pool list` shows the "
         "pools.",
     ),
-    Reason.POOL_EXISTS: sentence(
+    PoolsReason.POOL_EXISTS: sentence(
         CONFLICT,
         "The pool[ {pool_id:text}] exists already. Use it, or create another one under a new id.",
     ),
-    Reason.POOL_POLICY_INVALID: sentence(
+    PoolsReason.POOL_POLICY_INVALID: sentence(
         INVALID,
         when(
             "The weight of history in the pool's policy must be from {least:percent} to "
@@ -32,7 +33,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "send the policy again.",
         "The policy of the pool breaks a rule. Correct it and send it again.",
     ),
-    Reason.QUEUE_FULL: sentence(
+    PoolsReason.QUEUE_FULL: sentence(
         CONFLICT,
         when(
             "You have {waiting:count} requests waiting in the pool {pool_id:text}, the most "
@@ -42,7 +43,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "The queue of the pool[ {pool_id:text}] is full[, with {waiting:count} requests]. Try "
         "again later, or use another pool.",
     ),
-    Reason.QUEUE_MOVED: sentence(
+    PoolsReason.QUEUE_MOVED: sentence(
         CONFLICT,
         when(
             "It is not your turn in the pool {pool_id:text}: {waiting:count} requests are "
@@ -52,14 +53,14 @@ SENTENCES: dict[Reason, Sentence] = {
         "The queue of the pool[ {pool_id:text}] has changed in the meantime. Send the request "
         "again.",
     ),
-    Reason.DUPLICATE_USER: sentence(INVALID, "A user is named twice. Name each user once."),
-    Reason.EMPTY_DEMAND: sentence(
+    PoolsReason.DUPLICATE_USER: sentence(INVALID, "A user is named twice. Name each user once."),
+    PoolsReason.EMPTY_DEMAND: sentence(
         INVALID, "The user[ {user:text}] asks for nothing. Name at least one resource."
     ),
-    Reason.BAD_WEIGHT: sentence(
+    PoolsReason.BAD_WEIGHT: sentence(
         INVALID, "The weight[ of the user {user:text}] must be more than 0. Correct it."
     ),
-    Reason.BAD_TIE_ORDER: sentence(
+    PoolsReason.BAD_TIE_ORDER: sentence(
         INVALID, "The order for ties must name each user once. Correct it."
     ),
 }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
-    Reason.TARIFF_UNKNOWN: sentence(
+    PricesReason.TARIFF_UNKNOWN: sentence(
         NOT_FOUND,
         when(
             "There is no tariff with version {version:count}. `tallystick tariff list` shows "
@@ -16,7 +17,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "No tariff is in force[ at {at_us:time}]. The operator must publish one with "
         "`tallystick tariff publish`.",
     ),
-    Reason.TARIFF_VERSION: sentence(
+    PricesReason.TARIFF_VERSION: sentence(
         CONFLICT,
         when(
             "The next version of the tariff is {expected:count}, not {version:count}. Read "
@@ -26,19 +27,19 @@ SENTENCES: dict[Reason, Sentence] = {
         "The tariff would take effect[ at {effective_from_us:time},] in the past or before the "
         "version before it. Choose a later start.",
     ),
-    Reason.TARIFF_NOTICE: sentence(
+    PricesReason.TARIFF_NOTICE: sentence(
         CONFLICT,
         "The notice period is too short: the earliest possible start is {earliest_us:time}. "
         "Choose that start or a later one.",
         "The notice period is too short. Choose a later start.",
     ),
-    Reason.PRICE_ABOVE_CAP: sentence(
+    PricesReason.PRICE_ABOVE_CAP: sentence(
         CONFLICT,
         "The price is {price:credit} per GPU-hour; your limit is {cap:amount}. Raise the limit "
         "to {price:amount}, or choose a cheaper offer.",
         "The price per GPU-hour is above your limit. Raise the limit, or choose a cheaper offer.",
     ),
-    Reason.PRICE_BELOW_USAGE_FEE: sentence(
+    PricesReason.PRICE_BELOW_USAGE_FEE: sentence(
         INVALID,
         when(
             "The price is below the usage fee of this GPU class, {usage_fee:credit} per "
@@ -53,7 +54,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "The price is below the usage fee of this GPU class. Ask at least the usage fee that "
         "the tariff shows.",
     ),
-    Reason.GPU_CLASS_UNPRICED: sentence(
+    PricesReason.GPU_CLASS_UNPRICED: sentence(
         INVALID,
         when(
             "The tariff has no usage fee for the GPU class {gpu_class:text}. The operator must "
@@ -68,17 +69,17 @@ SENTENCES: dict[Reason, Sentence] = {
         "The tariff has no usage fee for this GPU class. The operator must add the class to the "
         "tariff first.",
     ),
-    Reason.SLA_CLASS_UNKNOWN: sentence(
+    PricesReason.SLA_CLASS_UNKNOWN: sentence(
         INVALID,
         "The tariff has no SLA class[ {sla_class:text}]. Choose one that `tallystick tariff "
         "list` shows.",
     ),
-    Reason.PRICING_UNKNOWN: sentence(
+    PricesReason.PRICING_UNKNOWN: sentence(
         INVALID,
         "There is no pricing module[ {pricing:text}]. Choose one of: {known:text}.",
         "There is no such pricing module. `tallystick bid modules` lists them.",
     ),
-    Reason.PRICING_NOT_OFFERED: sentence(
+    PricesReason.PRICING_NOT_OFFERED: sentence(
         INVALID,
         when(
             "The pool {pool_id:text} takes bids only. Send a bid with the request.",
@@ -102,7 +103,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "This way of pricing is not offered here. `tallystick bid modules` lists the pricing "
         "modules; use the one of the pool.",
     ),
-    Reason.TERM_NOT_OFFERED: sentence(
+    PricesReason.TERM_NOT_OFFERED: sentence(
         INVALID,
         when(
             "The request names both a term and {months:months}. Send only one of the two.",
@@ -125,23 +126,23 @@ SENTENCES: dict[Reason, Sentence] = {
         "The term and the number of months do not go together. Send the months alone, with a "
         "pricing by the month.",
     ),
-    Reason.PRICE_SOURCES_INVALID: sentence(
+    PricesReason.PRICE_SOURCES_INVALID: sentence(
         INVALID,
         "The list of price sources was refused: {rule:rule}. Correct the list and send it again.",
         "The list of price sources was refused. Name each source once.",
     ),
-    Reason.PRICE_SOURCE_UNKNOWN: sentence(
+    PricesReason.PRICE_SOURCE_UNKNOWN: sentence(
         NOT_FOUND,
         "[{source:text} is not a price source of the oracle. ]`tallystick oracle show` lists "
         "the sources.",
     ),
-    Reason.PRICE_TIMES: sentence(
+    PricesReason.PRICE_TIMES: sentence(
         INVALID,
         "The times of the price are out of order[: published {published_at_us:time}, observed "
         "{observed_at_us:time}]. A price is published first and then observed, and neither is "
         "later than now.",
     ),
-    Reason.PRICE_SNAPSHOT: sentence(
+    PricesReason.PRICE_SNAPSHOT: sentence(
         CONFLICT,
         when(
             "No price sources are set, so no snapshot can be used. Set sources with `tallystick "
@@ -171,34 +172,155 @@ SENTENCES: dict[Reason, Sentence] = {
         "The snapshot of the TOKEN price cannot be used. Take a new one with `tallystick oracle "
         "snapshot`.",
     ),
-    Reason.ORACLE_DORMANT: sentence(
+    PricesReason.ORACLE_DORMANT: sentence(
         CONFLICT,
         "The price oracle is {health:word}, so the TOKEN has no price now. Wait until enough "
         "sources report again; `tallystick oracle show` shows them.",
         "The price oracle has no healthy price of the TOKEN now. Wait until enough sources "
         "report again; `tallystick oracle show` shows them.",
     ),
-    Reason.PRICE_TOO_LOW: sentence(
+    PricesReason.PRICE_TOO_LOW: sentence(
         INVALID,
         "The TOKEN price[ {price_micro_usd:usd}] is below the lowest allowed price[, "
         "{lowest:usd}]. Check the unit of the price.",
     ),
-    Reason.UNKNOWN_GPU_CLASS: sentence(
+    PricesReason.UNKNOWN_GPU_CLASS: sentence(
         INVALID,
         "There is no GPU class[ {gpu_class:text}] in this formula. Choose a class of the tariff.",
     ),
-    Reason.FEE_OUT_OF_RANGE: sentence(
+    PricesReason.FEE_OUT_OF_RANGE: sentence(
         INVALID,
         "The fee must be from 0 to 10,000 basis points[, not {fee_bps:count}]. Correct the fee.",
     ),
-    Reason.BAD_MIN_SOURCES: sentence(
+    PricesReason.BAD_MIN_SOURCES: sentence(
         INVALID,
         "The least number of price sources must be at least 1[, not {min_sources:count}]. "
         "Correct it.",
     ),
-    Reason.BAD_WINDOW: sentence(
+    PricesReason.BAD_WINDOW: sentence(
         INVALID,
         "The window of time is out of range[: {window_us:span} was given]. Choose a valid "
         "length, longer than 0.",
+    ),
+    PricesReason.AMOUNT_OUT_OF_RANGE: sentence(
+        INVALID,
+        when(
+            "The {field:field} must have 1 to {length_max:characters}. Shorten it or fill it in.",
+            field=ANY,
+            length_max=ANY,
+        ),
+        when(
+            "The timeout must be at most {at_most:span}. Choose a shorter one.", field="timeout_us"
+        ),
+        when(
+            "The sealed credentials must have at most {at_most:characters}. Send less in them.",
+            field="credentials",
+        ),
+        when("The evidence must be at most {at_most:bytes}. Send less.", field="evidence"),
+        when(
+            "One part of the output must be at most {at_most:bytes}. Send smaller parts.",
+            field="body",
+        ),
+        when(
+            "A task can be held for a limited time only[, not {hold_us:span}]. Ask for a "
+            "shorter hold.",
+            field="hold_us",
+        ),
+        when(
+            "A quota of {gpu_ppm_max:gpus_of} is out of range. Choose a number of GPUs from 0 "
+            "up to the largest quota.",
+            field="gpu_ppm_max",
+        ),
+        when(
+            "A monthly budget of {units:credit} is out of range. Choose a smaller amount, 0 or "
+            "more.",
+            field="monthly",
+        ),
+        when(
+            "The {field:field} must have at most {at_most:characters}. Shorten it.",
+            field=ANY,
+            at_most=ANY,
+        ),
+        when(
+            "The {field:field} cannot be this amount of {asset:text}. Use the asset and the "
+            "range that the field's description names.",
+            field=ANY,
+            asset=ANY,
+        ),
+        when(
+            "The smallest cash-out must be from {least:credit} to {most:credit}. Choose an "
+            "amount in between.",
+            least=ANY,
+            most=ANY,
+        ),
+        when(
+            "{units:credit} is above the largest amount that one call can move. Split it.",
+            asset="CREDIT",
+            units=ANY,
+        ),
+        when(
+            "{asset:text} is not the asset of this amount, or the amount is too large. Use the "
+            "asset that the field's description names.",
+            asset=ANY,
+        ),
+        when(
+            "{returned:credit} cannot be returned, because the cash-out was smaller or the "
+            "amount is below 0. Check what came back from the bank.",
+            returned=ANY,
+        ),
+        when(
+            "The account owes {owed:credit}, and {units:amount} were to be written off. Write "
+            "off at most {owed:amount}.",
+            owed=ANY,
+        ),
+        when(
+            "{left:credit} of the payment are left, and {units:amount} were asked for. Take "
+            "back at most {left:amount}.",
+            left=ANY,
+        ),
+        when(
+            "{units:credit} is more than this call accepts; the most is {most:amount}. Lower "
+            "the amount.",
+            units=ANY,
+            most=ANY,
+        ),
+        when(
+            "A TOKEN price of {price_micro_usd:usd} is above the largest allowed price. Check "
+            "the unit of the price.",
+            price_micro_usd=ANY,
+        ),
+        when(
+            "The description of the job has {work_bytes:bytes}; the most is "
+            "{work_bytes_max:bytes}. Shorten the command, the environment or the demands.",
+            work_bytes=ANY,
+        ),
+        when(
+            "The payload of a task must be at most {payload_bytes_max:bytes}. Store larger data "
+            "elsewhere and send its address.",
+            payload_bytes_max=ANY,
+        ),
+        when(
+            "The fee {row:text} of the tariff must be an amount of CREDIT from 0 up to the "
+            "largest fee. Correct it.",
+            row=ANY,
+        ),
+        when(
+            "The {field:field} is out of range. Choose a value that the field's description "
+            "allows.",
+            field=ANY,
+        ),
+        "An amount is out of range. Choose an amount that the field's description allows.",
+    ),
+    PricesReason.ZERO_AMOUNT: sentence(INVALID, "The amount must be more than 0. Correct it."),
+    PricesReason.DAY_OUT_OF_MONTH: sentence(
+        INVALID,
+        "The month has {days:count} days, and day {day:count} is not one of them. Correct the day.",
+        "The day is not one of the month. Correct it.",
+    ),
+    PricesReason.REMOVED_MORE_THAN_CONFIGURED: sentence(
+        INVALID,
+        "On day {day:count} more devices would be removed than the {configured:count} that are "
+        "there. Correct the numbers.",
+        "More devices would be removed than there are. Correct the numbers.",
     ),
 }

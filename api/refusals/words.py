@@ -16,18 +16,20 @@ from api.refusals import (
     income,
     jobs,
     lease,
-    leasing,
     market,
     metering,
+    money,
     parties,
     pools,
     prices,
     trust,
 )
 from api.refusals.sentence import Sentence
+from domain.reasons import REASONS
 from domain.refusal import Reason
 
 _ROOMS = (
+    money.SENTENCES,
     parties.SENTENCES,
     prices.SENTENCES,
     funds.SENTENCES,
@@ -42,7 +44,6 @@ _ROOMS = (
     market.SENTENCES,
     pools.SENTENCES,
     jobs.SENTENCES,
-    leasing.SENTENCES,
     income.SENTENCES,
     corrections.SENTENCES,
 )
@@ -51,4 +52,4 @@ SENTENCES: dict[Reason, Sentence] = {
     reason: found for room in _ROOMS for reason, found in room.items()
 }
 assert len(SENTENCES) == sum(map(len, _ROOMS)), "a reason has one room"
-assert SENTENCES.keys() == set(Reason), set(Reason) ^ SENTENCES.keys()
+assert SENTENCES.keys() == set(REASONS.values()), set(REASONS.values()) ^ SENTENCES.keys()

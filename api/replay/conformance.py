@@ -24,12 +24,14 @@ from domain.governance import grant
 from domain.hardware import admission as hardware_admission
 from domain.hardware import capacity, mig
 from domain.hardware.facts import SataDrive
+from domain.hardware.reasons import HardwareReason
 from domain.lease import escrow
 from domain.money import share_out, share_out_all
+from domain.parties.reasons import PartiesReason
 from domain.pools import drf
 from domain.prices import charge_split as earnings
 from domain.prices import device_fee, oracle, tariff, token_burn
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 Case = Mapping[str, Any]
 Suite = Callable[[Case], dict[str, Any]]
@@ -290,7 +292,7 @@ def _share_out(case: Case) -> dict[str, Any]:
     modes = {"floor_carry": share_out, "largest_remainder": share_out_all}
     mode = modes.get(_text(case["mode"]))
     if mode is None:
-        raise Refused(Reason.UNKNOWN_MODE, mode=case["mode"])
+        raise Refused(PartiesReason.UNKNOWN_MODE, mode=case["mode"])
     weights = [(_text(row["id"]), _int(row["weight"])) for row in case["weights"]]
     shares = mode(_int(case["pool"]), weights)
     return {
@@ -433,7 +435,7 @@ def _drf(case: Case) -> dict[str, Any]:
 def _mig(case: Case) -> dict[str, Any]:
     table = mig.TABLES.get(_text(case["model"]))
     if table is None:
-        raise Refused(Reason.UNKNOWN_MODEL, model=case["model"])
+        raise Refused(HardwareReason.UNKNOWN_MODEL, model=case["model"])
     held = _occupied(table, case["occupied"])
     results = [_mig_request(table, held, row) for row in case["requests"]]
     cut = frozenset(held.values())
@@ -455,7 +457,7 @@ def _occupied(table: mig.Table, rows: Sequence[Case]) -> dict[str, mig.Instance]
         profile = table.profile(_text(row["profile"]))
         cut = frozenset(held.values())
         if who in held or profile is None or not mig.is_possible(table, cut, profile, start):
-            raise Refused(Reason.BAD_INITIAL_STATE, id=who)
+            raise Refused(HardwareReason.BAD_INITIAL_STATE, id=who)
         held[who] = mig.Instance(start, profile.name)
     return held
 
@@ -466,12 +468,12 @@ def _mig_request(table: mig.Table, held: dict[str, mig.Instance], row: Case) -> 
     try:
         if _text(row["op"]) == "free":
             if who not in held:
-                raise Refused(Reason.UNKNOWN_ID)
+                raise Refused(HardwareReason.UNKNOWN_ID)
             return {"id": who, "freed": held.pop(who).start}
         name = _text(row["profile"])
         mig.require_profile(table, name)
         if who in held:
-            raise Refused(Reason.ID_IN_USE)
+            raise Refused(HardwareReason.ID_IN_USE)
         start = mig.place(table, frozenset(held.values()), name)
     except Refused as refused:
         return {"id": who, "refused": refused.reason.value}

@@ -44,8 +44,11 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.process import secret_files
 from domain.fleet.node import node_stream
+from domain.fleet.reasons import FleetReason
 from domain.metering import report
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 from domain.trust.record import NONCE_LIFE_US, IssueNonce, RecordAttestation, attestation_nonce
 from domain.trust.record import stream_of as trust_stream
 from ledger.log.usage import head_of
@@ -79,7 +82,7 @@ def attestor(name: str) -> Attestor:
     """The plug-in of this name. Raises Refused: REFERENCE_INVALID; AttestorUnusable."""
     found = next((one for one in metadata.entry_points(group=GROUP) if one.name == name), None)
     if found is None:
-        raise Refused(Reason.REFERENCE_INVALID, field="plugin", rule="installed on the server")
+        raise Refused(TrustReason.REFERENCE_INVALID, field="plugin", rule="installed on the server")
     try:
         made: Attestor = found.load()()
     except Exception as error:
@@ -118,7 +121,7 @@ class AttestationAnswer(AnswerModel):
     position: Position | None = None
 
 
-PROBLEMS = [Reason.NODE_UNKNOWN, Reason.DEVICE_UNKNOWN]
+PROBLEMS = [FleetReason.NODE_UNKNOWN, FleetReason.DEVICE_UNKNOWN]
 
 
 @resource.post(
@@ -170,7 +173,7 @@ def create_attestation_nonce(
     "/v1/nodes/{node_id}/devices/{device_id}/attestation",
     nodes_only(),
     AttestationAnswer,
-    problems=[*PROBLEMS, Reason.REFERENCE_INVALID],
+    problems=[*PROBLEMS, TrustReason.REFERENCE_INVALID],
 )
 def create_attestation(
     node_id: NodeInPath, device_id: DeviceInPath, body: AttestationRequest, call: Caller
@@ -208,7 +211,7 @@ def create_attestation(
 
 def _own(call: Call, node_id: str) -> None:
     if not call.node_of_caller(node_id):
-        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
 
 
 def _nonce(call: Call, node_id: str, device_id: str, server_nonce: str) -> bytes:
@@ -216,7 +219,9 @@ def _nonce(call: Call, node_id: str, device_id: str, server_nonce: str) -> bytes
     state = call.service.ledger.market.state_of(trust_stream(device_id))
     nonce = state.nonce
     if nonce is None or (nonce.node_id, nonce.server_nonce) != (node_id, server_nonce):
-        raise Refused(Reason.REFERENCE_INVALID, field="server_nonce", rule="asked for, and new")
+        raise Refused(
+            TrustReason.REFERENCE_INVALID, field="server_nonce", rule="asked for, and new"
+        )
     return attestation_nonce(nonce.server_nonce, nonce.head)
 
 
@@ -235,7 +240,9 @@ def _bytes(text: str) -> bytes:
     try:
         found = base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise Refused(Reason.REFERENCE_INVALID, field="evidence", rule="base64") from None
+        raise Refused(TrustReason.REFERENCE_INVALID, field="evidence", rule="base64") from None
     if len(found) > EVIDENCE_BYTES_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="evidence", at_most=EVIDENCE_BYTES_MAX)
+        raise Refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, field="evidence", at_most=EVIDENCE_BYTES_MAX
+        )
     return found

@@ -28,8 +28,10 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.fleet.reasons import FleetReason
 from domain.lease.countersign import signer_stream
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.trust.attribute import (
     RevokeAttribute,
     StateAttribute,
@@ -109,15 +111,15 @@ class AttributeRevokedAnswer(AnswerModel):
     AttributeAnswer,
     status=201,
     problems=[
-        Reason.NODE_UNKNOWN,
-        Reason.PROVIDER_UNKNOWN,
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.SIGNING_KEY_UNKNOWN,
-        Reason.NOT_PERMITTED,
-        Reason.BAD_PERIOD,
-        Reason.ATTRIBUTE_REVOKED,
-        Reason.UNKNOWN_MODE,
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.PROVIDER_UNKNOWN,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.SIGNING_KEY_UNKNOWN,
+        PartiesReason.NOT_PERMITTED,
+        FleetReason.BAD_PERIOD,
+        FleetReason.ATTRIBUTE_REVOKED,
+        PartiesReason.UNKNOWN_MODE,
         "signature_invalid",
     ],
 )
@@ -141,7 +143,7 @@ def add_attribute(body: AttributeRequest, call: Caller) -> Response:
         signer = call.service.ledger.market.state_of(signer_stream(body.signer_account_id))
         key = signer.key(body.key_id)
         if key is None:
-            raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=body.key_id)
+            raise Refused(PartiesReason.SIGNING_KEY_UNKNOWN, key_id=body.key_id)
         _require_signed(key.public_key, command)
         return command
 
@@ -167,7 +169,7 @@ def _require_signed(public_key: str, command: StateAttribute) -> None:
     "/v1/attributes/{statement_id}/revoke",
     SIGN,
     AttributeRevokedAnswer,
-    problems=[Reason.ATTRIBUTE_UNKNOWN],
+    problems=[FleetReason.ATTRIBUTE_UNKNOWN],
 )
 def revoke_attribute(statement_id: StatementInPath, body: EmptyRequest, call: Caller) -> Response:
     """Revokes a statement that your account signed."""

@@ -18,8 +18,10 @@ from domain.calendar import day_text
 from domain.duration import DAY_US
 from domain.epochs.policy import NETWORK
 from domain.epochs.reward_terms import NO_TERMS, bonus_ppm
+from domain.fleet.reasons import FleetReason
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.trust.reputation_terms import (
     COMPLETION,
     LEASES_OF,
@@ -143,7 +145,7 @@ class RegionSettingsAnswer(AnswerModel):
 
 
 @resource.get(
-    "/v1/nodes/{node_id}/reputation", READ, ReputationAnswer, problems=[Reason.NODE_UNKNOWN]
+    "/v1/nodes/{node_id}/reputation", READ, ReputationAnswer, problems=[FleetReason.NODE_UNKNOWN]
 )
 def read_node_reputation(
     node_id: NodeInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
@@ -151,7 +153,7 @@ def read_node_reputation(
     """Returns the reputation of a node and its devices, now or as of `as_of_position`."""
     with call.read(FLEET, POLICIES, REPUTATION, as_of=as_of) as view:
         if fleet.read_node(view.connection, node_id) is None:
-            raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+            raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
         return _answer(call, view, "node", node_id, client_id)
 
 
@@ -159,7 +161,7 @@ def read_node_reputation(
     "/v1/providers/{provider_id}/reputation",
     READ,
     ReputationAnswer,
-    problems=[Reason.PROVIDER_UNKNOWN],
+    problems=[FleetReason.PROVIDER_UNKNOWN],
 )
 def read_provider_reputation(
     provider_id: ProviderInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
@@ -167,7 +169,7 @@ def read_provider_reputation(
     """Returns the reputation of all nodes of a provider together."""
     with call.read(FLEET, POLICIES, REPUTATION, as_of=as_of) as view:
         if fleet.read_provider(view.connection, provider_id) is None:
-            raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+            raise Refused(FleetReason.PROVIDER_UNKNOWN, provider_id=provider_id)
         return _answer(call, view, "provider", provider_id, client_id)
 
 
@@ -175,7 +177,7 @@ def read_provider_reputation(
     "/v1/accounts/{account_id}/renter-reputation",
     with_scope("account", "provider", "operator", "audit:read"),
     ReputationAnswer,
-    problems=[Reason.ACCOUNT_UNKNOWN],
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_renter_reputation(
     account_id: AccountInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None

@@ -29,8 +29,11 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.fleet.nodes import visible_node
-from domain.refusal import Reason, Refused
+from domain.epochs.reasons import EpochsReason
+from domain.fleet.reasons import FleetReason
+from domain.refusal import Refused
 from domain.trust import tiers as trust
+from domain.trust.reasons import TrustReason
 from domain.trust.record import ForgetDriverLibrary, KnowDriverLibrary
 from projections.fleet.fleet import FLEET
 from projections.trust import evidence as view_of
@@ -102,7 +105,7 @@ class DriverLibrariesAnswer(AnswerModel):
     "/v1/nodes/{node_id}/trust",
     READ_OR_NODE,
     NodeTrustAnswer,
-    problems=[Reason.NODE_UNKNOWN, Reason.EPOCH_UNKNOWN],
+    problems=[FleetReason.NODE_UNKNOWN, EpochsReason.EPOCH_UNKNOWN],
 )
 def read_node_trust(
     node_id: NodeInPath,
@@ -114,7 +117,7 @@ def read_node_trust(
         visible_node(call, view, node_id)
         span = view_of.read_span(view.connection, epoch)
         if span is None:
-            raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+            raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
         libraries = set(view_of.read_libraries(view.connection))
         development = call.service.settings.environment == "development"
         told = NodeTrustAnswer(
@@ -167,7 +170,7 @@ def list_driver_libraries(call: Caller) -> Response:
     with_scope("operator"),
     DriverLibraryAnswer,
     status=201,
-    problems=[Reason.REFERENCE_INVALID],
+    problems=[TrustReason.REFERENCE_INVALID],
 )
 def add_driver_library(body: DriverLibraryRequest, call: Caller) -> Response:
     """Adds a driver library to the trusted ones."""

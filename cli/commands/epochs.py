@@ -16,6 +16,7 @@ from cli.commands.governance import tokens_of
 from cli.remote import Limit, Remote, Url, reads, records
 from cli.settings import ConfigFile, DataDir, opened
 from cli.terminal import AnswerIsNo, AsJson, InputUnusable, amount, columns, facts, group, tell
+from domain.metering.reasons import MeteringReason
 
 if TYPE_CHECKING:
     from api.process.service import Service
@@ -142,13 +143,13 @@ def close(
     leases not accrued, nodes without reports up to its end, a chain not final, no price, or too
     early.
     """
-    from domain.refusal import Reason, Refused
+    from domain.refusal import Refused
 
     with opened(config, data_dir=data_dir) as service:
         try:
             told = _close(service, epoch, override)
         except Refused as refused:
-            if refused.reason is not Reason.CUT_INCOMPLETE:
+            if refused.reason is not MeteringReason.CUT_INCOMPLETE:
                 raise
             raise AnswerIsNo(
                 f"epoch {epoch} waits: {refused.facts}; let the jobs run, or give --override",

@@ -15,10 +15,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from domain.chain.reasons import ChainReason
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, token
 from domain.prices.price_feed import require_price
 from domain.prices.token_burn import tokens_for
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -141,17 +143,17 @@ def decide_intend(command: IntendBurn, world: World) -> list[Change]:
         return []
     _check_turn(command, known, world)
     if command.credits.asset is not Asset.CREDIT or command.credits.units < 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, credits=command.credits.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, credits=command.credits.units)
     if not command.credits.units:
         return []
     due = world.balance("network:burn_due")
     if command.credits.units > due:
-        raise Refused(Reason.CREDIT_TOO_LOW, credits=command.credits.units, burn_due=due)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, credits=command.credits.units, burn_due=due)
     bank = world.balance("world:bank") - world.balance("payout:in_flight")
     if command.credits.units > bank:
         # A burn is paid in cash: card money is not there before its chargeback window is over,
         # and what is on its way out is not there any more.
-        raise Refused(Reason.CREDIT_TOO_LOW, credits=command.credits.units, bank=bank)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, credits=command.credits.units, bank=bank)
     require_price(world, command.price_snapshot, command.price_micro_usd, command.at_us)
     tokens = tokens_for(command.credits.units, command.price_micro_usd)
     fact = BurnIntended(
@@ -182,23 +184,25 @@ def _same_intent(known: BurnIntended, command: IntendBurn) -> bool:
 def _check_turn(command: IntendBurn, known: BurnIntended | None, world: World) -> None:
     """One burn at a time, numbered without gaps, each beginning where the last one ended."""
     if known is not None or command.burn_id < 1:
-        raise Refused(Reason.BURN_STATE, burn_id=command.burn_id, rule="id taken or below 1")
+        raise Refused(ChainReason.BURN_STATE, burn_id=command.burn_id, rule="id taken or below 1")
     first = 1
     if command.burn_id > 1:
         before = burn_of(world, command.burn_id - 1)
         if before.intended is None or before.is_open:
-            raise Refused(Reason.BURN_STATE, burn_id=command.burn_id, rule="the one before waits")
+            raise Refused(
+                ChainReason.BURN_STATE, burn_id=command.burn_id, rule="the one before waits"
+            )
         failed = before.failed is not None
         first = before.intended.first_position if failed else before.intended.last_position + 1
     if command.first_position != first or command.last_position < first:
-        raise Refused(Reason.BURN_STATE, first_position=command.first_position, expected=first)
+        raise Refused(ChainReason.BURN_STATE, first_position=command.first_position, expected=first)
 
 
 def decide_confirm(command: ConfirmBurn, world: World) -> list[Change]:
     """Raises Refused: BURN_STATE."""
     burn = burn_of(world, command.burn_id)
     if burn.intended is None:
-        raise Refused(Reason.BURN_STATE, burn_id=command.burn_id, rule="not intended")
+        raise Refused(ChainReason.BURN_STATE, burn_id=command.burn_id, rule="not intended")
     fact = BurnConfirmed(
         burn_id=command.burn_id,
         credits=burn.intended.credits,
@@ -210,7 +214,7 @@ def decide_confirm(command: ConfirmBurn, world: World) -> list[Change]:
     if burn.confirmed is not None and replace(burn.confirmed, at_us=fact.at_us) == fact:
         return []
     if not burn.is_open or command.tokens != burn.intended.tokens:
-        raise Refused(Reason.BURN_STATE, burn_id=command.burn_id, tokens=command.tokens.units)
+        raise Refused(ChainReason.BURN_STATE, burn_id=command.burn_id, tokens=command.tokens.units)
     return [Change(stream_of(command.burn_id), fact)]
 
 
@@ -220,7 +224,7 @@ def decide_fail(command: FailBurn, world: World) -> list[Change]:
     if burn.failed is not None and burn.failed.reason == command.reason:
         return []
     if not burn.is_open:
-        raise Refused(Reason.BURN_STATE, burn_id=command.burn_id, rule="not open")
+        raise Refused(ChainReason.BURN_STATE, burn_id=command.burn_id, rule="not open")
     fact = BurnFailed(burn_id=command.burn_id, reason=command.reason, at_us=command.at_us)
     return [Change(stream_of(command.burn_id), fact)]
 

@@ -16,10 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
+from domain.chain.reasons import ChainReason
 from domain.epochs.epoch import epoch_of
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.settlement import TREASURY
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, Big, token
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 NO_ROOT = "0x" + "00" * 32
@@ -241,15 +244,17 @@ def decide_mint(command: ConfirmEpochMint, world: World) -> list[Change]:
     """Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, REWARDS_MISMATCH, PAYOUT_EXISTS."""
     sealed = epoch_of(world, command.epoch).sealed
     if sealed is None:
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch)
     if (command.amount, command.settlement_id) != (token(sealed.minted), sealed.file_sha256):
-        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, amount=command.amount.units)
+        raise Refused(
+            EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, amount=command.amount.units
+        )
     fact = EpochMintConfirmed(**_content(command))
     known = payout_of(world, command.epoch).mint
     if known is not None:
         if _same(known, fact):
             return []
-        raise Refused(Reason.PAYOUT_EXISTS, epoch=command.epoch, tx_hash=known.tx_hash)
+        raise Refused(ChainReason.PAYOUT_EXISTS, epoch=command.epoch, tx_hash=known.tx_hash)
     return [Change(stream_of(command.epoch), fact)]
 
 
@@ -260,15 +265,15 @@ def decide_build(command: BuildPayoutRoot, world: World) -> list[Change]:
     """
     epoch = epoch_of(world, command.epoch)
     if epoch.sealed is None or epoch.status not in ("credited", "settled"):
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     payout = payout_of(world, command.epoch)
     fact = PayoutRootBuilt(**_content(command))
     if payout.root is not None and _same(payout.root, fact):
         return []
     if command.manifest_sha256 != epoch.sealed.file_sha256:
-        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, rule="other epoch file")
+        raise Refused(EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, rule="other epoch file")
     if payout.status not in ("minted", "vetoed"):
-        raise Refused(Reason.PAYOUT_STATE, epoch=command.epoch, status=payout.status)
+        raise Refused(ChainReason.PAYOUT_STATE, epoch=command.epoch, status=payout.status)
     _check_succession(command, last_root(world, command.epoch))
     return [Change(stream_of(command.epoch), fact)]
 
@@ -278,15 +283,19 @@ def _check_succession(command: BuildPayoutRoot, before: Payout | None) -> None:
     if before is None:
         seq, root, committed, leaves = 1, NO_ROOT, 0, 1
     elif before.status != "accepted" or before.root is None:
-        raise Refused(Reason.PAYOUT_STATE, epoch=command.epoch, rule="the root before is pending")
+        raise Refused(
+            ChainReason.PAYOUT_STATE, epoch=command.epoch, rule="the root before is pending"
+        )
     else:
         seq, root = before.root.seq + 1, before.root.root
         committed, leaves = before.root.committed.units, before.root.leaves
     if (command.seq, command.previous_root) != (seq, root):
-        raise Refused(Reason.PAYOUT_STATE, epoch=command.epoch, seq=command.seq, expected=seq)
+        raise Refused(ChainReason.PAYOUT_STATE, epoch=command.epoch, seq=command.seq, expected=seq)
     fell = command.committed.units < committed or command.leaves < leaves
     if command.committed.asset is not Asset.TOKEN or fell:
-        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, rule="a root never shrinks")
+        raise Refused(
+            EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, rule="a root never shrinks"
+        )
 
 
 def decide_proposed(command: RecordRootProposed, world: World) -> list[Change]:
@@ -317,7 +326,7 @@ RootFact = RootProposed | RootVetoed | RootAccepted
 def _payout_with_root(command: RootCommand, world: World) -> Payout:
     payout = payout_of(world, command.epoch)
     if payout.root is None:
-        raise Refused(Reason.PAYOUT_STATE, epoch=command.epoch, status=payout.status)
+        raise Refused(ChainReason.PAYOUT_STATE, epoch=command.epoch, status=payout.status)
     return payout
 
 
@@ -333,7 +342,7 @@ def _record(
     assert payout.root is not None
     ours = (payout.root.seq, payout.root.root) == (command.seq, command.root)
     if payout.status not in possible_in or not ours:
-        raise Refused(Reason.PAYOUT_STATE, epoch=command.epoch, status=payout.status)
+        raise Refused(ChainReason.PAYOUT_STATE, epoch=command.epoch, status=payout.status)
     return [Change(stream_of(command.epoch), fact)]
 
 
@@ -352,13 +361,13 @@ def decide_payout(command: ConfirmPayout, world: World) -> list[Change]:
     if state.confirmed is not None:
         if _same(replace(state.confirmed, set_aside=fact.set_aside), fact):
             return []
-        raise Refused(Reason.PAYOUT_EXISTS, address=command.address, seq=command.seq)
+        raise Refused(ChainReason.PAYOUT_EXISTS, address=command.address, seq=command.seq)
     amounts = (command.amount, command.cumulative)
     if any(a.asset is not Asset.TOKEN or a.units <= 0 for a in amounts):
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, amount=command.amount.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, amount=command.amount.units)
     granted = command.granted if command.account_id == TREASURY else 0
     if command.amount.units > min(matured + granted, command.cumulative.units):
-        raise Refused(Reason.REWARDS_MISMATCH, amount=command.amount.units, matured=matured)
+        raise Refused(EpochsReason.REWARDS_MISMATCH, amount=command.amount.units, matured=matured)
     return [Change(stream, fact)]
 
 

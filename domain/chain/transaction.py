@@ -15,8 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
+from domain.chain.reasons import ChainReason
 from domain.money import Big
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -306,7 +307,7 @@ def _check_ours(
 
 def _refused(tx: ChainTx, command: Any, rule: str) -> Refused:
     facts = {"intent_id": command.intent_id, "status": tx.status, "rule": rule}
-    return Refused(Reason.CHAIN_TX_STATE, **facts)
+    return Refused(ChainReason.CHAIN_TX_STATE, **facts)
 
 
 def _content(command: Any) -> dict[str, Any]:

@@ -26,11 +26,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from domain.corrections.reasons import CorrectionsReason
 from domain.duration import DAY_US
 from domain.income.adjustment import ChargedLine, Part
 from domain.leasing.life import DISPUTED_US_MAX
 from domain.money import Amount, Big
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Stream, World
 
 # What can happen.
@@ -277,14 +279,14 @@ def dispute_of(world: World, dispute_id: str) -> Dispute:
     """Raises Refused: DISPUTE_UNKNOWN."""
     state = world.state(stream_of(dispute_id))
     if state.opened is None:
-        raise Refused(Reason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
+        raise Refused(CorrectionsReason.DISPUTE_UNKNOWN, dispute_id=dispute_id)
     return state
 
 
 def require_evidence_count(evidence: tuple[Evidence, ...]) -> None:
     """Raises Refused: COUNT_OUT_OF_RANGE."""
     if len(evidence) > EVIDENCE_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, evidence=len(evidence), most=EVIDENCE_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, evidence=len(evidence), most=EVIDENCE_MAX)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"dispute": (Dispute(), evolve)}

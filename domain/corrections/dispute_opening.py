@@ -28,6 +28,7 @@ from domain.corrections.dispute import (
     require_evidence_count,
     stream_of,
 )
+from domain.corrections.reasons import CorrectionsReason
 from domain.income import cash_out
 from domain.income.adjustment import (
     ChargedLine,
@@ -39,9 +40,11 @@ from domain.income.adjustment import (
 )
 from domain.income.adjustment import stream_of as adjustments_of
 from domain.income.maturity import reduce, window_at, windows_of
+from domain.income.reasons import IncomeReason
 from domain.leasing.life import disputed as disputed_on_lease
 from domain.money import credit
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -55,7 +58,9 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
     if state.opened is not None:
         if _same_claims(state.opened, command):
             return []
-        raise Refused(Reason.DISPUTE_STATE, dispute_id=command.dispute_id, status=state.status)
+        raise Refused(
+            CorrectionsReason.DISPUTE_STATE, dispute_id=command.dispute_id, status=state.status
+        )
     first = _require_one_lease(command)
     lines: list[DisputedLine] = []
     frozen: list[Change] = []
@@ -92,7 +97,7 @@ def _opened(
     """Raises Refused: COUNT_OUT_OF_RANGE."""
     held_count = sum(len(line.held) for line in lines)
     if held_count > HELD_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, held=held_count, most=HELD_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, held=held_count, most=HELD_MAX)
     return DisputeOpened(
         dispute_id=command.dispute_id,
         lease_id=first.lease_id,
@@ -122,17 +127,19 @@ def _require_one_lease(command: OpenDispute) -> ChargedLine:
     Raises Refused: UNKNOWN_MODE, COUNT_OUT_OF_RANGE, LINE_UNKNOWN, NOT_PERMITTED.
     """
     if command.claim_code not in CLAIMS:
-        raise Refused(Reason.UNKNOWN_MODE, claim_code=command.claim_code)
+        raise Refused(PartiesReason.UNKNOWN_MODE, claim_code=command.claim_code)
     positions = [claim.line.position for claim in command.claims]
     if not 1 <= len(positions) <= LINES_MAX or len(set(positions)) != len(positions):
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, lines=len(positions), most=LINES_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, lines=len(positions), most=LINES_MAX)
     require_evidence_count(command.evidence)
     first = command.claims[0].line
     for claim in command.claims:
         if claim.line.lease_id != first.lease_id:
-            raise Refused(Reason.LINE_UNKNOWN, position=claim.line.position, rule="one lease")
+            raise Refused(
+                CorrectionsReason.LINE_UNKNOWN, position=claim.line.position, rule="one lease"
+            )
         if command.party_account_id not in (claim.line.account_id, claim.line.provider_account_id):
-            raise Refused(Reason.NOT_PERMITTED, position=claim.line.position)
+            raise Refused(PartiesReason.NOT_PERMITTED, position=claim.line.position)
     return first
 
 
@@ -144,9 +151,11 @@ def _hold(claim: Claim, command: OpenDispute, world: World) -> tuple[Held, ...]:
     """
     line, state = claim.line, corrections_of(world, claim.line.position)
     if state.dispute_id is not None:
-        raise Refused(Reason.LINE_DISPUTED, position=line.position, dispute_id=state.dispute_id)
+        raise Refused(
+            IncomeReason.LINE_DISPUTED, position=line.position, dispute_id=state.dispute_id
+        )
     if command.at_us >= line.posted_at_us + OPEN_US_MAX:
-        raise Refused(Reason.DISPUTE_TOO_LATE, position=line.position)
+        raise Refused(CorrectionsReason.DISPUTE_TOO_LATE, position=line.position)
     require_room(state, line, claim.claimed)
     if command.at_us >= line.posted_at_us + window_at(windows_of(world), line.posted_at_us):
         return ()

@@ -31,11 +31,13 @@ from domain.corrections.dispute import (
     require_evidence_count,
     stream_of,
 )
+from domain.corrections.reasons import CorrectionsReason
 from domain.income import cash_out
 from domain.income.adjustment import ChargedLine, Taking, refund
 from domain.leasing.life import resolved as resolved_on_lease
 from domain.money import PPM, credit
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, World, derive_id
 
 
@@ -46,13 +48,15 @@ def decide_answer(command: AnswerDispute, world: World) -> list[Change]:
     dispute = dispute_of(world, command.dispute_id)
     side = dispute.side_of(command.party_account_id)
     if side is None:
-        raise Refused(Reason.NOT_PERMITTED, dispute_id=command.dispute_id)
+        raise Refused(PartiesReason.NOT_PERMITTED, dispute_id=command.dispute_id)
     if not dispute.is_open:
-        raise Refused(Reason.DISPUTE_STATE, dispute_id=command.dispute_id, status=dispute.status)
+        raise Refused(
+            CorrectionsReason.DISPUTE_STATE, dispute_id=command.dispute_id, status=dispute.status
+        )
     if dispute.answers >= ANSWERS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, answers=dispute.answers, most=ANSWERS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, answers=dispute.answers, most=ANSWERS_MAX)
     if not command.evidence and command.statement_sha256 is None:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, evidence=0)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, evidence=0)
     require_evidence_count(command.evidence)
     fact = DisputeAnswered(
         dispute_id=command.dispute_id,
@@ -74,20 +78,22 @@ def decide_rule(command: RuleDispute, world: World) -> list[Change]:
     """
     dispute = dispute_of(world, command.dispute_id)
     if dispute.side_of(command.arbiter_account_id) is not None:
-        raise Refused(Reason.NOT_PERMITTED, dispute_id=command.dispute_id, rule="a party")
+        raise Refused(PartiesReason.NOT_PERMITTED, dispute_id=command.dispute_id, rule="a party")
     if command.outcome not in RULINGS:
-        raise Refused(Reason.UNKNOWN_MODE, outcome=command.outcome)
+        raise Refused(PartiesReason.UNKNOWN_MODE, outcome=command.outcome)
     whole = {"upheld": PPM, "rejected": 0}.get(command.outcome)
     is_within = 0 < command.upheld_ppm < PPM if whole is None else command.upheld_ppm == whole
     if not is_within:
         raise Refused(
-            Reason.SHARE_OUT_OF_RANGE, outcome=command.outcome, upheld_ppm=command.upheld_ppm
+            PartiesReason.SHARE_OUT_OF_RANGE, outcome=command.outcome, upheld_ppm=command.upheld_ppm
         )
     known = dispute.resolved
     if known is not None:
         if (known.outcome, known.upheld_ppm) == (command.outcome, command.upheld_ppm):
             return []
-        raise Refused(Reason.DISPUTE_STATE, dispute_id=command.dispute_id, status=known.outcome)
+        raise Refused(
+            CorrectionsReason.DISPUTE_STATE, dispute_id=command.dispute_id, status=known.outcome
+        )
     ruling = _Ruling(
         outcome=command.outcome,
         upheld_ppm=command.upheld_ppm,
@@ -106,7 +112,7 @@ def decide_time_out(command: TimeOutDispute, world: World) -> list[Change]:
     assert dispute.opened is not None
     if command.at_us < dispute.opened.expires_at_us:
         raise Refused(
-            Reason.DISPUTE_STATE,
+            CorrectionsReason.DISPUTE_STATE,
             dispute_id=command.dispute_id,
             expires_at_us=dispute.opened.expires_at_us,
         )

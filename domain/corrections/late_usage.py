@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from domain.corrections.reasons import CorrectionsReason
+from domain.fleet.reasons import FleetReason
 from domain.funds.draw import draw
 from domain.income.adjustment import (
     ADJUSTMENTS_MAX,
@@ -27,11 +29,12 @@ from domain.income.adjustment import (
     book,
     corrections_of,
 )
+from domain.income.reasons import IncomeReason
 from domain.lease.lease import Lease, SettleLease, UsageAccrued, lease_of
 from domain.leasing.accrual import late_accrual
 from domain.metering.counting import UsageRow, Watermark
 from domain.money import Big
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -75,12 +78,12 @@ def decide_bill(command: BillLateUsage, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     if not lease.is_over or lease.status == "archived" or lease.opened is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     state = corrections_of(world, command.settled_position)
     if command.adjustment_id in state.booked:
         return []
     if len(state.booked) >= ADJUSTMENTS_MAX:
-        raise Refused(Reason.ADJUSTMENT_TOO_LARGE, adjustments=len(state.booked))
+        raise Refused(IncomeReason.ADJUSTMENT_TOO_LARGE, adjustments=len(state.booked))
     known = counted_of(world, lease, command.settled_position)
     accrued = late_accrual(
         lease,
@@ -97,7 +100,7 @@ def decide_bill(command: BillLateUsage, world: World) -> list[Change]:
         marks=known.marks,
     )
     if not accrued.charge_new.units:
-        raise Refused(Reason.NO_LATE_USAGE, lease_id=command.lease_id)
+        raise Refused(CorrectionsReason.NO_LATE_USAGE, lease_id=command.lease_id)
     return _adjustment(command, lease, accrued, world)
 
 

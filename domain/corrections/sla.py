@@ -23,12 +23,13 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.fleet.maintenance import announced_us
+from domain.fleet.reasons import FleetReason
 from domain.income.adjustment import ADJUSTMENTS_MAX, ChargedLine, Taking, corrections_of, refund
 from domain.lease.close_codes import fault_of
 from domain.lease.lease import Lease, LeaseReserved, lease_of
 from domain.money import PPM, Amount, Big, credit
 from domain.prices.tariff import SlaTier, sla_class, tariff_version
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 
 # What can happen.
@@ -169,7 +170,7 @@ def decide_credit(command: CreditSla, world: World) -> list[Change]:
 def _assess(lease: Lease, command: CreditSla, world: World) -> SlaAssessed:
     reserved = lease.reserved
     if not lease.is_over or reserved is None or reserved.sla_class is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     asked = promised_gpu_us(lease, reserved)
     excused = min(max(0, asked - lease.gpu_us), _announced(lease, reserved, world))
     promised = asked - excused

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from domain.epochs.reasons import EpochsReason
 from domain.money import Big
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,11 @@ class EmissionSegment:
 def check_segments(segments: Sequence[EmissionSegment]) -> None:
     """Touching segments are fine. Raises Refused: BAD_SEGMENT, SEGMENTS_OVERLAP."""
     if any(s.n_epochs < 1 or s.start_epoch < 0 or s.total < 0 for s in segments):
-        raise Refused(Reason.BAD_SEGMENT)
+        raise Refused(EpochsReason.BAD_SEGMENT)
     ordered = sorted(segments, key=lambda segment: segment.start_epoch)
     for one, following in pairwise(ordered):
         if one.start_epoch + one.n_epochs > following.start_epoch:
-            raise Refused(Reason.SEGMENTS_OVERLAP, start_epoch=following.start_epoch)
+            raise Refused(EpochsReason.SEGMENTS_OVERLAP, start_epoch=following.start_epoch)
 
 
 def scheduled_through(segments: Sequence[EmissionSegment], epoch: int) -> int:
@@ -70,7 +71,7 @@ def emitted(
     """
     check_segments(segments)
     if any(epoch < 0 for epoch in epochs):
-        raise Refused(Reason.BAD_EPOCH)
+        raise Refused(EpochsReason.BAD_EPOCH)
 
     def through(epoch: int) -> int:
         total = scheduled_through(segments, epoch)

@@ -24,6 +24,7 @@ from typing import Any, assert_never
 
 from domain.epochs.epoch_file import file_sha256
 from domain.epochs.policy import policy_for, policy_version
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import (
     UNCHANGED,
     RewardAdjusted,
@@ -36,10 +37,12 @@ from domain.epochs.reward_changes import (
 from domain.epochs.reward_changes import Reward as Reward
 from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, settle
 from domain.metering.pin import UsagePinned, last_pin, pinned
+from domain.metering.reasons import MeteringReason
 from domain.money import Amount, Big, token
 from domain.prices.oracle import HEALTHY
 from domain.prices.price_feed import feed_of
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 CHUNK_MAX = 500
@@ -294,7 +297,7 @@ def epoch_of(world: World, epoch: int) -> Epoch:
     """The state of an epoch. Raises Refused: EPOCH_UNKNOWN when it was never opened."""
     state = _state(world, epoch)
     if state.opened is None:
-        raise Refused(Reason.EPOCH_UNKNOWN, epoch=epoch)
+        raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
     return state
 
 
@@ -369,7 +372,9 @@ def _sealed_before(world: World, epoch: int) -> EpochSealed | None:
         return None
     sealed = _state(world, epoch - 1).sealed
     if sealed is None:
-        raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed")
+        raise Refused(
+            EpochsReason.EPOCH_OUT_OF_ORDER, epoch=epoch, rule="the one before is not sealed"
+        )
     return sealed
 
 
@@ -391,9 +396,9 @@ def decide_open(command: OpenEpoch, world: World) -> list[Change]:
     if known is not None:
         if known.start_us == command.start_us:
             return []
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, start_us=known.start_us)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, start_us=known.start_us)
     if command.epoch != 1:
-        raise Refused(Reason.EPOCH_OUT_OF_ORDER, epoch=command.epoch)
+        raise Refused(EpochsReason.EPOCH_OUT_OF_ORDER, epoch=command.epoch)
     return [_opening(world, command.epoch, command.start_us, command.at_us)]
 
 
@@ -420,12 +425,12 @@ def decide_close(command: CloseEpoch, world: World) -> list[Change]:
     if epoch.closing is not None:
         if epoch.closing.by == command.by and last_pin(world) == command.pin:
             return []
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     if command.at_us < epoch.opened.end_us:
-        raise Refused(Reason.EPOCH_NOT_OVER, epoch=command.epoch, end_us=epoch.opened.end_us)
+        raise Refused(EpochsReason.EPOCH_NOT_OVER, epoch=command.epoch, end_us=epoch.opened.end_us)
     if command.missing and command.override is None:
         missing = command.missing[:MISSING_MAX]
-        raise Refused(Reason.CUT_INCOMPLETE, epoch=command.epoch, missing=missing)
+        raise Refused(MeteringReason.CUT_INCOMPLETE, epoch=command.epoch, missing=missing)
     closing = EpochClosing(epoch=command.epoch, by=command.by, at_us=command.at_us)
     return [
         *_overriding(command),
@@ -459,12 +464,12 @@ def decide_seal(command: SealEpoch, world: World) -> list[Change]:
     if epoch.sealed is not None and _same_seal(epoch.sealed, command):
         return []
     if epoch.status != "closing":
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     settlement = settlement_of(
         world, command.epoch, command.cut_position, command.nodes, command.recyclable
     )
     if file_sha256(settlement) != command.file_sha256:
-        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
+        raise Refused(EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
     _check_snapshot(command, world)
     fact = sealed_fact(settlement, command.at_us, command.file_sha256)
     fact = replace(fact, price_snapshot=command.price_snapshot)
@@ -477,7 +482,9 @@ def _check_snapshot(command: SealEpoch, world: World) -> None:
     if number is not None:
         last = feed_of(world).last
         if last is None or (last.number, last.health) != (number, HEALTHY):
-            raise Refused(Reason.PRICE_SNAPSHOT, number=number, rule="no healthy last snapshot")
+            raise Refused(
+                PricesReason.PRICE_SNAPSHOT, number=number, rule="no healthy last snapshot"
+            )
 
 
 def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None) -> EpochSealed:
@@ -521,11 +528,11 @@ def decide_credit(command: CreditRewards, world: World) -> list[Change]:
     """Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, CHUNK_OUT_OF_ORDER, REWARDS_MISMATCH."""
     epoch = epoch_of(world, command.epoch)
     if epoch.sealed is None:
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     if has_credited(epoch, command.chunk, command.rewards):
         return []
     if command.chunk != len(epoch.chunk_hashes) + 1 or command.chunk > epoch.sealed.chunks:
-        raise Refused(Reason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
+        raise Refused(EpochsReason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
     _check_chunk(command, epoch, epoch.sealed)
     stream = stream_of(command.epoch)
     credited = RewardsCredited(**_chunk(command))
@@ -567,7 +574,7 @@ def _check_chunk(command: CreditRewards, epoch: Epoch, sealed: EpochSealed) -> N
         and (units_left == 0 and count_left == 0 if is_last else units_left >= count_left)
     )
     if not sound:
-        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
+        raise Refused(EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
 
 
 def decide_mature(command: MatureRewards, world: World) -> list[Change]:
@@ -578,15 +585,15 @@ def decide_mature(command: MatureRewards, world: World) -> list[Change]:
     """
     epoch = epoch_of(world, command.epoch)
     if epoch.sealed is None or epoch.opened is None:
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     policy = policy_version(world, epoch.sealed.policy_version)
     due_us = epoch.opened.end_us + policy.holdback_epochs * policy.epoch_length_us
     if command.at_us < due_us:
-        raise Refused(Reason.EPOCH_NOT_OVER, epoch=command.epoch, due_us=due_us)
+        raise Refused(EpochsReason.EPOCH_NOT_OVER, epoch=command.epoch, due_us=due_us)
     if command.chunk > min(len(epoch.chunk_hashes), epoch.matured_count + 1):
-        raise Refused(Reason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
+        raise Refused(EpochsReason.CHUNK_OUT_OF_ORDER, epoch=command.epoch, chunk=command.chunk)
     if not has_credited(epoch, command.chunk, command.rewards):
-        raise Refused(Reason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
+        raise Refused(EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, chunk=command.chunk)
     if command.chunk <= epoch.matured_count:
         return []
     fact = RewardsMatured(

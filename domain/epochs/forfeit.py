@@ -17,12 +17,13 @@ from typing import Any
 
 from domain.epochs.epoch import epoch_of, stream_of
 from domain.epochs.policy import policy_version
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward, RewardsForfeited
 from domain.epochs.reward_terms import NO_TERMS
 from domain.epochs.settlement import TREASURY
 from domain.money import Asset
 from domain.parties.account import account_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 FORFEITS_MAX = 100
@@ -44,15 +45,19 @@ def decide_forfeit(command: ForfeitRewards, world: World) -> list[Change]:
     """Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, FORFEIT_NOT_DUE, REWARDS_MISMATCH."""
     epoch = epoch_of(world, command.epoch)
     if epoch.status != "open" or epoch.changes.forfeits != command.after:
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     _check_due(command, world)
     _check_order(command.rewards)
     for reward in command.rewards:
         if reward.account_id == TREASURY or account_of(world, reward.account_id).wallets:
-            raise Refused(Reason.FORFEIT_NOT_DUE, account_id=reward.account_id, rule="has a wallet")
+            raise Refused(
+                EpochsReason.FORFEIT_NOT_DUE, account_id=reward.account_id, rule="has a wallet"
+            )
         matured = world.balance(f"party:{reward.account_id}:matured")
         if reward.amount.asset is not Asset.TOKEN or not 0 < reward.amount.units <= matured:
-            raise Refused(Reason.REWARDS_MISMATCH, account_id=reward.account_id, matured=matured)
+            raise Refused(
+                EpochsReason.REWARDS_MISMATCH, account_id=reward.account_id, matured=matured
+            )
     fact = RewardsForfeited(
         epoch=command.epoch,
         through_epoch=command.through_epoch,
@@ -81,13 +86,15 @@ def due_us(world: World, open_epoch: int, through_epoch: int) -> int | None:
 def _check_due(command: ForfeitRewards, world: World) -> None:
     at_us = due_us(world, command.epoch, command.through_epoch)
     if at_us is None or command.at_us < at_us:
-        raise Refused(Reason.FORFEIT_NOT_DUE, epoch=command.through_epoch, due_us=at_us)
+        raise Refused(EpochsReason.FORFEIT_NOT_DUE, epoch=command.through_epoch, due_us=at_us)
 
 
 def _check_order(rewards: Sequence[Reward]) -> None:
     ids = [reward.account_id for reward in rewards]
     if not 1 <= len(ids) <= FORFEITS_MAX or any(one >= two for one, two in pairwise(ids)):
-        raise Refused(Reason.REWARDS_MISMATCH, rule=f"each once, in order, 1 to {FORFEITS_MAX}")
+        raise Refused(
+            EpochsReason.REWARDS_MISMATCH, rule=f"each once, in order, 1 to {FORFEITS_MAX}"
+        )
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.refusal import Reason, Refused
+from domain.epochs.reasons import EpochsReason
+from domain.refusal import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ def release(pool: int, tau: int, cap: int) -> int:
     assert pool >= 0, pool
     assert cap >= 0, cap
     if tau < 1:
-        raise Refused(Reason.BAD_TAU, tau=tau)
+        raise Refused(EpochsReason.BAD_TAU, tau=tau)
     return min(cap, pool // tau)
 
 
@@ -42,9 +43,9 @@ def net_emission(burns: Sequence[int], pool_start: int, tau: int, cap: int) -> N
     Raises Refused: BAD_TAU, NEGATIVE_BURN.
     """
     if tau < 1:
-        raise Refused(Reason.BAD_TAU, tau=tau)
+        raise Refused(EpochsReason.BAD_TAU, tau=tau)
     if any(burn < 0 for burn in burns):
-        raise Refused(Reason.NEGATIVE_BURN, burn=min(burns))
+        raise Refused(EpochsReason.NEGATIVE_BURN, burn=min(burns))
     pool, released = pool_start, []
     for burn in burns:
         pool += burn

@@ -16,10 +16,12 @@ from typing import Any
 from domain.duration import SECOND_US
 from domain.epochs.emission import EmissionSegment as EmissionSegment
 from domain.epochs.emission import check_segments, scheduled_through
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_terms import REWARD_TERMS, RewardTerms, check_terms
 from domain.money import PPM, Amount, Asset, token
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
+from domain.trust.reasons import TrustReason
 
 COMPUTE_BASES = ("burned_value", "gpu_time")
 
@@ -151,14 +153,14 @@ def policy_for(world: World, epoch: int) -> PolicyPublished:
     for policy in reversed(policies_of(world)):
         if policy.effective_from_epoch <= epoch:
             return policy
-    raise Refused(Reason.POLICY_VERSION, epoch=epoch)
+    raise Refused(EpochsReason.POLICY_VERSION, epoch=epoch)
 
 
 def policy_version(world: World, version: int) -> PolicyPublished:
     """A version by its number. Raises Refused: POLICY_VERSION when there is none."""
     published = policies_of(world)
     if not 1 <= version <= len(published):
-        raise Refused(Reason.POLICY_VERSION, version=version)
+        raise Refused(EpochsReason.POLICY_VERSION, version=version)
     return published[version - 1]
 
 
@@ -174,7 +176,7 @@ def decide_publish(command: PublishPolicy, world: World) -> list[Change]:
     if 1 <= fact.version <= len(published) and _same(published[fact.version - 1], fact):
         return []
     if published and fact.version == len(published) + 1:
-        raise Refused(Reason.PROPOSAL_NEEDED, version=fact.version)
+        raise Refused(EpochsReason.PROPOSAL_NEEDED, version=fact.version)
     return [next_version(command, world)]
 
 
@@ -186,7 +188,9 @@ def next_version(command: PublishPolicy, world: World) -> Change:
     published = policies_of(world)
     fact = _fact(command)
     if fact.version != len(published) + 1:
-        raise Refused(Reason.POLICY_VERSION, version=fact.version, expected=len(published) + 1)
+        raise Refused(
+            EpochsReason.POLICY_VERSION, version=fact.version, expected=len(published) + 1
+        )
     _check_start(fact, published, world)
     check_version(command, world)
     return Change(NETWORK, fact)
@@ -220,7 +224,7 @@ def _same(one: PolicyPublished, other: PolicyPublished) -> bool:
 
 
 def _invalid(rule: str, **facts: object) -> Refused:
-    return Refused(Reason.POLICY_INVALID, rule=rule, **facts)
+    return Refused(TrustReason.POLICY_INVALID, rule=rule, **facts)
 
 
 def _check_start(
@@ -265,7 +269,7 @@ def _check_numbers(fact: PolicyPublished) -> None:
     if len(ends) > SEGMENTS_MAX or max(ends, default=0) > EPOCHS_MAX:
         raise _invalid("too many segments, or too far away", segments=len(ends))
     if any(segment.start_epoch < 1 for segment in fact.segments):
-        raise Refused(Reason.BAD_SEGMENT, rule="epochs count from 1")
+        raise Refused(EpochsReason.BAD_SEGMENT, rule="epochs count from 1")
 
 
 def _check_constants(fact: PolicyPublished, first: PolicyPublished) -> None:

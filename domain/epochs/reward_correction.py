@@ -18,10 +18,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.epochs.epoch import Epoch, Reward, epoch_of, has_credited, open_adjustments, stream_of
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import RewardAdjusted, RewardSlashed
 from domain.money import Big, token
 from domain.parties.account import account_of
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 SLASH, ADJUSTMENT = "slash", "adjustment"
@@ -121,7 +124,7 @@ def correction_of(world: World, correction_id: str) -> RewardCorrection:
     """Raises Refused: REWARD_CORRECTION_UNKNOWN."""
     state = world.state(correction_stream(correction_id))
     if state.proposed is None:
-        raise Refused(Reason.REWARD_CORRECTION_UNKNOWN, correction_id=correction_id)
+        raise Refused(EpochsReason.REWARD_CORRECTION_UNKNOWN, correction_id=correction_id)
     return state
 
 
@@ -133,7 +136,7 @@ def unmatured_of(epoch: Epoch, account_id: str, chunk: int, rewards: Sequence[Re
     if not chunk:
         return 0
     if not has_credited(epoch, chunk, rewards):
-        raise Refused(Reason.REWARDS_MISMATCH, chunk=chunk, rule="not the credited chunk")
+        raise Refused(EpochsReason.REWARDS_MISMATCH, chunk=chunk, rule="not the credited chunk")
     if chunk <= epoch.matured_count:
         return 0
     credited = sum(one.amount.units for one in rewards if one.account_id == account_id)
@@ -164,19 +167,19 @@ def decide_propose(command: ProposeRewardCorrection, world: World) -> list[Chang
     if state.proposed is not None:
         if replace(state.proposed, at_us=command.at_us) == fact:
             return []
-        raise Refused(Reason.REWARD_CORRECTION_STATE, correction_id=command.correction_id)
+        raise Refused(EpochsReason.REWARD_CORRECTION_STATE, correction_id=command.correction_id)
     if not account_of(world, command.account_id).exists:
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=command.account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=command.account_id)
     epoch = epoch_of(world, command.epoch)
     if epoch.sealed is None:
-        raise Refused(Reason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     if command.kind not in KINDS:
-        raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind)
     least, most = -UNITS_MAX, -1 if command.kind == SLASH else UNITS_MAX
     if not least <= command.delta <= most or not command.delta:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="delta", delta=command.delta)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="delta", delta=command.delta)
     if not 1 <= len(command.reason) <= TEXT_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="reason", length_max=TEXT_MAX)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="reason", length_max=TEXT_MAX)
     return [Change(correction_stream(command.correction_id), fact)]
 
 
@@ -192,13 +195,13 @@ def decide_accept(command: AcceptRewardCorrection, world: World) -> list[Change]
     if correction.accepted is not None:
         return []
     if proposed.by == command.by:
-        raise Refused(Reason.SECOND_PERSON_NEEDED, proposed_by=proposed.by)
+        raise Refused(EpochsReason.SECOND_PERSON_NEEDED, proposed_by=proposed.by)
     epoch = epoch_of(world, proposed.epoch)
     unmatured = unmatured_of(epoch, proposed.account_id, command.chunk, command.rewards)
     slashed = min(max(-proposed.delta, 0), unmatured)
     adjusted = 0 if proposed.kind == SLASH else proposed.delta + slashed
     if proposed.kind == SLASH and not slashed:
-        raise Refused(Reason.NOTHING_UNMATURED, epoch=proposed.epoch)
+        raise Refused(EpochsReason.NOTHING_UNMATURED, epoch=proposed.epoch)
     if adjusted:
         _check_open(world, command.open_epoch, proposed.account_id)
     accepted = RewardCorrectionAccepted(
@@ -220,10 +223,10 @@ def decide_accept(command: AcceptRewardCorrection, world: World) -> list[Change]
 def _check_open(world: World, open_epoch: int, account_id: str) -> None:
     epoch = epoch_of(world, open_epoch)
     if epoch.status != "open":
-        raise Refused(Reason.EPOCH_STATE, epoch=open_epoch, status=epoch.status)
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=open_epoch, status=epoch.status)
     accounts = open_adjustments(world, open_epoch) | {account_id}
     if len(accounts) > ADJUSTED_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, field="adjustments", at_most=ADJUSTED_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="adjustments", at_most=ADJUSTED_MAX)
 
 
 def _slashing(

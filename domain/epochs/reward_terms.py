@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from domain.duration import HOUR_US
 from domain.money import PPM, Big
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 
 NEXT_EPOCH, UNISSUED = "next_epoch", "unissued"
 DESTINATIONS = (NEXT_EPOCH, UNISSUED)
@@ -163,4 +164,4 @@ def _unit(name: str) -> str:
 
 
 def _invalid(rule: str, **facts: object) -> Refused:
-    return Refused(Reason.POLICY_INVALID, rule=rule, **facts)
+    return Refused(TrustReason.POLICY_INVALID, rule=rule, **facts)

@@ -29,8 +29,8 @@ from domain.epochs.net_emission import release
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
 from domain.gpu_time import GPU_HOUR_US
-from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.money import PPM, MoneyReason
+from domain.refusal import Refused
 
 TREASURY = "treasury"
 """Account id of the treasury: a party like any other, with a payout leaf of its own."""
@@ -321,10 +321,10 @@ def ordered(nodes: Sequence[NodeCut]) -> tuple[NodeCut, ...]:
     by_id = tuple(sorted(nodes, key=_ID))
     for before, node in pairwise(by_id):
         if before.node_id == node.node_id:
-            raise Refused(Reason.DUPLICATE_ID, node_id=node.node_id)
+            raise Refused(MoneyReason.DUPLICATE_ID, node_id=node.node_id)
     for node in by_id:
         if _has_negative(node):
-            raise Refused(Reason.NEGATIVE_WEIGHT, node_id=node.node_id)
+            raise Refused(MoneyReason.NEGATIVE_WEIGHT, node_id=node.node_id)
     return by_id
 
 

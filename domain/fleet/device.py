@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.fleet.reasons import FleetReason
 from domain.hardware.capacity import NO_TIME, Level, Span, Totals, counted
 from domain.hardware.capacity import Booked as Booked
+from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import (
     WHOLE,
     Gpu,
@@ -26,7 +28,8 @@ from domain.hardware.sharing import (
     require_mode,
 )
 from domain.money import PPM, Amount, Asset, Big
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -297,12 +300,12 @@ def reserve(
     """
     device = state.registered
     if device is None or state.is_retired:
-        raise Refused(Reason.DEVICE_UNKNOWN)
+        raise Refused(FleetReason.DEVICE_UNKNOWN)
     if lease_id in state.holders:
-        raise Refused(Reason.DEVICE_TAKEN, device_id=device.device_id, lease_id=lease_id)
+        raise Refused(HardwareReason.DEVICE_TAKEN, device_id=device.device_id, lease_id=lease_id)
     asked = require_mode(mode, profile, share_ppm, mem_ppm)
     if not device.is_divisible and asked != WHOLE:
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, rule="whole_only", share_ppm=share_ppm)
+        raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, rule="whole_only", share_ppm=share_ppm)
     part = part_of(asked, profile, share_ppm, mem_ppm, gpu_of(device))
     try:
         held = admit(part, state.holders.values(), gpu_of(device))
@@ -351,11 +354,11 @@ def decide_reshape(command: ReshapeDevice, world: World) -> list[Change]:
     """
     state = device_of(world, command.device_id)
     if not state.is_live or state.node_id != command.node_id:
-        raise Refused(Reason.DEVICE_UNKNOWN, device_id=command.device_id)
+        raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=command.device_id)
     for lease_id in command.lease_ids:
         if lease_id not in state.holders:
             raise Refused(
-                Reason.LEASE_STATE,
+                FleetReason.LEASE_STATE,
                 lease_id=lease_id,
                 device_id=command.device_id,
                 rule="holds_a_part",
@@ -381,15 +384,15 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
     """
     state = device_of(world, command.device_id)
     if state.registered is None:
-        raise Refused(Reason.DEVICE_UNKNOWN, device_id=command.device_id)
+        raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=command.device_id)
     if command.to_us == state.counted_to_us:
         return []
     if not state.counted_to_us < command.to_us <= command.at_us:
         raise Refused(
-            Reason.DEVICE_INTERVAL, counted_to_us=state.counted_to_us, to_us=command.to_us
+            FleetReason.DEVICE_INTERVAL, counted_to_us=state.counted_to_us, to_us=command.to_us
         )
     if any(span.from_us >= span.to_us for span in command.unavailable):
-        raise Refused(Reason.DEVICE_INTERVAL, device_id=command.device_id)
+        raise Refused(FleetReason.DEVICE_INTERVAL, device_id=command.device_id)
     window = Span(state.counted_to_us, command.to_us)
     totals = counted(state.totals, state.levels, window, command.unavailable, command.min_share_ppm)
     if totals == state.totals:  # retired all along: there is no time to book

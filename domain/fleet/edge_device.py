@@ -19,12 +19,14 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_named, day_of, day_start_us, day_text, days_in, month_of_day
 from domain.fleet.provider import existing_provider, existing_region
+from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn, draw
 from domain.money import Amount, Big, credit
 from domain.parties.account import open_account
+from domain.parties.reasons import PartiesReason
 from domain.prices.device_fee import due_units
 from domain.prices.tariff import tariff_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `edge-devices:{account_id}`.
@@ -201,14 +203,16 @@ def decide_add(command: AddEdgeDevice, world: World) -> list[Change]:
     open_account(world, command.account_id)
     region = existing_region(world, command.region_id)
     if existing_provider(world, region.provider_id).account_id != command.account_id:
-        raise Refused(Reason.REGION_UNKNOWN, region_id=command.region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=command.region_id)
     state = edge_devices_of(world, command.account_id)
     if command.device_id in state.devices:
         return []
     if command.model not in EDGE_MODELS:
-        raise Refused(Reason.UNKNOWN_MODE, model=command.model)
+        raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model)
     if len(state.devices) >= DEVICES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, devices=len(state.devices), at_most=DEVICES_MAX)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, devices=len(state.devices), at_most=DEVICES_MAX
+        )
     # A clock that is behind the job's adds to the first day that is still open.
     first_day = max(day_of(command.at_us), state.charged_day + 1)
     added = EdgeDeviceAdded(
@@ -231,7 +235,7 @@ def decide_remove(command: RemoveEdgeDevice, world: World) -> list[Change]:
     state = edge_devices_of(world, command.account_id)
     device = state.devices.get(command.device_id)
     if device is None:
-        raise Refused(Reason.DEVICE_UNKNOWN, device_id=command.device_id)
+        raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=command.device_id)
     if device.last_day is not None:
         return []
     # A day that is charged already was charged with this device on it.

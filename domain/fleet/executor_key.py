@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.fleet.node import existing_node
-from domain.refusal import Reason, Refused
+from domain.fleet.reasons import FleetReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -81,7 +82,7 @@ def decide_issue(command: IssueExecutorKey, world: World) -> list[Change]:
     """Raises Refused: NODE_UNKNOWN, NODE_STATE."""
     node = existing_node(world, command.node_id)
     if node.phase == "retired":
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     issued = ExecutorKeyIssued(
         node_id=command.node_id, key_sha256=command.key_sha256, by=command.by, at_us=command.at_us
     )

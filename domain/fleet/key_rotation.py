@@ -18,7 +18,8 @@ from domain.fleet.keys import (
     key_id_of,
 )
 from domain.fleet.node import NodeState, existing_node, node_stream
-from domain.refusal import Reason, Refused
+from domain.fleet.reasons import FleetReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -64,13 +65,15 @@ def decide_rotate(command: RotateNodeKey, world: World) -> list[Change]:
     if known is not None and _is_same(rotated, known):
         return []
     if state.phase in ("joining", "retired") or state.is_quarantined:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if command.previous_key_id != state.key_id:
-        raise Refused(Reason.NODE_KEY_MISMATCH, key_id=command.previous_key_id)
+        raise Refused(FleetReason.NODE_KEY_MISMATCH, key_id=command.previous_key_id)
     if rotated.key_id in state.key_ids:
-        raise Refused(Reason.NODE_KEY_USED, key_id=rotated.key_id)
+        raise Refused(FleetReason.NODE_KEY_USED, key_id=rotated.key_id)
     if command.from_seq <= max(command.last_seq, known.from_seq if known else 0):
-        raise Refused(Reason.NODE_KEY_USED, from_seq=command.from_seq, last_seq=command.last_seq)
+        raise Refused(
+            FleetReason.NODE_KEY_USED, from_seq=command.from_seq, last_seq=command.last_seq
+        )
     return [Change(node_stream(command.node_id), rotated)]
 
 
@@ -81,7 +84,7 @@ def decide_revoke(command: RevokeNodeKey, world: World) -> list[Change]:
     """
     state = existing_node(world, command.node_id)
     if command.key_id not in state.key_ids:
-        raise Refused(Reason.NODE_KEY_MISMATCH, key_id=command.key_id)
+        raise Refused(FleetReason.NODE_KEY_MISMATCH, key_id=command.key_id)
     if state.is_revoked or command.key_id in state.old_revoked:
         return []
     if command.key_id != state.key_id:

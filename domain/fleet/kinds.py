@@ -17,8 +17,10 @@ from typing import Any, assert_never
 
 from domain.hardware.classes import REGISTRY, ModelRow, class_of, words_of
 from domain.money import Asset
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import tariff_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # What can happen.
@@ -205,9 +207,9 @@ def decide_class(command: ClassModel, world: World) -> list[Change]:
     if any(replace(fact, by=row.by, at_us=row.at_us) == row for row in present):
         return []
     if not words_of(command.model) or len(command.model) > MODEL_LENGTH_MAX:
-        raise Refused(Reason.UNKNOWN_MODE, model=command.model[:MODEL_LENGTH_MAX])
+        raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model[:MODEL_LENGTH_MAX])
     if not NAME.fullmatch(command.gpu_class):
-        raise Refused(Reason.UNKNOWN_MODE, gpu_class=command.gpu_class)
+        raise Refused(PartiesReason.UNKNOWN_MODE, gpu_class=command.gpu_class)
     _require_room(len(present))
     _require_notice(world, command.effective_from_us, command.at_us)
     return [Change(NETWORK, fact)]
@@ -216,21 +218,21 @@ def decide_class(command: ClassModel, world: World) -> list[Change]:
 def _require_shape(fact: ResourceKindRegistered) -> None:
     """Seats are counted in SEAT-ms and have no memory of their own; nothing else has seats."""
     if not NAME.fullmatch(fact.kind) or not NAME.fullmatch(fact.vendor):
-        raise Refused(Reason.UNKNOWN_MODE, kind=fact.kind, vendor=fact.vendor)
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=fact.kind, vendor=fact.vendor)
     dimensions = set(fact.dimensions)
     if not dimensions or not dimensions <= set(DIMENSIONS) or fact.memory not in MEMORIES:
-        raise Refused(Reason.UNKNOWN_MODE, dimensions=fact.dimensions, memory=fact.memory)
+        raise Refused(PartiesReason.UNKNOWN_MODE, dimensions=fact.dimensions, memory=fact.memory)
     has_seats = "seats" in dimensions
     is_seat_time = fact.capacity_asset is Asset.SEAT_MS
     if fact.capacity_asset not in ASSETS or has_seats != is_seat_time:
-        raise Refused(Reason.UNKNOWN_MODE, capacity_asset=fact.capacity_asset.value)
+        raise Refused(PartiesReason.UNKNOWN_MODE, capacity_asset=fact.capacity_asset.value)
     if (fact.memory == "none") == ("memory" in dimensions):
-        raise Refused(Reason.UNKNOWN_MODE, dimensions=fact.dimensions, memory=fact.memory)
+        raise Refused(PartiesReason.UNKNOWN_MODE, dimensions=fact.dimensions, memory=fact.memory)
 
 
 def _require_room(count: int) -> None:
     if count >= ROWS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, rows=count, at_most=ROWS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, rows=count, at_most=ROWS_MAX)
 
 
 def _require_notice(world: World, effective_from_us: int, at_us: int) -> None:
@@ -238,7 +240,7 @@ def _require_notice(world: World, effective_from_us: int, at_us: int) -> None:
     published = tariff_of(world).published
     notice_us = published[-1].notice_us if published else 0
     if effective_from_us < at_us + notice_us:
-        raise Refused(Reason.TARIFF_NOTICE, earliest_us=at_us + notice_us)
+        raise Refused(PricesReason.TARIFF_NOTICE, earliest_us=at_us + notice_us)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"resource-kind": (KindState(), evolve)}

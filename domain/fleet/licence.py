@@ -16,7 +16,9 @@ from typing import Any, assert_never
 
 from domain.fleet.kinds import MODEL_LENGTH_MAX, NAME
 from domain.fleet.provider import existing_provider
-from domain.refusal import Reason, Refused
+from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # What can happen.
@@ -150,13 +152,13 @@ def decide_grant(command: GrantLicence, world: World) -> list[Change]:
     if present is not None:
         if replace(granted, at_us=present.at_us) == present:
             return []
-        raise Refused(Reason.LICENCE_EXISTS, licence_id=command.licence_id)
+        raise Refused(FleetReason.LICENCE_EXISTS, licence_id=command.licence_id)
     if not NAME.fullmatch(granted.vendor) or not 1 <= len(granted.model) <= MODEL_LENGTH_MAX:
-        raise Refused(Reason.UNKNOWN_MODE, vendor=granted.vendor, model=granted.model[:100])
+        raise Refused(PartiesReason.UNKNOWN_MODE, vendor=granted.vendor, model=granted.model[:100])
     if not 1 <= granted.seats <= SEATS_MAX or not _SHA256.fullmatch(granted.terms_sha256):
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, seats=granted.seats, at_most=SEATS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, seats=granted.seats, at_most=SEATS_MAX)
     if granted.until_us is not None and granted.until_us <= granted.from_us:
-        raise Refused(Reason.BAD_PERIOD, from_us=granted.from_us, until_us=granted.until_us)
+        raise Refused(FleetReason.BAD_PERIOD, from_us=granted.from_us, until_us=granted.until_us)
     return [Change(licence_stream(command.licence_id), granted)]
 
 
@@ -164,7 +166,7 @@ def decide_revoke(command: RevokeLicence, world: World) -> list[Change]:
     """Raises Refused: LICENCE_UNKNOWN."""
     state = licence_of(world, command.licence_id)
     if state.granted is None:
-        raise Refused(Reason.LICENCE_UNKNOWN, licence_id=command.licence_id)
+        raise Refused(FleetReason.LICENCE_UNKNOWN, licence_id=command.licence_id)
     if state.is_revoked:
         return []
     revoked = LicenceRevoked(licence_id=command.licence_id, by=command.by, at_us=command.at_us)

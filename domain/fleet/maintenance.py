@@ -16,7 +16,9 @@ from typing import Any, assert_never
 
 from domain.duration import DAY_US
 from domain.fleet.node import existing_node
-from domain.refusal import Reason, Refused
+from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # What can happen.
@@ -185,13 +187,13 @@ def decide_schedule(command: ScheduleMaintenance, world: World) -> list[Change]:
         if window.told.maintenance_id == command.maintenance_id:
             return []
     if not node.is_admitted:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     if command.kind not in KINDS:
-        raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind)
     _require_window(command)
     ahead = [window for window in state.windows if window.end_us > command.at_us]
     if len(ahead) >= SCHEDULED_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, windows=len(ahead), at_most=SCHEDULED_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, windows=len(ahead), at_most=SCHEDULED_MAX)
     told = MaintenanceScheduled(
         maintenance_id=command.maintenance_id,
         node_id=command.node_id,
@@ -214,7 +216,9 @@ def decide_cancel(command: CancelMaintenance, world: World) -> list[Change]:
         if window.cancelled_at_us is not None:
             return []
         if window.told.until_us <= command.at_us:
-            raise Refused(Reason.MAINTENANCE_WINDOW, rule="not_over", until_us=window.told.until_us)
+            raise Refused(
+                FleetReason.MAINTENANCE_WINDOW, rule="not_over", until_us=window.told.until_us
+            )
         cancelled = MaintenanceCancelled(
             maintenance_id=command.maintenance_id,
             node_id=command.node_id,
@@ -222,17 +226,17 @@ def decide_cancel(command: CancelMaintenance, world: World) -> list[Change]:
             at_us=command.at_us,
         )
         return [Change(stream_of(command.node_id), cancelled)]
-    raise Refused(Reason.MAINTENANCE_UNKNOWN, maintenance_id=command.maintenance_id)
+    raise Refused(FleetReason.MAINTENANCE_UNKNOWN, maintenance_id=command.maintenance_id)
 
 
 def _require_window(command: ScheduleMaintenance) -> None:
     length_us = command.until_us - command.from_us
     if not 0 < length_us <= LENGTH_US_MAX:
-        raise Refused(Reason.MAINTENANCE_WINDOW, rule="length", at_most_us=LENGTH_US_MAX)
+        raise Refused(FleetReason.MAINTENANCE_WINDOW, rule="length", at_most_us=LENGTH_US_MAX)
     if command.from_us < command.at_us:
-        raise Refused(Reason.MAINTENANCE_WINDOW, rule="not_past", at_us=command.at_us)
+        raise Refused(FleetReason.MAINTENANCE_WINDOW, rule="not_past", at_us=command.at_us)
     if command.from_us > command.at_us + AHEAD_US_MAX:
-        raise Refused(Reason.MAINTENANCE_WINDOW, rule="ahead", at_most_us=AHEAD_US_MAX)
+        raise Refused(FleetReason.MAINTENANCE_WINDOW, rule="ahead", at_most_us=AHEAD_US_MAX)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"maintenance": (MaintenanceState(), evolve)}

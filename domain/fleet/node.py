@@ -25,12 +25,13 @@ from domain.fleet.kinds import GPU, SEAT, class_in_force, kind_in_force
 from domain.fleet.licence import licence_of, seat_of
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.fleet.provider import existing_provider, existing_region, region_of
+from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import require_storage
 from domain.fleet.verdicts import NodeHardwareJudged, judged, verdict_of
 from domain.hardware.admission import Verdict
 from domain.hardware.facts import HardwareFacts
 from domain.money import Asset
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -422,7 +423,7 @@ def existing_node(world: World, node_id: str) -> NodeState:
     """Raises Refused: NODE_UNKNOWN."""
     state = node_of(world, node_id)
     if not state.exists:
-        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
     return state
 
 
@@ -442,9 +443,9 @@ def is_listed_once(devices: tuple[DeviceSpec, ...]) -> bool:
 def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
     existing_provider(world, command.provider_id)
     if existing_region(world, command.region_id).provider_id != command.provider_id:
-        raise Refused(Reason.REGION_UNKNOWN, region_id=command.region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=command.region_id)
     if join_code_of(world, command.code_sha256).issued is not None:
-        raise Refused(Reason.JOIN_CODE_USED)
+        raise Refused(FleetReason.JOIN_CODE_USED)
     require_storage(world, command.region_id)
     issued = JoinCodeIssued(
         code_sha256=command.code_sha256,
@@ -463,7 +464,7 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
     """
     code = join_code_of(world, command.code_sha256)
     if code.issued is None:
-        raise Refused(Reason.JOIN_CODE_UNKNOWN)
+        raise Refused(FleetReason.JOIN_CODE_UNKNOWN)
     present = node_of(world, command.node_id).joined
     joined = NodeJoinRequested(
         node_id=command.node_id,
@@ -479,11 +480,11 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
     if code.node_id is not None:
         if present is not None and replace(joined, at_us=present.at_us) == present:
             return []
-        raise Refused(Reason.JOIN_CODE_USED)
+        raise Refused(FleetReason.JOIN_CODE_USED)
     if command.at_us >= code.issued.expires_at_us:
-        raise Refused(Reason.JOIN_CODE_EXPIRED, expires_at_us=code.issued.expires_at_us)
+        raise Refused(FleetReason.JOIN_CODE_EXPIRED, expires_at_us=code.issued.expires_at_us)
     if present is not None:
-        raise Refused(Reason.NODE_EXISTS, node_id=command.node_id)
+        raise Refused(FleetReason.NODE_EXISTS, node_id=command.node_id)
     used = JoinCodeUsed(
         code_sha256=command.code_sha256, node_id=command.node_id, at_us=command.at_us
     )
@@ -501,7 +502,7 @@ def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
     state = existing_node(world, command.node_id)
     assert state.joined is not None
     if state.phase == "retired" or state.is_revoked:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     reported = _specs(command, command.agent or state.agent)
     is_same_agent = reported.agent == state.agent
     if is_same_agent and state.specs is not None and _is_same(reported, state.specs):
@@ -517,9 +518,9 @@ def decide_confirm_key(command: ConfirmNodeKey, world: World) -> list[Change]:
     state = existing_node(world, command.node_id)
     assert state.joined is not None
     if state.phase == "retired":
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=state.phase)
     if command.key_id != state.joined.key_id:
-        raise Refused(Reason.NODE_KEY_MISMATCH, key_id=command.key_id)
+        raise Refused(FleetReason.NODE_KEY_MISMATCH, key_id=command.key_id)
     if state.phase != "joining":
         return []
     confirmed = NodeKeyConfirmed(
@@ -539,9 +540,9 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
     """
     state = existing_node(world, command.node_id)
     if not (state.phase == "confirmed" or state.is_admitted) or state.is_quarantined:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if state.specs is None:
-        raise Refused(Reason.NODE_SPECS_MISSING, node_id=command.node_id)
+        raise Refused(FleetReason.NODE_SPECS_MISSING, node_id=command.node_id)
     assert state.joined is not None
     waived = state.waived if command.waived is None else command.waived
     verdict = verdict_of(state.specs, region_of(world, state.joined.region_id), waived)
@@ -550,7 +551,7 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
         failing = (*failing, "unique_device")
     failing = (*failing, *_unlicensed(command, state, world))
     if failing:
-        raise Refused(Reason.NODE_NOT_JOINABLE, node_id=command.node_id, failing=failing)
+        raise Refused(FleetReason.NODE_NOT_JOINABLE, node_id=command.node_id, failing=failing)
     registered = [
         Change(device_stream(fact.device_id), fact)
         for fact in _registrations(command, state, state.specs, world)
@@ -575,7 +576,7 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
 def decide_activate(command: ActivateNode, world: World) -> list[Change]:
     state = existing_node(world, command.node_id)
     if not state.is_admitted or state.is_quarantined:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if state.phase == "active":
         return []
     activated = NodeActivated(node_id=command.node_id, by=command.by, at_us=command.at_us)
@@ -586,7 +587,7 @@ def decide_maintenance(command: StartMaintenance, world: World) -> list[Change]:
     """No new leases from now on. Running ones go on: maintenance never breaks a lease."""
     state = existing_node(world, command.node_id)
     if not state.is_admitted:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=_told(state))
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if state.phase == "maintenance":
         return []
     started = NodeMaintenanceStarted(node_id=command.node_id, by=command.by, at_us=command.at_us)
@@ -602,7 +603,7 @@ def decide_retire(command: RetireNode, world: World) -> list[Change]:
     for device_id, device in devices.items():
         if device.holders:
             raise Refused(
-                Reason.NODE_BUSY, device_id=device_id, leases=tuple(sorted(device.holders))
+                FleetReason.NODE_BUSY, device_id=device_id, leases=tuple(sorted(device.holders))
             )
     retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
     gone = [_retiring(command, device_id) for device_id in devices]
@@ -702,11 +703,11 @@ def _registrations(
     for spec in specs.devices:
         present = device_of(world, spec.device_id)
         if present.is_live and present.node_id != command.node_id:
-            raise Refused(Reason.DEVICE_ELSEWHERE, device_id=spec.device_id)
+            raise Refused(FleetReason.DEVICE_ELSEWHERE, device_id=spec.device_id)
         before = present.registered
         if command.by_owner and before and before.provider_id != state.joined.provider_id:
             rule = "of another provider before: the operator lets it in"
-            raise Refused(Reason.DEVICE_ELSEWHERE, device_id=spec.device_id, rule=rule)
+            raise Refused(FleetReason.DEVICE_ELSEWHERE, device_id=spec.device_id, rule=rule)
         fact = DeviceRegistered(
             device_id=spec.device_id,
             node_id=command.node_id,

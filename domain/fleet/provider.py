@@ -11,10 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.fleet.reasons import FleetReason
 from domain.hardware.admission import WAIVABLE
 from domain.hardware.constraints import SETTINGS
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -234,7 +236,7 @@ def existing_provider(world: World, provider_id: str) -> ProviderState:
     """Raises Refused: PROVIDER_UNKNOWN."""
     state = provider_of(world, provider_id)
     if not state.exists:
-        raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=provider_id)
+        raise Refused(FleetReason.PROVIDER_UNKNOWN, provider_id=provider_id)
     return state
 
 
@@ -250,7 +252,7 @@ def existing_region(world: World, region_id: str) -> RegionOpened:
     """How the region was opened. Raises Refused: REGION_UNKNOWN."""
     opened = region_of(world, region_id).opened
     if opened is None:
-        raise Refused(Reason.REGION_UNKNOWN, region_id=region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=region_id)
     return opened
 
 
@@ -266,14 +268,14 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
     """
     owner = open_account(world, command.account_id)
     if owner.kind not in ("party", "operator"):
-        raise Refused(Reason.NOT_PERMITTED, kind=owner.kind)
+        raise Refused(PartiesReason.NOT_PERMITTED, kind=owner.kind)
     present = provider_of(world, command.provider_id)
     if present == ProviderState(command.account_id, command.kind):
         return []
     if present.exists:
-        raise Refused(Reason.PROVIDER_EXISTS, provider_id=command.provider_id)
+        raise Refused(FleetReason.PROVIDER_EXISTS, provider_id=command.provider_id)
     if command.kind not in PROVIDER_KINDS:
-        raise Refused(Reason.PROVIDER_KIND_UNKNOWN, kind=command.kind)
+        raise Refused(FleetReason.PROVIDER_KIND_UNKNOWN, kind=command.kind)
     registered = ProviderRegistered(
         provider_id=command.provider_id,
         account_id=command.account_id,
@@ -303,7 +305,7 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
     named = region_name_stream(command.provider_id, command.name)
     holder = world.state(named)
     if present is not None or holder.region_id is not None:
-        raise Refused(Reason.REGION_EXISTS, region_id=command.region_id, name=command.name)
+        raise Refused(FleetReason.REGION_EXISTS, region_id=command.region_id, name=command.name)
     _require_modes(command)
     _require_rules(command.hardware_rules or ())
     taken = RegionNameTaken(
@@ -351,25 +353,25 @@ def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Cha
 def _require_rules(rules: tuple[str, ...]) -> None:
     unknown = [name for name in rules if name not in WAIVABLE]
     if unknown:
-        raise Refused(Reason.UNKNOWN_MODE, rules=",".join(unknown)[:200])
+        raise Refused(PartiesReason.UNKNOWN_MODE, rules=",".join(unknown)[:200])
 
 
 def _require_policy(command: SetRegionPolicy) -> None:
     """A class of workloads is a word, refused or ranked down and not both."""
     words = (*(command.refused_workloads or ()), *(command.down_ranked_workloads or ()))
     if len(words) > WORKLOADS_MAX or (command.security_tier or 0) not in SECURITY_TIERS:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, workloads=len(words), at_most=WORKLOADS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, workloads=len(words), at_most=WORKLOADS_MAX)
     if len(set(words)) < len(words) or not all(map(WORKLOAD.fullmatch, words)):
-        raise Refused(Reason.UNKNOWN_MODE, workloads=",".join(words)[:200])
+        raise Refused(PartiesReason.UNKNOWN_MODE, workloads=",".join(words)[:200])
 
 
 def _require_modes(command: OpenRegion) -> None:
     if command.storage_mode not in STORAGE_MODES:
-        raise Refused(Reason.STORAGE_MODE_UNKNOWN, storage_mode=command.storage_mode)
+        raise Refused(FleetReason.STORAGE_MODE_UNKNOWN, storage_mode=command.storage_mode)
     if command.setting not in SETTINGS:
-        raise Refused(Reason.UNKNOWN_MODE, setting=command.setting)
+        raise Refused(PartiesReason.UNKNOWN_MODE, setting=command.setting)
     if command.admission not in ADMISSIONS:
-        raise Refused(Reason.UNKNOWN_MODE, admission=command.admission)
+        raise Refused(PartiesReason.UNKNOWN_MODE, admission=command.admission)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {

@@ -14,9 +14,11 @@ from typing import Any
 
 from domain.fleet.node import existing_node
 from domain.fleet.provider import existing_provider
-from domain.money import PPM, Big
+from domain.fleet.reasons import FleetReason
+from domain.money import PPM, Big, MoneyReason
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -101,17 +103,17 @@ def decide_set(command: SetRevenueShares, world: World) -> list[Change]:
     assert node.joined is not None
     provider = existing_provider(world, node.joined.provider_id)
     if provider.account_id != command.account_id:
-        raise Refused(Reason.NODE_UNKNOWN, node_id=command.node_id)
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=command.node_id)
     owners = [share.account_id for share in command.shares]
     if len(owners) > OWNERS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, owners=len(owners), at_most=OWNERS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, owners=len(owners), at_most=OWNERS_MAX)
     if len({*owners, provider.account_id}) != len(owners) + 1:
-        raise Refused(Reason.DUPLICATE_ID, rule="each owner once; the provider owns the rest")
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="each owner once; the provider owns the rest")
     for account_id in owners:
         open_account(world, account_id)
     shares_ppm = [share.share_ppm for share in command.shares]
     if min(shares_ppm, default=1) < 1 or sum(shares_ppm) > PPM:
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, sum_ppm=sum(shares_ppm))
+        raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, sum_ppm=sum(shares_ppm))
     if command.shares == shares_of(world, command.node_id):
         return []
     fact = RevenueSharesSet(

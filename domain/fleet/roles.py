@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.fleet.node import existing_node
-from domain.refusal import Reason, Refused
+from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -70,7 +72,7 @@ def decide_role(command: SetNodeRole, world: World) -> list[Change]:
     node = existing_node(world, command.node_id)
     assert node.joined is not None
     if node.phase == "retired":
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     told = NodeRoleSet(
         node_id=command.node_id,
         role=command.role,
@@ -82,7 +84,7 @@ def decide_role(command: SetNodeRole, world: World) -> list[Change]:
     if present is not None and replace(told, at_us=present.at_us) == present:
         return []
     if command.role not in ROLES:
-        raise Refused(Reason.UNKNOWN_MODE, role=command.role)
+        raise Refused(PartiesReason.UNKNOWN_MODE, role=command.role)
     if command.ingress_node_id is not None:
         _require_ingress(command, node.joined.region_id, world)
     return [Change(role_stream(command.node_id), told)]
@@ -93,9 +95,9 @@ def _require_ingress(command: SetNodeRole, region_id: str, world: World) -> None
     ingress = existing_node(world, command.ingress_node_id)
     assert ingress.joined is not None
     if command.role != "worker" or role_of(world, command.ingress_node_id).role != "ingress":
-        raise Refused(Reason.NODE_ROLE, rule="a_worker_behind_an_ingress")
+        raise Refused(FleetReason.NODE_ROLE, rule="a_worker_behind_an_ingress")
     if ingress.joined.region_id != region_id:
-        raise Refused(Reason.NODE_ROLE, rule="of_the_same_region", region_id=region_id)
+        raise Refused(FleetReason.NODE_ROLE, rule="of_the_same_region", region_id=region_id)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"node-role": (RoleState(), evolve)}

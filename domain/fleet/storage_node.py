@@ -21,11 +21,12 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
 from domain.fleet.provider import existing_provider, existing_region
+from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn, draw
 from domain.money import Amount, Big, credit
 from domain.parties.account import open_account
 from domain.prices.tariff import tariff_in_force
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `storage-node:{region_id}`.
@@ -162,7 +163,7 @@ def require_storage(world: World, region_id: str) -> None:
     if existing_provider(world, region.provider_id).kind != "gcp":
         return
     if not storage_node_of(world, region_id).is_ready:
-        raise Refused(Reason.STORAGE_NODE_STATE, region_id=region_id, needs="ready")
+        raise Refused(FleetReason.STORAGE_NODE_STATE, region_id=region_id, needs="ready")
 
 
 # How we decide.
@@ -180,7 +181,7 @@ def decide_provision(command: ProvisionStorageNode, world: World) -> list[Change
     if state.provisioned is not None:
         if state.provisioned.storage_class == command.storage_class:
             return []
-        raise Refused(Reason.STORAGE_NODE_STATE, storage_class=state.provisioned.storage_class)
+        raise Refused(FleetReason.STORAGE_NODE_STATE, storage_class=state.provisioned.storage_class)
     tariff = tariff_in_force(world, command.at_us)
     provisioned = StorageNodeProvisioned(
         region_id=command.region_id,
@@ -241,7 +242,7 @@ def _standing(world: World, region_id: str) -> tuple[StorageNode, StorageNodePro
     existing_region(world, region_id)
     state = storage_node_of(world, region_id)
     if state.provisioned is None:
-        raise Refused(Reason.STORAGE_NODE_STATE, region_id=region_id, needs="provisioned")
+        raise Refused(FleetReason.STORAGE_NODE_STATE, region_id=region_id, needs="provisioned")
     return state, state.provisioned
 
 

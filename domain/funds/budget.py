@@ -21,7 +21,9 @@ from typing import Any, TypeAlias, assert_never
 from domain.calendar import day_of, day_text
 from domain.money import Amount, Asset, Big, credit
 from domain.parties.account import existing_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `budget:{account_id}|{scope}|{target}`.
@@ -199,14 +201,14 @@ def decide_set(command: SetBudget, world: World) -> list[Change]:
     """
     account = existing_account(world, command.account_id)
     if command.scope not in SCOPES:
-        raise Refused(Reason.UNKNOWN_MODE, scope=command.scope)
+        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope)
     if command.scope == KEY and command.target not in account.keys:
-        raise Refused(Reason.API_KEY_UNKNOWN, key_id=command.target)
+        raise Refused(PartiesReason.API_KEY_UNKNOWN, key_id=command.target)
     monthly = command.monthly
     if monthly is not None and (
         monthly.asset is not Asset.CREDIT or not 0 <= monthly.units <= BUDGET_UNITS_MAX
     ):
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="monthly", units=monthly.units)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="monthly", units=monthly.units)
     present = budget_of(world, command.account_id, command.scope, command.target).limit_units
     if present == (None if monthly is None else monthly.units):
         return []
@@ -250,7 +252,7 @@ def hold(world: World, claims: Sequence[Claim], lease_id: str, at_us: int) -> li
         used = budget.used_in(month) + claim.units
         if used > limit:
             raise Refused(
-                Reason.BUDGET_EXHAUSTED,
+                PartiesReason.BUDGET_EXHAUSTED,
                 scope=claim.scope,
                 target=claim.target,
                 month=month,

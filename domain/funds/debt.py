@@ -18,9 +18,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, credit
 from domain.parties.account import existing_account
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 REPAYS = ("earned", "cash", "card")
@@ -181,10 +183,10 @@ def decide_write_off(command: WriteOffDebt, world: World) -> list[Change]:
     units = _credits(command.amount)
     owed = owed_by(world, command.account_id)
     if units > owed:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, units=units, owed=owed)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, units=units, owed=owed)
     reserve = world.balance(RESERVE)
     if units > reserve:
-        raise Refused(Reason.CREDIT_TOO_LOW, units=units, reserve=reserve)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, units=units, reserve=reserve)
     fact = DebtWrittenOff(
         account_id=command.account_id,
         amount=command.amount,
@@ -202,16 +204,18 @@ def decide_fund(command: FundReserve, world: World) -> list[Change]:
     units = _credits(command.amount)
     revenue = world.balance(REVENUE)
     if units > revenue:
-        raise Refused(Reason.CREDIT_TOO_LOW, units=units, revenue=revenue)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, units=units, revenue=revenue)
     fact = ReserveFunded(amount=command.amount, by=command.by, at_us=command.at_us)
     return [Change(RESERVE_STREAM, fact)]
 
 
 def _credits(amount: Amount) -> int:
     if amount.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=amount.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=amount.units)
     if amount.asset is not Asset.CREDIT or amount.units > AMOUNT_UNITS_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units)
+        raise Refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units
+        )
     return amount.units
 
 

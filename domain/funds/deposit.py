@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.funds import card_money, debt
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset
 from domain.parties.account import account_of, existing_account, require_open
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 
 
@@ -149,9 +151,9 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
             return []
     require_open(account, command.account_id)
     if present is not None:
-        raise Refused(Reason.DEPOSIT_EXISTS, deposit_id=command.deposit_id)
+        raise Refused(FundsReason.DEPOSIT_EXISTS, deposit_id=command.deposit_id)
     if command.source not in DEPOSIT_SOURCES:
-        raise Refused(Reason.DEPOSIT_SOURCE_UNKNOWN, source=command.source)
+        raise Refused(FundsReason.DEPOSIT_SOURCE_UNKNOWN, source=command.source)
     _require_credits(command.amount)
     account_id, cause, at_us = command.account_id, command.deposit_id, command.at_us
     units, is_card = command.amount.units, command.source == "card"
@@ -187,19 +189,21 @@ def decide_purchase(command: ConfirmCreditsPurchase, world: World) -> list[Chang
         again = replace(confirmed, account_id=present.account_id, at_us=present.at_us)
         if again == present:
             return []
-        raise Refused(Reason.PURCHASE_EXISTS, purchase_id=command.purchase_id)
+        raise Refused(FundsReason.PURCHASE_EXISTS, purchase_id=command.purchase_id)
     assert command.tokens_burned.asset is Asset.TOKEN, command
     if command.tokens_burned.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=command.tokens_burned.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=command.tokens_burned.units)
     _require_credits(command.credits)
     return [Change(purchase_stream(command.burner, command.purchase_id), confirmed)]
 
 
 def _require_credits(amount: Amount) -> None:
     if amount.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=amount.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=amount.units)
     if amount.asset is not Asset.CREDIT or amount.units > DEPOSIT_UNITS_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units)
+        raise Refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units
+        )
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {

@@ -18,9 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.funds.budget import ACCOUNT, left_this_month
+from domain.funds.reasons import FundsReason
 from domain.money import Amount
 from domain.parties.account import existing_account, open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `funding:{account_id}`.
@@ -218,12 +220,12 @@ def decide_set_payer(command: SetPayer, world: World) -> list[Change]:
     payer = open_account(world, command.payer_account_id)
     parties = {account.kind, payer.kind}
     if command.account_id == command.payer_account_id or not parties <= {"party", "client"}:
-        raise Refused(Reason.NOT_PERMITTED, payer_account_id=command.payer_account_id)
+        raise Refused(PartiesReason.NOT_PERMITTED, payer_account_id=command.payer_account_id)
     present = funding_of(world, command.account_id).payer_account_id
     if present == command.payer_account_id:
         return []
     if present is not None:
-        raise Refused(Reason.PAYER_EXISTS, account_id=command.account_id)
+        raise Refused(FundsReason.PAYER_EXISTS, account_id=command.account_id)
     fact = PayerSet(
         account_id=command.account_id,
         payer_account_id=command.payer_account_id,
@@ -243,7 +245,7 @@ def decide_end_payer(command: EndPayer, world: World) -> list[Change]:
     if present is None:
         return []
     if present != command.payer_account_id:
-        raise Refused(Reason.PAYER_UNKNOWN, account_id=command.account_id)
+        raise Refused(FundsReason.PAYER_UNKNOWN, account_id=command.account_id)
     fact = PayerEnded(
         account_id=command.account_id,
         payer_account_id=command.payer_account_id,

@@ -25,9 +25,11 @@ from typing import Any, TypeAlias, assert_never
 from domain.duration import DAY_US
 from domain.funds import card_money, debt
 from domain.funds.payment_terms import CENT_UNITS, terms_at
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, Big, credit
 from domain.parties.account import account_of, open_account
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 METHODS = ("card", "bank")
@@ -386,7 +388,7 @@ def payment_of(world: World, payment_id: str) -> Payment:
 def _known(world: World, payment_id: str) -> Payment:
     state = payment_of(world, payment_id)
     if state.started is None:
-        raise Refused(Reason.PAYMENT_UNKNOWN, payment_id=payment_id)
+        raise Refused(FundsReason.PAYMENT_UNKNOWN, payment_id=payment_id)
     return state
 
 
@@ -398,7 +400,7 @@ def _received(world: World, payment_id: str) -> tuple[Payment, PaymentReceived]:
 
 
 def _not_now(payment_id: str, state: Payment, **facts: object) -> Refused:
-    return Refused(Reason.PAYMENT_STATE, payment_id=payment_id, status=state.status, **facts)
+    return Refused(FundsReason.PAYMENT_STATE, payment_id=payment_id, status=state.status, **facts)
 
 
 def decide_start(command: StartPayment, world: World) -> list[Change]:
@@ -424,7 +426,9 @@ def decide_start(command: StartPayment, world: World) -> list[Change]:
     terms = terms_at(world, command.at_us)
     if command.amount.units < terms.minimum.units:
         raise Refused(
-            Reason.PAYMENT_BELOW_MINIMUM, units=command.amount.units, minimum=terms.minimum.units
+            FundsReason.PAYMENT_BELOW_MINIMUM,
+            units=command.amount.units,
+            minimum=terms.minimum.units,
         )
     started = PaymentStarted(
         payment_id=command.payment_id,
@@ -511,7 +515,7 @@ def decide_confirm(command: ConfirmPayment, world: World) -> list[Change]:
     due_us = received.confirm_at_us
     assert due_us is not None, received
     if command.at_us < due_us:
-        raise Refused(Reason.PAYMENT_NOT_DUE, payment_id=command.payment_id, due_us=due_us)
+        raise Refused(FundsReason.PAYMENT_NOT_DUE, payment_id=command.payment_id, due_us=due_us)
     fact = PaymentConfirmed(
         payment_id=command.payment_id,
         account_id=received.account_id,
@@ -620,7 +624,7 @@ def decide_ask_refund(command: AskRefund, world: World) -> list[Change]:
     source = "cash" if state.is_confirmed else "card"
     unspent = world.balance(f"party:{account_id}:{source}")
     if units > unspent:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=units, available=unspent)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=units, available=unspent)
     fact = PaymentRefundAsked(
         payment_id=command.payment_id,
         account_id=account_id,
@@ -698,7 +702,7 @@ def _to_take(payment_id: str, state: Payment, amount: Amount) -> int:
     """
     units = _credits(amount)
     if units > state.left:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, units=units, left=state.left)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, units=units, left=state.left)
     if len(state.takings) >= TAKINGS_MAX:
         raise _not_now(payment_id, state, takings=len(state.takings))
     return units
@@ -708,21 +712,23 @@ def _require_bank(world: World, units: int, is_final: bool) -> None:
     """Money leaves the bank's account only if the books have it there."""
     bank = world.balance("world:bank")
     if is_final and units > bank:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=units, bank=bank)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=units, bank=bank)
 
 
 def _credits(amount: Amount) -> int:
     if amount.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=amount.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=amount.units)
     if amount.asset is not Asset.CREDIT or amount.units > PAYMENT_UNITS_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units)
+        raise Refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units
+        )
     return amount.units
 
 
 def _whole_cents(amount: Amount) -> int:
     units = _credits(amount)
     if units % CENT_UNITS:
-        raise Refused(Reason.AMOUNT_NOT_CENTS, units=units, cent=CENT_UNITS)
+        raise Refused(FundsReason.AMOUNT_NOT_CENTS, units=units, cent=CENT_UNITS)
     return units
 
 

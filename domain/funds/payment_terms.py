@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import DAY_US
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, credit
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 WINDOW_US_MAX = 730 * DAY_US
@@ -93,7 +94,9 @@ def decide_publish(command: PublishPaymentTerms, world: World) -> list[Change]:
         return []
     if command.version != len(state.published) + 1:
         raise Refused(
-            Reason.PAYMENT_TERMS_VERSION, version=command.version, next=len(state.published) + 1
+            FundsReason.PAYMENT_TERMS_VERSION,
+            version=command.version,
+            next=len(state.published) + 1,
         )
     last = state.published[-1] if state.published else FIRST
     if command.effective_from_us < max(command.at_us, last.effective_from_us):
@@ -108,7 +111,7 @@ def decide_publish(command: PublishPaymentTerms, world: World) -> list[Change]:
 
 
 def _invalid(field: str, rule: str, **facts: int) -> Refused:
-    return Refused(Reason.PAYMENT_TERMS_INVALID, field=field, rule=rule, **facts)
+    return Refused(FundsReason.PAYMENT_TERMS_INVALID, field=field, rule=rule, **facts)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"payment_terms": (Terms(), evolve)}

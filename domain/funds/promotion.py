@@ -24,9 +24,12 @@ from domain.funds.funding import (
     funding_of,
     stream_of,
 )
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, credit
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Grants themselves are on the stream of the account: `domain/funds/funding.py`.
@@ -136,7 +139,7 @@ def existing_promotion(world: World, program: str) -> PromotionOpened:
     """Raises Refused: PROMOTION_UNKNOWN."""
     opened = promotion_of(world, program).opened
     if opened is None:
-        raise Refused(Reason.PROMOTION_UNKNOWN, program=program)
+        raise Refused(FundsReason.PROMOTION_UNKNOWN, program=program)
     return opened
 
 
@@ -149,13 +152,13 @@ def decide_open(command: OpenPromotion, world: World) -> list[Change]:
     """
     open_account(world, command.sponsor_account_id)
     if promotion_of(world, command.program).opened is not None:
-        raise Refused(Reason.PROMOTION_EXISTS, program=command.program)
+        raise Refused(FundsReason.PROMOTION_EXISTS, program=command.program)
     if _PROGRAM.fullmatch(command.program) is None:
-        raise Refused(Reason.BAD_PROGRAM, program=command.program)
+        raise Refused(FundsReason.BAD_PROGRAM, program=command.program)
     _require_credits(command.amount)
     cash = world.balance(f"party:{command.sponsor_account_id}:cash")
     if command.amount.units > cash:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=command.amount.units, available=cash)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=command.amount.units, available=cash)
     fact = PromotionOpened(
         program=command.program,
         sponsor_account_id=command.sponsor_account_id,
@@ -196,25 +199,25 @@ def decide_grant(command: GrantPromotion, world: World) -> list[Change]:
     is_over = present is not None and not present.is_live(command.at_us)
     is_late = command.expires_at_us is not None and command.expires_at_us <= command.at_us
     if promotion_of(world, command.program).is_closed or is_over or is_late:
-        raise Refused(Reason.PROMOTION_ENDED, program=command.program)
+        raise Refused(FundsReason.PROMOTION_ENDED, program=command.program)
     if present is not None and (present.priority, present.expires_at_us) != (
         command.priority,
         command.expires_at_us,
     ):
         raise Refused(
-            Reason.PROMOTION_TERMS,
+            FundsReason.PROMOTION_TERMS,
             program=command.program,
             priority=present.priority,
             expires_at_us=present.expires_at_us,
         )
     if not 0 <= command.priority <= PRIORITY_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, field="priority", at_most=PRIORITY_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="priority", at_most=PRIORITY_MAX)
     if present is None and len(funding.promotions) >= GRANTS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, field="promotions", at_most=GRANTS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="promotions", at_most=GRANTS_MAX)
     _require_credits(command.amount)
     fund = world.balance(fund_of(command.program))
     if command.amount.units > fund:
-        raise Refused(Reason.PROMOTION_FUND_SHORT, program=command.program, left=fund)
+        raise Refused(FundsReason.PROMOTION_FUND_SHORT, program=command.program, left=fund)
     fact = PromotionGranted(
         account_id=command.account_id,
         program=command.program,
@@ -246,9 +249,11 @@ def forfeit(world: World, account_id: str, program: str, at_us: int) -> list[Cha
 
 def _require_credits(amount: Amount) -> None:
     if amount.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=amount.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=amount.units)
     if amount.asset is not Asset.CREDIT or amount.units > FUND_UNITS_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units)
+        raise Refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value, units=amount.units
+        )
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"promotion": (PromotionState(), evolve)}

@@ -19,9 +19,11 @@ from domain.calendar import day_of, month_of_day
 from domain.funds.funding import sources_of
 from domain.funds.payment import PAYMENT_UNITS_MAX, StartPayment, decide_start, payment_of
 from domain.funds.payment_terms import CENT_UNITS, terms_at
+from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, Big, credit
 from domain.parties.account import account_of, open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 
 THRESHOLDS_MAX = 5
@@ -253,9 +255,9 @@ def decide_set(command: SetAutoTopUp, world: World) -> list[Change]:
     payment = payment_of(world, command.payment_id)
     started, received = payment.started, payment.received
     if started is None or started.account_id != command.account_id:
-        raise Refused(Reason.PAYMENT_UNKNOWN, payment_id=command.payment_id)
+        raise Refused(FundsReason.PAYMENT_UNKNOWN, payment_id=command.payment_id)
     if received is None or received.saved_method is None:
-        raise Refused(Reason.PAYMENT_STATE, payment_id=command.payment_id, saved_method="none")
+        raise Refused(FundsReason.PAYMENT_STATE, payment_id=command.payment_id, saved_method="none")
     _credits("threshold", command.threshold)
     minimum = terms_at(world, command.at_us).minimum.units
     if _credits("amount", command.amount) < minimum:
@@ -302,7 +304,7 @@ def decide_check(command: CheckFunds, world: World) -> list[Change]:
     if state.retry_at_us is not None and at_us < state.retry_at_us:
         return changes
     if not account_of(world, account_id).is_open:
-        return [*changes, _stopping(account_id, Reason.ACCOUNT_CLOSED.value, "job", at_us)]
+        return [*changes, _stopping(account_id, PartiesReason.ACCOUNT_CLOSED.value, "job", at_us)]
     return changes + _start(state, setting, world, units, at_us)
 
 
@@ -395,7 +397,7 @@ def _credits(field: str, amount: Amount) -> int:
 
 
 def _invalid(field: str, rule: str, **facts: int) -> Refused:
-    return Refused(Reason.TOP_UP_INVALID, field=field, rule=rule, **facts)
+    return Refused(FundsReason.TOP_UP_INVALID, field=field, rule=rule, **facts)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"top_up": (TopUps(), evolve)}

@@ -15,9 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import DAY_US, SECOND_US
+from domain.governance.reasons import GovernanceReason
 from domain.governance.window import Gauge, faded, let_pass
 from domain.money import Asset, Big
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 MINT, PAYOUT, CASH_OUT = "mint", "payout", "cash_out"
@@ -142,7 +145,7 @@ def stream_of(breaker: str) -> Stream[Breaker]:
 def breaker_of(world: World, breaker: str) -> Breaker:
     """Raises Refused: UNKNOWN_MODE when there is no breaker of that name."""
     if breaker not in ASSETS:
-        raise Refused(Reason.UNKNOWN_MODE, breaker=breaker)
+        raise Refused(PartiesReason.UNKNOWN_MODE, breaker=breaker)
     return world.state(stream_of(breaker))
 
 
@@ -153,11 +156,11 @@ def decide_set(command: SetBreaker, world: World) -> list[Change]:
     """Raises Refused: UNKNOWN_MODE, AMOUNT_OUT_OF_RANGE, BAD_WINDOW."""
     breaker_of(world, command.breaker)
     if command.limit is not None and not 0 <= command.limit <= UNITS_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="limit")
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="limit")
     if not WINDOW_US_MIN <= command.window_us <= WINDOW_US_MAX:
-        raise Refused(Reason.BAD_WINDOW, window_us=command.window_us)
+        raise Refused(PricesReason.BAD_WINDOW, window_us=command.window_us)
     if not 1 <= len(command.reason) <= TEXT_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="reason", length_max=TEXT_MAX)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="reason", length_max=TEXT_MAX)
     fact = BreakerSet(
         breaker=command.breaker,
         limit=command.limit,
@@ -181,7 +184,7 @@ def decide_pass(command: PassBreaker, world: World) -> list[Change]:
     try:
         after = let_pass(gauge, command.amount, breaker.limit, breaker.window_us, command.at_us)
     except Refused as refused:
-        if refused.reason is not Reason.BREAKER_LIMIT:
+        if refused.reason is not GovernanceReason.BREAKER_LIMIT:
             raise
         return _tripping(command, breaker)
     fact = BreakerPassed(
@@ -205,7 +208,7 @@ def _tripping(command: PassBreaker, breaker: Breaker) -> list[Change]:
         aggregate=breaker.held(command.at_us),
         limit=breaker.limit,
         window_us=breaker.window_us,
-        reason=Reason.BREAKER_LIMIT.value,
+        reason=GovernanceReason.BREAKER_LIMIT.value,
         at_us=command.at_us,
     )
     return [Change(stream_of(command.breaker), fact)]

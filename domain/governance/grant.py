@@ -23,9 +23,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.epochs.reasons import EpochsReason
+from domain.funds.reasons import FundsReason
+from domain.governance.reasons import GovernanceReason
 from domain.money import PPM, Amount, Asset, Big, token
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `grant:{grant_id}`.
@@ -206,16 +211,18 @@ def split(total: int, milestones: Sequence[Milestone], completed: Iterable[str] 
     """
     names = [one.milestone_id for one in milestones]
     if len(set(names)) != len(names):
-        raise Refused(Reason.DUPLICATE_MILESTONE)
+        raise Refused(GovernanceReason.DUPLICATE_MILESTONE)
     for one in milestones:
         if one.share_ppm < 0:
-            raise Refused(Reason.BAD_SHARE, milestone_id=one.milestone_id, share_ppm=one.share_ppm)
+            raise Refused(
+                GovernanceReason.BAD_SHARE, milestone_id=one.milestone_id, share_ppm=one.share_ppm
+            )
     shares = sum(one.share_ppm for one in milestones)
     if shares > PPM:
-        raise Refused(Reason.OVER_ASSIGNED, shares_ppm=shares)
+        raise Refused(GovernanceReason.OVER_ASSIGNED, shares_ppm=shares)
     done = set(completed)
     for name in sorted(done - set(names)):
-        raise Refused(Reason.UNKNOWN_MILESTONE, milestone_id=name)
+        raise Refused(GovernanceReason.UNKNOWN_MILESTONE, milestone_id=name)
     amounts, before = dict[str, int](), 0
     for one in milestones:
         after = before + one.share_ppm
@@ -301,7 +308,7 @@ def existing_grant(world: World, grant_id: str) -> tuple[Grant, GrantProposed]:
     """Raises Refused: GRANT_UNKNOWN."""
     state = world.state(stream_of(grant_id))
     if state.proposed is None:
-        raise Refused(Reason.GRANT_UNKNOWN, grant_id=grant_id)
+        raise Refused(GovernanceReason.GRANT_UNKNOWN, grant_id=grant_id)
     return state, state.proposed
 
 
@@ -315,16 +322,18 @@ def decide_propose(command: ProposeGrant, world: World) -> list[Change]:
     open_account(world, command.account_id)
     state = world.state(stream_of(command.grant_id))
     if state.proposed is not None:
-        raise Refused(Reason.GRANT_EXISTS, grant_id=command.grant_id)
+        raise Refused(GovernanceReason.GRANT_EXISTS, grant_id=command.grant_id)
     if command.total.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="total")
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="total")
     if command.total.asset is not Asset.TOKEN or command.total.units > TOTAL_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="total", asset=command.total.asset.value)
+        raise Refused(
+            PricesReason.AMOUNT_OUT_OF_RANGE, field="total", asset=command.total.asset.value
+        )
     if not 1 <= len(command.milestones) <= MILESTONES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, field="milestones", at_most=MILESTONES_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="milestones", at_most=MILESTONES_MAX)
     for one in command.milestones:
         if _MILESTONE_ID.fullmatch(one.milestone_id) is None:
-            raise Refused(Reason.BAD_MILESTONE, milestone_id=one.milestone_id)
+            raise Refused(GovernanceReason.BAD_MILESTONE, milestone_id=one.milestone_id)
     split(command.total.units, command.milestones)
     fact = GrantProposed(
         grant_id=command.grant_id,
@@ -343,12 +352,12 @@ def decide_open(command: OpenGrant, world: World) -> list[Change]:
     """
     grant, proposed = existing_grant(world, command.grant_id)
     if grant.status != "proposed":
-        raise Refused(Reason.GRANT_STATE, grant_id=command.grant_id, status=grant.status)
+        raise Refused(GovernanceReason.GRANT_STATE, grant_id=command.grant_id, status=grant.status)
     _require_second(proposed.by, command.by)
     open_account(world, proposed.account_id)
     total, there = proposed.total.units, world.balance(TREASURY)
     if total > there:
-        raise Refused(Reason.TREASURY_SHORT, needed=total, matured=there)
+        raise Refused(GovernanceReason.TREASURY_SHORT, needed=total, matured=there)
     parts = grant.parts
     fact = GrantOpened(
         grant_id=command.grant_id,
@@ -389,7 +398,7 @@ def decide_accept_milestone(command: AcceptMilestone, world: World) -> list[Chan
     proposed_by = grant.waiting.get(command.milestone_id)
     if proposed_by is None:
         raise Refused(
-            Reason.MILESTONE_STATE, milestone_id=command.milestone_id, rule="not proposed"
+            GovernanceReason.MILESTONE_STATE, milestone_id=command.milestone_id, rule="not proposed"
         )
     _require_second(proposed_by, command.by)
     fact = MilestoneAccepted(
@@ -407,7 +416,7 @@ def decide_propose_clawback(command: ProposeClawback, world: World) -> list[Chan
     """Raises Refused: GRANT_UNKNOWN, GRANT_STATE, UNKNOWN_MODE, AMOUNT_OUT_OF_RANGE."""
     grant = _open(world, command.grant_id)
     if command.scope not in CLAWBACKS:
-        raise Refused(Reason.UNKNOWN_MODE, scope=command.scope)
+        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope)
     _require_text(command.reason, "reason")
     if grant.clawback == Clawback(command.scope, command.by):
         return []
@@ -427,7 +436,7 @@ def decide_accept_clawback(command: AcceptClawback, world: World) -> list[Change
     """
     grant = _open(world, command.grant_id)
     if grant.clawback is None:
-        raise Refused(Reason.GRANT_STATE, grant_id=command.grant_id, rule="not proposed")
+        raise Refused(GovernanceReason.GRANT_STATE, grant_id=command.grant_id, rule="not proposed")
     _require_second(grant.clawback.by, command.by)
     scope = grant.clawback.scope
     fact = GrantClawedBack(
@@ -446,7 +455,7 @@ def _open(world: World, grant_id: str) -> Grant:
     """Raises Refused: GRANT_UNKNOWN, GRANT_STATE."""
     grant, _ = existing_grant(world, grant_id)
     if grant.status != "open":
-        raise Refused(Reason.GRANT_STATE, grant_id=grant_id, status=grant.status)
+        raise Refused(GovernanceReason.GRANT_STATE, grant_id=grant_id, status=grant.status)
     return grant
 
 
@@ -454,21 +463,23 @@ def _open_with(world: World, grant_id: str, milestone_id: str) -> Grant:
     """Raises Refused: GRANT_UNKNOWN, GRANT_STATE, UNKNOWN_MILESTONE, MILESTONE_STATE."""
     grant = _open(world, grant_id)
     if milestone_id not in grant.parts.amounts:
-        raise Refused(Reason.UNKNOWN_MILESTONE, milestone_id=milestone_id)
+        raise Refused(GovernanceReason.UNKNOWN_MILESTONE, milestone_id=milestone_id)
     if milestone_id in grant.accepted:
-        raise Refused(Reason.MILESTONE_STATE, milestone_id=milestone_id, rule="accepted already")
+        raise Refused(
+            GovernanceReason.MILESTONE_STATE, milestone_id=milestone_id, rule="accepted already"
+        )
     return grant
 
 
 def _require_second(proposed_by: str, by: str) -> None:
     """Raises Refused: SECOND_PERSON_NEEDED."""
     if proposed_by == by:
-        raise Refused(Reason.SECOND_PERSON_NEEDED, proposed_by=proposed_by)
+        raise Refused(EpochsReason.SECOND_PERSON_NEEDED, proposed_by=proposed_by)
 
 
 def _require_text(text: str, name: str) -> None:
     if not 1 <= len(text) <= TEXT_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field=name, length_max=TEXT_MAX)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field=name, length_max=TEXT_MAX)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"grant": (Grant(), evolve)}

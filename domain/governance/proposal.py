@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.governance.document import Heading
-from domain.refusal import Reason, Refused
+from domain.governance.reasons import GovernanceReason
+from domain.refusal import Refused
 from domain.stream import Stream, World
 
 # Facts. Stream `policy_proposal:{number}`.
@@ -252,7 +253,7 @@ def existing_proposal(world: World, number: int) -> Proposal:
     """Raises Refused: PROPOSAL_UNKNOWN."""
     state = world.state(stream_of(number))
     if state.heading is None:
-        raise Refused(Reason.PROPOSAL_UNKNOWN, number=number)
+        raise Refused(GovernanceReason.PROPOSAL_UNKNOWN, number=number)
     return state
 
 

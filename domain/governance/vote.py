@@ -25,6 +25,7 @@ from domain.epochs.policy import (
     next_version,
     policies_of,
 )
+from domain.epochs.reasons import EpochsReason
 from domain.governance.document import (
     DOCUMENT_BYTES_MAX,
     Document,
@@ -56,8 +57,10 @@ from domain.governance.proposal import (
     existing_proposal,
     stream_of,
 )
+from domain.governance.reasons import GovernanceReason
 from domain.money import token
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Commands. `expected`: the state's `changes` that the caller saw; any other is refused.
@@ -142,15 +145,17 @@ def document_in(text: str) -> tuple[Document, str]:
     try:
         plain = json.loads(text)
     except (ValueError, RecursionError):
-        raise Refused(Reason.PROPOSAL_INVALID, rule="a document is JSON") from None
+        raise Refused(GovernanceReason.PROPOSAL_INVALID, rule="a document is JSON") from None
     for place in fractions_of(plain):
-        raise Refused(Reason.PROPOSAL_INVALID, field=place, rule="is a float")
+        raise Refused(GovernanceReason.PROPOSAL_INVALID, field=place, rule="is a float")
     document, faults = read_document(plain)
     if document is None:
-        raise Refused(Reason.PROPOSAL_INVALID, field=faults[0].field, rule=faults[0].message)
+        raise Refused(
+            GovernanceReason.PROPOSAL_INVALID, field=faults[0].field, rule=faults[0].message
+        )
     told = canonical(plain)
     if len(told.encode()) > DOCUMENT_BYTES_MAX:
-        raise Refused(Reason.PROPOSAL_INVALID, rule=f"at most {DOCUMENT_BYTES_MAX} bytes")
+        raise Refused(GovernanceReason.PROPOSAL_INVALID, rule=f"at most {DOCUMENT_BYTES_MAX} bytes")
     return document, told
 
 
@@ -175,7 +180,7 @@ def decide_propose(command: ProposePolicy, world: World) -> list[Change]:
     heading = document.proposal
     stream = stream_of(heading.number)
     if world.state(stream).heading is not None:
-        raise Refused(Reason.PROPOSAL_EXISTS, number=heading.number)
+        raise Refused(GovernanceReason.PROPOSAL_EXISTS, number=heading.number)
     fact = PolicyProposed(
         number=heading.number,
         title=heading.title,
@@ -196,14 +201,16 @@ def decide_revise(command: RevisePolicyProposal, world: World) -> list[Change]:
     """
     state = _seen(world, command.number, command.expected)
     if command.by != state.proposed_by:
-        raise Refused(Reason.NOT_PERMITTED, rule="only its author revises it")
+        raise Refused(PartiesReason.NOT_PERMITTED, rule="only its author revises it")
     _require(state, VOTED_ON | {DRAFT})
     if state.revision >= REVISIONS_MAX:
-        raise Refused(Reason.PROPOSAL_STATE, rule=f"at most {REVISIONS_MAX} revisions")
+        raise Refused(GovernanceReason.PROPOSAL_STATE, rule=f"at most {REVISIONS_MAX} revisions")
     document, text = document_in(command.document)
     heading = document.proposal
     if heading.number != command.number:
-        raise Refused(Reason.PROPOSAL_INVALID, field="proposal.number", rule="stays the same")
+        raise Refused(
+            GovernanceReason.PROPOSAL_INVALID, field="proposal.number", rule="stays the same"
+        )
     if text == state.document:
         return []
     stream = stream_of(command.number)
@@ -243,7 +250,7 @@ def decide_approve(command: ApprovePolicyProposal, world: World) -> list[Change]
     state = _voted_on(world, command.number, command.expected, command.by)
     report = lint_of(state)
     if not report.passes:
-        raise Refused(Reason.PROPOSAL_LINT, errors=report.errors, rule=report.first_error)
+        raise Refused(GovernanceReason.PROPOSAL_LINT, errors=report.errors, rule=report.first_error)
     terms = document_in(state.document)[0].terms
     if terms is not None:
         check_version(_soonest(terms, world, command.by, command.at_us), world)
@@ -284,7 +291,7 @@ def decide_withdraw(command: WithdrawPolicyProposal, world: World) -> list[Chang
     """
     state = _seen(world, command.number, command.expected)
     if command.by != state.proposed_by:
-        raise Refused(Reason.NOT_PERMITTED, rule="only its author withdraws it")
+        raise Refused(PartiesReason.NOT_PERMITTED, rule="only its author withdraws it")
     _require(state, frozenset(STATUSES) - ENDED)
     _require_text(command.reason, "reason")
     fact = PolicyProposalWithdrawn(
@@ -303,12 +310,14 @@ def decide_schedule(command: SchedulePolicyProposal, world: World) -> list[Chang
     _require(state, frozenset({APPROVED}))
     terms = document_in(state.document)[0].terms
     if terms is None:
-        raise Refused(Reason.PROPOSAL_WITHOUT_TERMS, number=command.number)
+        raise Refused(GovernanceReason.PROPOSAL_WITHOUT_TERMS, number=command.number)
     _check_open_epoch(world, command.open_epoch)
     earliest = earliest_epoch(terms, world, command.open_epoch)
     start = earliest if command.effective_from_epoch is None else command.effective_from_epoch
     if start < earliest:
-        raise Refused(Reason.PROPOSAL_NOTICE, effective_from_epoch=start, earliest=earliest)
+        raise Refused(
+            GovernanceReason.PROPOSAL_NOTICE, effective_from_epoch=start, earliest=earliest
+        )
     publishing = publishing_of(
         terms, version=len(policies_of(world)) + 1, start=start, by=command.by, at_us=command.at_us
     )
@@ -369,7 +378,9 @@ def _seen(world: World, number: int, expected: int) -> Proposal:
     """The proposal as the caller saw it. Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED."""
     state = existing_proposal(world, number)
     if state.changes != expected:
-        raise Refused(Reason.PROPOSAL_MOVED, number=number, expected=expected, found=state.changes)
+        raise Refused(
+            GovernanceReason.PROPOSAL_MOVED, number=number, expected=expected, found=state.changes
+        )
     return state
 
 
@@ -377,26 +388,28 @@ def _voted_on(world: World, number: int, expected: int, by: str) -> Proposal:
     state = _seen(world, number, expected)
     _require(state, VOTED_ON)
     if by == state.proposed_by:
-        raise Refused(Reason.SECOND_PERSON_NEEDED, proposed_by=by)
+        raise Refused(EpochsReason.SECOND_PERSON_NEEDED, proposed_by=by)
     if by in (*state.approved_by, *state.rejected_by):
-        raise Refused(Reason.VOTED_ALREADY, by=by, revision=state.revision)
+        raise Refused(GovernanceReason.VOTED_ALREADY, by=by, revision=state.revision)
     return state
 
 
 def _require(state: Proposal, wanted: frozenset[str]) -> None:
     if state.status not in wanted:
-        raise Refused(Reason.PROPOSAL_STATE, number=state.number, status=state.status)
+        raise Refused(GovernanceReason.PROPOSAL_STATE, number=state.number, status=state.status)
 
 
 def _require_text(text: str, name: str) -> None:
     if not 1 <= len(text) <= TEXT_MAX:
-        raise Refused(Reason.PROPOSAL_INVALID, field=name, rule=f"1 to {TEXT_MAX} characters")
+        raise Refused(
+            GovernanceReason.PROPOSAL_INVALID, field=name, rule=f"1 to {TEXT_MAX} characters"
+        )
 
 
 def _check_open_epoch(world: World, epoch: int) -> None:
     """Raises Refused: EPOCH_STATE when another epoch is the newest by now."""
     if (epoch and not _has_opened(world, epoch)) or _has_opened(world, epoch + 1):
-        raise Refused(Reason.EPOCH_STATE, epoch=epoch, rule="is not the newest")
+        raise Refused(EpochsReason.EPOCH_STATE, epoch=epoch, rule="is not the newest")
 
 
 def _has_opened(world: World, epoch: int) -> bool:

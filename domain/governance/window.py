@@ -11,7 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.refusal import Reason, Refused
+from domain.funds.reasons import FundsReason
+from domain.governance.reasons import GovernanceReason
+from domain.refusal import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ def faded(gauge: Gauge, window_us: int, at_us: int) -> int:
 def let_pass(gauge: Gauge, amount: int, limit: int, window_us: int, at_us: int) -> Gauge:
     """The gauge after an amount passed. Raises Refused: AMOUNT_NOT_POSITIVE, BREAKER_LIMIT."""
     if amount <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, amount=amount)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, amount=amount)
     before = faded(gauge, window_us, at_us)
     if before + amount > limit:
-        raise Refused(Reason.BREAKER_LIMIT, amount=amount, aggregate=before, limit=limit)
+        raise Refused(GovernanceReason.BREAKER_LIMIT, amount=amount, aggregate=before, limit=limit)
     return Gauge(before + amount, max(gauge.last_us, at_us))

@@ -21,8 +21,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from domain.money import PPM, Big
-from domain.refusal import Reason, Refused
+from domain.hardware.reasons import HardwareReason
+from domain.money import PPM, Big, MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 
 US_PER_MS = 1_000
 PPM_US_PER_GPU_MS = PPM * US_PER_MS
@@ -179,11 +181,11 @@ def conserve(
     held = (*leases, *blocked)
     _require_spans([window])
     if len({lease.lease_id for lease in leases}) != len(leases):
-        raise Refused(Reason.DUPLICATE_ID)
+        raise Refused(MoneyReason.DUPLICATE_ID)
     _require_spans([*(one.span for one in held), *unavailable])
     for one in held:
         if not 1 <= one.share_ppm <= PPM:
-            raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=one.share_ppm)
+            raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, share_ppm=one.share_ppm)
     levels = _levels_of(window, leases, blocked)
     totals = counted(NO_TIME, levels, window, unavailable, min_share_ppm)
     per_lease = {
@@ -202,7 +204,7 @@ def conserve(
 def _require_spans(spans: Iterable[Span]) -> None:
     for span in spans:
         if span.from_us >= span.to_us:
-            raise Refused(Reason.BAD_INTERVAL, from_us=span.from_us, to_us=span.to_us)
+            raise Refused(HardwareReason.BAD_INTERVAL, from_us=span.from_us, to_us=span.to_us)
 
 
 def _inside_us(span: Span, window: Span) -> int:
@@ -219,7 +221,7 @@ def _levels_of(
     for at_us in sorted(edge for edge in edges if window.from_us <= edge < window.to_us):
         level = Level(at_us, _sum_at(leases, at_us), _sum_at(blocked, at_us), is_present=True)
         if level.share_ppm + level.blocked_ppm > PPM:
-            raise Refused(Reason.OVER_ALLOCATED, at_us=at_us)
+            raise Refused(HardwareReason.OVER_ALLOCATED, at_us=at_us)
         levels.append(level)
     return levels
 

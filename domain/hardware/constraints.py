@@ -17,9 +17,10 @@ from typing import Any, Final
 
 from domain.duration import HOUR_US
 from domain.hardware.host_kind import NETWORK_CLASSES, version_rule
+from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import SHARING_MODES as SHARING_MODES
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ def _weights(value: Weights) -> str | None:
 
 
 def _invalid(field: str, rule: str) -> Refused:
-    return Refused(Reason.CONSTRAINT_INVALID, field=field, rule=rule)
+    return Refused(HardwareReason.CONSTRAINT_INVALID, field=field, rule=rule)
 
 
 _RULES: dict[str, Rule] = {

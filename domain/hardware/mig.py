@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from domain.hardware.classes import words_of
+from domain.hardware.reasons import HardwareReason
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,7 @@ def sizes_ppm(name: str) -> frozenset[tuple[int, int]]:
         if (profile := table.profile(name)) is not None
     )
     if not found:
-        raise Refused(Reason.UNKNOWN_PROFILE, mig_profile=name)
+        raise Refused(HardwareReason.UNKNOWN_PROFILE, mig_profile=name)
     return found
 
 
@@ -220,7 +221,7 @@ def require_profile(table: Table, name: str) -> Profile:
     """Raises Refused: UNKNOWN_PROFILE."""
     profile = table.profile(name)
     if profile is None:
-        raise Refused(Reason.UNKNOWN_PROFILE, model=table.model, mig_profile=name)
+        raise Refused(HardwareReason.UNKNOWN_PROFILE, model=table.model, mig_profile=name)
     return profile
 
 
@@ -229,12 +230,12 @@ def _place(model: str, held: Held, name: str) -> int:
     table = TABLES[model]
     profile = require_profile(table, name)
     if _count_of(held, profile) >= profile.most:
-        raise Refused(Reason.PROFILE_LIMIT, mig_profile=name, at_most=profile.most)
+        raise Refused(HardwareReason.PROFILE_LIMIT, mig_profile=name, at_most=profile.most)
     if _compute_of(table, held) + profile.compute > table.compute:
-        raise Refused(Reason.COMPUTE_FULL, mig_profile=name, compute=table.compute)
+        raise Refused(HardwareReason.COMPUTE_FULL, mig_profile=name, compute=table.compute)
     starts = starts_by_choice(table, held, profile)
     if not starts:
-        raise Refused(Reason.NO_PLACEMENT, mig_profile=name)
+        raise Refused(HardwareReason.NO_PLACEMENT, mig_profile=name)
     return starts[0]
 
 

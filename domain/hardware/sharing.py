@@ -20,8 +20,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from domain.hardware import mig
+from domain.hardware.reasons import HardwareReason
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 
 WHOLE, MIG, MPS, TIME_SLICE, MEMORY = "whole", "mig", "mps", "time_slice", "memory"
 SHARING_MODES = (WHOLE, MIG, MPS, TIME_SLICE, MEMORY)
@@ -65,12 +67,14 @@ def require_mode(mode: str | None, profile: str | None, share_ppm: int, mem_ppm:
     Raises Refused: UNKNOWN_MODE, UNKNOWN_PROFILE, SHARE_OUT_OF_RANGE, each with the rule's name.
     """
     if mode not in (None, *SHARING_MODES):
-        raise Refused(Reason.UNKNOWN_MODE, mode=mode, rule="sharing_mode")
+        raise Refused(PartiesReason.UNKNOWN_MODE, mode=mode, rule="sharing_mode")
     if not (1 <= share_ppm <= PPM and 1 <= mem_ppm <= PPM):
         raise _out_of_range(share_ppm, mem_ppm, "share_1_to_1000000_ppm")
     asked = mode_of(mode, share_ppm, mem_ppm)
     if (asked == MIG) != (profile is not None):
-        raise Refused(Reason.UNKNOWN_PROFILE, mode=asked, mig_profile=profile, rule="mig_profile")
+        raise Refused(
+            HardwareReason.UNKNOWN_PROFILE, mode=asked, mig_profile=profile, rule="mig_profile"
+        )
     if asked == WHOLE and not share_ppm == mem_ppm == PPM:
         raise _out_of_range(share_ppm, mem_ppm, "whole_is_1000000_ppm")
     if asked == MPS and share_ppm % MPS_STEP_PPM:
@@ -111,13 +115,13 @@ def admit(part: Held, holders: Collection[Held], gpu: Gpu) -> Held:
     free = free_of(holders)
     others = {held.mode for held in holders} - {part.mode}
     if others:
-        raise Refused(Reason.DEVICE_TAKEN, rule="one_mode_at_a_time", mode=min(others))
+        raise Refused(HardwareReason.DEVICE_TAKEN, rule="one_mode_at_a_time", mode=min(others))
     sizes = {held.share_ppm for held in holders} - {part.share_ppm}
     if part.mode == TIME_SLICE and sizes:
-        raise Refused(Reason.DEVICE_TAKEN, rule="time_slices_of_one_n")
+        raise Refused(HardwareReason.DEVICE_TAKEN, rule="time_slices_of_one_n")
     if part.share_ppm > free[0] or part.mem_ppm > free[1]:
         raise Refused(
-            Reason.DEVICE_TAKEN,
+            HardwareReason.DEVICE_TAKEN,
             rule="parts_within_the_device",
             free_share_ppm=free[0],
             free_mem_ppm=free[1],
@@ -130,7 +134,9 @@ def admit(part: Held, holders: Collection[Held], gpu: Gpu) -> Held:
     try:
         start = mig.place(table, instances_of(holders), part.profile)
     except Refused as refused:
-        raise Refused(Reason.DEVICE_TAKEN, rule=refused.reason.value, **refused.facts) from None
+        raise Refused(
+            HardwareReason.DEVICE_TAKEN, rule=refused.reason.value, **refused.facts
+        ) from None
     return Held(part.share_ppm, part.mem_ppm, MIG, part.profile, start)
 
 
@@ -197,12 +203,14 @@ def instances_of(holders: Collection[Held]) -> frozenset[mig.Instance]:
 
 
 def _out_of_range(share_ppm: int, mem_ppm: int, rule: str) -> Refused:
-    return Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm, rule=rule)
+    return Refused(
+        PartiesReason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm, rule=rule
+    )
 
 
 def _unsupported(mode: str, profile: str | None, gpu: Gpu, rule: str) -> Refused:
     return Refused(
-        Reason.MODE_NOT_SUPPORTED,
+        HardwareReason.MODE_NOT_SUPPORTED,
         mode=mode,
         mig_profile=profile,
         vendor=gpu.vendor,

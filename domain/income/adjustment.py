@@ -26,11 +26,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from domain.funds.reasons import FundsReason
 from domain.income.maturity import earnings_of, reduce
+from domain.income.reasons import IncomeReason
 from domain.metering.counting import Watermark
 from domain.money import Amount, Big
 from domain.parties.account import account_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # What can happen.
@@ -202,7 +204,9 @@ def require_free(world: World, position: int) -> Corrections:
     if state.dispute_id is not None:
         dispute: Stream[Any] = Stream("dispute", state.dispute_id)  # its file imports this one
         if world.state(dispute).is_open:
-            raise Refused(Reason.LINE_DISPUTED, position=position, dispute_id=state.dispute_id)
+            raise Refused(
+                IncomeReason.LINE_DISPUTED, position=position, dispute_id=state.dispute_id
+            )
     return state
 
 
@@ -313,7 +317,7 @@ class Taking:
             left -= here
         if left:
             raise Refused(
-                Reason.CREDIT_TOO_LOW, needed=units, available=units - left, what="adjustment"
+                FundsReason.CREDIT_TOO_LOW, needed=units, available=units - left, what="adjustment"
             )
         return lines
 
@@ -433,11 +437,11 @@ def refund(
 def require_room(state: Corrections, line: ChargedLine, units: int) -> None:
     """Raises Refused: AMOUNT_NOT_POSITIVE, ADJUSTMENT_TOO_LARGE."""
     if units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=units)
     left = line.charge - state.returned
     if units > left or len(state.booked) >= ADJUSTMENTS_MAX:
         raise Refused(
-            Reason.ADJUSTMENT_TOO_LARGE,
+            IncomeReason.ADJUSTMENT_TOO_LARGE,
             position=line.position,
             units=units,
             left=left,

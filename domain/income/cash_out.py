@@ -24,10 +24,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from domain.funds.payment_terms import CENT_UNITS
+from domain.funds.reasons import FundsReason
 from domain.income.maturity import earnings_of
-from domain.money import Amount, Asset, credit
+from domain.income.reasons import IncomeReason
+from domain.money import Amount, Asset, MoneyReason, credit
 from domain.parties.account import account_of, existing_account, open_account
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 MINIMUM = credit(25_000_000)
@@ -364,7 +367,7 @@ def decide_minimum(command: SetCashOutMinimum, world: World) -> list[Change]:
     """Raises Refused: AMOUNT_OUT_OF_RANGE, AMOUNT_NOT_CENTS."""
     units = command.minimum.units
     if command.minimum.asset is not Asset.CREDIT or not CENT_UNITS <= units <= MINIMUM_UNITS_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, least=CENT_UNITS, most=MINIMUM_UNITS_MAX)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, least=CENT_UNITS, most=MINIMUM_UNITS_MAX)
     _require_cents(units)
     if minimum_of(world) == command.minimum:
         return []
@@ -409,7 +412,7 @@ def hold(
         if state.present[hold_id] == reason and state.units.get(hold_id) == units:
             return []
     elif len(state.present) >= HOLDS_MAX:
-        raise Refused(Reason.CASH_OUT_HELD, account_id=account_id, holds=len(state.present))
+        raise Refused(IncomeReason.CASH_OUT_HELD, account_id=account_id, holds=len(state.present))
     fact = CashOutsHeld(
         account_id=account_id,
         hold_id=hold_id,
@@ -468,10 +471,10 @@ def decide_request(command: RequestCashOut, world: World) -> list[Change]:
     if known is not None:
         if known.account_id == command.account_id and command.amount in (None, known.amount):
             return []
-        raise Refused(Reason.DUPLICATE_ID, cash_out_id=command.cash_out_id)
+        raise Refused(MoneyReason.DUPLICATE_ID, cash_out_id=command.cash_out_id)
     destination = earnings_of(world, command.account_id).destination
     if destination is None:
-        raise Refused(Reason.PAYMENT_MODE, rule="cash needs a destination")
+        raise Refused(IncomeReason.PAYMENT_MODE, rule="cash needs a destination")
     _require_not_held(world, command.account_id, command.at_us)
     earned = world.balance(f"party:{command.account_id}:earned")
     held = held_units(world, command.account_id)
@@ -479,11 +482,13 @@ def decide_request(command: RequestCashOut, world: World) -> list[Change]:
     if command.amount is not None:
         units = _asked(command.amount, earned)
         if units > earned - held:
-            raise Refused(Reason.CASH_OUT_HELD, account_id=command.account_id, held_units=held)
+            raise Refused(
+                IncomeReason.CASH_OUT_HELD, account_id=command.account_id, held_units=held
+            )
     _require_enough(world, command.account_id, units, earned)
     bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
     if in_flight + units > bank:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=units, bank=bank, in_flight=in_flight)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=units, bank=bank, in_flight=in_flight)
     fact = CashOutRequested(
         cash_out_id=command.cash_out_id,
         account_id=command.account_id,
@@ -497,18 +502,20 @@ def decide_request(command: RequestCashOut, world: World) -> list[Change]:
 
 def _asked(amount: Amount, earned: int) -> int:
     if amount.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=amount.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=amount.units)
     if amount.asset is not Asset.CREDIT:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, asset=amount.asset.value)
     _require_cents(amount.units)
     if amount.units > earned:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=amount.units, available=earned, what="earnings")
+        raise Refused(
+            FundsReason.CREDIT_TOO_LOW, needed=amount.units, available=earned, what="earnings"
+        )
     return amount.units
 
 
 def _require_cents(units: int) -> None:
     if units % CENT_UNITS:
-        raise Refused(Reason.AMOUNT_NOT_CENTS, units=units, cent=CENT_UNITS)
+        raise Refused(FundsReason.AMOUNT_NOT_CENTS, units=units, cent=CENT_UNITS)
 
 
 def _require_enough(world: World, account_id: str, units: int, earned: int) -> None:
@@ -520,7 +527,7 @@ def _require_enough(world: World, account_id: str, units: int, earned: int) -> N
         and not any(world.balance(f"party:{account_id}:{part}") for part in ("holdback", "payable"))
     )
     if units < least and not is_last:
-        raise Refused(Reason.CASH_OUT_TOO_SMALL, units=units, minimum=least)
+        raise Refused(IncomeReason.CASH_OUT_TOO_SMALL, units=units, minimum=least)
 
 
 def _require_not_held(world: World, account_id: str, at_us: int) -> None:
@@ -530,7 +537,9 @@ def _require_not_held(world: World, account_id: str, at_us: int) -> None:
         # Only a new destination ends by itself, so only then is there a moment to wait for.
         is_new = holds.keys() == {"destination"}
         until_us = earnings_of(world, account_id).destination_from_us if is_new else None
-        raise Refused(Reason.CASH_OUT_HELD, account_id=account_id, holds=told, until_us=until_us)
+        raise Refused(
+            IncomeReason.CASH_OUT_HELD, account_id=account_id, holds=told, until_us=until_us
+        )
 
 
 def decide_start(command: StartCashOut, world: World) -> list[Change]:
@@ -546,10 +555,10 @@ def decide_start(command: StartCashOut, world: World) -> list[Change]:
     _require_not_held(world, asked.account_id, command.at_us)
     held = held_units(world, asked.account_id)
     if held > world.balance(f"party:{asked.account_id}:earned"):
-        raise Refused(Reason.CASH_OUT_HELD, account_id=asked.account_id, held_units=held)
+        raise Refused(IncomeReason.CASH_OUT_HELD, account_id=asked.account_id, held_units=held)
     bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
     if in_flight > bank:
-        raise Refused(Reason.CREDIT_TOO_LOW, bank=bank, in_flight=in_flight)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, bank=bank, in_flight=in_flight)
     fact = CashOutStarted(
         cash_out_id=command.cash_out_id, processor=command.processor, at_us=command.at_us
     )
@@ -636,7 +645,7 @@ def decide_return(command: ReturnCashOut, world: World) -> list[Change]:
     if units <= 0:
         return []
     if command.returned.units > asked.amount.units:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, returned=command.returned.units)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, returned=command.returned.units)
     fact = CashOutReturned(
         cash_out_id=command.cash_out_id,
         account_id=_back_to(world, asked.account_id),
@@ -651,12 +660,12 @@ def decide_return(command: ReturnCashOut, world: World) -> list[Change]:
 def _known(world: World, cash_out_id: str) -> tuple[CashOut, CashOutRequested]:
     state = cash_out_of(world, cash_out_id)
     if state.requested is None:
-        raise Refused(Reason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
+        raise Refused(IncomeReason.CASH_OUT_UNKNOWN, cash_out_id=cash_out_id)
     return state, state.requested
 
 
 def _not_now(cash_out_id: str, state: CashOut) -> Refused:
-    return Refused(Reason.CASH_OUT_STATE, cash_out_id=cash_out_id, status=state.status)
+    return Refused(IncomeReason.CASH_OUT_STATE, cash_out_id=cash_out_id, status=state.status)
 
 
 def _back_to(world: World, account_id: str) -> str | None:

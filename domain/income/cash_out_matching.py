@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from domain.income.reasons import IncomeReason
 from domain.money import Amount, credit
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 
 KINDS = ("unknown", "unexpected", "amount", "twice", "missing")
@@ -208,7 +209,7 @@ def decide_settle(command: SettleDifference, world: World) -> list[Change]:
     """Twice is once. Raises Refused: DIFFERENCE_UNKNOWN."""
     state = difference_of(world, command.difference_id)
     if not state.kind:
-        raise Refused(Reason.DIFFERENCE_UNKNOWN, difference_id=command.difference_id)
+        raise Refused(IncomeReason.DIFFERENCE_UNKNOWN, difference_id=command.difference_id)
     if state.is_settled:
         return []
     fact = PayoutDifferenceSettled(

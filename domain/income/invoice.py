@@ -24,10 +24,14 @@ from hashlib import sha256
 from typing import Any, assert_never
 
 from domain.calendar import day_start_us, first_day, month_named
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
+from domain.income.reasons import IncomeReason
 from domain.income.tax import TaxLine
-from domain.money import Amount, Asset, Big, credit
+from domain.money import Amount, Asset, Big, MoneyReason, credit
 from domain.parties.account import existing_account
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -263,22 +267,22 @@ def decide_issue(command: IssueInvoice, world: World) -> list[Change]:
     """
     existing_account(world, command.account_id)
     if command.kind not in KINDS:
-        raise Refused(Reason.INVOICE_KIND_UNKNOWN, kind=command.kind)
+        raise Refused(IncomeReason.INVOICE_KIND_UNKNOWN, kind=command.kind)
     try:
         _, ends_us = period_bounds_us(command.period)
     except ValueError:
-        raise Refused(Reason.BAD_PERIOD, period=command.period) from None
+        raise Refused(FleetReason.BAD_PERIOD, period=command.period) from None
     if command.at_us < ends_us + GRACE_US:
-        raise Refused(Reason.PERIOD_NOT_OVER, period=command.period)
+        raise Refused(IncomeReason.PERIOD_NOT_OVER, period=command.period)
     invoice_id = invoice_id_of(command.kind, command.account_id, command.period)
     present = invoice_of(world, invoice_id).issued
     if present is not None:
         if (present.lines, present.taxes) == (command.lines, command.taxes):
             return []
         number = written_number(present.series, present.number)
-        raise Refused(Reason.INVOICE_EXISTS, invoice_id=invoice_id, number=number)
+        raise Refused(IncomeReason.INVOICE_EXISTS, invoice_id=invoice_id, number=number)
     if not command.lines:
-        raise Refused(Reason.NOTHING_TO_INVOICE, period=command.period, kind=command.kind)
+        raise Refused(IncomeReason.NOTHING_TO_INVOICE, period=command.period, kind=command.kind)
     series = series_of(command.kind, command.account_id)
     total = _total_of([line.amount for line in command.lines])
     assert command.first_position < command.last_position, command
@@ -312,15 +316,15 @@ def decide_credit(command: IssueCreditNote, world: World) -> list[Change]:
     state = invoice_of(world, command.invoice_id)
     invoice = state.issued
     if invoice is None:
-        raise Refused(Reason.INVOICE_UNKNOWN, invoice_id=command.invoice_id)
+        raise Refused(IncomeReason.INVOICE_UNKNOWN, invoice_id=command.invoice_id)
     if command.cause in state.causes:
         series = series_of(invoice.kind, invoice.account_id, is_credit=True)
         number = written_number(series, state.causes[command.cause])
-        raise Refused(Reason.CREDIT_NOTE_EXISTS, cause=command.cause, number=number)
+        raise Refused(IncomeReason.CREDIT_NOTE_EXISTS, cause=command.cause, number=number)
     if not command.lines:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=0)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=0)
     if len({each.line for each in command.lines}) != len(command.lines):
-        raise Refused(Reason.DUPLICATE_ID, lines=[each.line for each in command.lines])
+        raise Refused(MoneyReason.DUPLICATE_ID, lines=[each.line for each in command.lines])
     for each in command.lines:
         _check_credit(each, invoice, state)
     total = _total_of([each.amount for each in command.lines])
@@ -348,14 +352,14 @@ def decide_credit(command: IssueCreditNote, world: World) -> list[Change]:
 
 def _check_credit(each: CreditLine, invoice: InvoiceIssued, state: InvoiceState) -> None:
     if not 1 <= each.line <= len(invoice.lines):
-        raise Refused(Reason.INVOICE_LINE_UNKNOWN, line=each.line, lines=len(invoice.lines))
+        raise Refused(IncomeReason.INVOICE_LINE_UNKNOWN, line=each.line, lines=len(invoice.lines))
     if each.amount.asset is not Asset.CREDIT:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=each.amount.asset.value)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, asset=each.amount.asset.value)
     if each.amount.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=each.amount.units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=each.amount.units)
     left = invoice.lines[each.line - 1].amount.units - state.credited.get(each.line, 0)
     if each.amount.units > left:
-        raise Refused(Reason.CREDIT_ABOVE_LINE, line=each.line, left=left)
+        raise Refused(IncomeReason.CREDIT_ABOVE_LINE, line=each.line, left=left)
 
 
 def _taxes_credited(invoice: InvoiceIssued, state: InvoiceState, total: int) -> tuple[TaxLine, ...]:

@@ -26,10 +26,12 @@ from typing import Any, assert_never
 from domain.duration import DAY_US, HOUR_US
 from domain.funds import debt
 from domain.funds.payment_terms import CENT_UNITS
+from domain.income.reasons import IncomeReason
 from domain.income.region_pool import RegionalEarning, gather
 from domain.money import Amount, Big, credit
 from domain.parties.account import account_of, existing_account, open_account, require_open
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 CLIENTS_MAX = 200
@@ -314,12 +316,12 @@ def decide_set_window(command: SetMaturityWindow, world: World) -> list[Change]:
         if replace(fact, by=present.by, at_us=present.at_us) == present:
             return []
     if fact.version != len(known) + 1:
-        raise Refused(Reason.MATURITY_WINDOW, version=fact.version, expected=len(known) + 1)
+        raise Refused(IncomeReason.MATURITY_WINDOW, version=fact.version, expected=len(known) + 1)
     earliest = max(fact.at_us, known[-1].effective_from_us + 1) if known else 0
     if fact.effective_from_us < earliest:
-        raise Refused(Reason.MATURITY_WINDOW, effective_from_us=fact.effective_from_us)
+        raise Refused(IncomeReason.MATURITY_WINDOW, effective_from_us=fact.effective_from_us)
     if not 0 <= fact.window_us <= WINDOW_US_MAX:
-        raise Refused(Reason.MATURITY_WINDOW, window_us=fact.window_us, most=WINDOW_US_MAX)
+        raise Refused(IncomeReason.MATURITY_WINDOW, window_us=fact.window_us, most=WINDOW_US_MAX)
     return [Change(NETWORK, fact)]
 
 
@@ -340,7 +342,7 @@ def reduce(
     state = earnings_of(world, account_id)
     if position <= state.matured_through:
         raise Refused(
-            Reason.EARNING_MATURED, position=position, matured_through=state.matured_through
+            IncomeReason.EARNING_MATURED, position=position, matured_through=state.matured_through
         )
     fact = EarningsReduced(
         account_id=account_id, position=position, units=units, cause=cause, at_us=at_us
@@ -359,20 +361,22 @@ def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
         return []
     if command.after_position != state.matured_through:
         raise Refused(
-            Reason.EARNINGS_STATE,
+            IncomeReason.EARNINGS_STATE,
             after_position=command.after_position,
             expected=state.matured_through,
         )
     due_us = due_until_us(windows_of(world), command.at_us)
     if command.through_us > due_us:
-        raise Refused(Reason.EARNINGS_STATE, through_us=command.through_us, due_until_us=due_us)
+        raise Refused(
+            IncomeReason.EARNINGS_STATE, through_us=command.through_us, due_until_us=due_us
+        )
     assert command.gross >= 0, command
     if not command.gross:
         return []
     reduced = sum(units for at, units in state.reductions.items() if at <= command.through_position)
     assert reduced <= command.gross, f"{command} was reduced by {reduced}: more than was earned"
     if command.regional and command.reduced != reduced:
-        raise Refused(Reason.EARNINGS_STATE, reduced=reduced, known=command.reduced)
+        raise Refused(IncomeReason.EARNINGS_STATE, reduced=reduced, known=command.reduced)
     fact = EarningsMatured(
         account_id=command.account_id,
         after_position=command.after_position,
@@ -443,16 +447,18 @@ def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:
     """
     open_account(world, command.account_id)
     if command.mode not in MODES:
-        raise Refused(Reason.PAYMENT_MODE, mode=command.mode)
+        raise Refused(IncomeReason.PAYMENT_MODE, mode=command.mode)
     state = earnings_of(world, command.account_id)
     destination, from_us = state.destination, state.destination_from_us
     if command.destination not in (None, destination):
         from_us = 0 if destination is None else command.at_us + DESTINATION_DELAY_US
         destination = command.destination
     if command.mode == "cash" and destination is None:
-        raise Refused(Reason.PAYMENT_MODE, mode=command.mode, rule="cash needs a destination")
+        raise Refused(IncomeReason.PAYMENT_MODE, mode=command.mode, rule="cash needs a destination")
     if command.mode == "cash" and command.billing_account_id != command.account_id:
-        raise Refused(Reason.PAYMENT_MODE, mode="cash", rule="cash is paid to its own account")
+        raise Refused(
+            IncomeReason.PAYMENT_MODE, mode="cash", rule="cash is paid to its own account"
+        )
     require_open(existing_account(world, command.billing_account_id), command.billing_account_id)
     fact = PaymentModeSet(
         account_id=command.account_id,
@@ -476,7 +482,7 @@ def decide_forgo(command: ForgoDust, world: World) -> list[Change]:
     open_account(world, command.account_id)
     units = world.balance(f"party:{command.account_id}:earned")
     if units >= CENT_UNITS:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, units=units, most=CENT_UNITS - 1)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, units=units, most=CENT_UNITS - 1)
     if not units:
         return []
     fact = EarningsForgone(

@@ -24,6 +24,7 @@ from domain.calendar import day_of, day_start_us
 from domain.duration import DAY_US
 from domain.fleet.node import node_of
 from domain.fleet.provider import existing_provider, existing_region
+from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import shares_of, split_among
 from domain.fleet.roles import role_of
 from domain.income.adjustment import open_book
@@ -42,7 +43,9 @@ from domain.income.region_terms import stream_of as terms_stream
 from domain.income.region_waterfall import Fallen, Infra, fall
 from domain.money import PPM, Asset, credit
 from domain.parties.account import account_of
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 NOTICE_DAYS = 7
@@ -104,7 +107,7 @@ def decide_terms(command: SetRegionTerms, world: World) -> list[Change]:
     """
     region = existing_region(world, command.region_id)
     if existing_provider(world, region.provider_id).account_id != command.account_id:
-        raise Refused(Reason.REGION_UNKNOWN, region_id=command.region_id)
+        raise Refused(FleetReason.REGION_UNKNOWN, region_id=command.region_id)
     fact = _terms_fact(command)
     known = terms_of(world, command.region_id)
     if 1 <= fact.version <= len(known):
@@ -112,12 +115,12 @@ def decide_terms(command: SetRegionTerms, world: World) -> list[Change]:
         if replace(fact, by=present.by, at_us=present.at_us) == present:
             return []
     if fact.version != len(known) + 1:
-        raise Refused(Reason.REGION_TERMS, version=fact.version, expected=len(known) + 1)
+        raise Refused(FleetReason.REGION_TERMS, version=fact.version, expected=len(known) + 1)
     earliest = earliest_day(world, fact.at_us)
     if known:
         earliest = max(earliest, known[-1].effective_from_day + 1)
     if fact.effective_from_day < earliest:
-        raise Refused(Reason.REGION_TERMS, rule="notice", earliest_day=earliest)
+        raise Refused(FleetReason.REGION_TERMS, rule="notice", earliest_day=earliest)
     _require_bounds(fact)
     return [Change(terms_stream(command.region_id), fact)]
 
@@ -145,13 +148,15 @@ def _terms_fact(command: SetRegionTerms) -> RegionTermsSet:
 
 def _require_bounds(fact: RegionTermsSet) -> None:
     if not 0 <= fact.participation_ppm <= PPM:
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, participation_ppm=fact.participation_ppm)
+        raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, participation_ppm=fact.participation_ppm)
     if fact.availability_min_tier not in TIERS:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, availability_min_tier=fact.availability_min_tier)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, availability_min_tier=fact.availability_min_tier
+        )
     infra = fact.infra
     for cost in (infra.base, infra.control, infra.ingress, infra.most, infra.arrears_max):
         if cost.asset is not Asset.CREDIT or not 0 <= cost.units <= COST_MAX:
-            raise Refused(Reason.AMOUNT_OUT_OF_RANGE, units=cost.units, most=COST_MAX)
+            raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, units=cost.units, most=COST_MAX)
 
 
 # A day.
@@ -169,7 +174,7 @@ def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
         return []
     terms = _require_due(command, world)
     if max(len(command.control), len(command.ingress)) > ROLE_NODES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, at_most=ROLE_NODES_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=ROLE_NODES_MAX)
     before = day_state(world, command.region_id, command.day - 1).shared
     control = _count_role(command, command.control, "control", world)
     ingress = _count_role(command, command.ingress, "ingress", world)
@@ -193,7 +198,7 @@ def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
     operator = existing_provider(world, region.provider_id).account_id
     shares = list(_shares(command, state, fallen, operator, world))
     if len(shares) > NODES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, nodes=len(shares), at_most=NODES_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, nodes=len(shares), at_most=NODES_MAX)
     chunks = [shares[at : at + CHUNK_NODES] for at in range(0, len(shares), CHUNK_NODES)]
     told = RegionDayShared(
         region_id=command.region_id,
@@ -229,13 +234,13 @@ def _require_due(command: ShareRegionDay, world: World) -> RegionTermsSet:
     versions = terms_of(world, command.region_id)
     terms = terms_on(versions, command.day)
     if terms is None:
-        raise Refused(Reason.REGION_DAY, day=command.day, rule="no terms on that day")
+        raise Refused(FleetReason.REGION_DAY, day=command.day, rule="no terms on that day")
     if command.at_us < day_start_us(command.day + 1):
-        raise Refused(Reason.REGION_DAY, day=command.day, rule="the day is not over")
+        raise Refused(FleetReason.REGION_DAY, day=command.day, rule="the day is not over")
     is_first = command.day == versions[0].effective_from_day
     before = day_state(world, command.region_id, command.day - 1)
     if not is_first and before.shared is None:
-        raise Refused(Reason.REGION_DAY, day=command.day, rule="the day before is not shared")
+        raise Refused(FleetReason.REGION_DAY, day=command.day, rule="the day before is not shared")
     return terms
 
 

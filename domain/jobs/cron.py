@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from domain.calendar import day_of, days_in, first_day, month_of_day
 from domain.duration import DAY_US, MINUTE_US
-from domain.refusal import Reason, Refused
+from domain.jobs.reasons import JobsReason
+from domain.refusal import Refused
 
 DAYS_AHEAD_MAX = 41 * 366
 """Every date on every day of the week comes again within forty years, the 29th of February too."""
@@ -50,14 +51,14 @@ def parse(text: str) -> Schedule:
     """Raises Refused: SCHEDULE_INVALID, with the field; also for a date that never comes."""
     words = text.split(" ")
     if len(words) != len(_FIELDS) or len(text) > TEXT_MAX:
-        raise Refused(Reason.SCHEDULE_INVALID, rule="five fields with one space between them")
+        raise Refused(JobsReason.SCHEDULE_INVALID, rule="five fields with one space between them")
     sets = [_numbers(word, *field) for word, field in zip(words, _FIELDS, strict=True)]
     weekdays = frozenset(number % 7 for number in sets[4])
     is_restricted = [not word.startswith("*") for word in (words[2], words[4])]
     found = Schedule(sets[0], sets[1], sets[2], sets[3], weekdays, all(is_restricted))
     longest = {month: 29 if month == 2 else days_in(month - 1) for month in range(1, 13)}
     if not found.either_day and all(min(found.days) > longest[one] for one in found.months):
-        raise Refused(Reason.SCHEDULE_INVALID, field="day", rule="there is no such date")
+        raise Refused(JobsReason.SCHEDULE_INVALID, field="day", rule="there is no such date")
     return found
 
 
@@ -66,14 +67,14 @@ def _numbers(word: str, name: str, least: int, most: int) -> frozenset[int]:
     for item in word.split(","):
         form = _ITEM.fullmatch(item)
         if form is None:
-            raise Refused(Reason.SCHEDULE_INVALID, field=name, rule="numbers, ranges and steps")
+            raise Refused(JobsReason.SCHEDULE_INVALID, field=name, rule="numbers, ranges and steps")
         first = least if form[1] is None else int(form[1])
         last = most if form[1] is None else first if form[2] is None else int(form[2])
         if form[1] is not None and form[2] is None and form[3] is not None:
             last = most  # `5/15` is `5-59/15`
         step = 1 if form[3] is None else int(form[3])
         if not least <= first <= last <= most or not step:
-            raise Refused(Reason.SCHEDULE_INVALID, field=name, rule=f"from {least} to {most}")
+            raise Refused(JobsReason.SCHEDULE_INVALID, field=name, rule=f"from {least} to {most}")
         numbers.update(range(first, last + 1, step))
     return frozenset(numbers)
 

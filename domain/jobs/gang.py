@@ -18,13 +18,18 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.duration import DAY_US, MINUTE_US
+from domain.fleet.reasons import FleetReason
 from domain.jobs.job import existing_job, job_of
+from domain.jobs.reasons import JobsReason
 from domain.lease.lease import lease_of
 from domain.money import Amount
 from domain.parties.account import account_of, require_open
+from domain.parties.reasons import PartiesReason
 from domain.pools.pool import GANG_TIMEOUT_US
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
+from domain.trust.reasons import TrustReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +212,7 @@ def gang_of(world: World, gang_id: str) -> GangState:
     """Raises Refused: GANG_UNKNOWN."""
     state = world.state(gang_stream(gang_id))
     if state.requested is None:
-        raise Refused(Reason.GANG_UNKNOWN, gang_id=gang_id)
+        raise Refused(JobsReason.GANG_UNKNOWN, gang_id=gang_id)
     return state
 
 
@@ -222,16 +227,16 @@ def decide_request(command: RequestGang, world: World) -> list[Change]:
     """
     stream = gang_stream(command.gang_id)
     if world.state(stream).requested is not None:
-        raise Refused(Reason.GANG_EXISTS, gang_id=command.gang_id)
+        raise Refused(JobsReason.GANG_EXISTS, gang_id=command.gang_id)
     spec, job = existing_job(world, command.job_id), job_of(world, command.job_id)
     if command.account_id != spec.account_id:
-        raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
+        raise Refused(TrustReason.JOB_UNKNOWN, job_id=command.job_id)
     require_open(account_of(world, command.account_id), command.account_id)
     if not job.is_open:
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=job.phase)
     if not 1 <= command.min_members <= command.members <= MEMBERS_MAX:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE,
+            PartiesReason.COUNT_OUT_OF_RANGE,
             members=command.members,
             min_members=command.min_members,
             at_most=MEMBERS_MAX,
@@ -239,13 +244,13 @@ def decide_request(command: RequestGang, world: World) -> list[Change]:
     fitting = GANG_FACTS_MAX // (MEMBER_FACTS + spec.gpu_count)
     if command.members > fitting:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE,
+            PartiesReason.COUNT_OUT_OF_RANGE,
             members=command.members,
             gpus_per_member=spec.gpu_count,
             at_most=fitting,
         )
     if not MINUTE_US <= command.timeout_us <= DAY_US:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="timeout_us", at_most=DAY_US)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="timeout_us", at_most=DAY_US)
     fact = GangRequested(
         gang_id=command.gang_id,
         job_id=command.job_id,
@@ -274,10 +279,10 @@ def decide_reserve(command: ReserveGang, world: World) -> list[Change]:
     asked = gang.requested
     assert asked is not None
     if gang.status != "requested":
-        raise Refused(Reason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
+        raise Refused(JobsReason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
     if not asked.min_members <= len(set(command.lease_ids)) <= asked.members:
         raise Refused(
-            Reason.GANG_STATE,
+            JobsReason.GANG_STATE,
             gang_id=command.gang_id,
             min_members=asked.min_members,
             reserved=len(command.lease_ids),
@@ -298,9 +303,9 @@ def decide_grow(command: GrowGang, world: World) -> list[Change]:
     assert gang.requested is not None
     count = len({*gang.lease_ids, *command.lease_ids})
     if gang.status != "open" or count > gang.requested.members:
-        raise Refused(Reason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
+        raise Refused(JobsReason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
     if count != len(gang.lease_ids) + len(command.lease_ids):
-        raise Refused(Reason.GANG_STATE, gang_id=command.gang_id, members=count)
+        raise Refused(JobsReason.GANG_STATE, gang_id=command.gang_id, members=count)
     _require_reserved(command, world)
     fact = GangGrown(gang_id=command.gang_id, lease_ids=command.lease_ids, at_us=command.at_us)
     return [Change(gang_stream(command.gang_id), fact)]
@@ -312,21 +317,21 @@ def _require_reserved(command: ReserveGang | GrowGang, world: World) -> None:
         lease = lease_of(world, lease_id)
         assert lease.requested is not None
         if lease.status != "reserved" or lease.requested.gang_id != command.gang_id:
-            raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+            raise Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"gang": (GangState(), evolve)}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     RequestGang: (
-        Reason.GANG_EXISTS,
-        Reason.JOB_UNKNOWN,
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_STATE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.AMOUNT_OUT_OF_RANGE,
+        JobsReason.GANG_EXISTS,
+        TrustReason.JOB_UNKNOWN,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        JobsReason.JOB_STATE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
     ),
-    ReserveGang: (Reason.GANG_UNKNOWN, Reason.GANG_STATE, Reason.LEASE_STATE),
+    ReserveGang: (JobsReason.GANG_UNKNOWN, JobsReason.GANG_STATE, FleetReason.LEASE_STATE),
 }
 """What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Any] = {

@@ -13,8 +13,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import NOTHING, Constraints, require_constraints
 from domain.hardware.mig import has_profile
+from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import MIG, require_mode
 from domain.jobs.plan import (
     KINDS,
@@ -24,12 +26,16 @@ from domain.jobs.plan import (
     require_references,
     require_work,
 )
+from domain.jobs.reasons import JobsReason
 from domain.market.offer import require_price
-from domain.money import PPM, Amount
+from domain.money import PPM, Amount, MoneyReason
 from domain.parties.account import existing_account, require_open
 from domain.parties.client import instance_of
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
+from domain.trust.reasons import TrustReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +321,7 @@ def existing_job(world: World, job_id: str) -> JobSubmitted:
     """What was submitted. Raises Refused: JOB_UNKNOWN."""
     submitted = job_of(world, job_id).submitted
     if submitted is None:
-        raise Refused(Reason.JOB_UNKNOWN, job_id=job_id)
+        raise Refused(TrustReason.JOB_UNKNOWN, job_id=job_id)
     return submitted
 
 
@@ -354,14 +360,14 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
         return []
     require_open(account, command.account_id)
     if present is not None:
-        raise Refused(Reason.JOB_EXISTS, job_id=command.job_id)
+        raise Refused(JobsReason.JOB_EXISTS, job_id=command.job_id)
     if not command.image and not command.command:
-        raise Refused(Reason.WORKLOAD_EMPTY, job_id=command.job_id)
+        raise Refused(JobsReason.WORKLOAD_EMPTY, job_id=command.job_id)
     _require_text(command)
     require_price(command.max_price_per_gpu_hour)
     require_shape(command.gpu_count, command.share_ppm, command.mem_ppm)
     if command.kind not in JOB_KINDS:
-        raise Refused(Reason.UNKNOWN_MODE, kind=command.kind)
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind)
     _require_participants(command)
     require_work(command.kind, command.work, command.federated)
     require_references(command.references)
@@ -384,7 +390,7 @@ def decide_cancel(command: CancelJob, world: World) -> list[Change]:
     if phase == "cancelled":
         return []
     if phase != "submitted":
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=phase)
     cancelled = JobCancelled(job_id=command.job_id, by=command.by, at_us=command.at_us)
     return [Change(job_stream(command.job_id), cancelled)]
 
@@ -396,7 +402,7 @@ def decide_complete(command: CompleteJob, world: World) -> list[Change]:
     if phase == "completed":
         return []
     if phase != "submitted":
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=phase)
     completed = JobCompleted(job_id=command.job_id, at_us=command.at_us)
     return [Change(job_stream(command.job_id), completed)]
 
@@ -404,9 +410,11 @@ def decide_complete(command: CompleteJob, world: World) -> list[Change]:
 def require_shape(gpu_count: int, share_ppm: int, mem_ppm: int) -> None:
     """Raises Refused: COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE."""
     if not 1 <= gpu_count <= GPU_COUNT_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, gpu_count=gpu_count, gpu_count_max=GPU_COUNT_MAX)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, gpu_count=gpu_count, gpu_count_max=GPU_COUNT_MAX
+        )
     if not (1 <= share_ppm <= PPM and 1 <= mem_ppm <= PPM):
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
+        raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm, mem_ppm=mem_ppm)
 
 
 def require_sharing(
@@ -419,7 +427,7 @@ def require_sharing(
     profile = asked.mig_profile
     if profile is not None and models and not any(has_profile(one, profile) for one in models):
         raise Refused(
-            Reason.MODE_NOT_SUPPORTED,
+            HardwareReason.MODE_NOT_SUPPORTED,
             mode=MIG,
             mig_profile=profile,
             models=", ".join(models),
@@ -435,7 +443,7 @@ def _require_text(command: SubmitJob) -> None:
     work_bytes = len(json.dumps([*parties, *work, demands, references]))
     if work_bytes > WORK_BYTES_MAX:
         raise Refused(
-            Reason.AMOUNT_OUT_OF_RANGE, work_bytes=work_bytes, work_bytes_max=WORK_BYTES_MAX
+            PricesReason.AMOUNT_OUT_OF_RANGE, work_bytes=work_bytes, work_bytes_max=WORK_BYTES_MAX
         )
 
 
@@ -445,17 +453,17 @@ def _require_participants(command: SubmitJob) -> None:
     if command.federated is None and not participants:
         return
     if command.federated not in FEDERATED_KINDS:
-        raise Refused(Reason.UNKNOWN_MODE, federated=command.federated)
+        raise Refused(PartiesReason.UNKNOWN_MODE, federated=command.federated)
     if not 1 <= len(participants) <= PARTICIPANTS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, participants=len(participants))
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, participants=len(participants))
     if len({command.account_id, *participants}) != len(participants) + 1:
-        raise Refused(Reason.DUPLICATE_ID, rule="each participant once, and not the creator")
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="each participant once, and not the creator")
 
 
 def _require_no_restart(command: SubmitJob) -> None:
     """Raises Refused: PLAN_INVALID. A lease would go on twice: restarted, and replaced."""
     if command.auto_restart and command.plan is not None and command.plan.has_parts:
-        raise Refused(Reason.PLAN_INVALID, field="auto_restart", rule="its parts are replaced")
+        raise Refused(JobsReason.PLAN_INVALID, field="auto_restart", rule="its parts are replaced")
 
 
 def _require_parent(command: SubmitJob, world: World) -> None:
@@ -464,13 +472,13 @@ def _require_parent(command: SubmitJob, world: World) -> None:
     while parent_id is not None:
         parent = existing_job(world, parent_id)
         if parent.account_id != command.account_id:
-            raise Refused(Reason.JOB_UNKNOWN, job_id=parent_id)
+            raise Refused(TrustReason.JOB_UNKNOWN, job_id=parent_id)
         generations += 1
         if generations > GENERATIONS_MAX:
-            raise Refused(Reason.COUNT_OUT_OF_RANGE, generations=generations)
+            raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, generations=generations)
         phase = job_of(world, parent_id).phase
         if parent_id == command.parent_job_id and phase != "submitted":
-            raise Refused(Reason.JOB_STATE, job_id=parent_id, phase=phase)
+            raise Refused(JobsReason.JOB_STATE, job_id=parent_id, phase=phase)
         parent_id = parent.parent_job_id
 
 
@@ -511,25 +519,25 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"job": (JobState(), evolve)}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     SubmitJob: (
-        Reason.ACCOUNT_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.MODE_NOT_SUPPORTED,
-        Reason.JOB_UNKNOWN,
-        Reason.JOB_EXISTS,
-        Reason.JOB_STATE,
-        Reason.WORKLOAD_EMPTY,
-        Reason.CONSTRAINT_INVALID,
-        Reason.CLIENT_NOT_AUTHORISED,
-        Reason.PLAN_INVALID,
-        Reason.SCHEDULE_INVALID,
-        Reason.REFERENCE_INVALID,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.COUNT_OUT_OF_RANGE,
-        Reason.SHARE_OUT_OF_RANGE,
-        Reason.UNKNOWN_MODE,
-        Reason.DUPLICATE_ID,
-        Reason.UNKNOWN_PROFILE,
+        PartiesReason.ACCOUNT_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        HardwareReason.MODE_NOT_SUPPORTED,
+        TrustReason.JOB_UNKNOWN,
+        JobsReason.JOB_EXISTS,
+        JobsReason.JOB_STATE,
+        JobsReason.WORKLOAD_EMPTY,
+        HardwareReason.CONSTRAINT_INVALID,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
+        JobsReason.PLAN_INVALID,
+        JobsReason.SCHEDULE_INVALID,
+        TrustReason.REFERENCE_INVALID,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
+        PartiesReason.SHARE_OUT_OF_RANGE,
+        PartiesReason.UNKNOWN_MODE,
+        MoneyReason.DUPLICATE_ID,
+        HardwareReason.UNKNOWN_PROFILE,
     )
 }
 """What a command can be refused for, in the order of its docstring."""

@@ -32,9 +32,11 @@ from domain.jobs.job import (
     job_stream,
 )
 from domain.jobs.plan import JobPlan
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import COMPLETED
 from domain.lease.lease import LeaseRequested, RequestLease
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 ATTEMPTS_MAX = 10
@@ -106,11 +108,11 @@ def started(command: RequestLease, state: JobState) -> list[Change]:
     if plan.has_parts:
         return _part_started(command, state)
     if command.part is not None:
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, part=command.part)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, part=command.part)
     if command.run_due_us is None:
         return []
     if command.run_due_us != due_run(state, command.at_us):
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, run_due_us=command.run_due_us)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, run_due_us=command.run_due_us)
     run = JobRunStarted(
         job_id=command.job_id,
         lease_id=command.lease_id,
@@ -123,11 +125,11 @@ def started(command: RequestLease, state: JobState) -> list[Change]:
 def _part_started(command: RequestLease, state: JobState) -> list[Change]:
     if command.part is None or command.attempt is None:
         raise Refused(
-            Reason.JOB_STATE, job_id=command.job_id, rule="its leases are opened by its plan"
+            JobsReason.JOB_STATE, job_id=command.job_id, rule="its leases are opened by its plan"
         )
     if DuePart(command.part, command.attempt) not in due_parts(state, command.at_us):
         raise Refused(
-            Reason.JOB_STATE, job_id=command.job_id, part=command.part, attempt=command.attempt
+            JobsReason.JOB_STATE, job_id=command.job_id, part=command.part, attempt=command.attempt
         )
     fact = JobPartStarted(
         job_id=command.job_id,
@@ -176,10 +178,10 @@ def decide_scale(command: ScaleJob, world: World) -> list[Change]:
     state = job_of(world, command.job_id)
     plan = plan_of(state)
     if not state.is_open or plan.max_members is None or plan.min_members is None:
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=state.phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=state.phase)
     if not plan.min_members <= command.members <= plan.max_members:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE,
+            PartiesReason.COUNT_OUT_OF_RANGE,
             members=command.members,
             at_least=plan.min_members,
             at_most=plan.max_members,

@@ -16,7 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.jobs.cron import parse
-from domain.refusal import Reason, Refused
+from domain.jobs.reasons import JobsReason
+from domain.money import MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 
 KINDS = ("batch", "notebook", "endpoint", "scheduled", "queue", "interactive")
 TRAINING, INFERENCE = "training", "inference"
@@ -76,15 +80,17 @@ _SECRETS = re.compile(
 def require_references(references: Sequence[Reference]) -> None:
     """Raises Refused: COUNT_OUT_OF_RANGE, UNKNOWN_MODE, REFERENCE_INVALID, DUPLICATE_ID."""
     if len(references) > REFERENCES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, references=len(references), most=REFERENCES_MAX)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, references=len(references), most=REFERENCES_MAX
+        )
     for one in references:
         if one.kind not in REFERENCE_KINDS:
-            raise Refused(Reason.UNKNOWN_MODE, reference=one.kind)
+            raise Refused(PartiesReason.UNKNOWN_MODE, reference=one.kind)
         broken = _broken(one)
         if broken is not None:
-            raise Refused(Reason.REFERENCE_INVALID, kind=one.kind, rule=broken)
+            raise Refused(TrustReason.REFERENCE_INVALID, kind=one.kind, rule=broken)
     if len(set(references)) != len(references):
-        raise Refused(Reason.DUPLICATE_ID, rule="each reference once")
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="each reference once")
 
 
 def _broken(one: Reference) -> str | None:
@@ -135,7 +141,7 @@ def _require_members(kind: str, plan: JobPlan) -> None:
 def _require_between(field: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise Refused(
-            Reason.COUNT_OUT_OF_RANGE, field=field, value=value, at_least=least, at_most=most
+            PartiesReason.COUNT_OUT_OF_RANGE, field=field, value=value, at_least=least, at_most=most
         )
 
 
@@ -146,13 +152,13 @@ def require_work(kind: str, work: str | None, federated: str | None) -> None:
     Raises Refused: UNKNOWN_MODE.
     """
     if work not in (None, *WORKS):
-        raise Refused(Reason.UNKNOWN_MODE, work=work)
+        raise Refused(PartiesReason.UNKNOWN_MODE, work=work)
     settled = INFERENCE if kind == "endpoint" else work
     if work is not None and settled != work:
-        raise Refused(Reason.UNKNOWN_MODE, work=work, rule="an endpoint is inference")
+        raise Refused(PartiesReason.UNKNOWN_MODE, work=work, rule="an endpoint is inference")
     if federated is not None and settled is not None and federated != settled:
-        raise Refused(Reason.UNKNOWN_MODE, federated=federated, work=settled)
+        raise Refused(PartiesReason.UNKNOWN_MODE, federated=federated, work=settled)
 
 
 def _invalid(field: str, rule: str) -> Refused:
-    return Refused(Reason.PLAN_INVALID, field=field, rule=rule)
+    return Refused(JobsReason.PLAN_INVALID, field=field, rule=rule)

@@ -16,9 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.fleet.reasons import FleetReason
 from domain.jobs.job import existing_job, job_of
+from domain.jobs.reasons import JobsReason
 from domain.lease.lease import lease_of
-from domain.refusal import Reason, Refused
+from domain.money import MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `task_queue:{job_id}`.
@@ -161,23 +166,25 @@ def decide_push(command: PushTasks, world: World) -> list[Change]:
     job = existing_job(world, command.job_id)
     state = job_of(world, command.job_id)
     if job.kind != "queue" or not state.is_open:
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, kind=job.kind, phase=state.phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, kind=job.kind, phase=state.phase)
     ids = [one.task_id for one in command.tasks]
     if not 1 <= len(ids) <= PUSH_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, tasks=len(ids), at_most=PUSH_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, tasks=len(ids), at_most=PUSH_MAX)
     if len(set(ids)) != len(ids):
-        raise Refused(Reason.DUPLICATE_ID, rule="each task once")
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="each task once")
     if any(not 1 <= len(one) <= TASK_ID_MAX for one in ids) or any(
         len(one.payload.encode()) > PAYLOAD_MAX for one in command.tasks
     ):
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, payload_bytes_max=PAYLOAD_MAX)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, payload_bytes_max=PAYLOAD_MAX)
     queue = queue_of(world, command.job_id)
     known = queue.done | queue.waiting.keys()
     new = tuple(one for one in command.tasks if one.task_id not in known)
     if not new:
         return []
     if len(known) + len(new) > TASKS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, tasks=len(known) + len(new), at_most=TASKS_MAX)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, tasks=len(known) + len(new), at_most=TASKS_MAX
+        )
     pushed = TasksPushed(job_id=command.job_id, tasks=new, by=command.by, at_us=command.at_us)
     return [Change(task_queue_stream(command.job_id), pushed)]
 
@@ -189,7 +196,7 @@ def decide_take(command: TakeTask, world: World) -> list[Change]:
     """
     job_id = _job_of_running(world, command.lease_id)
     if not HOLD_US[0] <= command.hold_us <= HOLD_US[1]:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="hold_us", hold_us=command.hold_us)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="hold_us", hold_us=command.hold_us)
     queue = queue_of(world, job_id)
     task_id = queue.next_free(command.at_us)
     if task_id is None:
@@ -218,9 +225,9 @@ def decide_finish(command: FinishTask, world: World) -> list[Change]:
         return []
     task = queue.waiting.get(command.task_id)
     if task is None:
-        raise Refused(Reason.TASK_UNKNOWN, task_id=command.task_id)
+        raise Refused(JobsReason.TASK_UNKNOWN, task_id=command.task_id)
     if command.lease_id not in task.holders:
-        raise Refused(Reason.TASK_STATE, task_id=command.task_id, lease_id=command.lease_id)
+        raise Refused(JobsReason.TASK_STATE, task_id=command.task_id, lease_id=command.lease_id)
     done = TaskDone(
         job_id=asked.job_id, task_id=command.task_id, lease_id=command.lease_id, at_us=command.at_us
     )
@@ -232,10 +239,10 @@ def _job_of_running(world: World, lease_id: str) -> str:
     lease = lease_of(world, lease_id)
     assert lease.requested is not None
     if lease.opened is None or not lease.is_live:
-        raise Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
     job = existing_job(world, lease.requested.job_id)
     if job.kind != "queue":
-        raise Refused(Reason.JOB_STATE, job_id=job.job_id, kind=job.kind)
+        raise Refused(JobsReason.JOB_STATE, job_id=job.job_id, kind=job.kind)
     return job.job_id
 
 

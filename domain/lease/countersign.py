@@ -14,10 +14,14 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
+from domain.fleet.reasons import FleetReason
 from domain.lease.lease import lease_of
+from domain.lease.reasons import LeaseReason
+from domain.metering.reasons import MeteringReason
 from domain.money import Big
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -169,14 +173,14 @@ def decide_add_key(command: AddSigningKey, world: World) -> list[Change]:
     """
     open_account(world, command.account_id)
     if _PUBLIC_KEY.fullmatch(command.public_key) is None:
-        raise Refused(Reason.SIGNING_KEY_INVALID, field="public_key")
+        raise Refused(PartiesReason.SIGNING_KEY_INVALID, field="public_key")
     state = signer_of(world, command.account_id)
     if command.key_id in state.revoked:
-        raise Refused(Reason.SIGNING_KEY_REVOKED, key_id=command.key_id)
+        raise Refused(PartiesReason.SIGNING_KEY_REVOKED, key_id=command.key_id)
     if state.key(command.key_id) is not None:
         return []
     if len(state.keys) >= KEYS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, keys=len(state.keys), at_most=KEYS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, keys=len(state.keys), at_most=KEYS_MAX)
     added = SigningKeyAdded(
         account_id=command.account_id,
         key_id=command.key_id,
@@ -193,7 +197,7 @@ def decide_revoke_key(command: RevokeSigningKey, world: World) -> list[Change]:
     if command.key_id in state.revoked:
         return []
     if state.key(command.key_id) is None:
-        raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=command.key_id)
+        raise Refused(PartiesReason.SIGNING_KEY_UNKNOWN, key_id=command.key_id)
     revoked = SigningKeyRevoked(
         account_id=command.account_id, key_id=command.key_id, by=command.by, at_us=command.at_us
     )
@@ -211,13 +215,13 @@ def decide_countersign(command: CountersignUsage, world: World) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     assert lease.requested is not None
     if lease.requested.account_id != command.account_id:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=command.lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=command.lease_id)
     if signer_of(world, command.account_id).key(command.key_id) is None:
-        raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=command.key_id)
+        raise Refused(PartiesReason.SIGNING_KEY_UNKNOWN, key_id=command.key_id)
     if lease.opened is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if not lease.opened.opened_at_us <= command.until_us <= command.at_us or command.gpu_us < 0:
-        raise Refused(Reason.COUNTERSIGN_TIME, opened_at_us=lease.opened.opened_at_us)
+        raise Refused(MeteringReason.COUNTERSIGN_TIME, opened_at_us=lease.opened.opened_at_us)
     stream = stick_stream(command.lease_id)
     last = world.state(stream).last
     if last is not None:
@@ -225,7 +229,9 @@ def decide_countersign(command: CountersignUsage, world: World) -> list[Change]:
         if before == (command.until_us, command.gpu_us):
             return []
         if command.until_us < last.until_us or command.gpu_us < last.gpu_us:
-            raise Refused(Reason.COUNTERSIGN_FELL, until_us=last.until_us, gpu_us=last.gpu_us)
+            raise Refused(
+                MeteringReason.COUNTERSIGN_FELL, until_us=last.until_us, gpu_us=last.gpu_us
+            )
     signed = UsageCountersigned(
         lease_id=command.lease_id,
         account_id=command.account_id,

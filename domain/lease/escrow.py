@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.duration import SECOND_US
+from domain.funds.reasons import FundsReason
 from domain.gpu_time import GPU_HOUR_US, charge_for
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 TIME_MAX_US = 2**53 - 1
 """No moment in a fact is later (year 2255): what never runs out ends there."""
@@ -105,13 +106,13 @@ def settle(deposits: Sequence[Deposit], rates: Sequence[Rate], elapsed_seconds: 
 def _check(deposits: Sequence[Deposit], rates: Sequence[Rate], elapsed_seconds: int) -> None:
     sound = all(d.amount > 0 and 0 <= d.reversed <= d.amount for d in deposits)
     if not deposits or not sound:
-        raise Refused(Reason.BAD_DEPOSIT)
+        raise Refused(FundsReason.BAD_DEPOSIT)
     if len({rate.payee for rate in rates}) != len(rates):
-        raise Refused(Reason.DUPLICATE_PAYEE)
+        raise Refused(FundsReason.DUPLICATE_PAYEE)
     if any(rate.rate_per_second < 0 for rate in rates):
-        raise Refused(Reason.BAD_RATE)
+        raise Refused(FundsReason.BAD_RATE)
     if elapsed_seconds < 0:
-        raise Refused(Reason.NEGATIVE_ELAPSED, elapsed_seconds=elapsed_seconds)
+        raise Refused(FundsReason.NEGATIVE_ELAPSED, elapsed_seconds=elapsed_seconds)
 
 
 def _pay(due: dict[str, int], left: int) -> dict[str, int]:

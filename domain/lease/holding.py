@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.funds.funding import sources_of
+from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for, fee_for
 from domain.lease.escrow import TIME_MAX_US, funds_end_us
 from domain.lease.funds import (
@@ -33,7 +34,7 @@ from domain.lease.lease import (
     LeaseReserved,
 )
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import World
 
 
@@ -49,7 +50,7 @@ def hold_for_terms(asked: LeaseRequested, terms: LeaseReserved, world: World) ->
     least = charge_for(rate * (asked.term_us or MIN_RUNWAY_US) // PPM, price)
     needed = least if asked.term_us is not None or asked.funds is None else asked.funds.units
     if needed < least:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=needed, what="funds")
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=least, available=needed, what="funds")
     parts = collected(world, asked.account_id, terms, needed, needed, lease=asked)
     if terms.federated is None or not terms.federated.fee_per_hour.units:
         return parts
@@ -148,7 +149,7 @@ def collected(
         sources, wanted, lease_account_id=lease.account_id, deposits=deposits, purpose=purpose
     )
     if total(parts) < least:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=least, available=total(parts))
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=least, available=total(parts))
     return parts
 
 
@@ -156,7 +157,7 @@ def require_no_debt(world: World, account_id: str) -> None:
     """Raises Refused: UNPAID_DEBT."""
     owed = world.balance(f"party:{account_id}:owed")
     if owed > 0:
-        raise Refused(Reason.UNPAID_DEBT, owed=owed)
+        raise Refused(FundsReason.UNPAID_DEBT, owed=owed)
 
 
 def funded_to_us(lease: Lease, held: Held, opened_at_us: int) -> int:

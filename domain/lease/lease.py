@@ -43,6 +43,7 @@ from domain.lease.escrow import TIME_MAX_US
 from domain.lease.funds import EscrowPart as EscrowPart
 from domain.lease.funds import deposits_of, for_purpose, total, without
 from domain.lease.looked import NOT_LOOKED, Looked
+from domain.lease.reasons import LeaseReason
 from domain.lease.reserved_term import TermEndedEarly
 from domain.lease.turns import (
     FaultRevised,
@@ -73,7 +74,7 @@ from domain.metering.counting import Passed, Pause, RefusedTime, UsageRow, Water
 from domain.money import PPM, Amount, Big
 from domain.prices.charge_split import NOTHING, Parts
 from domain.prices.tariff import Split
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream, World
 
 
@@ -855,7 +856,7 @@ def lease_of(world: World, lease_id: str) -> Lease:
     """The state of a lease. Raises Refused: LEASE_UNKNOWN."""
     state = world.state(lease_stream(lease_id))
     if state.requested is None:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return state
 
 

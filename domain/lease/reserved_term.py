@@ -22,7 +22,8 @@ from domain.fleet.revenue_share import OwnerPart
 from domain.lease.funds import EscrowPart
 from domain.money import PPM, Amount
 from domain.prices.charge_split import Parts
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 MONTHS = (1, 3, 6)
 MONTH_US = 30 * DAY_US
@@ -64,7 +65,7 @@ class TermEndedEarly:
 def term_us(months: int) -> int:
     """How long a reserved term is. Raises Refused: TERM_NOT_OFFERED."""
     if months not in MONTHS:
-        raise Refused(Reason.TERM_NOT_OFFERED, months=months, offered=MONTHS)
+        raise Refused(PricesReason.TERM_NOT_OFFERED, months=months, offered=MONTHS)
     return months * MONTH_US
 
 

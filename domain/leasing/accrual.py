@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.fleet.device import device_of, device_stream, release
+from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerPart, split_among
 from domain.gpu_time import charge_for
 from domain.jobs.parts import ended
@@ -38,6 +39,7 @@ from domain.lease.lease import (
     lease_of,
     lease_stream,
 )
+from domain.lease.reasons import LeaseReason
 from domain.lease.reserved_term import TermEndedEarly, kept_of
 from domain.leasing import escrow_sharing
 from domain.leasing.closing import require_close_due
@@ -45,10 +47,11 @@ from domain.leasing.due import hour_end_us
 from domain.leasing.escrow_sharing import drawing, drawn_of
 from domain.market.auction import deposits_at_cancelling
 from domain.metering.counting import Passed, Pause, Reach, Watermark, Window, count, due
+from domain.metering.reasons import MeteringReason
 from domain.money import PPM, credit
 from domain.pools.quota import release as release_quotas
 from domain.prices.charge_split import Parts, peel
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -59,13 +62,13 @@ def decide_accrue(command: AccrueUsage, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     if not lease.is_running and lease.status != "closing":
-        raise Refused(Reason.LEASE_NOT_OPEN, lease_id=command.lease_id, status=lease.status)
+        raise Refused(LeaseReason.LEASE_NOT_OPEN, lease_id=command.lease_id, status=lease.status)
     assert lease.opened is not None
     until_us = hour_end_us(lease)
     if until_us > command.at_us:
-        raise Refused(Reason.ACCRUAL_NOT_DUE, due_us=until_us)
+        raise Refused(MeteringReason.ACCRUAL_NOT_DUE, due_us=until_us)
     if until_us >= lease.window_end_us:
-        raise Refused(Reason.ACCRUAL_NOT_DUE, settles_at_us=lease.window_end_us)
+        raise Refused(MeteringReason.ACCRUAL_NOT_DUE, settles_at_us=lease.window_end_us)
     accrued = _accrued(drawing(lease, world), command, until_us, rows_until_us=until_us)
     return [Change(lease_stream(command.lease_id), accrued), *_drawn(lease, accrued)]
 
@@ -84,7 +87,7 @@ def decide_close(command: CloseLease, world: World) -> list[Change]:
     if lease.closed is not None:
         return []
     if not may_give(command.party, command.code):
-        raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+        raise Refused(LeaseReason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
     require_close_due(lease, command)
     if lease.opened is None:
         return cancelled(lease, command, world)
@@ -184,18 +187,20 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
     if lease.is_over:
         return []
     if lease.status != "closing":
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     assert lease.opened is not None
     assert lease.closed is not None
     closed_at_us = lease.closed.closed_at_us
     if closed_at_us > hour_end_us(lease):
-        raise Refused(Reason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
+        raise Refused(MeteringReason.ACCRUAL_NOT_DUE, hour_index=lease.hours_accrued)
     stream, changes = lease_stream(command.lease_id), []
     accrued = _accrued(drawing(lease, world), command, closed_at_us, rows_until_us=None)
     after, shared = evolve(lease, accrued), _drawn(lease, accrued)
     is_complete = _is_complete(after, command.passed, closed_at_us)
     if not is_complete and command.at_us < closed_at_us + LATE_WINDOW_US:
-        raise Refused(Reason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=closed_at_us)
+        raise Refused(
+            MeteringReason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=closed_at_us
+        )
     if accrued.gpu_us_new or accrued.refused or lease.accrued_until_us < closed_at_us:
         changes += [Change(stream, accrued), *shared]
     else:
@@ -273,7 +278,7 @@ def _accrued(
     assert opened is not None
     assert asked is not None
     if command.usage_position < lease.usage_position:
-        raise Refused(Reason.USAGE_POSITION_FELL, reached=lease.usage_position)
+        raise Refused(MeteringReason.USAGE_POSITION_FELL, reached=lease.usage_position)
     window = window_of(lease)
     reached = Reach(lease.usage_position, lease.accrued_until_us)
     fresh = due(command.rows, reached, rows_until_us)

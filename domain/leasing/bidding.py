@@ -13,9 +13,13 @@ from typing import Any
 
 from domain.fleet.device import device_of, free_mem, free_share
 from domain.fleet.provider import existing_provider
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import Weights
+from domain.hardware.reasons import HardwareReason
 from domain.lease.lease import QUOTES_MAX, Candidate, Lease, LeaseRequested, lease_of
 from domain.lease.looked import NOT_LOOKED, Looked
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import QuoteLease
 from domain.leasing.life import decide_quote
 from domain.leasing.taking import Place, quoting, reserving
@@ -37,7 +41,10 @@ from domain.market.matching import CANDIDATES_MAX, PICKED, Match, candidate_of
 from domain.market.need import need_of
 from domain.market.offer import existing_offer, require_covers_fee, require_price
 from domain.market.price_gate import trade_of
+from domain.market.reasons import MarketReason
 from domain.money import Amount, credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World, derive_id
 
@@ -46,17 +53,17 @@ DECIDE_US = 600_000_000
 
 UNAVAILABLE = frozenset(
     {
-        Reason.DEVICE_TAKEN,
-        Reason.DEVICE_UNKNOWN,
-        Reason.OFFER_WITHDRAWN,
-        Reason.OFFER_MISMATCH,
-        Reason.NODE_STATE,
-        Reason.NODE_IN_MAINTENANCE,
-        Reason.GPU_CLASS_UNPRICED,
-        Reason.ACCOUNT_CLOSED,
-        Reason.COUNTERPARTY_DENIED,
-        Reason.SHARE_OUT_OF_RANGE,
-        Reason.MODE_NOT_SUPPORTED,
+        HardwareReason.DEVICE_TAKEN,
+        FleetReason.DEVICE_UNKNOWN,
+        MarketReason.OFFER_WITHDRAWN,
+        MarketReason.OFFER_MISMATCH,
+        FleetReason.NODE_STATE,
+        FleetReason.NODE_IN_MAINTENANCE,
+        PricesReason.GPU_CLASS_UNPRICED,
+        PartiesReason.ACCOUNT_CLOSED,
+        PartiesReason.COUNTERPARTY_DENIED,
+        PartiesReason.SHARE_OUT_OF_RANGE,
+        HardwareReason.MODE_NOT_SUPPORTED,
     }
 )
 """Why a winning bid cannot be reserved through no fault of the renter's."""
@@ -94,13 +101,13 @@ def decide_place(command: PlaceBid, world: World) -> list[Change]:
     """
     auction, opened = existing_auction(world, command.lease_id)
     if not auction.is_open(command.at_us):
-        raise Refused(Reason.AUCTION_STATE, lease_id=command.lease_id, status=auction.status)
+        raise Refused(MarketReason.AUCTION_STATE, lease_id=command.lease_id, status=auction.status)
     _require_own_offer(command, world)
     require_bidder(world, command.account_id, opened.account_id)
     if any(bid.account_id == command.account_id for bid in auction.bids.values()):
-        raise Refused(Reason.BID_EXISTS, lease_id=command.lease_id, rule="one at a time")
+        raise Refused(MarketReason.BID_EXISTS, lease_id=command.lease_id, rule="one at a time")
     if len(auction.bids) >= opened.bids_max:
-        raise Refused(Reason.BIDS_FULL, lease_id=command.lease_id, bids_max=opened.bids_max)
+        raise Refused(MarketReason.BIDS_FULL, lease_id=command.lease_id, bids_max=opened.bids_max)
     bid = _bid(command, auction, opened, world)
     lease = lease_of(world, command.lease_id)
     quoted = _quoted(lease, bid, command.looked, opened, world)
@@ -113,10 +120,10 @@ def _require_own_offer(command: PlaceBid, world: World) -> None:
     """
     provider = existing_provider(world, command.provider_id)
     if provider.account_id != command.account_id:
-        raise Refused(Reason.PROVIDER_UNKNOWN, provider_id=command.provider_id)
+        raise Refused(FleetReason.PROVIDER_UNKNOWN, provider_id=command.provider_id)
     offer = existing_offer(world, command.offer_id)
     if offer.provider_id != command.provider_id:
-        raise Refused(Reason.OFFER_UNKNOWN, offer_id=command.offer_id)
+        raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=command.offer_id)
     require_price(command.price_per_gpu_hour)
     require_covers_fee(world, offer.node_id, command.price_per_gpu_hour, command.at_us)
 
@@ -125,7 +132,7 @@ def _bid(command: PlaceBid, auction: Auction, opened: AuctionOpened, world: Worl
     last_us = opened.closes_at_us + DECIDE_US
     expires_us = last_us if command.expires_at_us is None else command.expires_at_us
     if not command.at_us < expires_us <= last_us:
-        raise Refused(Reason.AUCTION_TERMS, field="expires_at", at_most_us=last_us)
+        raise Refused(MarketReason.AUCTION_TERMS, field="expires_at", at_most_us=last_us)
     return BidPlaced(
         lease_id=command.lease_id,
         bid_id=command.bid_id,
@@ -151,7 +158,7 @@ def _quoted(
     for device_id in bid.device_ids:
         device = device_of(world, device_id)
         if free_share(device) < asked.share_ppm or free_mem(device) < asked.mem_ppm:
-            raise Refused(Reason.DEVICE_TAKEN, device_id=device_id)
+            raise Refused(HardwareReason.DEVICE_TAKEN, device_id=device_id)
     command = QuoteLease(
         lease_id=bid.lease_id,
         quote_id=bid.bid_id,
@@ -274,18 +281,18 @@ def _candidate(
 STREAMS: dict[str, tuple[Any, Any]] = {}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     PlaceBid: (
-        Reason.LEASE_UNKNOWN,
-        Reason.AUCTION_STATE,
-        Reason.PROVIDER_UNKNOWN,
-        Reason.NOT_PERMITTED,
-        Reason.ACCOUNT_CLOSED,
-        Reason.BID_EXISTS,
-        Reason.BIDS_FULL,
-        Reason.AUCTION_TERMS,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.PRICE_BELOW_USAGE_FEE,
-        Reason.CREDIT_TOO_LOW,
+        LeaseReason.LEASE_UNKNOWN,
+        MarketReason.AUCTION_STATE,
+        FleetReason.PROVIDER_UNKNOWN,
+        PartiesReason.NOT_PERMITTED,
+        PartiesReason.ACCOUNT_CLOSED,
+        MarketReason.BID_EXISTS,
+        MarketReason.BIDS_FULL,
+        MarketReason.AUCTION_TERMS,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PricesReason.PRICE_BELOW_USAGE_FEE,
+        FundsReason.CREDIT_TOO_LOW,
         *MATCH_REFUSES,
     )
 }

@@ -8,6 +8,7 @@ Funds and terms end a lease whatever window was quoted. Source: marketplace 1.
 
 from __future__ import annotations
 
+from domain.fleet.reasons import FleetReason
 from domain.lease.close_codes import (
     CANCELLED_BEFORE_START,
     EXPIRED,
@@ -19,8 +20,9 @@ from domain.lease.close_codes import (
     UNREACHABLE,
 )
 from domain.lease.lease import CloseLease, Lease
+from domain.lease.reasons import LeaseReason
 from domain.leasing.due import closes_us
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 
 def require_close_due(lease: Lease, command: CloseLease) -> None:
@@ -36,7 +38,7 @@ def require_close_due(lease: Lease, command: CloseLease) -> None:
         if due_us is None:
             raise _wrong(lease, command)
         if command.at_us < due_us:
-            raise Refused(Reason.LEASE_NOT_DUE, lease_id=command.lease_id, due_us=due_us)
+            raise Refused(LeaseReason.LEASE_NOT_DUE, lease_id=command.lease_id, due_us=due_us)
 
 
 def _require_window_over(lease: Lease, command: CloseLease) -> None:
@@ -47,14 +49,14 @@ def _require_window_over(lease: Lease, command: CloseLease) -> None:
         assert lease.reclaim is not None
         if command.at_us < lease.reclaim.deadline_us:
             raise Refused(
-                Reason.LEASE_NOT_DUE, rule="reclaim_window", due_us=lease.reclaim.deadline_us
+                LeaseReason.LEASE_NOT_DUE, rule="reclaim_window", due_us=lease.reclaim.deadline_us
             )
         return
     if command.code == RECLAIMED or lease.status in ("requested", "quoted"):
         raise _wrong(lease, command)
     has_window = lease.reserved is not None and bool(lease.reserved.reclaim_window_us)
     if has_window and lease.status in ("active", "degraded"):
-        raise Refused(Reason.LEASE_NOT_DUE, rule="reclaim_window", status=lease.status)
+        raise Refused(LeaseReason.LEASE_NOT_DUE, rule="reclaim_window", status=lease.status)
 
 
 _DUE = (START_TIMEOUT, GANG_TIMEOUT, EXPIRED, UNREACHABLE, FUNDS_ENDED, TERM_REACHED)
@@ -63,5 +65,5 @@ _DUE = (START_TIMEOUT, GANG_TIMEOUT, EXPIRED, UNREACHABLE, FUNDS_ENDED, TERM_REA
 
 def _wrong(lease: Lease, command: CloseLease) -> Refused:
     return Refused(
-        Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status, code=command.code
+        FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status, code=command.code
     )

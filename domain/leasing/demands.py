@@ -18,8 +18,9 @@ from domain.lease.turns import QuoteLease
 from domain.market.dimensions import BY_NAME, OfferedNode
 from domain.market.need import need_of
 from domain.market.offer import OfferPublished
+from domain.market.reasons import MarketReason
 from domain.pools.pool import pool_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import World
 
 CHECKED = (
@@ -92,7 +93,7 @@ def require_demands(
         dimension = BY_NAME[name]
         if not dimension.meets(need, seen):
             raise Refused(
-                Reason.OFFER_MISMATCH,
+                MarketReason.OFFER_MISMATCH,
                 dimension=name,
                 offer_id=offer.offer_id,
                 offered=dimension.offered(need, seen),

@@ -12,11 +12,12 @@ from typing import Any
 
 from domain.fleet.device import device_of
 from domain.fleet.node import NodeDrainStarted, NodeState, existing_node, node_stream
+from domain.fleet.reasons import FleetReason
 from domain.lease.close_codes import DECOMMISSION
 from domain.lease.lease import lease_of
 from domain.lease.turns import StartReclaim
 from domain.leasing.life import decide_start_reclaim
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -36,7 +37,7 @@ def decide_drain(command: DrainNode, world: World) -> list[Change]:
     """
     state = existing_node(world, command.node_id)
     if not state.is_admitted:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=state.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=state.phase)
     if state.phase == "draining":
         return []
     started = NodeDrainStarted(

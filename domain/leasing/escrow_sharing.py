@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from domain.fleet.reasons import FleetReason
 from domain.funds.funding import sources_of
+from domain.funds.reasons import FundsReason
 from domain.jobs.job import (
     JobEscrowOpened,
     JobSubmitted,
@@ -22,6 +24,7 @@ from domain.jobs.job import (
     job_of,
     job_stream,
 )
+from domain.jobs.reasons import JobsReason
 from domain.lease.budgets import LeaseParty, count_budgets, uncount_budgets
 from domain.lease.close_codes import FUNDS_ENDED, PAYMENT_REVERSED
 from domain.lease.funds import Held, collect, take, total
@@ -42,8 +45,10 @@ from domain.lease.shared_escrow import (
 from domain.lease.turns import LeaseFundsMoved
 from domain.money import Amount, Asset, credit
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
+from domain.trust.reasons import TrustReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +97,16 @@ def decide_fund(command: FundEscrow, world: World) -> list[Change]:
     spec, job = existing_job(world, command.job_id), job_of(world, command.job_id)
     escrow = escrow_of(world, command.job_id)
     if not job.is_open:
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=job.phase)
     if not job.has_escrow and command.account_id != spec.account_id:
-        raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
+        raise Refused(TrustReason.JOB_UNKNOWN, job_id=command.job_id)
     if command.amount.units <= 0 or command.amount.asset is not Asset.CREDIT:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="amount")
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="amount")
     parts_max = PARTS_MAX if command.account_id == spec.account_id else PARTS_MAX // 2
     if len(escrow.held) >= parts_max:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, deposits=len(escrow.held), at_most=parts_max)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, deposits=len(escrow.held), at_most=parts_max
+        )
     open_account(world, command.account_id)
     require_no_debt(world, command.account_id)
     parts = _collected(command, spec, escrow, world)
@@ -128,7 +135,9 @@ def _collected(command: FundEscrow, spec: JobSubmitted, escrow: Escrow, world: W
         sources, command.amount.units, lease_account_id=spec.account_id, deposits=escrow.deposits
     )
     if total(parts) < command.amount.units:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=command.amount.units, available=total(parts))
+        raise Refused(
+            FundsReason.CREDIT_TOO_LOW, needed=command.amount.units, available=total(parts)
+        )
     return parts
 
 
@@ -143,7 +152,7 @@ def decide_return(command: ReturnEscrow, world: World) -> list[Change]:
     if not escrow.held:
         return []
     if escrow.members or (job.is_open and not command.by_owner):
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, leases=len(escrow.members))
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, leases=len(escrow.members))
     return returned(command.job_id, escrow, escrow.held, command.at_us, world)
 
 
@@ -171,7 +180,9 @@ def reserved(lease: Lease, world: World) -> list[Change]:
     assert terms is not None
     escrow = escrow_of(world, escrow_id)
     if len(escrow.members) >= MEMBERS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, leases=len(escrow.members), at_most=MEMBERS_MAX)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, leases=len(escrow.members), at_most=MEMBERS_MAX
+        )
     told = _told(lease, escrow_id, "reserved", terms.at_us)
     after = evolve(escrow, told)
     needed = sum(
@@ -181,7 +192,7 @@ def reserved(lease: Lease, world: World) -> list[Change]:
         for one in after.members.values()
     )
     if needed > total(escrow.held):
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=needed, available=total(escrow.held))
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=needed, available=total(escrow.held))
     return [Change(stream_of(escrow_id), replace(told, ends_us=escrow.ends_us))]
 
 
@@ -196,7 +207,7 @@ def opening(leases: Sequence[Lease], at_us: int, world: World) -> tuple[int | No
     assert escrow_id is not None
     escrow = escrow_of(world, escrow_id)
     if escrow.running and escrow.ends_us is not None and escrow.ends_us <= at_us:
-        raise Refused(Reason.LEASE_STATE, escrow=escrow_id, ended_at_us=escrow.ends_us)
+        raise Refused(FleetReason.LEASE_STATE, escrow=escrow_id, ended_at_us=escrow.ends_us)
     tellings = [_told(one, escrow_id, "running", at_us, opened_at_us=at_us) for one in leases]
     after = escrow
     for told in tellings:

@@ -18,8 +18,10 @@ from domain.lease.turns import ExtendLease, LeaseExtended
 from domain.leasing.terms import require_no_maintenance
 from domain.market.offer import existing_offer, offer_of
 from domain.market.offer_prices import prices_of
+from domain.market.reasons import MarketReason
 from domain.money import credit
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -70,11 +72,11 @@ def _require_listed(reserved: LeaseReserved, more_us: int, world: World) -> None
     months = more_us // MONTH_US
     line = prices_of(world, reserved.offer_id).reserved(months)
     if more_us % MONTH_US or line is None:
-        raise Refused(Reason.TERM_NOT_OFFERED, months=months, offer_id=reserved.offer_id)
+        raise Refused(PricesReason.TERM_NOT_OFFERED, months=months, offer_id=reserved.offer_id)
     is_same = reserved.own or line.price_per_gpu_hour == reserved.price_per_gpu_hour
     if not is_same or line.refund_ppm != prepaid.refund_ppm:
         raise Refused(
-            Reason.TERM_NOT_OFFERED,
+            PricesReason.TERM_NOT_OFFERED,
             months=months,
             rule="the list has changed: reserve anew",
             price=line.price_per_gpu_hour.units,
@@ -85,7 +87,7 @@ def _require_listed(reserved: LeaseReserved, more_us: int, world: World) -> None
 def _require_offered(offer_id: str, until_us: int, world: World) -> None:
     """Raises Refused: OFFER_WITHDRAWN, OFFER_MISMATCH."""
     if not offer_of(world, offer_id).is_open:
-        raise Refused(Reason.OFFER_WITHDRAWN, offer_id=offer_id)
+        raise Refused(MarketReason.OFFER_WITHDRAWN, offer_id=offer_id)
     available_until_us = existing_offer(world, offer_id).available_until_us
     if available_until_us is not None and available_until_us < until_us:
-        raise Refused(Reason.OFFER_MISMATCH, available_until_us=available_until_us)
+        raise Refused(MarketReason.OFFER_MISMATCH, available_until_us=available_until_us)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from domain.fleet.reasons import FleetReason
 from domain.jobs.gang import (
     GANG_WAIT_US,
     CloseGang,
@@ -22,6 +23,7 @@ from domain.jobs.gang import (
     gang_of,
     gang_stream,
 )
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import EXPIRED, GANG_TIMEOUT, may_give
 from domain.lease.lease import (
     CANCELLED_BEFORE_START,
@@ -30,10 +32,11 @@ from domain.lease.lease import (
     ReadyLease,
     lease_of,
 )
+from domain.lease.reasons import LeaseReason
 from domain.leasing.accrual import cancelled, decide_close
 from domain.leasing.opening import decide_ready, opened
 from domain.pools.queue import LeaveQueue, decide_leave, left_queue, reason_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -52,7 +55,7 @@ def decide_ready_together(command: ReadyLease, world: World) -> list[Change]:
     if gang.status != "reserved" or command.lease_id not in gang.lease_ids:
         if gang.status == "open":
             return decide_ready(command, world)
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if lease.status == "gang_waiting" and reserved.node_id == command.node_id:
         return []
     # As alone, but for its opening: that waits for the others.
@@ -88,7 +91,7 @@ def decide_close_together(command: CloseLease, world: World) -> list[Change]:
     if gang is None or gang.status != "reserved" or command.lease_id not in gang.lease_ids:
         return [*decide_close(command, world), *left_queue(lease, command)]
     if not may_give(command.party, command.code):
-        raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+        raise Refused(LeaseReason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
     if command.party == "job" and command.code == START_TIMEOUT:
         _require_late(gang, command.at_us)
         return _closed(gang, command.party, GANG_TIMEOUT, command.at_us, world)
@@ -106,21 +109,21 @@ def decide_close_gang(command: CloseGang, world: World) -> list[Change]:
     if gang.status == "closed":
         return []
     if gang.status == "open":
-        raise Refused(Reason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
+        raise Refused(JobsReason.GANG_STATE, gang_id=command.gang_id, status=gang.status)
     is_timeout = (command.party, command.code) == ("job", GANG_TIMEOUT)
     if is_timeout:
         _require_late(gang, command.at_us)
     elif (command.party, command.code) == ("job", EXPIRED):
         _require_expired(gang, command.at_us)
     elif not may_give(command.party, command.code):
-        raise Refused(Reason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
+        raise Refused(LeaseReason.CLOSE_CODE_PARTY, party=command.party, code=command.code)
     return _closed(gang, command.party, command.code, command.at_us, world)
 
 
 def _require_late(gang: GangState, at_us: int) -> None:
     """Raises Refused: GANG_STATE, for the timer's close of a gang that still has time."""
     if gang.status != "reserved" or at_us < gang.ready_until_us:
-        raise Refused(Reason.GANG_STATE, status=gang.status, ready_until_us=gang.ready_until_us)
+        raise Refused(JobsReason.GANG_STATE, status=gang.status, ready_until_us=gang.ready_until_us)
 
 
 def _require_expired(gang: GangState, at_us: int) -> None:
@@ -128,7 +131,7 @@ def _require_expired(gang: GangState, at_us: int) -> None:
     assert gang.requested is not None
     until_us = gang.requested.at_us + GANG_WAIT_US
     if gang.status != "requested" or at_us < until_us:
-        raise Refused(Reason.GANG_STATE, status=gang.status, waits_until_us=until_us)
+        raise Refused(JobsReason.GANG_STATE, status=gang.status, waits_until_us=until_us)
 
 
 def _closed(

@@ -17,6 +17,8 @@ from domain.duration import DAY_US, HOUR_US, MINUTE_US
 from domain.epochs.epoch import epoch_of
 from domain.fleet.device import device_of, device_stream, reserve
 from domain.fleet.maintenance import kept_until_us
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.lease.close_codes import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
 from domain.lease.lease import (
     DEGRADED_AFTER_US,
@@ -26,6 +28,7 @@ from domain.lease.lease import (
     lease_of,
     lease_stream,
 )
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import (
     ArchiveLease,
     CancelReclaim,
@@ -55,6 +58,8 @@ from domain.lease.turns import (
 from domain.leasing.accrual import released_devices
 from domain.leasing.extension import extended
 from domain.leasing.terms import MATCH_REFUSES, quoted_terms
+from domain.metering.reasons import MeteringReason
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World
 
@@ -80,9 +85,13 @@ def decide_quote(command: QuoteLease, world: World) -> list[Change]:
     if lease.status not in ("requested", "quoted"):
         raise _wrong_state(lease, command.lease_id)
     if len(lease.quotes) >= QUOTES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, quotes=len(lease.quotes), at_most=QUOTES_MAX)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, quotes=len(lease.quotes), at_most=QUOTES_MAX
+        )
     if not command.at_us < command.expires_at_us <= command.at_us + QUOTE_US_MAX:
-        raise Refused(Reason.LEASE_NOT_DUE, rule="quote_expiry", expires_us=command.expires_at_us)
+        raise Refused(
+            LeaseReason.LEASE_NOT_DUE, rule="quote_expiry", expires_us=command.expires_at_us
+        )
     terms = quoted_terms(lease, command, world)
     fact = LeaseQuoted(
         lease_id=command.lease_id,
@@ -109,16 +118,18 @@ def decide_pause(command: PauseLease, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     if command.reason not in PAUSE_REASONS:
-        raise Refused(Reason.UNKNOWN_MODE, pause=command.reason)
+        raise Refused(PartiesReason.UNKNOWN_MODE, pause=command.reason)
     if lease.status == "paused":
         return []
     if lease.status != "active" or command.at_us >= lease.window_end_us:
         raise _wrong_state(lease, command.lease_id)
     assert lease.reserved is not None
     if not lease.reserved.interruptible:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, rule="interruptible")
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, rule="interruptible")
     if len(lease.pauses) >= PAUSES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, pauses=len(lease.pauses), at_most=PAUSES_MAX)
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, pauses=len(lease.pauses), at_most=PAUSES_MAX
+        )
     fact = LeasePaused(
         lease_id=command.lease_id,
         reason=command.reason,
@@ -183,7 +194,7 @@ def decide_degrade(command: DegradeLease, world: World) -> list[Change]:
     assert lease.reserved is not None
     since_us = max(command.since_us, runs_since_us(lease))
     if command.at_us < since_us + DEGRADED_AFTER_US:
-        raise Refused(Reason.LEASE_NOT_DUE, due_us=since_us + DEGRADED_AFTER_US)
+        raise Refused(LeaseReason.LEASE_NOT_DUE, due_us=since_us + DEGRADED_AFTER_US)
     fact = LeaseDegraded(
         lease_id=command.lease_id,
         since_us=since_us,
@@ -211,7 +222,7 @@ def decide_recover(command: RecoverLease, world: World) -> list[Change]:
     assert lease.degraded is not None
     least_us = max(lease.degraded.since_us + 1, command.at_us - DEGRADED_AFTER_US)
     if command.healthy_us < least_us:
-        raise Refused(Reason.LEASE_NOT_DUE, healthy_us=command.healthy_us, needed_us=least_us)
+        raise Refused(LeaseReason.LEASE_NOT_DUE, healthy_us=command.healthy_us, needed_us=least_us)
     fact = LeaseRecovered(
         lease_id=command.lease_id,
         healthy_us=command.healthy_us,
@@ -228,7 +239,7 @@ def decide_start_reclaim(command: StartReclaim, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     if fault_of_code(command.code) != "provider" or not may_give("provider", command.code):
-        raise Refused(Reason.CLOSE_CODE_PARTY, party="provider", code=command.code)
+        raise Refused(LeaseReason.CLOSE_CODE_PARTY, party="provider", code=command.code)
     if lease.status == "reclaiming":
         return []
     if lease.status not in ("active", "degraded"):
@@ -265,11 +276,11 @@ def decide_extend(command: ExtendLease, world: World) -> list[Change]:
     if lease.status not in ("reserved", "gang_waiting", "active", "paused", "degraded"):
         raise _wrong_state(lease, command.lease_id)
     if lease.term_us is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, rule="fixed_term")
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, rule="fixed_term")
     if lease.opened is not None and command.at_us >= lease.window_end_us:
         raise _wrong_state(lease, command.lease_id)
     if command.more_us <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="more_us")
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="more_us")
     fact, budgets = extended(lease, command, world)
     return [*_turned(command.lease_id, fact), *budgets]
 
@@ -279,7 +290,7 @@ def decide_warn(command: WarnFundsEnd, world: World) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     ahead_us = warning_due(lease, command.at_us)
     if ahead_us is None:
-        raise Refused(Reason.LEASE_NOT_DUE, lease_id=command.lease_id)
+        raise Refused(LeaseReason.LEASE_NOT_DUE, lease_id=command.lease_id)
     assert lease.requested is not None
     fact = FundsEndWarned(
         lease_id=command.lease_id,
@@ -328,7 +339,9 @@ def decide_revise(command: ReviseFault, world: World) -> list[Change]:
     assert lease.degraded is not None
     needed_us = closed.closed_at_us - DEGRADED_AFTER_US
     if len(command.covered_us) != len(reserved.device_ids) or min(command.covered_us) < needed_us:
-        raise Refused(Reason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=needed_us)
+        raise Refused(
+            MeteringReason.USAGE_INCOMPLETE, lease_id=command.lease_id, until_us=needed_us
+        )
     fact = FaultRevised(
         lease_id=command.lease_id,
         provider_account_id=reserved.provider_account_id,
@@ -383,11 +396,11 @@ def decide_archive(command: ArchiveLease, world: World) -> list[Change]:
     if lease.status not in ("settled", "resolved"):
         raise _wrong_state(lease, command.lease_id)
     if command.at_us < archives_us(lease):
-        raise Refused(Reason.LEASE_NOT_DUE, due_us=archives_us(lease))
+        raise Refused(LeaseReason.LEASE_NOT_DUE, due_us=archives_us(lease))
     epoch = epoch_of(world, command.epoch)
     assert epoch.opened is not None
     if epoch.sealed is None or epoch.opened.end_us <= lease.settled_at_us:
-        raise Refused(Reason.LEASE_NOT_DUE, epoch=command.epoch, status=epoch.status)
+        raise Refused(LeaseReason.LEASE_NOT_DUE, epoch=command.epoch, status=epoch.status)
     assert lease.requested is not None
     fact = LeaseArchived(
         lease_id=command.lease_id,
@@ -413,16 +426,16 @@ def _turned(lease_id: str, fact: Turn) -> list[Change]:
 
 
 def _wrong_state(lease: Lease, lease_id: str) -> Refused:
-    return Refused(Reason.LEASE_STATE, lease_id=lease_id, status=lease.status)
+    return Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     QuoteLease: (
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.LEASE_NOT_DUE,
-        Reason.COUNT_OUT_OF_RANGE,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        LeaseReason.LEASE_NOT_DUE,
+        PartiesReason.COUNT_OUT_OF_RANGE,
         *MATCH_REFUSES,
     )
 }

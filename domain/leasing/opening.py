@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain.fleet.reasons import FleetReason
 from domain.lease.holding import funded_to_us
 from domain.lease.lease import (
     Lease,
@@ -20,9 +21,11 @@ from domain.lease.lease import (
     lease_of,
     lease_stream,
 )
+from domain.lease.reasons import LeaseReason
 from domain.leasing.escrow_sharing import opening
 from domain.market.auction import deposits_at_opening
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 CREDENTIALS_CHARACTERS_MAX = 8_192
@@ -42,9 +45,9 @@ def decide_ready(command: ReadyLease, world: World, *, opens: bool = True) -> li
     if is_the_node and (lease.is_running or lease.status == "gang_waiting"):
         return []
     if lease.status != "reserved" or reserved is None or reserved.node_id != command.node_id:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if command.at_us >= lease.ready_until_us:
-        raise Refused(Reason.LEASE_STATE, ready_until_us=lease.ready_until_us)
+        raise Refused(FleetReason.LEASE_STATE, ready_until_us=lease.ready_until_us)
     asked = lease.requested
     assert asked is not None
     _require_sealed(command, asked)
@@ -110,8 +113,10 @@ def _require_sealed(command: ReadyLease, asked: LeaseRequested) -> None:
     if command.credentials is None:
         return
     if asked.encryption_key is None:
-        raise Refused(Reason.ENCRYPTION_KEY_UNKNOWN, lease_id=command.lease_id)
+        raise Refused(LeaseReason.ENCRYPTION_KEY_UNKNOWN, lease_id=command.lease_id)
     if len(command.credentials) > CREDENTIALS_CHARACTERS_MAX:
         raise Refused(
-            Reason.AMOUNT_OUT_OF_RANGE, field="credentials", at_most=CREDENTIALS_CHARACTERS_MAX
+            PricesReason.AMOUNT_OUT_OF_RANGE,
+            field="credentials",
+            at_most=CREDENTIALS_CHARACTERS_MAX,
         )

@@ -22,15 +22,19 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, TypeAlias, assert_never
 
+from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn, draw
 from domain.funds.funding import sources_of
 from domain.lease.lease import Lease, LeaseReserved, lease_of
+from domain.lease.reasons import LeaseReason
 from domain.leasing.accrual import window_of
+from domain.metering.reasons import MeteringReason
 from domain.money import Amount, Big, credit
 from domain.parties.account import account_of
+from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.prices.tariff import METERS, MeterRate, meter_rate, tariff_version
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -225,13 +229,13 @@ def decide_accrue(command: AccrueResource, world: World) -> list[Change]:
     that were judged before).
     """
     if command.meter not in METERS:
-        raise Refused(Reason.UNKNOWN_MODE, meter=command.meter)
+        raise Refused(PartiesReason.UNKNOWN_MODE, meter=command.meter)
     lease = lease_of(world, command.lease_id)
     state = usage_of(world, command.lease_id, command.meter)
     positions = [event.position for event in command.events]
     assert positions == sorted(set(positions)), positions
     if positions and positions[0] <= state.through_position:
-        raise Refused(Reason.USAGE_POSITION_FELL, reached=state.through_position)
+        raise Refused(MeteringReason.USAGE_POSITION_FELL, reached=state.through_position)
     if lease.reserved is None or (lease.opened is None and not lease.is_over):
         return []  # whether it ever runs is not known yet
     due = _due(command)
@@ -423,9 +427,9 @@ def decide_release(command: ReleaseStorage, world: World) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     assert lease.requested is not None
     if lease.requested.account_id != command.account_id:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=command.lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=command.lease_id)
     if lease.opened is None or lease.closed is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if usage_of(world, command.lease_id, STORAGE).released_us is not None:
         return []
     released = StorageReleased(

@@ -18,9 +18,10 @@ from domain.lease.looked import NOT_LOOKED, Looked
 from domain.leasing.request import asked_again
 from domain.leasing.taking import Place, quoting, reserving
 from domain.market.matching import Match
+from domain.market.reasons import MarketReason
 from domain.market.standing_bid import SetStandingBid
 from domain.money import Amount
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import derive_id
 
 KEPT_US = MINUTE_US
@@ -48,7 +49,7 @@ def rebidding(
         command = SetStandingBid(lease_id=asked.lease_id, price_per_gpu_hour=bid, at_us=at_us)
         return Rebid(asked.lease_id, (command,))
     if lease.status not in ("active", "paused", "degraded"):
-        raise Refused(Reason.BID_STATE, lease_id=asked.lease_id, status=lease.status)
+        raise Refused(MarketReason.BID_STATE, lease_id=asked.lease_id, status=lease.status)
     assert lease.opened is not None
     if lease.opened.price_per_gpu_hour == bid:
         return Rebid(asked.lease_id, ())

@@ -13,9 +13,12 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import Constraints
 from domain.jobs.job import JobState, JobSubmitted, SubmitJob, existing_job, job_of
 from domain.jobs.parts import started
+from domain.jobs.reasons import JobsReason
 from domain.lease.lease import (
     FUNDS_ENDED,
     RENTER_CLOSED,
@@ -25,15 +28,19 @@ from domain.lease.lease import (
     lease_of,
     lease_stream,
 )
+from domain.lease.reasons import LeaseReason
 from domain.leasing.escrow_sharing import draws_on_escrow
 from domain.market.offer import SETTLEMENTS
 from domain.market.price_gate import interruptible_if_bid, pricing_of
 from domain.parties.account import account_of, require_open
 from domain.parties.client import instance_of, require_running
+from domain.parties.reasons import PartiesReason
 from domain.pools.pool import pool_stream
 from domain.prices.modules import STANDING, module_of
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World
+from domain.trust.reasons import TrustReason
 
 LABEL_CHARACTERS_MAX = 128
 _PUBLIC_KEY = re.compile(r"[0-9a-f]{64}")
@@ -48,7 +55,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     """
     stream = lease_stream(command.lease_id)
     if world.state(stream).requested is not None:
-        raise Refused(Reason.LEASE_EXISTS, lease_id=command.lease_id)
+        raise Refused(LeaseReason.LEASE_EXISTS, lease_id=command.lease_id)
     spec = existing_job(world, command.job_id)
     job = job_of(world, command.job_id)
     _require_open_job(command, spec, job, world)
@@ -70,20 +77,20 @@ def _require_open_job(
     Raises Refused: JOB_UNKNOWN, ACCOUNT_CLOSED, JOB_STATE.
     """
     if command.account_id not in (spec.account_id, *spec.participants):
-        raise Refused(Reason.JOB_UNKNOWN, job_id=command.job_id)
+        raise Refused(TrustReason.JOB_UNKNOWN, job_id=command.job_id)
     require_open(account_of(world, command.account_id), command.account_id)
     if not job.is_open:
-        raise Refused(Reason.JOB_STATE, job_id=command.job_id, phase=job.phase)
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=job.phase)
 
 
 def _require_time_and_money(command: RequestLease) -> None:
     """Raises Refused: AMOUNT_NOT_POSITIVE, UNKNOWN_MODE."""
     if command.term_us is not None and command.term_us <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="term_us")
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="term_us")
     if command.funds is not None and command.funds.units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="funds")
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="funds")
     if command.pay_with not in (None, *SETTLEMENTS):
-        raise Refused(Reason.UNKNOWN_MODE, settlement=command.pay_with)
+        raise Refused(PartiesReason.UNKNOWN_MODE, settlement=command.pay_with)
 
 
 def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> LeaseRequested:
@@ -129,11 +136,13 @@ def _require_remote_terms(command: RequestLease) -> None:
     """Raises Refused: SIGNING_KEY_INVALID, AMOUNT_OUT_OF_RANGE."""
     key = command.encryption_key
     if key is not None and _PUBLIC_KEY.fullmatch(key) is None:
-        raise Refused(Reason.SIGNING_KEY_INVALID, field="encryption_key")
+        raise Refused(PartiesReason.SIGNING_KEY_INVALID, field="encryption_key")
     for field in ("remoting_session_id", "split_label"):
         text = getattr(command, field)
         if text is not None and not 1 <= len(text) <= LABEL_CHARACTERS_MAX:
-            raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field=field, at_most=LABEL_CHARACTERS_MAX)
+            raise Refused(
+                PricesReason.AMOUNT_OUT_OF_RANGE, field=field, at_most=LABEL_CHARACTERS_MAX
+            )
 
 
 def _require_instance(command: RequestLease, spec: JobSubmitted, world: World) -> None:
@@ -205,12 +214,12 @@ def _restarted(command: RequestLease, world: World) -> list[Change]:
     asked, closed = before.requested, before.closed
     assert asked is not None
     if (asked.job_id, asked.account_id) != (command.job_id, command.account_id):
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=command.restart_of)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=command.restart_of)
     is_rebid = command.pricing is not None and module_of(command.pricing).kind == STANDING
     goes_on = (FUNDS_ENDED, RENTER_CLOSED) if is_rebid else (FUNDS_ENDED,)
     if closed is None or closed.code not in goes_on or before.restarted_as is not None:
         raise Refused(
-            Reason.LEASE_STATE,
+            FleetReason.LEASE_STATE,
             lease_id=command.restart_of,
             status=before.status,
             close_code=None if closed is None else closed.code,
@@ -225,20 +234,20 @@ def _restarted(command: RequestLease, world: World) -> list[Change]:
 STREAMS: dict[str, tuple[Any, Any]] = {}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     RequestLease: (
-        Reason.LEASE_EXISTS,
-        Reason.JOB_UNKNOWN,
-        Reason.ACCOUNT_CLOSED,
-        Reason.JOB_STATE,
-        Reason.CLIENT_NOT_AUTHORISED,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.UNKNOWN_MODE,
-        Reason.SIGNING_KEY_INVALID,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.PRICING_UNKNOWN,
-        Reason.PRICING_NOT_OFFERED,
-        Reason.TERM_NOT_OFFERED,
+        LeaseReason.LEASE_EXISTS,
+        TrustReason.JOB_UNKNOWN,
+        PartiesReason.ACCOUNT_CLOSED,
+        JobsReason.JOB_STATE,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PartiesReason.UNKNOWN_MODE,
+        PartiesReason.SIGNING_KEY_INVALID,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        PricesReason.PRICING_UNKNOWN,
+        PricesReason.PRICING_NOT_OFFERED,
+        PricesReason.TERM_NOT_OFFERED,
     )
 }
 """What a command can be refused for, in the order of its docstring."""

@@ -13,6 +13,8 @@ from typing import Any
 
 from domain.fleet.device import device_stream
 from domain.fleet.node import NodeState, existing_node
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.jobs.job import FederatedFeeCarried, job_stream
 from domain.lease.budgets import count_budgets
 from domain.lease.funds import FEDERATED, for_purpose
@@ -28,14 +30,19 @@ from domain.lease.lease import (
     lease_stream,
     party_of,
 )
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import LeaseQuoted
 from domain.leasing import escrow_sharing
 from domain.leasing.terms import MATCH_REFUSES, matched_terms
 from domain.market.price_gate import priced
+from domain.market.reasons import MarketReason
+from domain.parties.reasons import PartiesReason
 from domain.pools.group import RENT, Holder, overflow_of, pool_groups_of, quotas_of
 from domain.pools.pool import pool_of
 from domain.pools.queue import queue_of
 from domain.pools.quota import hold
+from domain.pools.reasons import PoolsReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World
 
@@ -92,7 +99,7 @@ def _accepted(lease: Lease, command: ReserveLease) -> LeaseQuoted | None:
 
     Raises Refused: LEASE_STATE, OFFER_MISMATCH.
     """
-    wrong = Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+    wrong = Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if command.quote_id is None:
         if lease.status != "requested":
             raise wrong
@@ -101,9 +108,11 @@ def _accepted(lease: Lease, command: ReserveLease) -> LeaseQuoted | None:
     if lease.status != "quoted" or quote is None:
         raise wrong
     if command.at_us >= quote.expires_at_us:
-        raise Refused(Reason.LEASE_STATE, quote_id=quote.quote_id, expired_us=quote.expires_at_us)
+        raise Refused(
+            FleetReason.LEASE_STATE, quote_id=quote.quote_id, expired_us=quote.expires_at_us
+        )
     if (command.offer_id, command.device_ids) != (quote.offer_id, quote.device_ids):
-        raise Refused(Reason.OFFER_MISMATCH, quote_id=quote.quote_id)
+        raise Refused(MarketReason.OFFER_MISMATCH, quote_id=quote.quote_id)
     return quote
 
 
@@ -114,7 +123,7 @@ def _require_turn(asked: LeaseRequested, node: NodeState, world: World) -> None:
     queue = queue_of(world, node.pool_id)
     is_next = queue.turn is not None and queue.turn in (asked.lease_id, asked.gang_id)
     if queue.waiting and not is_next:
-        raise Refused(Reason.QUEUE_MOVED, pool_id=node.pool_id, waiting=len(queue.waiting))
+        raise Refused(PoolsReason.QUEUE_MOVED, pool_id=node.pool_id, waiting=len(queue.waiting))
 
 
 def _counted(
@@ -142,9 +151,13 @@ def _within_quotas(
     holder = holder_of(asked, reserved.pool_id)
     if asked.overflow:
         if overflow_of(world, asked.account_id, asked.project_id) != RENT:
-            raise Refused(Reason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses")
+            raise Refused(
+                PartiesReason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses"
+            )
         if pool_groups_of(world, holder):
-            raise Refused(Reason.QUOTA_EXHAUSTED, rule="rented outside the pools with a quota")
+            raise Refused(
+                PartiesReason.QUOTA_EXHAUSTED, rule="rented outside the pools with a quota"
+            )
         return reserved, []
     gpu_ppm = len(reserved.device_ids) * reserved.share_ppm
     quota_ids = quotas_of(world, holder)
@@ -176,16 +189,16 @@ def _fee_carried(asked: LeaseRequested, reserved: LeaseReserved) -> list[Change]
 STREAMS: dict[str, tuple[Any, Any]] = {}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     ReserveLease: (
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.QUEUE_MOVED,
-        Reason.AUCTION_STATE,
-        Reason.BID_UNKNOWN,
-        Reason.BID_STATE,
-        Reason.TERM_NOT_OFFERED,
-        Reason.UNPAID_DEBT,
-        Reason.CREDIT_TOO_LOW,
-        Reason.BUDGET_EXHAUSTED,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        PoolsReason.QUEUE_MOVED,
+        MarketReason.AUCTION_STATE,
+        MarketReason.BID_UNKNOWN,
+        MarketReason.BID_STATE,
+        PricesReason.TERM_NOT_OFFERED,
+        FundsReason.UNPAID_DEBT,
+        FundsReason.CREDIT_TOO_LOW,
+        PartiesReason.BUDGET_EXHAUSTED,
         *MATCH_REFUSES,
     )
 }

@@ -16,7 +16,9 @@ from domain.fleet.device import DeviceReserved, DeviceState, device_of
 from domain.fleet.maintenance import window_within
 from domain.fleet.node import existing_node
 from domain.fleet.provider import existing_provider
+from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerShare, shares_of
+from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import WHOLE
 from domain.jobs.job import existing_job, job_of
 from domain.lease.lease import (
@@ -31,32 +33,35 @@ from domain.lease.lease import (
 from domain.lease.turns import QuoteLease
 from domain.leasing.demands import require_demands
 from domain.market.offer import OfferPublished, existing_offer, offer_of
+from domain.market.reasons import MarketReason
 from domain.market.sharing import hold_devices, require_offered, shared
 from domain.money import Amount, credit
 from domain.parties.account import account_of
 from domain.parties.counterparty import refusal_between
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import TariffPublished, sla_class, tariff_in_force, usage_fee
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import World
 
 MATCH_REFUSES = (
-    Reason.OFFER_UNKNOWN,
-    Reason.NODE_UNKNOWN,
-    Reason.OFFER_WITHDRAWN,
-    Reason.NODE_STATE,
-    Reason.NODE_IN_MAINTENANCE,
-    Reason.OFFER_MISMATCH,
-    Reason.COUNTERPARTY_DENIED,
-    Reason.QUOTA_EXHAUSTED,
-    Reason.DEVICE_UNKNOWN,
-    Reason.DEVICE_TAKEN,
-    Reason.UNKNOWN_MODE,
-    Reason.UNKNOWN_PROFILE,
-    Reason.SHARE_OUT_OF_RANGE,
-    Reason.MODE_NOT_SUPPORTED,
-    Reason.GPU_CLASS_UNPRICED,
-    Reason.TARIFF_UNKNOWN,
-    Reason.PRICE_ABOVE_CAP,
+    MarketReason.OFFER_UNKNOWN,
+    FleetReason.NODE_UNKNOWN,
+    MarketReason.OFFER_WITHDRAWN,
+    FleetReason.NODE_STATE,
+    FleetReason.NODE_IN_MAINTENANCE,
+    MarketReason.OFFER_MISMATCH,
+    PartiesReason.COUNTERPARTY_DENIED,
+    PartiesReason.QUOTA_EXHAUSTED,
+    FleetReason.DEVICE_UNKNOWN,
+    HardwareReason.DEVICE_TAKEN,
+    PartiesReason.UNKNOWN_MODE,
+    HardwareReason.UNKNOWN_PROFILE,
+    PartiesReason.SHARE_OUT_OF_RANGE,
+    HardwareReason.MODE_NOT_SUPPORTED,
+    PricesReason.GPU_CLASS_UNPRICED,
+    PricesReason.TARIFF_UNKNOWN,
+    PricesReason.PRICE_ABOVE_CAP,
 )
 """What a match can be refused for, when it is quoted and again when it is reserved."""
 
@@ -73,18 +78,20 @@ def matched_terms(
     published = existing_offer(world, match.offer_id)
     node = existing_node(world, match.node_id)
     if not offer_of(world, match.offer_id).is_open:
-        raise Refused(Reason.OFFER_WITHDRAWN, offer_id=match.offer_id)
+        raise Refused(MarketReason.OFFER_WITHDRAWN, offer_id=match.offer_id)
     if not node.is_matchable:
-        raise Refused(Reason.NODE_STATE, node_id=match.node_id, phase=node.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=match.node_id, phase=node.phase)
     require_no_maintenance(match.node_id, match.at_us, match.at_us + (asked.term_us or 1), world)
     if published.node_id != match.node_id:
-        raise Refused(Reason.OFFER_MISMATCH, offer_id=match.offer_id)
+        raise Refused(MarketReason.OFFER_MISMATCH, offer_id=match.offer_id)
     devices = [device_of(world, device_id) for device_id in match.device_ids]
     provider = existing_provider(world, published.provider_id)
     is_own = provider.account_id == asked.account_id
     _check_parties(asked, provider.account_id, world, is_own=is_own)
     if not (is_own or node.verdict.sellable):
-        raise Refused(Reason.OFFER_MISMATCH, dimension="sellable", failing=node.verdict.stopping)
+        raise Refused(
+            MarketReason.OFFER_MISMATCH, dimension="sellable", failing=node.verdict.stopping
+        )
     _check_devices(match, asked, published, devices, is_own=is_own)
     require_demands(asked, match, published, node, devices[0], provider.account_id, world)
     held = hold_devices(asked.lease_id, asked, devices, match.at_us)
@@ -94,10 +101,12 @@ def matched_terms(
         terms = replace(terms, price_per_gpu_hour=price)
     cap_units = asked.max_price_per_gpu_hour.units
     if terms.price_per_gpu_hour.units > cap_units:
-        raise Refused(Reason.PRICE_ABOVE_CAP, cap=cap_units, price=terms.price_per_gpu_hour.units)
+        raise Refused(
+            PricesReason.PRICE_ABOVE_CAP, cap=cap_units, price=terms.price_per_gpu_hour.units
+        )
     if terms.price_per_gpu_hour < terms.fee_per_gpu_hour:
         # Offered under an earlier tariff, or for devices of another class: no charge could pay it.
-        raise Refused(Reason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
+        raise Refused(MarketReason.OFFER_MISMATCH, usage_fee=terms.fee_per_gpu_hour.units)
     return terms, held
 
 
@@ -115,7 +124,7 @@ def require_no_maintenance(node_id: str, from_us: int, until_us: int, world: Wor
     window = window_within(world, node_id, from_us, until_us)
     if window is not None:
         raise Refused(
-            Reason.NODE_IN_MAINTENANCE,
+            FleetReason.NODE_IN_MAINTENANCE,
             node_id=node_id,
             maintenance_id=window.told.maintenance_id,
             from_us=window.told.from_us,
@@ -129,7 +138,9 @@ def _check_parties(
     lease whose quotas are full QUOTA_EXHAUSTED, when it would run on what the renter owns.
     """
     if asked.overflow and is_own:
-        raise Refused(Reason.QUOTA_EXHAUSTED, rule="what is above the quota is rented elsewhere")
+        raise Refused(
+            PartiesReason.QUOTA_EXHAUSTED, rule="what is above the quota is rented elsewhere"
+        )
     if is_own:
         return
     refused = refusal_between(world, (asked.account_id, asked.client_id), provider_account_id)
@@ -147,22 +158,22 @@ def _check_devices(
 ) -> None:
     """As many distinct devices as asked, all of the offer's node, of an allowed model."""
     if len(set(command.device_ids)) != asked.gpu_count or len(devices) != asked.gpu_count:
-        raise Refused(Reason.OFFER_MISMATCH, gpu_count=asked.gpu_count)
+        raise Refused(MarketReason.OFFER_MISMATCH, gpu_count=asked.gpu_count)
     if asked.pay_with not in (None, offer.pay_with) and not is_own:
-        raise Refused(Reason.OFFER_MISMATCH, settlement=offer.pay_with)
+        raise Refused(MarketReason.OFFER_MISMATCH, settlement=offer.pay_with)
     require_offered(asked, offer)
     if offer.available_until_us is not None:
         end_us = command.at_us + (asked.term_us or MIN_RUNWAY_US)
         if offer.available_until_us < end_us:
-            raise Refused(Reason.OFFER_MISMATCH, available_until_us=offer.available_until_us)
+            raise Refused(MarketReason.OFFER_MISMATCH, available_until_us=offer.available_until_us)
     for device in devices:
         if device.node_id != command.node_id:
-            raise Refused(Reason.OFFER_MISMATCH, node_id=command.node_id)
+            raise Refused(MarketReason.OFFER_MISMATCH, node_id=command.node_id)
         assert device.registered is not None
         if asked.models and device.registered.model not in asked.models:
-            raise Refused(Reason.OFFER_MISMATCH, model=device.registered.model)
+            raise Refused(MarketReason.OFFER_MISMATCH, model=device.registered.model)
         if device.gpu_class != devices[0].gpu_class:
-            raise Refused(Reason.OFFER_MISMATCH, gpu_class=device.gpu_class)
+            raise Refused(MarketReason.OFFER_MISMATCH, gpu_class=device.gpu_class)
 
 
 def _terms(
@@ -176,7 +187,7 @@ def _terms(
     """The price and the tariff this lease will keep, whatever is published later."""
     tariff = tariff_in_force(world, at_us)
     if device.gpu_class is None:
-        raise Refused(Reason.GPU_CLASS_UNPRICED, node_id=offer.node_id)
+        raise Refused(PricesReason.GPU_CLASS_UNPRICED, node_id=offer.node_id)
     fee = usage_fee(tariff, device.gpu_class)
     own = provider_account_id == asked.account_id
     return LeaseReserved(

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.lease.budgets import count_budgets, left_of
 from domain.lease.escrow import funds_end_us
@@ -29,7 +31,8 @@ from domain.lease.lease import (
 from domain.leasing.escrow_sharing import FundEscrow, decide_fund
 from domain.money import PPM, Asset, credit
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -92,16 +95,16 @@ def _require_takes_money(lease: Lease, command: TopUpLease) -> tuple[LeaseReques
     asked, reserved = lease.requested, lease.reserved
     takes_money = lease.is_live or lease.is_running
     if not takes_money or asked is None or reserved is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if lease.opened is not None and command.at_us >= lease.window_end_us:
-        raise Refused(Reason.LEASE_STATE, ended_at_us=lease.window_end_us)
+        raise Refused(FleetReason.LEASE_STATE, ended_at_us=lease.window_end_us)
     if command.federated and reserved.federated is None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, federated=False)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, federated=False)
     if command.amount.units <= 0 or command.amount.asset is not Asset.CREDIT:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, field="amount")
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="amount")
     parts_max = PARTS_MAX if command.account_id == asked.account_id else PARTS_MAX // 2
     if len(lease.held) >= parts_max:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, deposits=len(lease.held), at_most=parts_max)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, deposits=len(lease.held), at_most=parts_max)
     return asked, reserved
 
 

@@ -14,8 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from domain.fleet.reasons import FleetReason
 from domain.jobs.job import existing_job
+from domain.jobs.reasons import JobsReason
 from domain.lease.lease import Lease, lease_of, lease_stream
+from domain.lease.reasons import LeaseReason
 from domain.lease.work_commands import (
     COMMANDS,
     EXIT_CODE_MAX,
@@ -25,7 +28,8 @@ from domain.lease.work_commands import (
     LeaseCommandAcknowledged,
     LeaseWorkEnded,
 )
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 # Commands.
@@ -63,7 +67,7 @@ def leased_to(world: World, lease_id: str, node_id: str) -> Lease:
     """The lease, if this node has it. Raises Refused: LEASE_UNKNOWN."""
     lease = lease_of(world, lease_id)
     if lease.reserved is None or lease.reserved.node_id != node_id:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id)
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
     return lease
 
 
@@ -74,12 +78,12 @@ def decide_acknowledge(command: AcknowledgeCommand, world: World) -> list[Change
     """
     lease = leased_to(world, command.lease_id, command.node_id)
     if command.command not in COMMANDS or command.runner not in RUNNERS:
-        raise Refused(Reason.UNKNOWN_MODE, command=command.command, runner=command.runner)
+        raise Refused(PartiesReason.UNKNOWN_MODE, command=command.command, runner=command.runner)
     assert lease.reserved is not None
     job = existing_job(world, lease.reserved.job_id)
     if command.workload_sha256 != job.workload_sha256:
         raise Refused(
-            Reason.WORKLOAD_MISMATCH,
+            JobsReason.WORKLOAD_MISMATCH,
             rule="the work is the job's: image, command, environment",
             asked=job.workload_sha256,
             acknowledged=command.workload_sha256,
@@ -105,18 +109,20 @@ def _known_start(lease: Lease, command: AcknowledgeCommand) -> bool:
     if started is not None:
         if started.executor == command.executor:
             return True
-        raise Refused(Reason.LEASE_STATE, rule="another executor has the work")
+        raise Refused(FleetReason.LEASE_STATE, rule="another executor has the work")
     if not lease.is_live or lease.opened is not None:
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if command.at_us >= lease.ready_until_us:
-        raise Refused(Reason.LEASE_STATE, ready_until_us=lease.ready_until_us)
+        raise Refused(FleetReason.LEASE_STATE, ready_until_us=lease.ready_until_us)
     return False
 
 
 def _known_stop(lease: Lease) -> bool:
     """Whether the stop was acknowledged before. Raises Refused: LEASE_STATE."""
     if lease.work.started is None or lease.closed is None:
-        raise Refused(Reason.LEASE_STATE, status=lease.status, rule="only closed work is stopped")
+        raise Refused(
+            FleetReason.LEASE_STATE, status=lease.status, rule="only closed work is stopped"
+        )
     return lease.work.stopped is not None
 
 
@@ -127,12 +133,12 @@ def decide_end(command: EndWork, world: World) -> list[Change]:
     """
     lease = leased_to(world, command.lease_id, command.node_id)
     if command.outcome not in OUTCOMES:
-        raise Refused(Reason.UNKNOWN_MODE, outcome=command.outcome)
+        raise Refused(PartiesReason.UNKNOWN_MODE, outcome=command.outcome)
     if command.exit_code is not None and not 0 <= command.exit_code <= EXIT_CODE_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, exit_code=command.exit_code)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, exit_code=command.exit_code)
     started = lease.work.started
     if started is None or started.executor != command.executor:
-        raise Refused(Reason.LEASE_STATE, rule="another executor started it")
+        raise Refused(FleetReason.LEASE_STATE, rule="another executor started it")
     if lease.work.ended is not None or lease.work.stopped is not None:
         return []
     fact = LeaseWorkEnded(

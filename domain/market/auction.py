@@ -23,13 +23,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.fleet.reasons import FleetReason
 from domain.funds.funding import sources_of
+from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.lease.close_codes import SPEC_MISMATCH, START_TIMEOUT, fault_of
 from domain.lease.lease import MIN_RUNWAY_US, Lease, LeaseRequested, lease_of
+from domain.lease.reasons import LeaseReason
+from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, Asset, credit
 from domain.parties.account import open_account
+from domain.parties.reasons import PartiesReason
 from domain.prices.modules import AUCTION, label, module_of
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -260,7 +266,7 @@ def existing_auction(world: World, lease_id: str) -> tuple[Auction, AuctionOpene
     """An auction and its terms. Raises Refused: LEASE_UNKNOWN where no bids were ever asked for."""
     auction = auction_of(world, lease_id)
     if auction.opened is None:
-        raise Refused(Reason.LEASE_UNKNOWN, lease_id=lease_id, rule="no bids are asked for it")
+        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id, rule="no bids are asked for it")
     return auction, auction.opened
 
 
@@ -268,7 +274,7 @@ def standing_bid(auction: Auction, lease_id: str, bid_id: str) -> BidPlaced:
     """A bid that stands. Raises Refused: BID_UNKNOWN."""
     bid = auction.bids.get(bid_id)
     if bid is None:
-        raise Refused(Reason.BID_UNKNOWN, lease_id=lease_id, bid_id=bid_id)
+        raise Refused(MarketReason.BID_UNKNOWN, lease_id=lease_id, bid_id=bid_id)
     return bid
 
 
@@ -289,7 +295,9 @@ def hold_deposit(world: World, account_id: str, units: int) -> tuple[DepositPart
             parts.append(DepositPart(source, credit(here)))
             left -= here
     if left:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=units, available=units - left, what="deposit")
+        raise Refused(
+            FundsReason.CREDIT_TOO_LOW, needed=units, available=units - left, what="deposit"
+        )
     return tuple(parts)
 
 
@@ -309,12 +317,12 @@ def decide_open(command: OpenAuction, world: World) -> list[Change]:
     asked = lease.requested
     assert asked is not None
     if lease.status != "requested":
-        raise Refused(Reason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
     if auction_of(world, command.lease_id).opened is not None:
-        raise Refused(Reason.AUCTION_STATE, lease_id=command.lease_id)
+        raise Refused(MarketReason.AUCTION_STATE, lease_id=command.lease_id)
     module = module_of(command.pricing)
     if module.kind != AUCTION or asked.pricing != label(module):
-        raise Refused(Reason.PRICING_NOT_OFFERED, pricing=command.pricing, kind=module.kind)
+        raise Refused(PricesReason.PRICING_NOT_OFFERED, pricing=command.pricing, kind=module.kind)
     deposit = DEPOSIT if command.deposit is None else command.deposit
     bids_max = BIDS_MAX if command.bids_max is None else command.bids_max
     _require_terms(command, deposit, bids_max, is_sealed=module.name == "second_price")
@@ -339,13 +347,13 @@ def _require_terms(
     """Raises Refused: AUCTION_TERMS."""
     lasts_us = command.closes_at_us - command.at_us
     if not CLOSES_AFTER_MIN_US <= lasts_us <= CLOSES_AFTER_MAX_US:
-        raise Refused(Reason.AUCTION_TERMS, field="closes_at", at_most_us=CLOSES_AFTER_MAX_US)
+        raise Refused(MarketReason.AUCTION_TERMS, field="closes_at", at_most_us=CLOSES_AFTER_MAX_US)
     if deposit.asset is not Asset.CREDIT or not 0 <= deposit.units <= DEPOSIT_UNITS_MAX:
-        raise Refused(Reason.AUCTION_TERMS, field="deposit", at_most=DEPOSIT_UNITS_MAX)
+        raise Refused(MarketReason.AUCTION_TERMS, field="deposit", at_most=DEPOSIT_UNITS_MAX)
     if not 1 <= bids_max <= BIDS_LIMIT:
-        raise Refused(Reason.AUCTION_TERMS, field="bids_max", at_most=BIDS_LIMIT)
+        raise Refused(MarketReason.AUCTION_TERMS, field="bids_max", at_most=BIDS_LIMIT)
     if command.pick not in PICKS or (is_sealed and command.pick != "cheapest"):
-        raise Refused(Reason.AUCTION_TERMS, field="pick", pick=command.pick)
+        raise Refused(MarketReason.AUCTION_TERMS, field="pick", pick=command.pick)
 
 
 def _require_funds(asked: LeaseRequested, at_us: int, world: World) -> None:
@@ -361,7 +369,7 @@ def _require_funds(asked: LeaseRequested, at_us: int, world: World) -> None:
         for way in ways
     )
     if available < needed:
-        raise Refused(Reason.CREDIT_TOO_LOW, needed=needed, available=available)
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=needed, available=available)
 
 
 def decide_withdraw(command: WithdrawBid, world: World) -> list[Change]:
@@ -372,7 +380,7 @@ def decide_withdraw(command: WithdrawBid, world: World) -> list[Change]:
     auction, _ = existing_auction(world, command.lease_id)
     bid = standing_bid(auction, command.lease_id, command.bid_id)
     if bid.account_id != command.account_id:
-        raise Refused(Reason.BID_UNKNOWN, lease_id=command.lease_id, bid_id=command.bid_id)
+        raise Refused(MarketReason.BID_UNKNOWN, lease_id=command.lease_id, bid_id=command.bid_id)
     withdrawn = BidWithdrawn(
         lease_id=command.lease_id,
         bid_id=command.bid_id,
@@ -452,19 +460,19 @@ def require_bidder(world: World, account_id: str, renter_account_id: str) -> Non
     """Raises Refused: ACCOUNT_CLOSED, NOT_PERMITTED for the renter's own bid."""
     open_account(world, account_id)
     if account_id == renter_account_id:
-        raise Refused(Reason.NOT_PERMITTED, rule="not one's own request")
+        raise Refused(PartiesReason.NOT_PERMITTED, rule="not one's own request")
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"auction": (Auction(), evolve)}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     OpenAuction: (
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
-        Reason.AUCTION_STATE,
-        Reason.PRICING_UNKNOWN,
-        Reason.PRICING_NOT_OFFERED,
-        Reason.AUCTION_TERMS,
-        Reason.CREDIT_TOO_LOW,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
+        MarketReason.AUCTION_STATE,
+        PricesReason.PRICING_UNKNOWN,
+        PricesReason.PRICING_NOT_OFFERED,
+        MarketReason.AUCTION_TERMS,
+        FundsReason.CREDIT_TOO_LOW,
     )
 }
 """What a command can be refused for, in the order of its docstring."""

@@ -13,6 +13,8 @@ from typing import Any, assert_never
 from domain.fleet.device import device_of
 from domain.fleet.node import NodeState, existing_node
 from domain.fleet.provider import existing_provider
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import (
     ISOLATIONS,
     QUANTITY_MAX,
@@ -29,9 +31,12 @@ from domain.hardware.constraints import (
 )
 from domain.hardware.host_kind import NETWORK_CLASSES
 from domain.hardware.sharing import WHOLE
+from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, Asset
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import tariff_in_force, usage_fee
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -164,7 +169,7 @@ def existing_offer(world: World, offer_id: str) -> OfferPublished:
     """What was published. Raises Refused: OFFER_UNKNOWN."""
     published = offer_of(world, offer_id).published
     if published is None:
-        raise Refused(Reason.OFFER_UNKNOWN, offer_id=offer_id)
+        raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=offer_id)
     return published
 
 
@@ -179,9 +184,9 @@ def require_price(price_per_gpu_hour: Amount) -> None:
     """Raises Refused: AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE."""
     asset, units = price_per_gpu_hour.asset, price_per_gpu_hour.units
     if units <= 0:
-        raise Refused(Reason.AMOUNT_NOT_POSITIVE, units=units)
+        raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=units)
     if asset is not Asset.CREDIT or units > PRICE_UNITS_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, asset=asset.value, units=units)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, asset=asset.value, units=units)
 
 
 def require_terms(terms: OfferTerms | None, *, fractions: bool) -> None:
@@ -201,7 +206,7 @@ def require_covers_fee(world: World, node_id: str, price: Amount, at_us: int) ->
     """Raises Refused: GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_BELOW_USAGE_FEE."""
     fee = _usage_fee(existing_node(world, node_id), at_us, world)
     if price < fee:
-        raise Refused(Reason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
+        raise Refused(PricesReason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
 
 
 def decide_publish(command: PublishOffer, world: World) -> list[Change]:
@@ -215,21 +220,21 @@ def decide_publish(command: PublishOffer, world: World) -> list[Change]:
     node = existing_node(world, command.node_id)
     assert node.joined is not None
     if node.joined.provider_id != command.provider_id:
-        raise Refused(Reason.NODE_UNKNOWN, node_id=command.node_id)
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=command.node_id)
     published = _published(command)
     present = offer_of(world, command.offer_id).published
     if present is not None and replace(published, at_us=present.at_us) == present:
         return []
     if not node.is_admitted or node.is_quarantined:
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     if present is not None:
-        raise Refused(Reason.OFFER_EXISTS, offer_id=command.offer_id)
+        raise Refused(MarketReason.OFFER_EXISTS, offer_id=command.offer_id)
     fee = _usage_fee(node, command.at_us, world)
     require_price(command.price_per_gpu_hour)
     if command.price_per_gpu_hour < fee:
-        raise Refused(Reason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
+        raise Refused(PricesReason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
     if command.pay_with not in SETTLEMENTS:
-        raise Refused(Reason.UNKNOWN_MODE, settlement=command.pay_with)
+        raise Refused(PartiesReason.UNKNOWN_MODE, settlement=command.pay_with)
     require_terms(command.terms, fractions=command.fractions)
     return [Change(offer_stream(command.offer_id), published)]
 
@@ -262,7 +267,7 @@ def _usage_fee(node: NodeState, at_us: int, world: World) -> Amount:
     devices = (device_of(world, device_id) for device_id in node.device_ids)
     classes = {device.gpu_class for device in devices if device.is_live}
     if not classes or None in classes:
-        raise Refused(Reason.GPU_CLASS_UNPRICED)
+        raise Refused(PricesReason.GPU_CLASS_UNPRICED)
     tariff = tariff_in_force(world, at_us)
     return max(usage_fee(tariff, gpu_class) for gpu_class in classes)
 

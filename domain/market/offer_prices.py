@@ -13,8 +13,11 @@ from typing import Any
 
 from domain.lease.reserved_term import MONTHS, ReservedPrice
 from domain.market.offer import existing_offer, offer_of, require_covers_fee, require_price
-from domain.money import PPM, Amount
-from domain.refusal import Reason, Refused
+from domain.market.reasons import MarketReason
+from domain.money import PPM, Amount, MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -70,9 +73,9 @@ def decide_set(command: SetOfferPrices, world: World) -> list[Change]:
     """
     published = existing_offer(world, command.offer_id)
     if published.provider_id != command.provider_id:
-        raise Refused(Reason.OFFER_UNKNOWN, offer_id=command.offer_id)
+        raise Refused(MarketReason.OFFER_UNKNOWN, offer_id=command.offer_id)
     if not offer_of(world, command.offer_id).is_open:
-        raise Refused(Reason.OFFER_WITHDRAWN, offer_id=command.offer_id)
+        raise Refused(MarketReason.OFFER_WITHDRAWN, offer_id=command.offer_id)
     floor = command.interruptible_floor
     prices = [line.price_per_gpu_hour for line in command.reserved]
     for price in [*prices, *([] if floor is None else [floor])]:
@@ -93,11 +96,11 @@ def decide_set(command: SetOfferPrices, world: World) -> list[Change]:
 def _require_lines(lines: tuple[ReservedPrice, ...]) -> None:
     for line in lines:
         if line.months not in MONTHS:
-            raise Refused(Reason.TERM_NOT_OFFERED, months=line.months, offered=MONTHS)
+            raise Refused(PricesReason.TERM_NOT_OFFERED, months=line.months, offered=MONTHS)
         if not 0 <= line.refund_ppm <= PPM:
-            raise Refused(Reason.SHARE_OUT_OF_RANGE, refund_ppm=line.refund_ppm)
+            raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, refund_ppm=line.refund_ppm)
     if len({line.months for line in lines}) != len(lines):
-        raise Refused(Reason.DUPLICATE_ID, rule="each number of months once")
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="each number of months once")
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"offer_prices": (OfferPrices(), evolve)}

@@ -26,6 +26,7 @@ from domain.market.auction import (
     stream_of,
 )
 from domain.market.offer_prices import prices_of
+from domain.market.reasons import MarketReason
 from domain.market.standing_bid import standing_bid_of
 from domain.money import credit
 from domain.prices.modules import (
@@ -42,7 +43,8 @@ from domain.prices.modules import (
     module_for,
     module_of,
 )
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, World
 
 
@@ -64,12 +66,12 @@ def pricing_of(command: RequestLease, of_pool: str | None) -> str | None:
     module = module_for(command.pricing, of_pool)
     if command.pricing is None and command.months is None:
         if module.name != DEFAULT:
-            raise Refused(Reason.PRICING_NOT_OFFERED, rule=f"the pool's is {module.name}")
+            raise Refused(PricesReason.PRICING_NOT_OFFERED, rule=f"the pool's is {module.name}")
         return None
     if (module.kind == TERM) != (command.months is not None):
-        raise Refused(Reason.TERM_NOT_OFFERED, months=command.months, pricing=module.name)
+        raise Refused(PricesReason.TERM_NOT_OFFERED, months=command.months, pricing=module.name)
     if command.months is not None and command.term_us != term_us(command.months):
-        raise Refused(Reason.TERM_NOT_OFFERED, months=command.months, term_us=command.term_us)
+        raise Refused(PricesReason.TERM_NOT_OFFERED, months=command.months, term_us=command.term_us)
     return label(module)
 
 
@@ -129,15 +131,15 @@ def _awarded(
     auction = auction_of(world, asked.lease_id)
     opened = auction.opened
     if auction.status != "open" or opened is None or quote is None or quote.bid_id is None:
-        raise Refused(Reason.AUCTION_STATE, lease_id=asked.lease_id, rule="only a bid wins")
+        raise Refused(MarketReason.AUCTION_STATE, lease_id=asked.lease_id, rule="only a bid wins")
     bid = standing_bid(auction, asked.lease_id, quote.bid_id)
     is_picked = opened.pick == "renter"
     if not is_picked and at_us < opened.closes_at_us:
-        raise Refused(Reason.AUCTION_STATE, closes_at_us=opened.closes_at_us)
+        raise Refused(MarketReason.AUCTION_STATE, closes_at_us=opened.closes_at_us)
     trade = trade_of(auction, opened, bid.bid_id if is_picked else None, at_us)
     paid = quote.price_per_gpu_hour.units
     if trade is None or (trade.offer_id, trade.price) != (bid.bid_id, paid):
-        raise Refused(Reason.BID_STATE, bid_id=bid.bid_id, price=paid)
+        raise Refused(MarketReason.BID_STATE, bid_id=bid.bid_id, price=paid)
     awarded = AuctionAwarded(
         lease_id=asked.lease_id,
         pricing=opened.pricing,
@@ -155,22 +157,26 @@ def _require_standing(world: World, terms: LeaseReserved) -> None:
     if terms.own:
         return
     if not terms.interruptible:
-        raise Refused(Reason.OFFER_MISMATCH, offer_id=terms.offer_id, interruptible=False)
+        raise Refused(MarketReason.OFFER_MISMATCH, offer_id=terms.offer_id, interruptible=False)
     current = prices_of(world, terms.offer_id).current
     floor = None if current is None else current.interruptible_floor
     price = terms.price_per_gpu_hour.units
     if floor is None or floor.units > price:
-        raise Refused(Reason.OFFER_MISMATCH, offer_id=terms.offer_id, rule="interruptible_floor")
+        raise Refused(
+            MarketReason.OFFER_MISMATCH, offer_id=terms.offer_id, rule="interruptible_floor"
+        )
     bid = standing_bid_of(world, terms.lease_id).units
     if bid != price:
-        raise Refused(Reason.OFFER_MISMATCH, bid=bid, price=price)
+        raise Refused(MarketReason.OFFER_MISMATCH, bid=bid, price=price)
 
 
 def _reserved(world: World, asked: LeaseRequested, terms: LeaseReserved) -> Priced:
     assert asked.months is not None
     line = prices_of(world, terms.offer_id).reserved(asked.months)
     if line is None:
-        raise Refused(Reason.TERM_NOT_OFFERED, months=asked.months, offer_id=terms.offer_id)
+        raise Refused(PricesReason.TERM_NOT_OFFERED, months=asked.months, offer_id=terms.offer_id)
     if not terms.own and terms.price_per_gpu_hour != line.price_per_gpu_hour:
-        raise Refused(Reason.OFFER_MISMATCH, offer_id=terms.offer_id, rule="price of the months")
+        raise Refused(
+            MarketReason.OFFER_MISMATCH, offer_id=terms.offer_id, rule="price of the months"
+        )
     return Priced(asked.pricing, prepaid=PrepaidTerm(line.months, line.refund_ppm))

@@ -16,8 +16,9 @@ from domain.fleet.device import DeviceReserved, DeviceState, reserve
 from domain.hardware.sharing import Held, mode_of, price_weight_ppm
 from domain.lease.lease import LeaseRequested, LeaseReserved, MigInstances
 from domain.market.offer import OfferPublished, modes_of
+from domain.market.reasons import MarketReason
 from domain.money import Amount
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 
 def mode_asked(asked: LeaseRequested) -> str:
@@ -30,7 +31,7 @@ def require_offered(asked: LeaseRequested, offer: OfferPublished) -> None:
     """Raises Refused: OFFER_MISMATCH, when the offer does not have the mode."""
     mode = mode_asked(asked)
     if mode not in modes_of(offer):
-        raise Refused(Reason.OFFER_MISMATCH, mode=mode, share_ppm=asked.share_ppm)
+        raise Refused(MarketReason.OFFER_MISMATCH, mode=mode, share_ppm=asked.share_ppm)
 
 
 def hold_devices(
@@ -55,7 +56,7 @@ def hold_devices(
         for device in devices
     ]
     if len({(one.share_ppm, one.mem_ppm) for one in held}) != 1:
-        raise Refused(Reason.OFFER_MISMATCH, mig_profile=profile, rule="one_size_of_instance")
+        raise Refused(MarketReason.OFFER_MISMATCH, mig_profile=profile, rule="one_size_of_instance")
     return held
 
 

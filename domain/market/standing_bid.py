@@ -13,10 +13,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from domain.funds.reasons import FundsReason
 from domain.lease.lease import lease_of
+from domain.lease.reasons import LeaseReason
 from domain.market.offer import require_price
+from domain.market.reasons import MarketReason
 from domain.money import Amount
 from domain.prices.modules import STANDING, module_of
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 
@@ -70,16 +74,18 @@ def decide_set(command: SetStandingBid, world: World) -> list[Change]:
     asked, price = lease.requested, command.price_per_gpu_hour
     assert asked is not None
     if module_of(asked.pricing).kind != STANDING:
-        raise Refused(Reason.PRICING_NOT_OFFERED, pricing=asked.pricing, lease_id=asked.lease_id)
+        raise Refused(
+            PricesReason.PRICING_NOT_OFFERED, pricing=asked.pricing, lease_id=asked.lease_id
+        )
     require_price(price)
     cap = asked.max_price_per_gpu_hour
     if price > cap:
-        raise Refused(Reason.PRICE_ABOVE_CAP, cap=cap.units, price=price.units)
+        raise Refused(PricesReason.PRICE_ABOVE_CAP, cap=cap.units, price=price.units)
     current = standing_bid_of(world, command.lease_id).current
     if current is not None and current.price_per_gpu_hour == price:
         return []
     if lease.reserved is not None or lease.closed is not None:
-        raise Refused(Reason.BID_STATE, lease_id=command.lease_id, status=lease.status)
+        raise Refused(MarketReason.BID_STATE, lease_id=command.lease_id, status=lease.status)
     fact = StandingBidSet(
         lease_id=command.lease_id,
         account_id=asked.account_id,
@@ -92,12 +98,12 @@ def decide_set(command: SetStandingBid, world: World) -> list[Change]:
 STREAMS: dict[str, tuple[Any, Any]] = {"standing_bid": (StandingBid(), evolve)}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     SetStandingBid: (
-        Reason.LEASE_UNKNOWN,
-        Reason.PRICING_NOT_OFFERED,
-        Reason.BID_STATE,
-        Reason.AMOUNT_NOT_POSITIVE,
-        Reason.AMOUNT_OUT_OF_RANGE,
-        Reason.PRICE_ABOVE_CAP,
+        LeaseReason.LEASE_UNKNOWN,
+        PricesReason.PRICING_NOT_OFFERED,
+        MarketReason.BID_STATE,
+        FundsReason.AMOUNT_NOT_POSITIVE,
+        PricesReason.AMOUNT_OUT_OF_RANGE,
+        PricesReason.PRICE_ABOVE_CAP,
     )
 }
 """What a command can be refused for, in the order of its docstring."""

@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from domain.metering.reasons import MeteringReason
 from domain.metering.report import LANES
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -92,9 +93,9 @@ def pinned(pin: UsagePinned, world: World) -> Change:
     for lane in pin.lanes:
         known = before.get(lane.lane)
         if known is not None and (lane.size < known.size or _rewritten(known, lane)):
-            raise Refused(Reason.USAGE_POSITION_FELL, lane=lane.lane, size=lane.size)
+            raise Refused(MeteringReason.USAGE_POSITION_FELL, lane=lane.lane, size=lane.size)
     if [lane.lane for lane in pin.lanes] != list(range(LANES)):
-        raise Refused(Reason.CUT_INCOMPLETE, lanes=len(pin.lanes))
+        raise Refused(MeteringReason.CUT_INCOMPLETE, lanes=len(pin.lanes))
     return Change(PINS, pin)
 
 

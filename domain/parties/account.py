@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.refusal import Reason, Refused
+from domain.money import MoneyReason
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -351,7 +353,7 @@ def existing_account(world: World, account_id: str) -> AccountState:
     """Raises Refused: ACCOUNT_UNKNOWN."""
     state = account_of(world, account_id)
     if not state.exists:
-        raise Refused(Reason.ACCOUNT_UNKNOWN, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)
     return state
 
 
@@ -365,7 +367,7 @@ def open_account(world: World, account_id: str) -> AccountState:
 def require_open(state: AccountState, account_id: str) -> None:
     """Raises Refused: ACCOUNT_CLOSED."""
     if state.is_closed:
-        raise Refused(Reason.ACCOUNT_CLOSED, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_CLOSED, account_id=account_id)
 
 
 def wallet_stream(address: str) -> Stream[WalletState]:
@@ -391,7 +393,7 @@ def decide_open(command: OpenAccount, world: World) -> list[Change]:
     Raises Refused: NOT_PERMITTED, ACCOUNT_EXISTS.
     """
     if command.kind == "operator" or command.kind not in ACCOUNT_KINDS:
-        raise Refused(Reason.NOT_PERMITTED, kind=command.kind)
+        raise Refused(PartiesReason.NOT_PERMITTED, kind=command.kind)
     _require_new(world, command.account_id)
     return _opening(
         command.account_id, command.kind, command.opened_by, command.owner_member_id, command.at_us
@@ -406,7 +408,7 @@ def decide_bootstrap(command: BootstrapOperator, world: World) -> list[Change]:
     _require_new(world, command.account_id)
     present = operator_of(world)
     if present.account_id is not None:
-        raise Refused(Reason.OPERATOR_EXISTS, account_id=present.account_id)
+        raise Refused(PartiesReason.OPERATOR_EXISTS, account_id=present.account_id)
     key = ApiKeyIssued(
         account_id=command.account_id,
         key_id=command.key_id,
@@ -431,9 +433,9 @@ def decide_add_member(command: AddMember, world: World) -> list[Change]:
     state = open_account(world, command.account_id)
     present = state.members.get(command.member_id)
     if present is not None and present != command.role:
-        raise Refused(Reason.MEMBER_EXISTS, member_id=command.member_id, role=present)
+        raise Refused(PartiesReason.MEMBER_EXISTS, member_id=command.member_id, role=present)
     if command.role not in ROLES:
-        raise Refused(Reason.ROLE_UNKNOWN, role=command.role)
+        raise Refused(PartiesReason.ROLE_UNKNOWN, role=command.role)
     if present is not None:
         return []
     added = MemberAdded(
@@ -453,9 +455,9 @@ def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
     """
     state = open_account(world, command.account_id)
     if command.member_id not in state.members:
-        raise Refused(Reason.MEMBER_UNKNOWN, member_id=command.member_id)
+        raise Refused(PartiesReason.MEMBER_UNKNOWN, member_id=command.member_id)
     if state.owners == [command.member_id]:
-        raise Refused(Reason.LAST_OWNER, member_id=command.member_id)
+        raise Refused(PartiesReason.LAST_OWNER, member_id=command.member_id)
     removed = MemberRemoved(
         account_id=command.account_id,
         member_id=command.member_id,
@@ -485,12 +487,12 @@ def decide_issue_key(command: IssueApiKey, world: World) -> list[Change]:
     state = open_account(world, command.account_id)
     for scope in command.scopes:
         if scope in SCOPES and scope not in SCOPES_OF[state.kind]:
-            raise Refused(Reason.NOT_PERMITTED, scope=scope, kind=state.kind)
+            raise Refused(PartiesReason.NOT_PERMITTED, scope=scope, kind=state.kind)
     if command.member_id not in state.members:
-        raise Refused(Reason.MEMBER_UNKNOWN, member_id=command.member_id)
+        raise Refused(PartiesReason.MEMBER_UNKNOWN, member_id=command.member_id)
     for scope in command.scopes:
         if scope not in SCOPES:
-            raise Refused(Reason.SCOPE_UNKNOWN, scope=scope)
+            raise Refused(PartiesReason.SCOPE_UNKNOWN, scope=scope)
     issued = ApiKeyIssued(
         account_id=command.account_id,
         key_id=command.key_id,
@@ -529,9 +531,9 @@ def decide_rotate_key(command: RotateApiKey, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     if old.revoked_at_us is not None or not old.is_live(command.at_us):
-        raise Refused(Reason.API_KEY_REVOKED, key_id=command.key_id)
+        raise Refused(PartiesReason.API_KEY_REVOKED, key_id=command.key_id)
     if command.new_key_id in state.keys:
-        raise Refused(Reason.DUPLICATE_ID, key_id=command.new_key_id)
+        raise Refused(MoneyReason.DUPLICATE_ID, key_id=command.new_key_id)
     ends_us = command.at_us + KEY_OVERLAP_US
     return [
         _on(command.account_id, successor),
@@ -548,9 +550,9 @@ def decide_link_wallet(command: LinkWallet, world: World) -> list[Change]:
     address = command.address.lower()
     owner = wallet_of(world, address).account_id
     if owner not in (None, command.account_id):
-        raise Refused(Reason.WALLET_TAKEN, address=address)
+        raise Refused(PartiesReason.WALLET_TAKEN, address=address)
     if _ADDRESS.fullmatch(address) is None:
-        raise Refused(Reason.BAD_ADDRESS, address=command.address)
+        raise Refused(PartiesReason.BAD_ADDRESS, address=command.address)
     if state.wallets and state.wallets[-1].address == address:
         return []
     linked = WalletLinked(
@@ -572,7 +574,7 @@ def _on(account_id: str, fact: AccountFact) -> Change:
 
 def _require_new(world: World, account_id: str) -> None:
     if account_of(world, account_id).exists:
-        raise Refused(Reason.ACCOUNT_EXISTS, account_id=account_id)
+        raise Refused(PartiesReason.ACCOUNT_EXISTS, account_id=account_id)
 
 
 def _opening(account_id: str, kind: str, by: str, owner: str, at_us: int) -> list[Change]:
@@ -583,7 +585,7 @@ def _opening(account_id: str, kind: str, by: str, owner: str, at_us: int) -> lis
 
 def _key(state: AccountState, key_id: str) -> ApiKey:
     if key_id not in state.keys:
-        raise Refused(Reason.API_KEY_UNKNOWN, key_id=key_id)
+        raise Refused(PartiesReason.API_KEY_UNKNOWN, key_id=key_id)
     return state.keys[key_id]
 
 
@@ -593,7 +595,7 @@ def _issuing(state: AccountState, issued: ApiKeyIssued) -> list[Change]:
         return [_on(issued.account_id, issued)]
     if (present.key_sha256, present.scopes) == (issued.key_sha256, issued.scopes):
         return []
-    raise Refused(Reason.DUPLICATE_ID, key_id=issued.key_id)
+    raise Refused(MoneyReason.DUPLICATE_ID, key_id=issued.key_id)
 
 
 def _revoking(account_id: str, key_id: str, ends_us: int, by: str, at_us: int) -> Change:

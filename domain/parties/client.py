@@ -19,7 +19,8 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.money import PPM
 from domain.parties.account import account_of, open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `compute_client:{client_id}`.
@@ -187,7 +188,7 @@ def existing_client(world: World, client_id: str) -> ClientState:
     """Raises Refused: CLIENT_UNKNOWN."""
     state = client_of(world, client_id)
     if not state.registered:
-        raise Refused(Reason.CLIENT_UNKNOWN, client_id=client_id)
+        raise Refused(PartiesReason.CLIENT_UNKNOWN, client_id=client_id)
     return state
 
 
@@ -207,7 +208,7 @@ def instance_of(world: World, account_id: str, key_id: str | None) -> str | None
             if not client.registered
             else ("suspended" if client.suspended else "the key is bound to no instance")
         )
-        raise Refused(Reason.CLIENT_NOT_AUTHORISED, client_id=account_id, rule=rule)
+        raise Refused(PartiesReason.CLIENT_NOT_AUTHORISED, client_id=account_id, rule=rule)
     return instance
 
 
@@ -221,7 +222,7 @@ def require_running(world: World, client_id: str, instance_id: str | None) -> No
     client = client_of(world, client_id)
     if client.suspended or instance_id not in client.keys.values():
         raise Refused(
-            Reason.CLIENT_NOT_AUTHORISED,
+            PartiesReason.CLIENT_NOT_AUTHORISED,
             client_id=client_id,
             instance_id=instance_id,
             rule="suspended, or every key of the instance is revoked",
@@ -244,7 +245,7 @@ def decide_register(command: RegisterComputeClient, world: World) -> list[Change
     """
     account = open_account(world, command.client_id)
     if account.kind != CLIENT:
-        raise Refused(Reason.NOT_PERMITTED, kind=account.kind)
+        raise Refused(PartiesReason.NOT_PERMITTED, kind=account.kind)
     _require_floor(command.min_reputation_ppm)
     if client_of(world, command.client_id).registered:
         return []
@@ -281,16 +282,18 @@ def decide_add_key(command: AddClientKey, world: World) -> list[Change]:
     client = existing_client(world, command.client_id)
     key = open_account(world, command.client_id).keys.get(command.key_id)
     if key is None:
-        raise Refused(Reason.API_KEY_UNKNOWN, key_id=command.key_id)
+        raise Refused(PartiesReason.API_KEY_UNKNOWN, key_id=command.key_id)
     if not key.is_live(command.at_us):
-        raise Refused(Reason.API_KEY_REVOKED, key_id=command.key_id)
+        raise Refused(PartiesReason.API_KEY_REVOKED, key_id=command.key_id)
     present = client.keys.get(command.key_id)
     if present == command.instance_id:
         return []
     if present is not None or _INSTANCE.fullmatch(command.instance_id) is None:
-        raise Refused(Reason.NOT_PERMITTED, rule="a key acts for one instance", instance_id=present)
+        raise Refused(
+            PartiesReason.NOT_PERMITTED, rule="a key acts for one instance", instance_id=present
+        )
     if len(client.keys) >= KEYS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, keys=len(client.keys), at_most=KEYS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, keys=len(client.keys), at_most=KEYS_MAX)
     fact = ClientKeyAdded(
         client_id=command.client_id,
         instance_id=command.instance_id,
@@ -334,7 +337,7 @@ def decide_resume(command: ResumeClient, world: World) -> list[Change]:
 
 def _require_floor(ppm: int | None) -> None:
     if ppm is not None and not 0 <= ppm <= PPM:
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, min_reputation_ppm=ppm)
+        raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, min_reputation_ppm=ppm)
 
 
 def _on(client_id: str, fact: Fact) -> Change:

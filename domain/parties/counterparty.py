@@ -13,8 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from domain.money import MoneyReason
 from domain.parties.account import existing_account, open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `counterparty:{account_id}`.
@@ -120,7 +122,7 @@ def refusal_between(
         for who, whom in ((renter, provider_account_id), (provider_account_id, renter)):
             if not counterparties_of(world, who).admits(whom):
                 return Refused(
-                    Reason.COUNTERPARTY_DENIED,
+                    PartiesReason.COUNTERPARTY_DENIED,
                     rule="counterparty list",
                     account_id=who,
                     counterparty_id=whom,
@@ -137,15 +139,15 @@ def decide_set(command: SetCounterparty, world: World) -> list[Change]:
     open_account(world, command.account_id)
     existing_account(world, command.counterparty_id)
     if command.verdict not in VERDICTS:
-        raise Refused(Reason.UNKNOWN_MODE, verdict=command.verdict)
+        raise Refused(PartiesReason.UNKNOWN_MODE, verdict=command.verdict)
     if command.account_id == command.counterparty_id:
-        raise Refused(Reason.DUPLICATE_ID, rule="an account always deals with itself")
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="an account always deals with itself")
     lists = counterparties_of(world, command.account_id)
     if lists.verdict(command.counterparty_id) == command.verdict:
         return []
     listed = len(lists.allowed) + len(lists.denied)
     if lists.verdict(command.counterparty_id) == NONE and listed >= LISTED_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, listed=listed, at_most=LISTED_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, listed=listed, at_most=LISTED_MAX)
     facts: dict[str, type[Fact]] = {
         ALLOW: CounterpartyAllowed,
         DENY: CounterpartyDenied,

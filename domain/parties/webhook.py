@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -146,7 +147,7 @@ def webhook_of(world: World, endpoint_id: str, account_id: str | None) -> Webhoo
     """An endpoint, of this account unless None. Raises Refused: WEBHOOK_UNKNOWN."""
     state = world.state(webhook_stream(endpoint_id))
     if state.added is None or account_id not in (None, state.added.account_id):
-        raise Refused(Reason.WEBHOOK_UNKNOWN, endpoint_id=endpoint_id)
+        raise Refused(PartiesReason.WEBHOOK_UNKNOWN, endpoint_id=endpoint_id)
     return state
 
 
@@ -157,7 +158,7 @@ def require_url(url: str) -> None:
     """HTTPS, the name of a host, no credentials, no fragment. Raises Refused: WEBHOOK_URL."""
     if len(url) > URL_MAX or _URL.fullmatch(url) is None:
         rule = "https://, a host name, port 443 or 8443, a path and a query in visible ASCII"
-        raise Refused(Reason.WEBHOOK_URL, rule=rule, at_most=URL_MAX)
+        raise Refused(PartiesReason.WEBHOOK_URL, rule=rule, at_most=URL_MAX)
 
 
 def decide_add(command: AddWebhook, world: World) -> list[Change]:
@@ -165,7 +166,7 @@ def decide_add(command: AddWebhook, world: World) -> list[Change]:
     open_account(world, command.account_id)
     require_url(command.url)
     if len(command.types) > TYPES_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, types=len(command.types), at_most=TYPES_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, types=len(command.types), at_most=TYPES_MAX)
     stream = webhook_stream(command.endpoint_id)
     if world.state(stream).added is not None:
         return []

@@ -14,7 +14,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import total_ordering
 
-from domain.refusal import Reason, Refused
+from domain.hardware.reasons import HardwareReason
+from domain.pools.reasons import PoolsReason
+from domain.refusal import Refused
 
 
 @total_ordering
@@ -196,18 +198,18 @@ def _over(one: Ratio, other: Ratio) -> Ratio:
 def _check(capacity: Mapping[str, int], users: Sequence[User], tie_order: Sequence[str]) -> None:
     names = [user.name for user in users]
     if len(set(names)) != len(names):
-        raise Refused(Reason.DUPLICATE_USER)
+        raise Refused(PoolsReason.DUPLICATE_USER)
     for user in users:
         unknown = [
             name for name, units in user.demand.items() if units > 0 and name not in capacity
         ]
         if unknown:
-            raise Refused(Reason.UNKNOWN_RESOURCE, user=user.name, resource=unknown[0])
+            raise Refused(HardwareReason.UNKNOWN_RESOURCE, user=user.name, resource=unknown[0])
     for user in users:
         if not any(units > 0 for units in user.demand.values()):
-            raise Refused(Reason.EMPTY_DEMAND, user=user.name)
+            raise Refused(PoolsReason.EMPTY_DEMAND, user=user.name)
     for user in users:
         if user.weight < 1:
-            raise Refused(Reason.BAD_WEIGHT, user=user.name, weight=user.weight)
+            raise Refused(PoolsReason.BAD_WEIGHT, user=user.name, weight=user.weight)
     if sorted(tie_order) != sorted(names):
-        raise Refused(Reason.BAD_TIE_ORDER)
+        raise Refused(PoolsReason.BAD_TIE_ORDER)

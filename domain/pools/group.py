@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.parties.account import account_of, open_account
+from domain.parties.reasons import PartiesReason
 from domain.pools.pool import pool_of
 from domain.pools.quota import SetQuota, client_quota, decide_set, exceeded
-from domain.refusal import Reason, Refused
+from domain.pools.reasons import PoolsReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -169,7 +171,7 @@ def existing_group(world: World, group_id: str) -> GroupCreated:
     """Raises Refused: GROUP_UNKNOWN."""
     state = world.state(group_stream(group_id))
     if state.created is None:
-        raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
+        raise Refused(PartiesReason.GROUP_UNKNOWN, group_id=group_id)
     return state.created
 
 
@@ -177,7 +179,7 @@ def own_group(world: World, group_id: str, account_id: str) -> GroupCreated:
     """Raises Refused: GROUP_UNKNOWN, also for another account's."""
     group = existing_group(world, group_id)
     if group.account_id != account_id:
-        raise Refused(Reason.GROUP_UNKNOWN, group_id=group_id)
+        raise Refused(PartiesReason.GROUP_UNKNOWN, group_id=group_id)
     return group
 
 
@@ -270,16 +272,18 @@ def decide_create(command: CreateGroup, world: World) -> list[Change]:
     open_account(world, command.account_id)
     stream = group_stream(command.group_id)
     if world.state(stream).created is not None:
-        raise Refused(Reason.GROUP_EXISTS, group_id=command.group_id)
+        raise Refused(PartiesReason.GROUP_EXISTS, group_id=command.group_id)
     if command.pool_id is not None and (pool_owner(world, command.pool_id) != command.account_id):
-        raise Refused(Reason.POOL_UNKNOWN, pool_id=command.pool_id)
+        raise Refused(PoolsReason.POOL_UNKNOWN, pool_id=command.pool_id)
     if command.parent_id is not None:
         parent = own_group(world, command.parent_id, command.account_id)
         if parent.pool_id != command.pool_id:
-            raise Refused(Reason.GROUP_UNKNOWN, group_id=command.parent_id, pool_id=command.pool_id)
+            raise Refused(
+                PartiesReason.GROUP_UNKNOWN, group_id=command.parent_id, pool_id=command.pool_id
+            )
         depth = len(with_parents(world, command.parent_id)) + 1
         if depth > DEPTH_MAX:
-            raise Refused(Reason.COUNT_OUT_OF_RANGE, depth=depth, at_most=DEPTH_MAX)
+            raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, depth=depth, at_most=DEPTH_MAX)
     created = GroupCreated(
         group_id=command.group_id,
         account_id=command.account_id,
@@ -305,13 +309,13 @@ def decide_add(command: AddGroupMember, world: World) -> list[Change]:
     group = own_group(world, command.group_id, command.account_id)
     kinds = (PROJECT, MEMBER) if group.pool_id is None else (ACCOUNT,)
     if command.kind not in kinds:
-        raise Refused(Reason.UNKNOWN_MODE, kind=command.kind, allowed=", ".join(kinds))
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind, allowed=", ".join(kinds))
     scope = group.pool_id or group.account_id
     present = _membership(world, scope, command.kind, command.target).group_id
     if present == command.group_id:
         return []
     if present is not None:
-        raise Refused(Reason.GROUP_EXISTS, group_id=present, target=command.target)
+        raise Refused(PartiesReason.GROUP_EXISTS, group_id=present, target=command.target)
     fact = GroupMemberAdded(
         group_id=command.group_id,
         scope=scope,
@@ -344,7 +348,7 @@ def decide_overflow(command: SetProjectOverflow, world: World) -> list[Change]:
     """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, UNKNOWN_MODE."""
     open_account(world, command.account_id)
     if command.overflow not in OVERFLOWS:
-        raise Refused(Reason.UNKNOWN_MODE, overflow=command.overflow)
+        raise Refused(PartiesReason.UNKNOWN_MODE, overflow=command.overflow)
     if overflow_of(world, command.account_id, command.project_id) == command.overflow:
         return []
     fact = ProjectOverflowSet(

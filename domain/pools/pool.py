@@ -18,10 +18,13 @@ from domain.fleet.node import NodeState, existing_node, node_stream
 from domain.fleet.pooling import PoolNodeAdded as PoolNodeAdded
 from domain.fleet.pooling import PoolNodeRemoved as PoolNodeRemoved
 from domain.fleet.provider import existing_provider
+from domain.fleet.reasons import FleetReason
 from domain.hardware.constraints import RANKS
 from domain.parties.account import open_account
+from domain.parties.reasons import PartiesReason
+from domain.pools.reasons import PoolsReason
 from domain.prices.modules import MODULES
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 
@@ -187,7 +190,7 @@ def pool_of(world: World, pool_id: str) -> PoolState:
     """Raises Refused: POOL_UNKNOWN."""
     state = world.state(pool_stream(pool_id))
     if state.created is None:
-        raise Refused(Reason.POOL_UNKNOWN, pool_id=pool_id)
+        raise Refused(PoolsReason.POOL_UNKNOWN, pool_id=pool_id)
     return state
 
 
@@ -201,12 +204,12 @@ def decide_create(command: CreatePool, world: World) -> list[Change]:
     open_account(world, command.account_id)
     stream = pool_stream(command.pool_id)
     if world.state(stream).created is not None:
-        raise Refused(Reason.POOL_EXISTS, pool_id=command.pool_id)
+        raise Refused(PoolsReason.POOL_EXISTS, pool_id=command.pool_id)
     if not 1 <= len(command.name) <= NAME_MAX:
         raise _invalid("a name has 1 to 64 characters", "name")
     address = command.controller_address
     if address is not None and not _ADDRESS.fullmatch(address):
-        raise Refused(Reason.BAD_ADDRESS, controller_address=address)
+        raise Refused(PartiesReason.BAD_ADDRESS, controller_address=address)
     check_policy(command.policy)
     fact = PoolCreated(
         pool_id=command.pool_id,
@@ -245,13 +248,13 @@ def decide_add_node(command: AddPoolNode, world: World) -> list[Change]:
     assert pool.created is not None
     node = _node_of(world, command.node_id, command.account_id)
     if not pool.policy.open_to_providers and command.account_id != pool.created.account_id:
-        raise Refused(Reason.NOT_PERMITTED, pool_id=command.pool_id, open_to_providers=False)
+        raise Refused(PartiesReason.NOT_PERMITTED, pool_id=command.pool_id, open_to_providers=False)
     if node.pool_id == command.pool_id:
         return []
     if node.phase == "retired":
-        raise Refused(Reason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     if node.pool_id is not None:
-        raise Refused(Reason.NODE_POOLED, node_id=command.node_id, pool_id=node.pool_id)
+        raise Refused(FleetReason.NODE_POOLED, node_id=command.node_id, pool_id=node.pool_id)
     fact = PoolNodeAdded(
         pool_id=command.pool_id, node_id=command.node_id, by=command.by, at_us=command.at_us
     )
@@ -282,7 +285,7 @@ def _node_of(world: World, node_id: str, account_id: str) -> NodeState:
     node = existing_node(world, node_id)
     assert node.joined is not None
     if existing_provider(world, node.joined.provider_id).account_id != account_id:
-        raise Refused(Reason.NODE_UNKNOWN, node_id=node_id)
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
     return node
 
 
@@ -344,7 +347,7 @@ def _check_queues(queues: Sequence[PoolQueue]) -> None:
 
 
 def _invalid(rule: str, field: str, **facts: int) -> Refused:
-    return Refused(Reason.POOL_POLICY_INVALID, field=field, rule=rule, **facts)
+    return Refused(PoolsReason.POOL_POLICY_INVALID, field=field, rule=rule, **facts)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"pool": (PoolState(), evolve)}

@@ -12,11 +12,15 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from domain.fleet.reasons import FleetReason
 from domain.lease.close_codes import EXPIRED as EXPIRED_CODE
 from domain.lease.close_codes import NO_MATCH
 from domain.lease.lease import CloseLease, Lease, LeaseQueued, lease_of, lease_stream
+from domain.lease.reasons import LeaseReason
+from domain.market.reasons import MarketReason
 from domain.money import Big
 from domain.pools.pool import pool_of
+from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import RULES, Holding, Inputs, Quantity, Waiting, next_request
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
@@ -184,13 +188,18 @@ def decide_queue(command: QueueRequest, world: World) -> list[Change]:
     if command.request_id in queue.waiting:
         return []
     if not pool.queues_requests:
-        raise Refused(Reason.NO_MATCH, pool_id=command.pool_id, scheduler=pool.policy.scheduler)
+        raise Refused(
+            MarketReason.NO_MATCH, pool_id=command.pool_id, scheduler=pool.policy.scheduler
+        )
     if len(queue.waiting) >= QUEUE_MAX:
-        raise Refused(Reason.QUEUE_FULL, pool_id=command.pool_id, waiting=len(queue.waiting))
+        raise Refused(PoolsReason.QUEUE_FULL, pool_id=command.pool_id, waiting=len(queue.waiting))
     own = sum(one.account_id == command.account_id for one in queue.waiting.values())
     if own >= QUEUE_OF_ONE_MAX:
         raise Refused(
-            Reason.QUEUE_FULL, pool_id=command.pool_id, waiting=own, account_id=command.account_id
+            PoolsReason.QUEUE_FULL,
+            pool_id=command.pool_id,
+            waiting=own,
+            account_id=command.account_id,
         )
     queued = RequestQueued(
         pool_id=command.pool_id,
@@ -207,7 +216,7 @@ def decide_queue(command: QueueRequest, world: World) -> list[Change]:
         return changes
     lease = lease_of(world, command.request_id)
     if lease.status != "requested":
-        raise Refused(Reason.LEASE_STATE, lease_id=command.request_id, status=lease.status)
+        raise Refused(FleetReason.LEASE_STATE, lease_id=command.request_id, status=lease.status)
     told = LeaseQueued(
         lease_id=command.request_id,
         pool_id=command.pool_id,
@@ -259,9 +268,9 @@ def decide_schedule(command: DecideSchedule, world: World) -> list[Change]:
     inputs = command.inputs
     looked_at = [one.request_id for one in inputs.waiting]
     if looked_at != [one.request_id for one in queue.first]:
-        raise Refused(Reason.QUEUE_MOVED, pool_id=command.pool_id)
+        raise Refused(PoolsReason.QUEUE_MOVED, pool_id=command.pool_id)
     if command.policy_version != pool.version:
-        raise Refused(Reason.QUEUE_MOVED, policy_version=pool.version)
+        raise Refused(PoolsReason.QUEUE_MOVED, policy_version=pool.version)
     assert next_request(pool.policy, inputs) == command.chosen, command
     decided = ScheduleDecided(
         pool_id=command.pool_id,
@@ -293,11 +302,11 @@ def inputs_of(decided: ScheduleDecided) -> Inputs:
 STREAMS: dict[str, tuple[Any, Any]] = {"pool_queue": (QueueState(), evolve)}
 REFUSES: dict[type[Any], tuple[Reason, ...]] = {
     QueueRequest: (
-        Reason.POOL_UNKNOWN,
-        Reason.QUEUE_FULL,
-        Reason.NO_MATCH,
-        Reason.LEASE_UNKNOWN,
-        Reason.LEASE_STATE,
+        PoolsReason.POOL_UNKNOWN,
+        PoolsReason.QUEUE_FULL,
+        MarketReason.NO_MATCH,
+        LeaseReason.LEASE_UNKNOWN,
+        FleetReason.LEASE_STATE,
     )
 }
 """What a command can be refused for, in the order of its docstring."""

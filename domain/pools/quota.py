@@ -17,7 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `quota:{quota_id}`.
@@ -120,7 +122,7 @@ def decide_set(command: SetQuota, world: World) -> list[Change]:
     """
     most = command.gpu_ppm_max
     if most is not None and not 0 <= most <= GPU_PPM_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, field="gpu_ppm_max", gpu_ppm_max=most)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="gpu_ppm_max", gpu_ppm_max=most)
     present = quota_of(world, command.quota_id)
     if present.is_set and present.gpu_ppm_max == most:
         return []
@@ -134,7 +136,7 @@ def exceeded(world: World, quota_ids: Sequence[str], gpu_ppm: int) -> Refused | 
         quota = quota_of(world, quota_id)
         if quota.left_ppm is not None and gpu_ppm > quota.left_ppm:
             return Refused(
-                Reason.QUOTA_EXHAUSTED,
+                PartiesReason.QUOTA_EXHAUSTED,
                 quota_id=quota_id,
                 gpu_ppm_max=quota.gpu_ppm_max,
                 used_ppm=quota.used_ppm,

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 
 from domain.gpu_time import GPU_HOUR_US, charge_for, fee_for
 from domain.money import PPM, Big
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import Split
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 FEDERATED_PER_HOUR: Mapping[str, int] = {"none": 0, "inference": 1_850_000, "training": 2_650_000}
 """Federated fee in micro-credits per hour, whatever the number of accelerators."""
@@ -162,14 +164,14 @@ def member(
     UNKNOWN_GPU_CLASS, COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE, PRICE_BELOW_USAGE_FEE.
     """
     if gpu_class not in usage_fees:
-        raise Refused(Reason.UNKNOWN_GPU_CLASS, gpu_class=gpu_class)
+        raise Refused(PricesReason.UNKNOWN_GPU_CLASS, gpu_class=gpu_class)
     if gpus < 1 or workers < 1:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, gpus=gpus, workers=workers)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, gpus=gpus, workers=workers)
     if not 0 <= provider_share_ppm <= PPM:
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, provider_share_ppm=provider_share_ppm)
+        raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, provider_share_ppm=provider_share_ppm)
     fee = usage_fees[gpu_class]
     if not own and price_per_gpu_hour < fee:
-        raise Refused(Reason.PRICE_BELOW_USAGE_FEE, price=price_per_gpu_hour, fee=fee)
+        raise Refused(PricesReason.PRICE_BELOW_USAGE_FEE, price=price_per_gpu_hour, fee=fee)
     units = {"worker": workers, "job": 1}[federated_unit]
     return Member(
         price_per_gpu_hour=fee if own else price_per_gpu_hour,

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.calendar import days_in
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 
 def due_units(fee_days: int, days: int) -> int:
@@ -61,7 +62,7 @@ def month_of_fees(
     assert len(by_day) == len(changes), "a day is changed once"
     for day in by_day:
         if not 1 <= day <= days:
-            raise Refused(Reason.DAY_OUT_OF_MONTH, day=day, days=days)
+            raise Refused(PricesReason.DAY_OUT_OF_MONTH, day=day, days=days)
     devices, fee_days, charged = devices_before, 0, 0
     unique_per_day: list[int] = []
     daily: list[int] = []
@@ -69,7 +70,7 @@ def month_of_fees(
         change = by_day.get(day, DayChange(day, 0, 0))
         unique = devices + change.adds
         if change.removes > unique:
-            raise Refused(Reason.REMOVED_MORE_THAN_CONFIGURED, day=day, configured=unique)
+            raise Refused(PricesReason.REMOVED_MORE_THAN_CONFIGURED, day=day, configured=unique)
         fee_days += monthly_fee * unique
         due = due_units(fee_days, days)
         unique_per_day.append(unique)

@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +335,7 @@ def module_of(name: str | None) -> Pricing:
     wanted, _, version = (name or DEFAULT).partition("/")
     module = MODULES.get(wanted)
     if module is None or version not in ("", str(module.version)):
-        raise Refused(Reason.PRICING_UNKNOWN, pricing=name, known=", ".join(sorted(MODULES)))
+        raise Refused(PricesReason.PRICING_UNKNOWN, pricing=name, known=", ".join(sorted(MODULES)))
     return module
 
 
@@ -347,5 +348,7 @@ def module_for(asked: str | None, of_pool: str | None) -> Pricing:
         return module_of(asked)
     module = module_of(of_pool)
     if asked is not None and module_of(asked).name != module.name:
-        raise Refused(Reason.PRICING_NOT_OFFERED, pricing=asked, rule=f"the pool's is {of_pool}")
+        raise Refused(
+            PricesReason.PRICING_NOT_OFFERED, pricing=asked, rule=f"the pool's is {of_pool}"
+        )
     return module

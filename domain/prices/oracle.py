@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from domain.duration import SECOND_US
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 BPS = 10_000
 HEALTHY = "healthy"
@@ -73,9 +74,9 @@ def read_price(
     Raises Refused: BAD_WINDOW, BAD_MIN_SOURCES.
     """
     if limits.window_us <= 0:
-        raise Refused(Reason.BAD_WINDOW, window_us=limits.window_us)
+        raise Refused(PricesReason.BAD_WINDOW, window_us=limits.window_us)
     if limits.min_sources < 1:
-        raise Refused(Reason.BAD_MIN_SOURCES, min_sources=limits.min_sources)
+        raise Refused(PricesReason.BAD_MIN_SOURCES, min_sources=limits.min_sources)
     twaps: dict[str, int] = {}
     stale: list[str] = []
     for source, observations in sources.items():

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, TypeAlias, assert_never
 
+from domain.parties.reasons import PartiesReason
 from domain.prices.oracle import HEALTHY, LIMITS, Observation, Reading, read_price
+from domain.prices.reasons import PricesReason
 from domain.prices.token_burn import check_price
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 FEED: Stream[Feed] = Stream("oracle", "network")
@@ -203,17 +205,19 @@ def require_price(world: World, number: int | None, price_micro_usd: int, at_us:
     feed = feed_of(world)
     if not feed.is_set:
         if number is not None:
-            raise Refused(Reason.PRICE_SNAPSHOT, number=number, rule="no sources were named")
+            raise Refused(PricesReason.PRICE_SNAPSHOT, number=number, rule="no sources were named")
         return
     last = feed.last
     if last is None or number != last.number:
-        raise Refused(Reason.PRICE_SNAPSHOT, number=number, rule="not the last snapshot")
+        raise Refused(PricesReason.PRICE_SNAPSHOT, number=number, rule="not the last snapshot")
     if last.health != HEALTHY:
-        raise Refused(Reason.ORACLE_DORMANT, number=number, health=last.health)
+        raise Refused(PricesReason.ORACLE_DORMANT, number=number, health=last.health)
     if at_us - last.at_us > last.max_age_us:
-        raise Refused(Reason.PRICE_SNAPSHOT, number=number, rule="too old", taken_us=last.at_us)
+        raise Refused(
+            PricesReason.PRICE_SNAPSHOT, number=number, rule="too old", taken_us=last.at_us
+        )
     if price_micro_usd != last.median_micro_usd:
-        raise Refused(Reason.PRICE_SNAPSHOT, number=number, price_micro_usd=price_micro_usd)
+        raise Refused(PricesReason.PRICE_SNAPSHOT, number=number, price_micro_usd=price_micro_usd)
 
 
 # How we decide.
@@ -223,9 +227,11 @@ def decide_sources(command: SetPriceSources, world: World) -> list[Change]:
     """The same sources again change nothing. Raises Refused: PRICE_SOURCES_INVALID."""
     names = command.sources
     if len(set(names)) != len(names) or len(names) > SOURCES_MAX:
-        raise Refused(Reason.PRICE_SOURCES_INVALID, rule=f"each once, at most {SOURCES_MAX}")
+        raise Refused(PricesReason.PRICE_SOURCES_INVALID, rule=f"each once, at most {SOURCES_MAX}")
     if not all(name.strip() == name and 1 <= len(name) <= NAME_MAX for name in names):
-        raise Refused(Reason.PRICE_SOURCES_INVALID, rule=f"1 to {NAME_MAX} characters, trimmed")
+        raise Refused(
+            PricesReason.PRICE_SOURCES_INVALID, rule=f"1 to {NAME_MAX} characters, trimmed"
+        )
     feed = feed_of(world)
     if feed.is_set and set(feed.seen) == set(names):
         return []
@@ -239,22 +245,22 @@ def decide_observe(command: ObservePrice, world: World) -> list[Change]:
     """
     feed = feed_of(world)
     if command.source not in feed.seen:
-        raise Refused(Reason.PRICE_SOURCE_UNKNOWN, source=command.source)
+        raise Refused(PricesReason.PRICE_SOURCE_UNKNOWN, source=command.source)
     if not 0 <= command.published_at_us <= command.observed_at_us <= command.at_us:
         raise Refused(
-            Reason.PRICE_TIMES,
+            PricesReason.PRICE_TIMES,
             rule="published, then observed, and neither after now",
             published_at_us=command.published_at_us,
             observed_at_us=command.observed_at_us,
         )
     check_price(command.price_micro_usd)
     if command.price_micro_usd > PRICE_MAX:
-        raise Refused(Reason.AMOUNT_OUT_OF_RANGE, price_micro_usd=command.price_micro_usd)
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, price_micro_usd=command.price_micro_usd)
     seen = _seen_with(feed, command)
     if seen == feed.seen[command.source]:
         return []
     if len(seen) > KNOWN_MAX + 1:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, source=command.source, most=KNOWN_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, source=command.source, most=KNOWN_MAX)
     fact = PriceObserved(
         source=command.source,
         price_micro_usd=command.price_micro_usd,

@@ -13,8 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from domain.money import PPM, Amount, Asset, Big, credit
-from domain.refusal import Reason, Refused
+from domain.money import PPM, Amount, Asset, Big, MoneyReason, credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # Facts.
@@ -222,14 +224,14 @@ def tariff_in_force(world: World, at_us: int) -> TariffPublished:
     for tariff in reversed(tariff_of(world).published):
         if tariff.effective_from_us <= at_us:
             return tariff
-    raise Refused(Reason.TARIFF_UNKNOWN, at_us=at_us)
+    raise Refused(PricesReason.TARIFF_UNKNOWN, at_us=at_us)
 
 
 def tariff_version(world: World, version: int) -> TariffPublished:
     """A version by its number. Raises Refused: TARIFF_UNKNOWN when there is none."""
     published = tariff_of(world).published
     if not 1 <= version <= len(published):
-        raise Refused(Reason.TARIFF_UNKNOWN, version=version)
+        raise Refused(PricesReason.TARIFF_UNKNOWN, version=version)
     return published[version - 1]
 
 
@@ -243,7 +245,7 @@ def sla_class(tariff: TariffPublished, name: str) -> SlaClass:
     for row in tariff.sla:
         if row.name == name:
             return row
-    raise Refused(Reason.SLA_CLASS_UNKNOWN, sla_class=name)
+    raise Refused(PricesReason.SLA_CLASS_UNKNOWN, sla_class=name)
 
 
 def usage_fee(tariff: TariffPublished | Terms, gpu_class: str | None) -> Amount:
@@ -251,7 +253,7 @@ def usage_fee(tariff: TariffPublished | Terms, gpu_class: str | None) -> Amount:
     for row in tariff.usage_fees:
         if row.gpu_class == gpu_class:
             return row.per_gpu_hour
-    raise Refused(Reason.GPU_CLASS_UNPRICED, gpu_class=gpu_class)
+    raise Refused(PricesReason.GPU_CLASS_UNPRICED, gpu_class=gpu_class)
 
 
 # How we decide.
@@ -279,18 +281,20 @@ def _same(one: TariffPublished, other: TariffPublished) -> bool:
 
 def _check_order(fact: TariffPublished, published: tuple[TariffPublished, ...]) -> None:
     if fact.version != len(published) + 1:
-        raise Refused(Reason.TARIFF_VERSION, version=fact.version, expected=len(published) + 1)
+        raise Refused(
+            PricesReason.TARIFF_VERSION, version=fact.version, expected=len(published) + 1
+        )
     if not 0 <= fact.notice_us <= NOTICE_US_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, field="notice_us", at_most=NOTICE_US_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="notice_us", at_most=NOTICE_US_MAX)
     if not published:
         return
     # Later versions start later and never in the past: what was in force then stays true.
     earliest = max(fact.at_us, published[-1].effective_from_us)
     if fact.effective_from_us < earliest:
-        raise Refused(Reason.TARIFF_VERSION, effective_from_us=fact.effective_from_us)
+        raise Refused(PricesReason.TARIFF_VERSION, effective_from_us=fact.effective_from_us)
     earliest = fact.at_us + published[-1].notice_us
     if fact.effective_from_us < earliest:
-        raise Refused(Reason.TARIFF_NOTICE, earliest_us=earliest)
+        raise Refused(PricesReason.TARIFF_NOTICE, earliest_us=earliest)
 
 
 def _check_fees(fact: TariffPublished) -> None:
@@ -300,7 +304,7 @@ def _check_fees(fact: TariffPublished) -> None:
         fees.append(("federated.inference", fact.federated.inference_per_hour))
         fees.append(("federated.training", fact.federated.training_per_hour))
         if fact.federated.unit not in FEDERATED_UNITS:
-            raise Refused(Reason.UNKNOWN_MODE, federated_unit=fact.federated.unit)
+            raise Refused(PartiesReason.UNKNOWN_MODE, federated_unit=fact.federated.unit)
     fixed = (
         ("device_fee_per_month", fact.device_fee_per_month),
         ("storage_node_per_hour", fact.storage_node_per_hour),
@@ -309,35 +313,39 @@ def _check_fees(fact: TariffPublished) -> None:
     fees += [(row.meter, row.price) for row in fact.meters]
     for row, fee in fees:
         if fee.asset is not Asset.CREDIT or not 0 <= fee.units <= FEE_UNITS_MAX:
-            raise Refused(Reason.AMOUNT_OUT_OF_RANGE, row=row)
+            raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, row=row)
 
 
 def _check_split(fact: TariffPublished) -> None:
     for share_ppm in (fact.provider_share_ppm, fact.burn_share_ppm):
         if not 0 <= share_ppm <= PPM:
-            raise Refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm)
+            raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, share_ppm=share_ppm)
     if fact.split is None:
         return
     shares = {row.bucket: row.share_ppm for row in fact.split.shares}
     _require_distinct([*(row.bucket for row in fact.split.shares), fact.split.residual], "split")
     if not {*shares, fact.split.residual} <= set(BUCKETS):
-        raise Refused(Reason.UNKNOWN_MODE, buckets=",".join(shares), residual=fact.split.residual)
+        raise Refused(
+            PartiesReason.UNKNOWN_MODE, buckets=",".join(shares), residual=fact.split.residual
+        )
     rest_ppm = PPM - sum(shares.values())
     if min(shares.values(), default=0) < 0 or rest_ppm < 0:
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, sum_ppm=PPM - rest_ppm)
+        raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, sum_ppm=PPM - rest_ppm)
     # The plain numbers tell no other story than the split that holds.
     provider_ppm = {**shares, fact.split.residual: rest_ppm}.get("provider", 0)
     if (fact.provider_share_ppm, fact.burn_share_ppm) != (provider_ppm, 0):
-        raise Refused(Reason.SHARE_OUT_OF_RANGE, provider_share_ppm=provider_ppm, burn_share_ppm=0)
+        raise Refused(
+            PartiesReason.SHARE_OUT_OF_RANGE, provider_share_ppm=provider_ppm, burn_share_ppm=0
+        )
 
 
 def _check_meters(rows: tuple[MeterRate, ...]) -> None:
     _require_distinct([row.meter for row in rows], "meters")
     for row in rows:
         if row.meter not in METERS:
-            raise Refused(Reason.UNKNOWN_MODE, meter=row.meter)
+            raise Refused(PartiesReason.UNKNOWN_MODE, meter=row.meter)
         if not 1 <= row.per <= PER_MAX:
-            raise Refused(Reason.COUNT_OUT_OF_RANGE, meter=row.meter, per=row.per)
+            raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, meter=row.meter, per=row.per)
 
 
 def _check_sla(rows: tuple[SlaClass, ...]) -> None:
@@ -350,16 +358,18 @@ def _check_sla(rows: tuple[SlaClass, ...]) -> None:
             set(credits_ppm)
         )
         if not 1 <= len(row.tiers) <= ROWS_MAX or not is_ordered:
-            raise Refused(Reason.COUNT_OUT_OF_RANGE, sla_class=row.name, tiers=len(row.tiers))
+            raise Refused(
+                PartiesReason.COUNT_OUT_OF_RANGE, sla_class=row.name, tiers=len(row.tiers)
+            )
         if not all(1 <= ppm <= PPM for ppm in (*below, *credits_ppm)):
-            raise Refused(Reason.SHARE_OUT_OF_RANGE, sla_class=row.name)
+            raise Refused(PartiesReason.SHARE_OUT_OF_RANGE, sla_class=row.name)
 
 
 def _require_distinct(names: list[str], rows: str) -> None:
     if len(names) > ROWS_MAX:
-        raise Refused(Reason.COUNT_OUT_OF_RANGE, rows=rows, at_most=ROWS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, rows=rows, at_most=ROWS_MAX)
     if len(set(names)) != len(names):
-        raise Refused(Reason.DUPLICATE_ID, rows=rows)
+        raise Refused(MoneyReason.DUPLICATE_ID, rows=rows)
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"tariff": (TariffState(), evolve_tariff)}

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 TOKEN_UNITS = 10**8
 """Units of one whole TOKEN."""
@@ -33,7 +34,7 @@ class TokenBurn:
 def check_price(price_micro_usd: int) -> None:
     """Raises Refused: PRICE_TOO_LOW."""
     if price_micro_usd < PRICE_MIN:
-        raise Refused(Reason.PRICE_TOO_LOW, price_micro_usd=price_micro_usd, lowest=PRICE_MIN)
+        raise Refused(PricesReason.PRICE_TOO_LOW, price_micro_usd=price_micro_usd, lowest=PRICE_MIN)
 
 
 def tokens_for(credit_units: int, price_micro_usd: int) -> int:
@@ -51,10 +52,10 @@ def burn_for(gross_units: int, price_micro_usd: int, fee_bps: int) -> TokenBurn:
     Raises Refused: ZERO_AMOUNT, PRICE_TOO_LOW, FEE_OUT_OF_RANGE.
     """
     if gross_units <= 0:
-        raise Refused(Reason.ZERO_AMOUNT, gross=gross_units)
+        raise Refused(PricesReason.ZERO_AMOUNT, gross=gross_units)
     check_price(price_micro_usd)
     if not 0 <= fee_bps <= BPS:
-        raise Refused(Reason.FEE_OUT_OF_RANGE, fee_bps=fee_bps)
+        raise Refused(PricesReason.FEE_OUT_OF_RANGE, fee_bps=fee_bps)
     fee = gross_units * fee_bps // BPS
     burn = gross_units - fee
     return TokenBurn(fee, burn, tokens_for(burn, price_micro_usd))

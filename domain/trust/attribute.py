@@ -18,9 +18,11 @@ from typing import Any, assert_never
 
 from domain.fleet.node import existing_node
 from domain.fleet.provider import existing_provider
+from domain.fleet.reasons import FleetReason
 from domain.lease.countersign import signer_stream
 from domain.parties.account import open_account
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 # What can happen.
@@ -149,20 +151,20 @@ def decide_state(command: StateAttribute, world: World) -> list[Change]:
     _require_words(command)
     present = attribute_of(world, command.statement_id)
     if present.revoked_at_us is not None:
-        raise Refused(Reason.ATTRIBUTE_REVOKED, statement_id=command.statement_id)
+        raise Refused(FleetReason.ATTRIBUTE_REVOKED, statement_id=command.statement_id)
     if present.stated is not None:
         return []
     expires_at_us = command.expires_at_us
     if command.stated_at_us > command.at_us:
-        raise Refused(Reason.BAD_PERIOD, stated_at_us=command.stated_at_us)
+        raise Refused(FleetReason.BAD_PERIOD, stated_at_us=command.stated_at_us)
     if expires_at_us is not None and expires_at_us <= command.at_us:
-        raise Refused(Reason.BAD_PERIOD, expires_at_us=expires_at_us)
+        raise Refused(FleetReason.BAD_PERIOD, expires_at_us=expires_at_us)
     open_account(world, command.signer_account_id)
     if command.signer_account_id == owner:
-        raise Refused(Reason.NOT_PERMITTED, rule="signed_by_a_third_party")
+        raise Refused(PartiesReason.NOT_PERMITTED, rule="signed_by_a_third_party")
     signer = world.state(signer_stream(command.signer_account_id))
     if signer.key(command.key_id) is None:
-        raise Refused(Reason.SIGNING_KEY_UNKNOWN, key_id=command.key_id)
+        raise Refused(PartiesReason.SIGNING_KEY_UNKNOWN, key_id=command.key_id)
     return [Change(attribute_stream(command.statement_id), _stated(command))]
 
 
@@ -170,7 +172,7 @@ def decide_revoke(command: RevokeAttribute, world: World) -> list[Change]:
     """Raises Refused: ATTRIBUTE_UNKNOWN, also when somebody else signed it."""
     state = attribute_of(world, command.statement_id)
     if state.stated is None or state.stated.signer_account_id != command.account_id:
-        raise Refused(Reason.ATTRIBUTE_UNKNOWN, statement_id=command.statement_id)
+        raise Refused(FleetReason.ATTRIBUTE_UNKNOWN, statement_id=command.statement_id)
     if state.revoked_at_us is not None:
         return []
     revoked = AttributeRevoked(
@@ -208,7 +210,7 @@ def _require_words(command: StateAttribute) -> None:
     value = command.value
     is_text = value.isprintable() and 1 <= len(value) <= VALUE_LENGTH_MAX
     if not NAME.fullmatch(command.name) or not is_text:
-        raise Refused(Reason.UNKNOWN_MODE, name=command.name[:63])
+        raise Refused(PartiesReason.UNKNOWN_MODE, name=command.name[:63])
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"attribute": (AttributeState(), evolve)}

@@ -16,9 +16,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.device import device_of
+from domain.fleet.reasons import FleetReason
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
+from domain.trust.reasons import TrustReason
 
 REFERENCE = "reference"
 """Runs on the processor: it shows that a simulated device takes and does work, and of a real GPU
@@ -128,7 +130,7 @@ def decide_issue(command: IssueChallenge, world: World) -> list[Change]:
     """Raises Refused: DEVICE_UNKNOWN."""
     device = device_of(world, command.device_id)
     if not device.is_live or device.node_id != command.node_id:
-        raise Refused(Reason.DEVICE_UNKNOWN, device_id=command.device_id)
+        raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=command.device_id)
     if challenge_of(world, command.challenge_id).issued is not None:
         return []
     told = {field.name: getattr(command, field.name) for field in fields(command)}
@@ -140,7 +142,7 @@ def decide_judge(command: JudgeChallenge, world: World) -> list[Change]:
     state = challenge_of(world, command.challenge_id)
     issued = state.issued
     if issued is None:
-        raise Refused(Reason.JOB_UNKNOWN, challenge_id=command.challenge_id)
+        raise Refused(TrustReason.JOB_UNKNOWN, challenge_id=command.challenge_id)
     if state.judged is not None:
         return []
     rule = command.rule

@@ -17,8 +17,10 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.device import device_of
 from domain.fleet.node import existing_node
-from domain.refusal import Reason, Refused
+from domain.fleet.reasons import FleetReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream, World
+from domain.trust.reasons import TrustReason
 
 LIBRARIES: Stream[Libraries] = Stream("trust-library", "known")
 NONCE_LIFE_US = 600_000_000
@@ -195,7 +197,7 @@ def stream_of(device_id: str) -> Stream[DeviceTrust]:
 def decide_know(command: KnowDriverLibrary, world: World) -> list[Change]:
     """Raises Refused: REFERENCE_INVALID."""
     if _DIGEST.fullmatch(command.sha256) is None:
-        raise Refused(Reason.REFERENCE_INVALID, field="sha256", rule="64 hex digits")
+        raise Refused(TrustReason.REFERENCE_INVALID, field="sha256", rule="64 hex digits")
     if (command.driver, command.sha256) in libraries_of(world).known:
         return []
     known = DriverLibraryKnown(
@@ -255,9 +257,11 @@ def open_nonce(
     """
     nonce = trust_of(world, device_id).nonce
     if nonce is None or (nonce.node_id, nonce.server_nonce) != (node_id, server_nonce):
-        raise Refused(Reason.REFERENCE_INVALID, field="server_nonce", rule="asked for, and new")
+        raise Refused(
+            TrustReason.REFERENCE_INVALID, field="server_nonce", rule="asked for, and new"
+        )
     if at_us >= nonce.at_us + NONCE_LIFE_US:
-        raise Refused(Reason.REFERENCE_INVALID, field="server_nonce", rule="ten minutes old")
+        raise Refused(TrustReason.REFERENCE_INVALID, field="server_nonce", rule="ten minutes old")
     return nonce
 
 
@@ -284,7 +288,7 @@ def _require_device(device_id: str, node_id: str, world: World) -> None:
     existing_node(world, node_id)
     device = device_of(world, device_id)
     if not device.is_live or device.node_id != node_id:
-        raise Refused(Reason.DEVICE_UNKNOWN, device_id=device_id)
+        raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=device_id)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {

@@ -15,7 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 
 COMPLETION, UPTIME, PERFORMANCE, RESPONSIVENESS = (
     "completion",
@@ -153,7 +154,7 @@ def check_terms(terms: ReputationTerms) -> None:
     """Whether a policy may carry these terms. Raises Refused: POLICY_INVALID, naming the rule."""
     for rule, is_met in _rules(terms):
         if not is_met:
-            raise Refused(Reason.POLICY_INVALID, rule=rule)
+            raise Refused(TrustReason.POLICY_INVALID, rule=rule)
 
 
 def _rules(terms: ReputationTerms) -> tuple[tuple[str, bool], ...]:

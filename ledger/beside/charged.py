@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from domain.corrections.reasons import CorrectionsReason
 from domain.income.adjustment import BURN_DUE, REVENUE, ChargedLine, Part
 from domain.lease.funds import for_purpose
 from domain.lease.lease import UsageAccrued
 from domain.leasing.other_resources import ResourceAccrued
 from domain.money import Asset
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.books.books import Books
 from ledger.log.market import Market
 
@@ -31,7 +32,7 @@ def charged_line(market: Market, books: Books, position: int) -> ChargedLine:
     found = market.read_facts(position - 1, 1)
     fact: Any = found[0].fact if found and found[0].position == position else None
     if not isinstance(fact, UsageAccrued | ResourceAccrued) or not fact.charge_new.units:
-        raise Refused(Reason.LINE_UNKNOWN, position=position)
+        raise Refused(CorrectionsReason.LINE_UNKNOWN, position=position)
     return line_of(position, fact, books.postings(position).get(Asset.CREDIT, {}))
 
 

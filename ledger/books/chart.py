@@ -15,10 +15,12 @@ from functools import lru_cache
 from typing import Any
 
 from domain.account_closing import books_of
+from domain.funds.reasons import FundsReason
 from domain.lease.lease import LeaseReserved, LeaseToppedUp
 from domain.lease.shared_escrow import EscrowFunded
 from domain.money import Asset
 from domain.parties.account import AccountClosed
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason
 
 DEBIT, CREDIT = 1, -1
@@ -94,4 +96,4 @@ def _debtors(fact: LeaseReserved | LeaseToppedUp | EscrowFunded) -> Iterable[str
 def refusal_of_guards(facts: Iterable[Any]) -> Reason:
     """What it means that a guarded account of one of these facts holds something."""
     is_closing = any(isinstance(fact, AccountClosed) for fact in facts)
-    return Reason.ACCOUNT_NOT_EMPTY if is_closing else Reason.UNPAID_DEBT
+    return PartiesReason.ACCOUNT_NOT_EMPTY if is_closing else FundsReason.UNPAID_DEBT

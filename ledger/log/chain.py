@@ -14,8 +14,9 @@ from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
+from domain.metering.reasons import MeteringReason
 from domain.metering.report import LANES, NAME, lane_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 MARKET = "market"
 GENESIS_MARKET = sha256(MARKET.encode()).digest()
@@ -104,7 +105,7 @@ def conform(case: dict[str, Any]) -> dict[str, Any]:
     lane = _lane_of_log(case["log"])
     entries = [case["entry"]] if case["op"] == "leaf" else case["entries"]
     if lane is not None and any(lane_of(entry["node_id"]) != lane for entry in entries):
-        raise Refused(Reason.WRONG_LANE, log=case["log"])
+        raise Refused(MeteringReason.WRONG_LANE, log=case["log"])
     if case["op"] == "leaf":
         return {"leaf": _leaf(lane, entries[0]).hex()}
     assert case["op"] == "chain", case["op"]
@@ -116,7 +117,7 @@ def _lane_of_log(log: str) -> int | None:
         return None
     lanes = {f"usage/{lane}": lane for lane in range(LANES)}
     if log not in lanes:
-        raise Refused(Reason.UNKNOWN_LOG, log=log)
+        raise Refused(MeteringReason.UNKNOWN_LOG, log=log)
     return lanes[log]
 
 
@@ -137,7 +138,7 @@ def _conform_chain(case: dict[str, Any], lane: int | None) -> dict[str, Any]:
     if lane is None:
         versions = [(UUID(entry["originator_id"]), entry["version"]) for entry in case["entries"]]
         if len(set(versions)) != len(versions):
-            raise Refused(Reason.STREAM_MOVED)
+            raise Refused(MeteringReason.STREAM_MOVED)
         results = [log.append(_leaf(None, entry)) for entry in case["entries"]]
     else:
         results = _report_by_report(case["entries"], lane, log.append)

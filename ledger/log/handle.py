@@ -30,7 +30,10 @@ from eventsourcing.persistence import (
 from psycopg_pool import PoolTimeout, TooManyRequests
 
 from domain import rules as market_rules
-from domain.refusal import STORED_REFUSALS, Reason, Refused
+from domain.funds.reasons import FundsReason
+from domain.parties.reasons import PartiesReason
+from domain.reasons import STORED_REFUSALS, reason_of
+from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
 from ledger.books import postings
 from ledger.books.books import Books
@@ -428,7 +431,7 @@ class Ledger:
             except _Later as later:
                 if attempt >= ATTEMPTS_MAX:
                     # A limit that only others kept reaching first is no want of credits.
-                    if later.refusal not in (None, Reason.CREDIT_TOO_LOW):
+                    if later.refusal not in (None, FundsReason.CREDIT_TOO_LOW):
                         raise Refused(later.refusal) from later.__cause__
                     raise StreamMoved from later.__cause__
             except (OperationalError, InterfaceError) as error:
@@ -591,7 +594,7 @@ class Ledger:
         # Once a limit was violated: by somebody who was faster, or are there really too few?
         is_short = call.attempt > 1 and world.is_short()
         if is_short and call.key is None:
-            raise Refused(Reason.CREDIT_TOO_LOW)
+            raise Refused(FundsReason.CREDIT_TOO_LOW)
         return self._append(
             world,
             call.now_us,
@@ -624,7 +627,7 @@ class Ledger:
             command=command,
             answered=answered,
             limit_is_final=limit_is_final,
-            limit_body=_refusal_body(Refused(Reason.CREDIT_TOO_LOW)),
+            limit_body=_refusal_body(Refused(FundsReason.CREDIT_TOO_LOW)),
             guard_body=_refusal_body(Refused(guarded)),
             tracking=tracking,
         )
@@ -712,10 +715,10 @@ def _id_of(
 def _replay(call: _Call, stored: Appended) -> Outcome:
     assert call.key is not None
     if stored.fingerprint != call.key.fingerprint:
-        raise Refused(Reason.IDEMPOTENCY_KEY_REUSED)
+        raise Refused(PartiesReason.IDEMPOTENCY_KEY_REUSED)
     if stored.status == REFUSAL:
         told = json.loads(stored.body)
-        raise RefusedBefore(Reason(told["reason"]), **told["facts"])
+        raise RefusedBefore(reason_of(told["reason"]), **told["facts"])
     return Outcome(stored.position, Answer(stored.status, stored.body), True)
 
 
@@ -735,9 +738,9 @@ def _meaning(error: IntegrityError, guarded: Reason) -> Exception:
         case "account_guard":
             return _Later(guarded)
         case "posting_limit":
-            return _Later(Reason.CREDIT_TOO_LOW)
+            return _Later(FundsReason.CREDIT_TOO_LOW)
         case "account_limit" if ", party:" in detail or ", grant:" in detail:
-            return _Later(Reason.CREDIT_TOO_LOW)
+            return _Later(FundsReason.CREDIT_TOO_LOW)
         case "tracking_moved":
             return FollowedAlready(str(error))
         case _:

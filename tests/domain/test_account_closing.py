@@ -31,7 +31,7 @@ from domain.parties.account import (
     RotateApiKey,
     account_of,
 )
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
 from domain.stream import Stream
 from ledger.books.chart import kind_of
 from tests.domain.scenes import market
@@ -64,13 +64,13 @@ def test_an_empty_account_is_closed_and_twice_is_once() -> None:
 
 
 def test_an_account_nobody_opened_is_not_closed() -> None:
-    Scene().when(close).then_refused(Reason.ACCOUNT_UNKNOWN)
+    Scene().when(close).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
 
 
 def test_the_operators_account_stays_open() -> None:
     """There is one, and it is opened once."""
     opened = AccountOpened(account_id=WHO, kind="operator", opened_by="mem_a", at_us=1)
-    Scene().given((STREAM, opened)).when(close).then_refused(Reason.NOT_PERMITTED)
+    Scene().given((STREAM, opened)).when(close).then_refused(PartiesReason.NOT_PERMITTED)
 
 
 @pytest.mark.parametrize("who", [market.RENTER, market.OWNER])
@@ -78,11 +78,11 @@ def test_an_account_is_not_closed_while_a_lease_of_it_is_not_settled(who: str) -
     asked = replace(close, account_id=who, lease_ids=(market.LEASE,))
     running = market.opened().having({f"party:{market.RENTER}:cash": 0})
     running.when(asked).then_refused(
-        Reason.ACCOUNT_NOT_EMPTY, lease_id="lease_11111111", status="active"
+        PartiesReason.ACCOUNT_NOT_EMPTY, lease_id="lease_11111111", status="active"
     )
     ended = running.after(market.close(market.HOUR_US))
     ended.when(asked).then_refused(
-        Reason.ACCOUNT_NOT_EMPTY, lease_id="lease_11111111", status="closing"
+        PartiesReason.ACCOUNT_NOT_EMPTY, lease_id="lease_11111111", status="closing"
     )
     rows = (market.usage(0, market.HOUR_US),)
     settled = ended.after(market.settle(market.HOUR_US, rows))
@@ -92,7 +92,7 @@ def test_an_account_is_not_closed_while_a_lease_of_it_is_not_settled(who: str) -
 def test_an_account_is_not_closed_while_a_node_of_it_is_there() -> None:
     asked = replace(close, account_id=market.OWNER, node_ids=(market.NODE,))
     empty.when(asked).then_refused(
-        Reason.ACCOUNT_NOT_EMPTY, node_id="node_aaaaaaaa", phase="active"
+        PartiesReason.ACCOUNT_NOT_EMPTY, node_id="node_aaaaaaaa", phase="active"
     )
 
 
@@ -107,11 +107,11 @@ def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_i
         at_us=AT_US,
     )
     scene = empty.given((edge_devices(WHO), added))
-    scene.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=1)
+    scene.when(close).then_refused(PartiesReason.ACCOUNT_NOT_EMPTY, edge_devices=1)
     removed = scene.after(
         RemoveEdgeDevice(device_id="edge_1", account_id=WHO, by="mem_a", at_us=AT_US)
     )
-    removed.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, edge_devices=1)
+    removed.when(close).then_refused(PartiesReason.ACCOUNT_NOT_EMPTY, edge_devices=1)
     charged = removed.after(ChargeDeviceFee(account_id=WHO, at_us=AT_US + DAY_US))
     charged.when(close).then((STREAM, closed))
 
@@ -119,7 +119,7 @@ def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_i
 @pytest.mark.parametrize("part", PARTS)
 def test_an_account_is_not_closed_while_its_books_hold_anything(part: str) -> None:
     empty.having({f"party:{WHO}:{part}": 1}).when(close).then_refused(
-        Reason.ACCOUNT_NOT_EMPTY, book=..., units=1
+        PartiesReason.ACCOUNT_NOT_EMPTY, book=..., units=1
     )
 
 
@@ -132,7 +132,7 @@ def test_an_account_with_a_cash_out_on_its_way_is_not_closed() -> None:
     asked = rich.after(ask).having({f"party:{WHO}:earned": 0})
     on_its_way = replace(close, cash_out_ids=("c",))
     asked.when(on_its_way).then_refused(
-        Reason.ACCOUNT_NOT_EMPTY, cash_out_id="c", status="requested"
+        PartiesReason.ACCOUNT_NOT_EMPTY, cash_out_id="c", status="requested"
     )
     back = asked.after(CancelCashOut(cash_out_id="c", by="m", at_us=AT_US))
     back.when(on_its_way).then((STREAM, closed))
@@ -200,12 +200,12 @@ NEW: list[Any] = [
 
 @pytest.mark.parametrize("command", NEW, ids=lambda command: type(command).__name__)
 def test_nothing_new_begins_for_a_closed_account(command: Any) -> None:
-    with_member.after(close).when(command).then_refused(Reason.ACCOUNT_CLOSED)
+    with_member.after(close).when(command).then_refused(PartiesReason.ACCOUNT_CLOSED)
 
 
 def test_no_lease_is_opened_for_a_job_of_a_closed_account() -> None:
     scene = empty.after(market.job()).after(close)
-    scene.when(market.request()).then_refused(Reason.ACCOUNT_CLOSED)
+    scene.when(market.request()).then_refused(PartiesReason.ACCOUNT_CLOSED)
 
 
 def test_what_was_done_before_the_closing_may_be_repeated_and_gives_nothing() -> None:
@@ -216,7 +216,7 @@ def test_what_was_done_before_the_closing_may_be_repeated_and_gives_nothing() ->
     ended = RevokeApiKey(account_id=WHO, key_id="key_1", by="mem_a", at_us=AT_US + 1)
     deposited.when(ended).then_nothing()
     other = replace(DEPOSIT, amount=credit(6))
-    deposited.when(other).then_refused(Reason.ACCOUNT_CLOSED)
+    deposited.when(other).then_refused(PartiesReason.ACCOUNT_CLOSED)
 
 
 def test_credits_bought_for_a_closed_account_wait_in_suspense() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.money import Amount, Asset, credit, share_out, share_out_all, token
-from domain.refusal import Reason, Refused
+from domain.money import Amount, Asset, MoneyReason, credit, share_out, share_out_all, token
+from domain.refusal import Refused
 
 Weights = list[tuple[str, int]]
 
@@ -83,9 +83,9 @@ def test_the_largest_remainder_leaves_nothing_behind(pool: int, weights: Weights
 def test_weights_must_make_sense(split: object) -> None:
     assert callable(split)
     for pool, weights, reason in (
-        (-1, [("a", -1), ("a", 1)], Reason.NEGATIVE_POOL),
-        (1, [("a", -1), ("a", 1)], Reason.DUPLICATE_ID),
-        (1, [("a", -1)], Reason.NEGATIVE_WEIGHT),
+        (-1, [("a", -1), ("a", 1)], MoneyReason.NEGATIVE_POOL),
+        (1, [("a", -1), ("a", 1)], MoneyReason.DUPLICATE_ID),
+        (1, [("a", -1)], MoneyReason.NEGATIVE_WEIGHT),
     ):
         with pytest.raises(Refused) as caught:
             split(pool, weights)

@@ -18,11 +18,13 @@ from domain.funds.budget import ACCOUNT, PROJECT, SetBudget, budget_of
 from domain.funds.deposit import ConfirmDeposit
 from domain.funds.funding import SetPayer
 from domain.funds.promotion import GrantPromotion, OpenPromotion
+from domain.funds.reasons import FundsReason
 from domain.jobs.job import SubmitJob
 from domain.lease.lease import CloseLease, Lease, RequestLease, ReserveLease
 from domain.money import PPM, credit
 from domain.parties.account import OpenAccount
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.log.handle import CommandKey, Ledger
 from tests.scenes.running_market import OPERATOR, PRICE, RENTER, START_US, Market
@@ -213,7 +215,7 @@ def test_what_is_short_is_refused_and_not_a_unit_is_overdrawn(market: Market) ->
     supply(market, SIZE * 5 + 7, SIZE * 3 + 1, SIZE * (fits - 8) + 100)
     ended = [one for lease in at_once(open_all(market, with_key=True)) for one in lease]
     refused = [one for one in ended if isinstance(one, Refused)]
-    assert {one.reason for one in refused} == {Reason.CREDIT_TOO_LOW}
+    assert {one.reason for one in refused} == {FundsReason.CREDIT_TOO_LOW}
     assert len(ended) - len(refused) == fits
     assert (held(market), left(market)) == (fits * SIZE, 108)
     assert market.ledger.books.books_balanced()
@@ -266,4 +268,4 @@ def test_a_cap_holds_whoever_meets_at_it(market: Market) -> None:
     assert budget_of(world, RENTER, ACCOUNT, USERS[0]).used == {"2026-11": 3 * SIZE}
     assert budget_of(world, USERS[2], PROJECT, "p").used == {"2026-11": 4 * SIZE}
     reasons = {one.reason for one in ended if isinstance(one, Refused)}
-    assert reasons == {Reason.CREDIT_TOO_LOW, Reason.BUDGET_EXHAUSTED}
+    assert reasons == {FundsReason.CREDIT_TOO_LOW, PartiesReason.BUDGET_EXHAUSTED}

@@ -28,14 +28,16 @@ from contracts.scanner import FinalityBroken
 from contracts.tally import TOKEN_UNIT
 from domain.chain import burn as burns
 from domain.chain.payout_root import stream_of as payout_stream
+from domain.chain.reasons import ChainReason
 from domain.chain.transaction import stream_of
 from domain.duration import SECOND_US
+from domain.epochs.reasons import EpochsReason
 from domain.governance.breakers import SetBreaker
 from domain.governance.grant import Milestone, OpenGrant, ProposeGrant
 from domain.money import token
 from domain.parties.account import WALLET_DELAY_US
 from domain.prices.price_feed import ObservePrice, SetPriceSources
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.beside import chain_store
 from ledger.log.handle import Ledger
 from tests.contracts import stage
@@ -379,7 +381,7 @@ def test_only_a_vetoed_root_is_proposed_again(scene: Scene) -> None:
     published(scene)
     with pytest.raises(Refused) as caught:
         scene.jobs().propose_again(1, scene.now_us)
-    assert caught.value.reason is Reason.PAYOUT_STATE
+    assert caught.value.reason is ChainReason.PAYOUT_STATE
 
 
 def test_any_difference_stops_proposals_and_nothing_else(scene: Scene) -> None:
@@ -437,7 +439,7 @@ def test_a_mint_of_another_amount_stops_the_jobs(scene: Scene) -> None:
     scene.stage.do("emitter", scene.tally.mint_epoch(1, 1, bytes(32)))
     with pytest.raises(Refused) as caught:
         scene.jobs().step(scene.now_us)
-    assert caught.value.reason is Reason.REWARDS_MISMATCH
+    assert caught.value.reason is EpochsReason.REWARDS_MISMATCH
 
 
 def test_something_final_that_disappears_stops_the_jobs(scene: Scene) -> None:

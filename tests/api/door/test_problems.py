@@ -12,56 +12,77 @@ from starlette.testclient import TestClient
 from api.door import errors
 from api.main import operations
 from api.process.service import Service
-from domain.refusal import STORED_REFUSALS, Reason, Refused
+from domain.chain.reasons import ChainReason
+from domain.corrections.reasons import CorrectionsReason
+from domain.epochs.reasons import EpochsReason
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
+from domain.governance.reasons import GovernanceReason
+from domain.income.reasons import IncomeReason
+from domain.lease.reasons import LeaseReason
+from domain.market.reasons import MarketReason
+from domain.metering.reasons import MeteringReason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.reasons import REASONS, STORED_REFUSALS, reason_of
+from domain.refusal import Refused
 from tests.scenes.server import Caller, Scene
 
 
 def test_every_reason_has_a_status_and_a_meaning() -> None:
-    for reason in Reason:
+    for reason in REASONS.values():
         assert errors.STATUS[reason] in (402, 403, 404, 409, 412, 422), reason
         assert errors.meaning_of(reason.value).endswith(".")
         assert reason.value not in errors.DOOR, "a code means one thing"
 
 
 def test_402_is_credit_too_low_and_nothing_else() -> None:
-    assert [r for r, status in errors.STATUS.items() if status == 402] == [Reason.CREDIT_TOO_LOW]
+    assert [r for r, status in errors.STATUS.items() if status == 402] == [
+        FundsReason.CREDIT_TOO_LOW
+    ]
 
 
 def test_every_refusal_by_state_of_a_recording_operation_is_kept_with_its_key() -> None:
     for operation in operations():
         for code in operation.problems if operation.records else ():
-            if code in errors.DOOR or Reason(code) in STRANGERS_ASK | {Reason.LEASE_NOT_DUE}:
+            if code in errors.DOOR or reason_of(code) in STRANGERS_ASK | {
+                LeaseReason.LEASE_NOT_DUE
+            }:
                 continue  # what is too early now may be asked again with the same key
             by_state = errors.status_of(code) in (402, 404, 409)
-            assert (Reason(code) in STORED_REFUSALS) == by_state, (operation.name, code)
+            assert (reason_of(code) in STORED_REFUSALS) == by_state, (operation.name, code)
 
 
-STRANGERS_ASK = {Reason.JOIN_CODE_UNKNOWN, Reason.JOIN_CODE_USED, Reason.JOIN_CODE_EXPIRED}
-READS_ONLY = {Reason.WALLET_UNKNOWN, Reason.ADJUSTMENT_UNKNOWN}
+STRANGERS_ASK = {
+    FleetReason.JOIN_CODE_UNKNOWN,
+    FleetReason.JOIN_CODE_USED,
+    FleetReason.JOIN_CODE_EXPIRED,
+}
+READS_ONLY = {PartiesReason.WALLET_UNKNOWN, CorrectionsReason.ADJUSTMENT_UNKNOWN}
 JOBS_AND_SCRIPTS_ASK_AGAIN = {
-    Reason.OPERATOR_EXISTS,
-    Reason.DEVICE_INTERVAL,
-    Reason.ACCRUAL_NOT_DUE,
-    Reason.USAGE_POSITION_FELL,
-    Reason.USAGE_INCOMPLETE,
-    Reason.LEASE_NOT_DUE,
-    Reason.PURCHASE_EXISTS,
-    Reason.PROPOSAL_NEEDED,
-    Reason.EPOCH_NOT_OVER,
-    Reason.EPOCH_OUT_OF_ORDER,
-    Reason.CUT_INCOMPLETE,
-    Reason.CHUNK_OUT_OF_ORDER,
-    Reason.PAYOUT_EXISTS,
-    Reason.CHAIN_TX_STATE,
-    Reason.BURN_STATE,
-    Reason.EARNINGS_STATE,
-    Reason.STREAM_MOVED,
-    Reason.PAYMENT_NOT_DUE,
-    Reason.BREAKER_LIMIT,
-    Reason.PRICE_SNAPSHOT,
-    Reason.ORACLE_DORMANT,
-    Reason.REGION_DAY,
-    Reason.FORFEIT_NOT_DUE,
+    PartiesReason.OPERATOR_EXISTS,
+    FleetReason.DEVICE_INTERVAL,
+    MeteringReason.ACCRUAL_NOT_DUE,
+    MeteringReason.USAGE_POSITION_FELL,
+    MeteringReason.USAGE_INCOMPLETE,
+    LeaseReason.LEASE_NOT_DUE,
+    FundsReason.PURCHASE_EXISTS,
+    EpochsReason.PROPOSAL_NEEDED,
+    EpochsReason.EPOCH_NOT_OVER,
+    EpochsReason.EPOCH_OUT_OF_ORDER,
+    MeteringReason.CUT_INCOMPLETE,
+    EpochsReason.CHUNK_OUT_OF_ORDER,
+    ChainReason.PAYOUT_EXISTS,
+    ChainReason.CHAIN_TX_STATE,
+    ChainReason.BURN_STATE,
+    IncomeReason.EARNINGS_STATE,
+    MeteringReason.STREAM_MOVED,
+    FundsReason.PAYMENT_NOT_DUE,
+    GovernanceReason.BREAKER_LIMIT,
+    PricesReason.PRICE_SNAPSHOT,
+    PricesReason.ORACLE_DORMANT,
+    FleetReason.REGION_DAY,
+    EpochsReason.FORFEIT_NOT_DUE,
 }
 
 
@@ -77,7 +98,7 @@ def test_every_stored_refusal_has_the_status_of_one() -> None:
 
 def test_every_problem_has_a_page(shared: Scene) -> None:
     index = shared.http.get("/problems").text
-    for code in [*errors.DOOR, *(reason.value for reason in Reason)]:
+    for code in [*errors.DOOR, *REASONS]:
         page = shared.http.get(f"/problems/{code}")
         assert page.status_code == 200, code
         assert page.headers["content-type"].startswith("text/html")
@@ -285,7 +306,7 @@ def test_a_bug_is_500_and_shows_no_internals() -> None:
 
     @app.get("/refused")
     def refused() -> None:
-        raise Refused(Reason.NO_MATCH, gpu_count=3, nothing=None)
+        raise Refused(MarketReason.NO_MATCH, gpu_count=3, nothing=None)
 
     with TestClient(app, raise_server_exceptions=False) as http:
         response = http.get("/bug")

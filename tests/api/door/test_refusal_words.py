@@ -14,8 +14,16 @@ import pytest
 from api.door import errors
 from api.refusals.sentence import KINDS, Case
 from api.refusals.words import SENTENCES
+from domain.chain.reasons import ChainReason
+from domain.funds.reasons import FundsReason
+from domain.hardware.reasons import HardwareReason
+from domain.income.reasons import IncomeReason
 from domain.market.dimensions import DIMENSIONS
 from domain.market.explanation import FIELDS
+from domain.market.reasons import MarketReason
+from domain.pools.reasons import PoolsReason
+from domain.prices.reasons import PricesReason
+from domain.reasons import REASONS, reason_of
 from domain.refusal import Reason, Refused
 
 HOUSE = Path(__file__).parents[3]
@@ -61,24 +69,24 @@ def _raised() -> Iterator[tuple[Reason, str, dict[str, str]]]:
                 place = f"{path.relative_to(HOUSE)}:{node.lineno}"
                 named = {one.arg: one.value for one in node.keywords if one.arg}
                 for name in re.findall(r"Reason\.([A-Z_]+)", ast.unparse(node.args[0])):
-                    texts = _texts(Reason[name])
+                    texts = _texts(reason_of(name.lower()))
                     given = {n: _given(v, n, n in texts) for n, v in named.items()}
-                    yield Reason[name], place, given
+                    yield reason_of(name.lower()), place, given
 
 
 RAISED = list(_raised())
 
 
 def test_every_reason_has_a_sentence_of_its_own() -> None:
-    assert SENTENCES.keys() == set(Reason)
-    said = [SENTENCES[reason].said({}) for reason in Reason]
+    assert SENTENCES.keys() == set(REASONS.values())
+    said = [SENTENCES[reason].said({}) for reason in REASONS.values()]
     doubled = {one for one in said if said.count(one) > 1}
-    shared = [reason for reason in Reason if SENTENCES[reason].said({}) in doubled]
-    assert shared == [Reason.ZERO_AMOUNT] or not shared, shared
+    shared = [reason for reason in REASONS.values() if SENTENCES[reason].said({}) in doubled]
+    assert shared == [PricesReason.ZERO_AMOUNT] or not shared, shared
 
 
 def test_the_last_case_of_a_reason_needs_no_fact() -> None:
-    for reason in Reason:
+    for reason in REASONS.values():
         last = SENTENCES[reason].cases[-1]
         assert not last.where, reason
         assert not last.needs, reason
@@ -100,7 +108,7 @@ def test_each_raise_is_told_in_units_of_people() -> None:
 
 
 def test_no_quantity_is_shown_as_it_is_stored() -> None:
-    used = {one for reason in Reason for case in _cases(reason) for one in case.uses}
+    used = {one for reason in REASONS.values() for case in _cases(reason) for one in case.uses}
     stored = re.compile(r"(_us|_ppm|_mib|_units|^units|price|limit|fee|amount)$")
     assert not {one for one in used if stored.search(one[0]) and one[1] in {*TEXTS, "count"}}
 
@@ -108,7 +116,7 @@ def test_no_quantity_is_shown_as_it_is_stored() -> None:
 def test_a_fact_that_a_sentence_uses_is_given_by_a_raise() -> None:
     """A placeholder that no raise gives is a slip of the pen: the sentence would never be said."""
     slips = {}
-    for reason in Reason:
+    for reason in REASONS.values():
         given = {name for one, _, facts in RAISED if one is reason for name in facts}
         used = {name for case in _cases(reason) for name, _ in case.uses}
         used |= {name for case in _cases(reason) for name in case.where}
@@ -118,19 +126,19 @@ def test_a_fact_that_a_sentence_uses_is_given_by_a_raise() -> None:
 
 
 GIVEN_WITH_STARS = {
-    Reason.CHAIN_TX_STATE: {"intent_id", "status"},
-    Reason.DEVICE_TAKEN: {"mig_profile"},
-    Reason.NO_MATCH: {"ease", "ease_to", "ease_nodes"},
-    Reason.PAYMENT_STATE: {"takings"},
-    Reason.PAYMENT_TERMS_INVALID: {"least", "most"},
-    Reason.POOL_POLICY_INVALID: {"least", "most"},
-    Reason.TOP_UP_INVALID: {"least", "most"},
+    ChainReason.CHAIN_TX_STATE: {"intent_id", "status"},
+    HardwareReason.DEVICE_TAKEN: {"mig_profile"},
+    MarketReason.NO_MATCH: {"ease", "ease_to", "ease_nodes"},
+    FundsReason.PAYMENT_STATE: {"takings"},
+    FundsReason.PAYMENT_TERMS_INVALID: {"least", "most"},
+    PoolsReason.POOL_POLICY_INVALID: {"least", "most"},
+    FundsReason.TOP_UP_INVALID: {"least", "most"},
 }
 """Facts that a raise gives as `**facts`."""
 
 
 def test_no_sentence_uses_machine_words_or_vague_words() -> None:
-    for reason in Reason:
+    for reason in REASONS.values():
         for case in _cases(reason):
             plain = re.sub(r"\{[a-z_0-9]+:[a-z_]+\}", "X", case.template)
             assert not re.search(r"\bppm\b|_us\b|_ppm\b|micro-", plain), (reason, plain)
@@ -139,21 +147,21 @@ def test_no_sentence_uses_machine_words_or_vague_words() -> None:
 
 
 def test_no_sentence_repeats_the_title() -> None:
-    for reason in Reason:
+    for reason in REASONS.values():
         title = errors.title_of(reason.value)
         for case in _cases(reason):
             assert not case.template.startswith((f"{title}:", f"{title}.")), (reason, case.template)
 
 
 def test_every_kind_of_fact_is_known_and_used() -> None:
-    used = {kind for reason in Reason for case in _cases(reason) for _, kind in case.uses}
+    used = {kind for reason in REASONS.values() for case in _cases(reason) for _, kind in case.uses}
     assert used == KINDS.keys()
 
 
 def test_every_command_that_a_sentence_names_exists() -> None:
     from cli.main import COMMANDS, opened
 
-    told = [case.template for reason in Reason for case in _cases(reason)]
+    told = [case.template for reason in REASONS.values() for case in _cases(reason)]
     named = {one for text in told for one in re.findall(r"`tallystick ([^`]*)`", text)}
     assert len(named) > 50
     for words in named:
@@ -170,13 +178,15 @@ def test_every_command_that_a_sentence_names_exists() -> None:
 
 
 def test_every_dimension_of_a_match_has_its_sentence() -> None:
-    cases = SENTENCES[Reason.NO_MATCH].cases
+    cases = SENTENCES[MarketReason.NO_MATCH].cases
     told = {case.where["dimension"] for case in cases if "dimension" in case.where}
     assert told == {dimension.name for dimension in DIMENSIONS}
     lasting = {dimension.name for dimension in DIMENSIONS if dimension.is_lasting}
-    impossible = {case.where.get("dimension") for case in SENTENCES[Reason.MATCH_IMPOSSIBLE].cases}
+    impossible = {
+        case.where.get("dimension") for case in SENTENCES[MarketReason.MATCH_IMPOSSIBLE].cases
+    }
     assert impossible == lasting | {None}
-    eased = {case.where["ease"] for case in SENTENCES[Reason.NO_MATCH].advice}
+    eased = {case.where["ease"] for case in SENTENCES[MarketReason.NO_MATCH].advice}
     assert eased <= {*FIELDS, "gpu_count", "share_ppm", "mode", "mig_profile", "term_seconds"}
 
 
@@ -185,7 +195,7 @@ def _told(reason: Reason, **facts: object) -> str:
 
 
 def test_a_purse_that_is_too_small_says_how_much_is_needed_and_where_to_buy() -> None:
-    assert _told(Reason.CREDIT_TOO_LOW, needed=1_000_000_000, available=25_000_000) == (
+    assert _told(FundsReason.CREDIT_TOO_LOW, needed=1_000_000_000, available=25_000_000) == (
         "This needs 1,000.00 CREDIT; 25.00 are available. Buy credits with"
         " `tallystick payment create`, or ask for less: a lower price limit, a shorter term or"
         " fewer GPUs."
@@ -193,19 +203,21 @@ def test_a_purse_that_is_too_small_says_how_much_is_needed_and_where_to_buy() ->
 
 
 def test_too_little_for_an_hour_names_the_funds_to_give() -> None:
-    told = _told(Reason.CREDIT_TOO_LOW, needed=2_500_000, available=1_000, what="funds")
+    told = _told(FundsReason.CREDIT_TOO_LOW, needed=2_500_000, available=1_000, what="funds")
     assert told.startswith("The funds of this lease must be at least 2.50 CREDIT")
     assert told.endswith("Raise `--funds` to 2.50.")
 
 
 def test_busy_gpus_say_that_a_lease_has_to_end() -> None:
     busy = {"dimension": "free", "required": 1, "best_offered": 0, "missing": "room", "matching": 3}
-    assert _told(Reason.NO_MATCH, **busy).startswith("All matching GPUs (3 nodes) are busy now.")
+    assert _told(MarketReason.NO_MATCH, **busy).startswith(
+        "All matching GPUs (3 nodes) are busy now."
+    )
 
 
 def test_a_price_limit_that_is_too_low_says_what_to_raise_it_to() -> None:
     told = _told(
-        Reason.NO_MATCH,
+        MarketReason.NO_MATCH,
         dimension="price",
         required="1000000",
         best_offered="2500000",
@@ -220,14 +232,16 @@ def test_a_price_limit_that_is_too_low_says_what_to_raise_it_to() -> None:
 
 def test_a_new_destination_says_from_when_money_can_leave() -> None:
     held = {"account_id": "acct_1", "holds": "destination: the destination is new"}
-    told = _told(Reason.CASH_OUT_HELD, **held, until_us=MOMENT_US)
+    told = _told(IncomeReason.CASH_OUT_HELD, **held, until_us=MOMENT_US)
     assert told.startswith(
         "Cash-outs to this new destination are possible from 2026-11-29 06:02 UTC."
     )
 
 
 def test_the_facts_of_a_problem_stay_as_they_are() -> None:
-    problem = errors.of_refusal(Refused(Reason.CREDIT_TOO_LOW, needed=5, available=1, bank=None))
+    problem = errors.of_refusal(
+        Refused(FundsReason.CREDIT_TOO_LOW, needed=5, available=1, bank=None)
+    )
     assert problem.facts == {"needed": "5", "available": "1"}
 
 

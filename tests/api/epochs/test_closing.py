@@ -19,7 +19,9 @@ from contracts.devnet import Devnet
 from contracts.tally import TOKEN_UNIT
 from domain.epochs.epoch import stream_of
 from domain.epochs.epoch_file import file_sha256
-from domain.refusal import Reason, Refused
+from domain.epochs.reasons import EpochsReason
+from domain.metering.reasons import MeteringReason
+from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from projections import tables
 from projections.epochs.epochs import EPOCHS
@@ -45,13 +47,13 @@ def scene(
 def test_an_epoch_is_not_closed_before_its_end(scene: Scene) -> None:
     with pytest.raises(Refused) as caught:
         close_epoch(scene.ledger, scene.connection, 1, scene.now_us, "job")
-    assert caught.value.reason is Reason.EPOCH_NOT_OVER
+    assert caught.value.reason is EpochsReason.EPOCH_NOT_OVER
 
 
 def test_an_epoch_that_was_never_opened_is_unknown(scene: Scene) -> None:
     with pytest.raises(Refused) as caught:
         close_epoch(scene.ledger, scene.connection, 7, scene.now_us, "job")
-    assert caught.value.reason is Reason.EPOCH_UNKNOWN
+    assert caught.value.reason is EpochsReason.EPOCH_UNKNOWN
 
 
 def test_a_lease_that_is_not_accrued_past_the_end_keeps_the_epoch_open(scene: Scene) -> None:
@@ -61,7 +63,7 @@ def test_a_lease_that_is_not_accrued_past_the_end_keeps_the_epoch_open(scene: Sc
     scene.end_epoch(1)
     with pytest.raises(Refused) as caught:
         close_epoch(scene.ledger, scene.connection, 1, scene.now_us, "job")
-    assert caught.value.reason is Reason.CUT_INCOMPLETE
+    assert caught.value.reason is MeteringReason.CUT_INCOMPLETE
     (missing,) = scene.settle_epochs()
     assert lease_id in missing
     scene.travel(DAY_S)

@@ -17,8 +17,9 @@ from domain.duration import DAY_US, HOUR_US, SECOND_US
 from domain.epochs.epoch import stream_of
 from domain.epochs.reward_terms import NO_TERMS
 from domain.fleet.maintenance import ScheduleMaintenance
+from domain.metering.reasons import MeteringReason
 from domain.prices.price_feed import SetPriceSources
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from tests.projections.reports import append, make_report
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import NODE, START_US, Scene
@@ -99,7 +100,7 @@ def test_the_policy_says_how_long_late_reports_are_waited_for(scene: Scene) -> N
     scene.end_epoch(1)
     with pytest.raises(Refused) as caught:
         close_epoch(scene.ledger, scene.connection, 1, END_US + HOUR_US, "job")
-    assert caught.value.reason is Reason.CUT_INCOMPLETE
+    assert caught.value.reason is MeteringReason.CUT_INCOMPLETE
     assert scene.settle_epochs() == (f"wait: the policy's wait ends at {END_US + 6 * HOUR_US}",)
     scene.travel(6 * 3_600)
     assert scene.settle_epochs() == ()

@@ -46,8 +46,10 @@ from domain.income.cash_out_matching import (
     SettleDifference,
 )
 from domain.income.maturity import EarningsForgone, ForgoDust, SetPaymentMode
+from domain.income.reasons import IncomeReason
 from domain.money import credit
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.beside import timer_runs as job_runs
 from tests.scenes.paying import EARNED_AN_HOUR, MIDNIGHT_US, Paying, paying
@@ -281,7 +283,7 @@ def test_nothing_held_leaves_and_nothing_held_is_a_failure(paying: Paying) -> No
     assert paying.run(jobs="cash_out") == {"cash_out": 0}
     with pytest.raises(Refused) as caught:
         request(paying)
-    assert caught.value.reason is Reason.CASH_OUT_HELD
+    assert caught.value.reason is IncomeReason.CASH_OUT_HELD
     paying.market.do(
         at_us, ReleaseCashOuts(account_id=OWNER, hold_id="dispute:d1", by="op", at_us=at_us)
     )
@@ -434,7 +436,7 @@ def test_an_account_that_earned_can_be_closed_once_all_is_swept_and_cashed_out(
     for step in ("earned", "in flight"):
         with pytest.raises(Refused) as caught:
             close(*(["cashout_1"] if step == "in flight" else []))
-        assert caught.value.reason is Reason.ACCOUNT_NOT_EMPTY, step
+        assert caught.value.reason is PartiesReason.ACCOUNT_NOT_EMPTY, step
         if step == "earned":
             request(paying)
             till.is_pending = True

@@ -17,8 +17,8 @@ from api.process.embedded_postgres import EmbeddedPostgres
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
 from domain.leasing.due import PATIENCE_US, due_us
+from domain.metering.reasons import MeteringReason
 from domain.money import PPM
-from domain.refusal import Reason
 from domain.stream import Stream
 from ledger.log.handle import Ahead, Ledger, Order
 from ledger.log.usage_reads import NodeReader
@@ -161,7 +161,7 @@ def test_only_a_lease_that_moved_is_decided_on_what_it_moved_to(
         parts = market.ledger.handle_all(orders, ahead=Ahead(ahead, {}), now_us=NOW_US)
         assert [part.done for part in parts] == [2, 3]
         assert parts[0].refusal is not None
-        assert parts[0].refusal.reason is Reason.ACCRUAL_NOT_DUE, "its last hour is settled"
+        assert parts[0].refusal.reason is MeteringReason.ACCRUAL_NOT_DUE, "its last hour is settled"
         assert parts[1].refusal is None
         accrue(market.ledger, market.connection, leases, NOW_US)
         assert market.state(moved).status == "settled"

@@ -10,8 +10,9 @@ from api.metering.accrual_timer import due_leases, run_accrual
 from api.pools.scheduling import _record, look, run_schedule
 from cli import remote as cli_remote
 from domain.pools.queue import ScheduleDecided, inputs_of
+from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import next_request
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
 from projections import tables
 from tallystick_client import Client
@@ -241,7 +242,7 @@ def test_a_queue_that_moved_since_it_was_looked_at_is_looked_at_again(scene: Sce
     ask(scene, pool_id)
     with pytest.raises(Refused) as refused:
         _record(scene.service, looked, waiting["lease_id"], scene.clock.now_us())
-    assert refused.value.reason is Reason.QUEUE_MOVED
+    assert refused.value.reason is PoolsReason.QUEUE_MOVED
     assert run(scene) == 2
 
 

@@ -25,10 +25,12 @@ from domain.chain.payout_root import (
     payout_of,
     stream_of,
 )
+from domain.chain.reasons import ChainReason
 from domain.epochs.epoch import CreditRewards, rewards_of, sealed_fact
 from domain.epochs.epoch import stream_of as epoch_stream
+from domain.epochs.reasons import EpochsReason
+from domain.funds.reasons import FundsReason
 from domain.money import credit, token
-from domain.refusal import Reason
 from tests.domain.scenes.epochs import CLOSING, END_US, closing, opened, settled
 from tests.given import Scene
 
@@ -98,15 +100,15 @@ def test_the_mint_is_the_one_that_was_sealed() -> None:
         replace(MINT, amount=credit(MINT.amount.units)),
         replace(MINT, settlement_id="0" * 64),
     ):
-        CREDITED.when(other).then_refused(Reason.REWARDS_MISMATCH)
-    CLOSING.when(MINT).then_refused(Reason.EPOCH_STATE)
-    MINTED.when(replace(MINT, tx_hash="0xff")).then_refused(Reason.PAYOUT_EXISTS)
+        CREDITED.when(other).then_refused(EpochsReason.REWARDS_MISMATCH)
+    CLOSING.when(MINT).then_refused(EpochsReason.EPOCH_STATE)
+    MINTED.when(replace(MINT, tx_hash="0xff")).then_refused(ChainReason.PAYOUT_EXISTS)
 
 
 def test_what_the_seal_returned_is_not_minted() -> None:
     returned = replace(SEALED_FACT, release=token(5), returned=token(7), returned_release=token(5))
     scene = CLOSING.given((epoch_stream(1), returned))
-    scene.when(MINT).then_refused(Reason.REWARDS_MISMATCH)
+    scene.when(MINT).then_refused(EpochsReason.REWARDS_MISMATCH)
     minted = replace(MINT, amount=token(SEALED_FACT.emission.units - 2))
     scene.when(minted).then((PAYOUT, as_fact(EpochMintConfirmed, minted)))
 
@@ -116,26 +118,28 @@ def test_the_mint_does_not_wait_for_the_last_chunk() -> None:
 
 
 def test_the_root_waits_for_the_last_chunk_and_for_the_mint() -> None:
-    SEALED.after(MINT).when(BUILD).then_refused(Reason.EPOCH_STATE)
-    CREDITED.when(BUILD).then_refused(Reason.PAYOUT_STATE)
+    SEALED.after(MINT).when(BUILD).then_refused(EpochsReason.EPOCH_STATE)
+    CREDITED.when(BUILD).then_refused(ChainReason.PAYOUT_STATE)
 
 
 def test_a_root_names_its_epoch_file_and_its_predecessor() -> None:
     other_file = replace(BUILD, manifest_sha256="0" * 64)
-    MINTED.when(other_file).then_refused(Reason.REWARDS_MISMATCH)
-    MINTED.when(replace(BUILD, seq=2)).then_refused(Reason.PAYOUT_STATE, epoch=1, seq=2, expected=1)
-    MINTED.when(replace(BUILD, previous_root=ROOT)).then_refused(
-        Reason.PAYOUT_STATE, epoch=1, seq=1, expected=1
+    MINTED.when(other_file).then_refused(EpochsReason.REWARDS_MISMATCH)
+    MINTED.when(replace(BUILD, seq=2)).then_refused(
+        ChainReason.PAYOUT_STATE, epoch=1, seq=2, expected=1
     )
-    MINTED.when(replace(BUILD, leaves=0)).then_refused(Reason.REWARDS_MISMATCH)
-    MINTED.when(replace(BUILD, committed=credit(5))).then_refused(Reason.REWARDS_MISMATCH)
+    MINTED.when(replace(BUILD, previous_root=ROOT)).then_refused(
+        ChainReason.PAYOUT_STATE, epoch=1, seq=1, expected=1
+    )
+    MINTED.when(replace(BUILD, leaves=0)).then_refused(EpochsReason.REWARDS_MISMATCH)
+    MINTED.when(replace(BUILD, committed=credit(5))).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 def test_a_second_root_of_an_epoch_needs_a_veto() -> None:
     other = replace(BUILD, root="0x" + "22" * 32)
-    BUILT.when(other).then_refused(Reason.PAYOUT_STATE)
-    PROPOSED.when(other).then_refused(Reason.PAYOUT_STATE)
-    ACCEPTED.when(other).then_refused(Reason.PAYOUT_STATE)
+    BUILT.when(other).then_refused(ChainReason.PAYOUT_STATE)
+    PROPOSED.when(other).then_refused(ChainReason.PAYOUT_STATE)
+    ACCEPTED.when(other).then_refused(ChainReason.PAYOUT_STATE)
     VETOED.when(other).then((PAYOUT, as_fact(PayoutRootBuilt, other)))
 
 
@@ -158,12 +162,12 @@ def test_steps_do_not_come_out_of_order() -> None:
         (ACCEPTED, VETO),
         (ACCEPTED, replace(PROPOSE, tx_hash="0x07")),
     ):
-        scene.when(command).then_refused(Reason.PAYOUT_STATE)
+        scene.when(command).then_refused(ChainReason.PAYOUT_STATE)
 
 
 def test_a_root_that_is_not_ours_is_refused() -> None:
-    BUILT.when(replace(PROPOSE, root="0x" + "33" * 32)).then_refused(Reason.PAYOUT_STATE)
-    BUILT.when(replace(PROPOSE, seq=2)).then_refused(Reason.PAYOUT_STATE)
+    BUILT.when(replace(PROPOSE, root="0x" + "33" * 32)).then_refused(ChainReason.PAYOUT_STATE)
+    BUILT.when(replace(PROPOSE, seq=2)).then_refused(ChainReason.PAYOUT_STATE)
 
 
 # The next root.
@@ -193,15 +197,17 @@ def test_numbers_count_roots_and_skip_epochs_without_one() -> None:
 
 def test_no_total_falls_from_root_to_root() -> None:
     less = replace(NEXT, committed=BUILD.committed - token(1))
-    LATER.when(less).then_refused(Reason.REWARDS_MISMATCH)
-    LATER.when(replace(NEXT, leaves=3)).then_refused(Reason.REWARDS_MISMATCH)
-    LATER.when(replace(NEXT, seq=3)).then_refused(Reason.PAYOUT_STATE, epoch=3, seq=3, expected=2)
+    LATER.when(less).then_refused(EpochsReason.REWARDS_MISMATCH)
+    LATER.when(replace(NEXT, leaves=3)).then_refused(EpochsReason.REWARDS_MISMATCH)
+    LATER.when(replace(NEXT, seq=3)).then_refused(
+        ChainReason.PAYOUT_STATE, epoch=3, seq=3, expected=2
+    )
 
 
 def test_the_next_root_waits_for_the_last_one() -> None:
     pending = tuple(item for item in LATER.past if not isinstance(item[1], RootAccepted))
     replace(LATER, past=pending).when(NEXT).then_refused(
-        Reason.PAYOUT_STATE, epoch=3, rule="the root before is pending"
+        ChainReason.PAYOUT_STATE, epoch=3, rule="the root before is pending"
     )
 
 
@@ -228,12 +234,12 @@ def test_a_claim_is_recorded_once() -> None:
     OWED.when(CLAIM).then((CLAIMS, confirmed))
     paid = Scene().given((CLAIMS, confirmed))
     paid.when(replace(CLAIM, at_us=99)).then_nothing()
-    paid.when(replace(CLAIM, tx_hash="0x0a")).then_refused(Reason.PAYOUT_EXISTS)
+    paid.when(replace(CLAIM, tx_hash="0x0a")).then_refused(ChainReason.PAYOUT_EXISTS)
 
 
 def test_nobody_is_paid_more_than_matured() -> None:
-    OWED.when(replace(CLAIM, amount=token(61))).then_refused(Reason.REWARDS_MISMATCH)
-    OWED.when(replace(CLAIM, cumulative=token(59))).then_refused(Reason.REWARDS_MISMATCH)
+    OWED.when(replace(CLAIM, amount=token(61))).then_refused(EpochsReason.REWARDS_MISMATCH)
+    OWED.when(replace(CLAIM, cumulative=token(59))).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 TREASURY_CLAIM = replace(CLAIM, account_id="treasury", granted=40)
@@ -244,15 +250,17 @@ def test_what_grants_set_aside_of_a_leaf_is_claimed_and_stays_set_aside() -> Non
     confirmed = replace(as_fact(PayoutConfirmed, TREASURY_CLAIM), set_aside=40)
     held.when(TREASURY_CLAIM).then((CLAIMS, confirmed))
     held.given((CLAIMS, confirmed)).when(replace(TREASURY_CLAIM, granted=0)).then_nothing()
-    held.when(replace(TREASURY_CLAIM, granted=39)).then_refused(Reason.REWARDS_MISMATCH)
+    held.when(replace(TREASURY_CLAIM, granted=39)).then_refused(EpochsReason.REWARDS_MISMATCH)
     back = Scene().having({"party:treasury:matured": 60})
-    back.when(replace(TREASURY_CLAIM, granted=-1)).then_refused(Reason.REWARDS_MISMATCH)
+    back.when(replace(TREASURY_CLAIM, granted=-1)).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 def test_nobody_but_the_treasury_claims_for_grants() -> None:
-    OWED.when(replace(CLAIM, amount=token(61), granted=1)).then_refused(Reason.REWARDS_MISMATCH)
+    OWED.when(replace(CLAIM, amount=token(61), granted=1)).then_refused(
+        EpochsReason.REWARDS_MISMATCH
+    )
 
 
 def test_a_claim_is_a_positive_amount_of_token() -> None:
     for amount in (token(0), token(-1), credit(5)):
-        OWED.when(replace(CLAIM, amount=amount)).then_refused(Reason.AMOUNT_NOT_POSITIVE)
+        OWED.when(replace(CLAIM, amount=amount)).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)

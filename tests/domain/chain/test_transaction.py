@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.chain.reasons import ChainReason
 from domain.chain.transaction import (
     ChainTxBroadcast,
     ChainTxFailed,
@@ -28,7 +29,7 @@ from domain.chain.transaction import (
     chain_tx_of,
     stream_of,
 )
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.rules import decide
 from tests.given import Scene
 
@@ -79,7 +80,7 @@ def recorded(command: Any) -> Any:
 
 def refuses(scene: Scene, *commands: Any) -> None:
     for command in commands:
-        scene.when(command).then_refused(Reason.CHAIN_TX_STATE)
+        scene.when(command).then_refused(ChainReason.CHAIN_TX_STATE)
 
 
 STRAIGHT = (INTEND, SIGN, SEND, MINE, FINAL)

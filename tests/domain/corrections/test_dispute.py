@@ -17,14 +17,17 @@ from domain.corrections.dispute import (
     Evidence,
     TimeOutDispute,
 )
+from domain.corrections.reasons import CorrectionsReason
 from domain.duration import HOUR_US
 from domain.funds.draw import Drawn
 from domain.income import cash_out
 from domain.income.adjustment import AdjustmentBooked, corrections_of
 from domain.income.maturity import EarningsMatured, EarningsReduced
+from domain.income.reasons import IncomeReason
 from domain.leasing.other_resources import ResourceAccrued
 from domain.money import credit
 from domain.parties.account import AccountClosed
+from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import Parts
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream
@@ -222,25 +225,30 @@ def test_a_part_that_a_burn_counts_on_is_given_by_the_networks_revenue() -> None
 def test_a_line_is_disputed_once_and_together_never_for_more_than_was_charged() -> None:
     world = billed(2)
     first = world.lines()[0]
-    assert refused(world, open_dispute([first], CHARGE + 1)) is Reason.ADJUSTMENT_TOO_LARGE
+    assert refused(world, open_dispute([first], CHARGE + 1)) is IncomeReason.ADJUSTMENT_TOO_LARGE
     world.do(open_dispute([first], 1_000))
     again = replace(open_dispute([first], 1_000), dispute_id="dispute_2")
-    assert refused(world, again) is Reason.LINE_DISPUTED
+    assert refused(world, again) is IncomeReason.LINE_DISPUTED
     world.do(rule(world, 0))
-    assert refused(world, again) is Reason.LINE_DISPUTED, "a ruling is final"
+    assert refused(world, again) is IncomeReason.LINE_DISPUTED, "a ruling is final"
 
 
 def test_only_a_party_opens_and_answers_and_only_a_third_one_rules() -> None:
     world = billed(1)
-    assert refused(world, open_dispute(world.lines(), party="acct_x")) is Reason.NOT_PERMITTED
+    assert (
+        refused(world, open_dispute(world.lines(), party="acct_x")) is PartiesReason.NOT_PERMITTED
+    )
     world.do(open_dispute(world.lines(), party=OWNER))
     assert world.facts(DisputeOpened)[0].side == "provider"
-    assert refused(world, answer("acct_x")) is Reason.NOT_PERMITTED
+    assert refused(world, answer("acct_x")) is PartiesReason.NOT_PERMITTED
     world.do(answer(RENTER))
     for party in (RENTER, OWNER):
-        assert refused(world, rule(world, 0, by=party)) is Reason.NOT_PERMITTED
+        assert refused(world, rule(world, 0, by=party)) is PartiesReason.NOT_PERMITTED
     world.do(rule(world, 0))
-    assert refused(world, replace(answer(OWNER), statement_sha256="00")) is Reason.DISPUTE_STATE
+    assert (
+        refused(world, replace(answer(OWNER), statement_sha256="00"))
+        is CorrectionsReason.DISPUTE_STATE
+    )
 
 
 def test_the_same_request_twice_is_once_and_another_ruling_is_refused() -> None:
@@ -252,15 +260,15 @@ def test_the_same_request_twice_is_once_and_another_ruling_is_refused() -> None:
     assert world.do(told) == []
     assert world.do(rule(world, 400_000))
     assert world.do(rule(world, 400_000)) == []
-    assert refused(world, rule(world, 0)) is Reason.DISPUTE_STATE
-    assert refused(world, replace(asked, claims=())) is Reason.DISPUTE_STATE
+    assert refused(world, rule(world, 0)) is CorrectionsReason.DISPUTE_STATE
+    assert refused(world, replace(asked, claims=())) is CorrectionsReason.DISPUTE_STATE
 
 
 def test_a_charge_can_be_disputed_for_ninety_days() -> None:
     world = billed(1)
     line = world.lines()[0]
     late = open_dispute([line], at_us=line.posted_at_us + OPEN_US_MAX)
-    assert refused(world, late) is Reason.DISPUTE_TOO_LATE
+    assert refused(world, late) is CorrectionsReason.DISPUTE_TOO_LATE
     assert world.do(replace(late, at_us=late.at_us - 1))
 
 
@@ -279,7 +287,7 @@ def test_after_ninety_days_the_only_side_with_signed_evidence_wins_else_the_rent
     expired = timeout(world)
     assert expired.at_us == world.facts(DisputeOpened)[0].at_us + TIMEOUT_US
     too_soon = replace(expired, at_us=expired.at_us - 1)
-    assert refused(world, too_soon) is Reason.DISPUTE_STATE
+    assert refused(world, too_soon) is CorrectionsReason.DISPUTE_STATE
     world.do(expired)
     assert world.do(expired) == []
     resolved = world.facts(DisputeResolved)[0]

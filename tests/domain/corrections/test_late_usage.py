@@ -10,10 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.corrections.late_usage import BillLateUsage
+from domain.corrections.reasons import CorrectionsReason
 from domain.duration import HOUR_US
+from domain.fleet.reasons import FleetReason
 from domain.income.adjustment import AdjustmentBooked, corrections_of
 from domain.lease.lease import LATE_WINDOW_US, LeaseSettled, UsageAccrued
 from domain.metering.counting import UsageRow
+from domain.metering.reasons import MeteringReason
 from domain.refusal import Reason, Refused
 from tests.domain.scenes import market
 from tests.domain.scenes.booked import Booked
@@ -90,21 +93,24 @@ def test_the_same_reports_are_never_charged_twice() -> None:
     asked = bill(world, row)
     assert world.do(asked)
     assert world.do(asked) == []
-    assert refused(world, bill(world, row, name="adj_2")) is Reason.NO_LATE_USAGE
+    assert refused(world, bill(world, row, name="adj_2")) is CorrectionsReason.NO_LATE_USAGE
     overlapping = late_row(HOUR_US, END_US, position=25)
     again = bill(world, overlapping, position=30, name="adj_2")
-    assert refused(world, again) is Reason.NO_LATE_USAGE, "that time has been counted"
+    assert refused(world, again) is CorrectionsReason.NO_LATE_USAGE, "that time has been counted"
     fell = bill(world, position=3, name="adj_2")
-    assert refused(world, fell) is Reason.USAGE_POSITION_FELL
+    assert refused(world, fell) is MeteringReason.USAGE_POSITION_FELL
 
 
 def test_usage_outside_the_lease_is_not_charged_late_either() -> None:
     world = settled()
-    assert refused(world, bill(world, late_row(END_US, END_US + HOUR_US))) is Reason.NO_LATE_USAGE
+    assert (
+        refused(world, bill(world, late_row(END_US, END_US + HOUR_US)))
+        is CorrectionsReason.NO_LATE_USAGE
+    )
     running = billed(1)
     with pytest.raises(Refused) as caught:
         running.do(replace(bill(world), settled_position=1))
-    assert caught.value.reason is Reason.LEASE_STATE
+    assert caught.value.reason is FleetReason.LEASE_STATE
 
 
 def test_what_the_balance_lacks_is_owed() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.corrections.reasons import CorrectionsReason
 from domain.corrections.sla import (
     CreditSla,
     SlaAssessed,
@@ -18,11 +19,13 @@ from domain.corrections.sla import (
 )
 from domain.duration import HOUR_US
 from domain.fleet.maintenance import MaintenanceScheduled, MaintenanceState, Window
+from domain.fleet.reasons import FleetReason
 from domain.income.adjustment import AdjustmentBooked, GrantGoodwill, corrections_of
 from domain.income.maturity import EarningsReduced
+from domain.income.reasons import IncomeReason
 from domain.lease.lease import LeaseReserved, SettleLease
 from domain.prices.tariff import SlaClass, SlaTier, TariffState
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes import market
 from tests.domain.scenes.booked import Booked
@@ -206,7 +209,7 @@ def test_a_lease_without_a_class_or_not_settled_is_not_assessed() -> None:
     for world in (settled(1, promised=False), billed(1)):
         with pytest.raises(Refused) as caught:
             world.do(credit_sla(world))
-        assert caught.value.reason is Reason.LEASE_STATE
+        assert caught.value.reason is FleetReason.LEASE_STATE
 
 
 @examples(60)
@@ -283,9 +286,9 @@ def test_corrections_in_any_order_never_move_more_than_a_charge_did(
                 sweep(world, late_us)
         except Refused as refused:
             assert refused.reason in (  # noqa: PT017
-                Reason.DISPUTE_UNKNOWN,
-                Reason.LINE_DISPUTED,
-                Reason.ADJUSTMENT_TOO_LARGE,
+                CorrectionsReason.DISPUTE_UNKNOWN,
+                IncomeReason.LINE_DISPUTED,
+                IncomeReason.ADJUSTMENT_TOO_LARGE,
             )
     assert world.total() == started
     booked = world.facts(AdjustmentBooked)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epochs.emission import EmissionSegment, Emitted, check_segments, emitted, scheduled
-from domain.refusal import Reason, Refused
+from domain.epochs.reasons import EpochsReason
+from domain.refusal import Refused
 
 RENDER_YEAR_2 = EmissionSegment(1, 52, 590_558_000_000_000)
 
@@ -62,17 +63,17 @@ def test_before_between_and_after_segments_nothing_is_emitted() -> None:
 def test_a_segment_must_make_sense(segment: EmissionSegment) -> None:
     with pytest.raises(Refused) as caught:
         emitted([segment, EmissionSegment(0, 9, 1)], [-1])
-    assert caught.value.reason is Reason.BAD_SEGMENT
+    assert caught.value.reason is EpochsReason.BAD_SEGMENT
 
 
 def test_segments_may_touch_but_not_overlap() -> None:
     check_segments([EmissionSegment(4, 1, 1), EmissionSegment(0, 4, 1)])
     with pytest.raises(Refused) as caught:
         emitted([EmissionSegment(4, 1, 1), EmissionSegment(0, 5, 1)], [-1])
-    assert caught.value.reason is Reason.SEGMENTS_OVERLAP
+    assert caught.value.reason is EpochsReason.SEGMENTS_OVERLAP
 
 
 def test_there_is_no_epoch_before_the_first() -> None:
     with pytest.raises(Refused) as caught:
         emitted([], [0, -1])
-    assert caught.value.reason is Reason.BAD_EPOCH
+    assert caught.value.reason is EpochsReason.BAD_EPOCH

@@ -32,10 +32,13 @@ from domain.epochs.epoch import (
 )
 from domain.epochs.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
 from domain.epochs.policy import NETWORK
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
 from domain.metering.pin import PINS
-from domain.money import credit, token
+from domain.metering.reasons import MeteringReason
+from domain.money import MoneyReason, credit, token
 from domain.prices.price_feed import FEED, PriceSnapshotTaken
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from tests.domain.scenes.epochs import (
     CAP,
@@ -86,19 +89,19 @@ def test_the_first_epoch_is_opened_under_the_policy_in_force() -> None:
 
 
 def test_an_epoch_needs_a_policy() -> None:
-    Scene().when(OpenEpoch(epoch=1, start_us=0, at_us=0)).then_refused(Reason.POLICY_VERSION)
+    Scene().when(OpenEpoch(epoch=1, start_us=0, at_us=0)).then_refused(EpochsReason.POLICY_VERSION)
 
 
 def test_opening_twice_changes_nothing_and_never_moves_the_start() -> None:
     again = OpenEpoch(epoch=1, start_us=START_US, at_us=START_US + 5)
     OPEN.when(again).then_nothing()
-    OPEN.when(replace(again, start_us=START_US + 1)).then_refused(Reason.EPOCH_STATE)
+    OPEN.when(replace(again, start_us=START_US + 1)).then_refused(EpochsReason.EPOCH_STATE)
 
 
 def test_only_the_first_epoch_is_opened_by_hand() -> None:
     for epoch in (0, 2):
         command = OpenEpoch(epoch=epoch, start_us=END_US, at_us=END_US)
-        OPEN.when(command).then_refused(Reason.EPOCH_OUT_OF_ORDER)
+        OPEN.when(command).then_refused(EpochsReason.EPOCH_OUT_OF_ORDER)
 
 
 def test_closing_records_the_cut_right_after_it_and_opens_the_next_epoch() -> None:
@@ -114,12 +117,12 @@ def test_a_late_close_leaves_no_gap_between_epochs() -> None:
 
 
 def test_an_epoch_is_not_closed_before_its_end() -> None:
-    OPEN.when(replace(CLOSE, at_us=END_US - 1)).then_refused(Reason.EPOCH_NOT_OVER)
+    OPEN.when(replace(CLOSE, at_us=END_US - 1)).then_refused(EpochsReason.EPOCH_NOT_OVER)
 
 
 def test_an_epoch_is_not_closed_while_the_gate_waits_for_something() -> None:
     waiting = replace(CLOSE, missing=("node_a",))
-    OPEN.when(waiting).then_refused(Reason.CUT_INCOMPLETE)
+    OPEN.when(waiting).then_refused(MeteringReason.CUT_INCOMPLETE)
 
 
 def test_an_operator_goes_round_the_gate_with_a_fact_that_says_why() -> None:
@@ -147,7 +150,7 @@ def test_there_is_nothing_to_override_when_nothing_is_missing() -> None:
 
 
 def test_the_cut_covers_every_earlier_pin() -> None:
-    OPEN.given((PINS, pin(8))).when(CLOSE).then_refused(Reason.USAGE_POSITION_FELL)
+    OPEN.given((PINS, pin(8))).when(CLOSE).then_refused(MeteringReason.USAGE_POSITION_FELL)
 
 
 def test_an_unchanged_usage_log_is_pinned_again_for_the_cut() -> None:
@@ -158,12 +161,12 @@ def test_an_unchanged_usage_log_is_pinned_again_for_the_cut() -> None:
 
 def test_closing_twice_changes_nothing_and_another_cut_is_refused() -> None:
     CLOSING.when(CLOSE).then_nothing()
-    CLOSING.when(replace(CLOSE, pin=pin(8))).then_refused(Reason.EPOCH_STATE)
+    CLOSING.when(replace(CLOSE, pin=pin(8))).then_refused(EpochsReason.EPOCH_STATE)
 
 
 def test_an_epoch_nobody_opened_is_unknown() -> None:
     for command in (replace(CLOSE, epoch=9), replace(seal(SETTLED), epoch=9)):
-        OPEN.when(command).then_refused(Reason.EPOCH_UNKNOWN)
+        OPEN.when(command).then_refused(EpochsReason.EPOCH_UNKNOWN)
 
 
 # The split.
@@ -313,11 +316,11 @@ def test_a_seal_tells_a_snapshot_of_the_price_that_decides_nothing() -> None:
     priced.when(replace(seal(SETTLED), price_snapshot=4)).then((stream_of(1), fact))
     for scene in (CLOSING, CLOSING.given((FEED, replace(taken, health="deviation")))):
         command = replace(seal(SETTLED), price_snapshot=4)
-        scene.when(command).then_refused(Reason.PRICE_SNAPSHOT)
+        scene.when(command).then_refused(PricesReason.PRICE_SNAPSHOT)
 
 
 def test_an_open_epoch_is_not_sealed() -> None:
-    OPEN.when(seal(SETTLED)).then_refused(Reason.EPOCH_STATE)
+    OPEN.when(seal(SETTLED)).then_refused(EpochsReason.EPOCH_STATE)
 
 
 def test_a_seal_that_does_not_match_its_cut_is_refused() -> None:
@@ -326,18 +329,18 @@ def test_a_seal_that_does_not_match_its_cut_is_refused() -> None:
         replace(seal(SETTLED), cut_position=CUT + 1),
         replace(seal(SETTLED), file_sha256="0" * 64),
     ):
-        CLOSING.when(command).then_refused(Reason.REWARDS_MISMATCH)
+        CLOSING.when(command).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 def test_sealing_twice_changes_nothing_and_another_seal_is_refused() -> None:
     SEALED.when(seal(SETTLED, at_us=END_US + 99)).then_nothing()
     other = settled(1, WEIGHTS[:1])
-    SEALED.when(seal(other)).then_refused(Reason.EPOCH_STATE)
+    SEALED.when(seal(other)).then_refused(EpochsReason.EPOCH_STATE)
 
 
 @pytest.mark.parametrize(
     ("weights", "reason"),
-    [((("a", 1), ("a", 2)), Reason.DUPLICATE_ID), ((("a", -1),), Reason.NEGATIVE_WEIGHT)],
+    [((("a", 1), ("a", 2)), MoneyReason.DUPLICATE_ID), ((("a", -1),), MoneyReason.NEGATIVE_WEIGHT)],
 )
 def test_weights_must_make_sense(weights: tuple[tuple[str, int], ...], reason: Reason) -> None:
     CLOSING.when(replace(seal(SETTLED), nodes=nodes_of(weights))).then_refused(reason)
@@ -353,7 +356,7 @@ def test_what_one_epoch_carries_the_next_one_shares() -> None:
 def test_epochs_are_sealed_in_order() -> None:
     unsealed = CLOSING.given((stream_of(2), replace(closing(2), epoch=2)))
     command = replace(seal(SETTLED), epoch=2)
-    unsealed.when(command).then_refused(Reason.EPOCH_OUT_OF_ORDER)
+    unsealed.when(command).then_refused(EpochsReason.EPOCH_OUT_OF_ORDER)
 
 
 def test_the_policy_of_the_opening_splits_the_epoch() -> None:
@@ -388,14 +391,14 @@ def test_rewards_are_credited_and_mature_at_once_without_a_holdback() -> None:
 
 
 def test_nothing_is_credited_before_the_seal() -> None:
-    CLOSING.when(CREDIT).then_refused(Reason.EPOCH_STATE)
+    CLOSING.when(CREDIT).then_refused(EpochsReason.EPOCH_STATE)
 
 
 def test_a_chunk_sent_twice_counts_once() -> None:
     credited = SEALED.after(CREDIT)
     credited.when(replace(CREDIT, at_us=END_US + 77)).then_nothing()
     other = replace(CREDIT, rewards=REWARDS[:1])
-    credited.when(other).then_refused(Reason.CHUNK_OUT_OF_ORDER)
+    credited.when(other).then_refused(EpochsReason.CHUNK_OUT_OF_ORDER)
 
 
 def many(count: int) -> Settlement:
@@ -412,13 +415,13 @@ def test_chunks_come_in_order_and_together_are_the_seal() -> None:
         CreditRewards(epoch=1, chunk=number, rewards=chunk, at_us=END_US + number)
         for number, chunk in enumerate(chunks, start=1)
     ]
-    scene.when(commands[1]).then_refused(Reason.CHUNK_OUT_OF_ORDER)
+    scene.when(commands[1]).then_refused(EpochsReason.CHUNK_OUT_OF_ORDER)
     for number, command in enumerate(commands, start=1):
         scene = scene.after(command)
         assert epoch_of(scene, 1).status == ("settled" if number == 3 else "sealed")
     assert epoch_of(scene, 1).credited_units == settlement.total
     surplus = replace(commands[2], chunk=4)
-    scene.when(surplus).then_refused(Reason.CHUNK_OUT_OF_ORDER)
+    scene.when(surplus).then_refused(EpochsReason.CHUNK_OUT_OF_ORDER)
 
 
 def shifted(rewards: tuple[Reward, ...], units: int) -> tuple[Reward, ...]:
@@ -439,7 +442,7 @@ def shifted(rewards: tuple[Reward, ...], units: int) -> tuple[Reward, ...]:
     ],
 )
 def test_rewards_that_were_not_sealed_are_refused(rewards: tuple[Reward, ...]) -> None:
-    SEALED.when(replace(CREDIT, rewards=rewards)).then_refused(Reason.REWARDS_MISMATCH)
+    SEALED.when(replace(CREDIT, rewards=rewards)).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 def test_nobody_is_credited_in_two_chunks() -> None:
@@ -447,7 +450,7 @@ def test_nobody_is_credited_in_two_chunks() -> None:
     first, second = chunks_of(rewards_of(settlement))
     scene = CLOSING.after(seal(settlement)).after(replace(CREDIT, rewards=first))
     again = (replace(second[0], account_id=first[-1].account_id), *second[1:])
-    scene.when(replace(CREDIT, chunk=2, rewards=again)).then_refused(Reason.REWARDS_MISMATCH)
+    scene.when(replace(CREDIT, chunk=2, rewards=again)).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 def test_an_early_chunk_cannot_use_up_what_later_ones_need() -> None:
@@ -456,7 +459,7 @@ def test_an_early_chunk_cannot_use_up_what_later_ones_need() -> None:
     rest = sum(reward.amount.units for reward in second)
     greedy = shifted(first, rest - len(second) + 1)
     scene = CLOSING.after(seal(settlement))
-    scene.when(replace(CREDIT, rewards=greedy)).then_refused(Reason.REWARDS_MISMATCH)
+    scene.when(replace(CREDIT, rewards=greedy)).then_refused(EpochsReason.REWARDS_MISMATCH)
 
 
 def test_an_epoch_that_pays_nobody_is_settled_by_its_seal() -> None:
@@ -479,7 +482,7 @@ MATURE = MatureRewards(epoch=1, chunk=1, rewards=REWARDS, at_us=DUE_US)
 def test_held_back_rewards_mature_later_and_once() -> None:
     credited = HELD_SCENE.after(CREDIT)
     assert epoch_of(credited, 1).status == "credited"
-    credited.when(replace(MATURE, at_us=DUE_US - 1)).then_refused(Reason.EPOCH_NOT_OVER)
+    credited.when(replace(MATURE, at_us=DUE_US - 1)).then_refused(EpochsReason.EPOCH_NOT_OVER)
     matured = RewardsMatured(epoch=1, chunk=1, rewards=REWARDS, at_us=DUE_US)
     credited.when(MATURE).then((stream_of(1), matured))
     settled = credited.after(MATURE)
@@ -488,13 +491,13 @@ def test_held_back_rewards_mature_later_and_once() -> None:
 
 
 def test_only_what_was_credited_matures() -> None:
-    HELD_SCENE.when(MATURE).then_refused(Reason.CHUNK_OUT_OF_ORDER)
+    HELD_SCENE.when(MATURE).then_refused(EpochsReason.CHUNK_OUT_OF_ORDER)
     other = replace(MATURE, rewards=shifted(REWARDS, 1))
-    HELD_SCENE.after(CREDIT).when(other).then_refused(Reason.REWARDS_MISMATCH)
-    CLOSING.when(MATURE).then_refused(Reason.EPOCH_STATE)
+    HELD_SCENE.after(CREDIT).when(other).then_refused(EpochsReason.REWARDS_MISMATCH)
+    CLOSING.when(MATURE).then_refused(EpochsReason.EPOCH_STATE)
 
 
 def test_an_unknown_epoch_cannot_be_read() -> None:
     with pytest.raises(Refused) as caught:
         epoch_of(READY, 1)
-    assert caught.value.reason is Reason.EPOCH_UNKNOWN
+    assert caught.value.reason is EpochsReason.EPOCH_UNKNOWN

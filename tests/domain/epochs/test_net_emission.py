@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epochs.net_emission import NetEmission, net_emission, release
+from domain.epochs.reasons import EpochsReason
 from domain.refusal import Reason, Refused
 
 burned = st.lists(st.integers(0, 10**16), max_size=20)
@@ -62,7 +63,11 @@ def test_less_than_tau_units_never_leave_the_pool(pool: int, tau: int) -> None:
 
 @pytest.mark.parametrize(
     ("tau", "burns", "reason"),
-    [(0, [-1], Reason.BAD_TAU), (-1, [], Reason.BAD_TAU), (1, [1, -1], Reason.NEGATIVE_BURN)],
+    [
+        (0, [-1], EpochsReason.BAD_TAU),
+        (-1, [], EpochsReason.BAD_TAU),
+        (1, [1, -1], EpochsReason.NEGATIVE_BURN),
+    ],
 )
 def test_the_first_rule_that_is_broken_refuses(tau: int, burns: list[int], reason: Reason) -> None:
     with pytest.raises(Refused) as caught:
@@ -73,4 +78,4 @@ def test_the_first_rule_that_is_broken_refuses(tau: int, burns: list[int], reaso
 def test_a_pool_is_not_released_by_a_tau_of_nothing() -> None:
     with pytest.raises(Refused) as caught:
         release(1, 0, 1)
-    assert caught.value.reason is Reason.BAD_TAU
+    assert caught.value.reason is EpochsReason.BAD_TAU

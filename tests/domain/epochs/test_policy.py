@@ -23,10 +23,12 @@ from domain.epochs.policy import (
     policy_for,
     policy_version,
 )
+from domain.epochs.reasons import EpochsReason
 from domain.money import credit, token
 from domain.refusal import Reason, Refused
 from domain.rules import decide
 from domain.stream import Change
+from domain.trust.reasons import TrustReason
 from ledger.books.postings import entries_for
 from ledger.log import codec, pgbin
 from tests.domain.scenes.epochs import CAP, POLICY, READY, opened
@@ -52,7 +54,7 @@ SECOND = replace(
 def test_the_first_policy_starts_with_the_first_epoch() -> None:
     Scene().when(command(POLICY)).then((NETWORK, POLICY))
     late = command(POLICY, effective_from_epoch=2)
-    Scene().when(late).then_refused(Reason.POLICY_INVALID)
+    Scene().when(late).then_refused(TrustReason.POLICY_INVALID)
 
 
 def refuses(made: PublishPolicy, scene: Scene, reason: Reason) -> None:
@@ -63,23 +65,23 @@ def refuses(made: PublishPolicy, scene: Scene, reason: Reason) -> None:
 
 
 def test_only_the_first_policy_is_published_without_a_proposal() -> None:
-    READY.when(command(SECOND)).then_refused(Reason.PROPOSAL_NEEDED)
+    READY.when(command(SECOND)).then_refused(EpochsReason.PROPOSAL_NEEDED)
 
 
 def test_a_later_policy_is_for_an_epoch_that_has_not_begun() -> None:
     assert next_version(command(SECOND), READY) == Change(NETWORK, SECOND)
     begun = READY.given((stream_of(5), opened(5)))
-    refuses(command(SECOND), begun, Reason.POLICY_INVALID)
+    refuses(command(SECOND), begun, TrustReason.POLICY_INVALID)
 
 
 def test_policies_take_effect_in_order() -> None:
-    refuses(command(SECOND, effective_from_epoch=1), READY, Reason.POLICY_INVALID)
+    refuses(command(SECOND, effective_from_epoch=1), READY, TrustReason.POLICY_INVALID)
 
 
 def test_the_same_policy_again_changes_nothing_and_another_is_refused() -> None:
     READY.when(command(POLICY, at_us=9, by="key_x")).then_nothing()
-    READY.when(command(POLICY, holdback_epochs=4)).then_refused(Reason.POLICY_VERSION)
-    READY.when(command(SECOND, version=3)).then_refused(Reason.POLICY_VERSION)
+    READY.when(command(POLICY, holdback_epochs=4)).then_refused(EpochsReason.POLICY_VERSION)
+    READY.when(command(SECOND, version=3)).then_refused(EpochsReason.POLICY_VERSION)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_the_same_policy_again_changes_nothing_and_another_is_refused() -> None:
     ],
 )
 def test_numbers_that_cannot_be_kept_are_refused(changed: dict[str, Any]) -> None:
-    Scene().when(command(POLICY, **changed)).then_refused(Reason.POLICY_INVALID)
+    Scene().when(command(POLICY, **changed)).then_refused(TrustReason.POLICY_INVALID)
 
 
 def test_the_greatest_policy_that_is_allowed_can_be_stored_and_booked() -> None:
@@ -125,9 +127,9 @@ def test_the_greatest_policy_that_is_allowed_can_be_stored_and_booked() -> None:
 @pytest.mark.parametrize(
     ("segments", "reason"),
     [
-        ((EmissionSegment(0, 4, 1),), Reason.BAD_SEGMENT),
-        ((EmissionSegment(1, 0, 1),), Reason.BAD_SEGMENT),
-        ((EmissionSegment(1, 4, 1), EmissionSegment(4, 1, 1)), Reason.SEGMENTS_OVERLAP),
+        ((EmissionSegment(0, 4, 1),), EpochsReason.BAD_SEGMENT),
+        ((EmissionSegment(1, 0, 1),), EpochsReason.BAD_SEGMENT),
+        ((EmissionSegment(1, 4, 1), EmissionSegment(4, 1, 1)), EpochsReason.SEGMENTS_OVERLAP),
     ],
 )
 def test_segments_must_make_sense(segments: tuple[EmissionSegment, ...], reason: Reason) -> None:
@@ -136,7 +138,7 @@ def test_segments_must_make_sense(segments: tuple[EmissionSegment, ...], reason:
 
 @pytest.mark.parametrize("changed", [{"hard_cap": token(CAP + 1)}, {"epoch_length_us": 1_000_000}])
 def test_cap_and_epoch_length_never_change(changed: dict[str, Any]) -> None:
-    refuses(command(SECOND, **changed), READY, Reason.POLICY_INVALID)
+    refuses(command(SECOND, **changed), READY, TrustReason.POLICY_INVALID)
 
 
 @given(st.integers(0, 200), st.integers(0, 200), st.integers(2, 9))
@@ -152,7 +154,7 @@ def test_no_row_of_policies_ever_plans_more_than_the_cap(
         scheduled((one if epoch < start else two).segments, epoch) for epoch in range(1, 20)
     )
     if planned > 200:
-        refuses(command(two), scene, Reason.POLICY_INVALID)
+        refuses(command(two), scene, TrustReason.POLICY_INVALID)
     else:
         assert next_version(command(two), scene)
 
@@ -163,7 +165,7 @@ def test_an_epoch_has_the_newest_policy_that_reached_it() -> None:
     assert policy_version(scene, 2) == SECOND
     with pytest.raises(Refused) as caught:
         policy_for(Scene(), 1)
-    assert caught.value.reason is Reason.POLICY_VERSION
+    assert caught.value.reason is EpochsReason.POLICY_VERSION
     with pytest.raises(Refused) as caught:
         policy_version(scene, 3)
-    assert caught.value.reason is Reason.POLICY_VERSION
+    assert caught.value.reason is EpochsReason.POLICY_VERSION

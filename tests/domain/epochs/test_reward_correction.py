@@ -23,6 +23,7 @@ from domain.epochs.epoch import (
 )
 from domain.epochs.forfeit import ForfeitRewards
 from domain.epochs.policy import NETWORK
+from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import (
     Reward,
     RewardAdjusted,
@@ -42,6 +43,8 @@ from domain.epochs.reward_correction import (
 from domain.epochs.reward_terms import REWARD_TERMS
 from domain.money import token
 from domain.parties.account import AccountOpened, WalletLinked
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes.epochs import CLOSING, END_US, POLICY, READY, WEEK_US, settled
@@ -134,12 +137,12 @@ def adjusted(asked: ProposeRewardCorrection, delta: int) -> tuple[Stream[Any], R
 
 def test_a_slash_needs_a_second_person_and_takes_what_it_asked_for_once() -> None:
     asked = CREDITED.after(TAKE)
-    asked.when(replace(YES, by="mem_a")).then_refused(Reason.SECOND_PERSON_NEEDED)
+    asked.when(replace(YES, by="mem_a")).then_refused(EpochsReason.SECOND_PERSON_NEEDED)
     asked.when(YES).then(accepted(TAKE, 1_000, 0), slashed(TAKE, 1_000))
     done = asked.after(YES)
     done.when(YES).then_nothing()
     done.when(TAKE).then_nothing()
-    done.when(replace(TAKE, delta=-2)).then_refused(Reason.REWARD_CORRECTION_STATE)
+    done.when(replace(TAKE, delta=-2)).then_refused(EpochsReason.REWARD_CORRECTION_STATE)
 
 
 def test_a_slash_takes_at_most_what_has_not_matured() -> None:
@@ -148,12 +151,12 @@ def test_a_slash_takes_at_most_what_has_not_matured() -> None:
     asked.when(YES).then(accepted(everything, OF["acct_b"], 0), slashed(everything, OF["acct_b"]))
     again = replace(everything, correction_id="c9")
     more = asked.after(YES).after(again)
-    more.when(replace(YES, correction_id="c9")).then_refused(Reason.NOTHING_UNMATURED)
+    more.when(replace(YES, correction_id="c9")).then_refused(EpochsReason.NOTHING_UNMATURED)
 
 
 def test_what_has_matured_is_never_slashed() -> None:
     asked = CREDITED.after(TAKE).after(MATURE)
-    asked.when(YES).then_refused(Reason.NOTHING_UNMATURED)
+    asked.when(YES).then_refused(EpochsReason.NOTHING_UNMATURED)
 
 
 def test_what_was_slashed_does_not_mature() -> None:
@@ -170,25 +173,25 @@ def test_what_was_slashed_does_not_mature() -> None:
 
 def test_the_reward_it_is_about_is_the_credited_one() -> None:
     asked = CREDITED.after(TAKE)
-    asked.when(replace(YES, rewards=REWARDS[:1])).then_refused(Reason.REWARDS_MISMATCH)
-    asked.when(replace(YES, chunk=0, rewards=())).then_refused(Reason.NOTHING_UNMATURED)
+    asked.when(replace(YES, rewards=REWARDS[:1])).then_refused(EpochsReason.REWARDS_MISMATCH)
+    asked.when(replace(YES, chunk=0, rewards=())).then_refused(EpochsReason.NOTHING_UNMATURED)
 
 
 @pytest.mark.parametrize(
     ("changed", "reason", "told"),
     [
-        ({"account_id": "acct_c"}, Reason.ACCOUNT_UNKNOWN, {"account_id": "acct_c"}),
-        ({"account_id": "treasury"}, Reason.ACCOUNT_UNKNOWN, {"account_id": "treasury"}),
-        ({"epoch": 9}, Reason.EPOCH_UNKNOWN, {"epoch": 9}),
-        ({"epoch": 2}, Reason.EPOCH_STATE, {"epoch": 2, "status": "open"}),
-        ({"kind": "fine"}, Reason.UNKNOWN_MODE, {"kind": "fine"}),
-        ({"delta": 1}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "delta", "delta": 1}),
+        ({"account_id": "acct_c"}, PartiesReason.ACCOUNT_UNKNOWN, {"account_id": "acct_c"}),
+        ({"account_id": "treasury"}, PartiesReason.ACCOUNT_UNKNOWN, {"account_id": "treasury"}),
+        ({"epoch": 9}, EpochsReason.EPOCH_UNKNOWN, {"epoch": 9}),
+        ({"epoch": 2}, EpochsReason.EPOCH_STATE, {"epoch": 2, "status": "open"}),
+        ({"kind": "fine"}, PartiesReason.UNKNOWN_MODE, {"kind": "fine"}),
+        ({"delta": 1}, PricesReason.AMOUNT_OUT_OF_RANGE, {"field": "delta", "delta": 1}),
         (
             {"delta": 0, "kind": ADJUSTMENT},
-            Reason.AMOUNT_OUT_OF_RANGE,
+            PricesReason.AMOUNT_OUT_OF_RANGE,
             {"field": "delta", "delta": 0},
         ),
-        ({"reason": ""}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "reason"}),
+        ({"reason": ""}, PricesReason.AMOUNT_OUT_OF_RANGE, {"field": "reason"}),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(
@@ -198,7 +201,7 @@ def test_what_cannot_be_corrected_is_refused(
 
 
 def test_a_correction_that_nobody_proposed_is_unknown() -> None:
-    CREDITED.when(YES).then_refused(Reason.REWARD_CORRECTION_UNKNOWN)
+    CREDITED.when(YES).then_refused(EpochsReason.REWARD_CORRECTION_UNKNOWN)
 
 
 # Adjusting.
@@ -208,8 +211,8 @@ def test_what_is_given_settles_with_the_open_epoch() -> None:
     asked = CREDITED.after(GIVE)
     yes = replace(YES, correction_id="c2")
     asked.when(yes).then(accepted(GIVE, 0, 500), adjusted(GIVE, 500))
-    asked.when(replace(yes, open_epoch=1)).then_refused(Reason.EPOCH_STATE)
-    asked.when(replace(yes, open_epoch=3)).then_refused(Reason.EPOCH_UNKNOWN)
+    asked.when(replace(yes, open_epoch=1)).then_refused(EpochsReason.EPOCH_STATE)
+    asked.when(replace(yes, open_epoch=3)).then_refused(EpochsReason.EPOCH_UNKNOWN)
 
 
 def test_what_is_taken_comes_from_the_unmatured_reward_first() -> None:
@@ -236,7 +239,7 @@ def test_adjustments_of_so_many_accounts_wait_for_a_seal() -> None:
     ]
     full = CREDITED.given(*many).after(GIVE)
     yes = replace(YES, correction_id="c2")
-    full.when(yes).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    full.when(yes).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
     CREDITED.given(*many[1:]).after(GIVE).when(yes).then(
         accepted(GIVE, 0, 500), adjusted(GIVE, 500)
     )
@@ -269,13 +272,13 @@ def test_what_matured_long_ago_without_a_wallet_goes_back_to_the_pool() -> None:
     MATURED.when(FORFEIT).then((stream_of(2), fact))
     done = MATURED.after(FORFEIT)
     assert epoch_of(done, 2).changes.forfeited == OF["acct_a"]
-    done.when(FORFEIT).then_refused(Reason.EPOCH_STATE)
+    done.when(FORFEIT).then_refused(EpochsReason.EPOCH_STATE)
 
 
 def test_nobody_forfeits_before_the_policys_time_nor_with_a_wallet_nor_more_than_matured() -> None:
     early = replace(FORFEIT, at_us=FORFEIT.at_us - 1)
-    MATURED.when(early).then_refused(Reason.FORFEIT_NOT_DUE)
-    CREDITED.when(FORFEIT).then_refused(Reason.FORFEIT_NOT_DUE)
+    MATURED.when(early).then_refused(EpochsReason.FORFEIT_NOT_DUE)
+    CREDITED.when(FORFEIT).then_refused(EpochsReason.FORFEIT_NOT_DUE)
     linked = WalletLinked(
         account_id="acct_a",
         address="0x" + "a" * 40,
@@ -285,16 +288,18 @@ def test_nobody_forfeits_before_the_policys_time_nor_with_a_wallet_nor_more_than
         at_us=1,
     )
     with_wallet = MATURED.given((Stream("account", "acct_a"), linked))
-    with_wallet.when(FORFEIT).then_refused(Reason.FORFEIT_NOT_DUE)
+    with_wallet.when(FORFEIT).then_refused(EpochsReason.FORFEIT_NOT_DUE)
     much = replace(FORFEIT, rewards=(Reward("acct_a", token(OF["acct_a"] + 1)),))
-    MATURED.when(much).then_refused(Reason.REWARDS_MISMATCH)
+    MATURED.when(much).then_refused(EpochsReason.REWARDS_MISMATCH)
     own = replace(FORFEIT, rewards=(Reward("treasury", token(1)),))
-    MATURED.having({"party:treasury:matured": 1}).when(own).then_refused(Reason.FORFEIT_NOT_DUE)
-    MATURED.when(replace(FORFEIT, rewards=())).then_refused(Reason.REWARDS_MISMATCH)
-    MATURED.when(replace(FORFEIT, epoch=1)).then_refused(Reason.EPOCH_STATE)
+    MATURED.having({"party:treasury:matured": 1}).when(own).then_refused(
+        EpochsReason.FORFEIT_NOT_DUE
+    )
+    MATURED.when(replace(FORFEIT, rewards=())).then_refused(EpochsReason.REWARDS_MISMATCH)
+    MATURED.when(replace(FORFEIT, epoch=1)).then_refused(EpochsReason.EPOCH_STATE)
     never = replace(HELD, rewards=None)
     Scene(((NETWORK, never), *MATURED.past[1:]), MATURED.balances).when(FORFEIT).then_refused(
-        Reason.FORFEIT_NOT_DUE
+        EpochsReason.FORFEIT_NOT_DUE
     )
 
 

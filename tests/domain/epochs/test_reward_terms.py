@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from domain.epochs.reward_terms import NO_TERMS, REWARD_TERMS, Rated, bonus_ppm, check_terms
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ from domain.refusal import Reason, Refused
 def test_terms_that_make_no_sense_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refused:
         check_terms(replace(REWARD_TERMS, **changed))
-    assert refused.value.reason is Reason.POLICY_INVALID
+    assert refused.value.reason is TrustReason.POLICY_INVALID
 
 
 @pytest.mark.parametrize("terms", [REWARD_TERMS, NO_TERMS])

@@ -27,9 +27,12 @@ from domain.fleet.device import (
     release,
     reserve,
 )
+from domain.fleet.reasons import FleetReason
 from domain.hardware.capacity import Span
+from domain.hardware.reasons import HardwareReason
 from domain.money import PPM, Amount, Asset
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.supply import GPU_0, NODE, NOON_US, device_registered
 from tests.given import Scene
@@ -99,34 +102,34 @@ def test_shares_may_fill_a_device_exactly_and_not_by_one_part_more() -> None:
     assert free_share(evolve(state, reserve(state, "lease_9", 250_000, 1, NOON_US))) == 0
     with pytest.raises(Refused) as caught:
         reserve(state, "lease_9", 250_001, 1, NOON_US)
-    assert caught.value.reason is Reason.DEVICE_TAKEN
+    assert caught.value.reason is HardwareReason.DEVICE_TAKEN
 
 
 def test_memory_is_counted_apart_from_compute() -> None:
     state = evolve(idle, reserve(idle, "lease_1", 1, 600_000, NOON_US))
     with pytest.raises(Refused) as caught:
         reserve(state, "lease_2", 1, 400_001, NOON_US)
-    assert caught.value.reason is Reason.DEVICE_TAKEN
+    assert caught.value.reason is HardwareReason.DEVICE_TAKEN
 
 
 def test_a_whole_device_and_shares_of_it_never_mix() -> None:
     for first, second in ((PPM, 1), (1, PPM)):
         with pytest.raises(Refused) as caught:
             reserve(device_of(holding(first), GPU_0), "lease_9", second, second, NOON_US)
-        assert caught.value.reason is Reason.DEVICE_TAKEN
+        assert caught.value.reason is HardwareReason.DEVICE_TAKEN
 
 
 def test_a_lease_holds_one_share_of_a_device() -> None:
     with pytest.raises(Refused) as caught:
         reserve(device_of(holding(1), GPU_0), "lease_0", 1, 1, NOON_US)
-    assert caught.value.reason is Reason.DEVICE_TAKEN
+    assert caught.value.reason is HardwareReason.DEVICE_TAKEN
 
 
 @pytest.mark.parametrize(("share_ppm", "mem_ppm"), [(0, 1), (1, 0), (-1, 1), (PPM + 1, 1)])
 def test_a_share_is_above_nothing_and_at_most_the_whole(share_ppm: int, mem_ppm: int) -> None:
     with pytest.raises(Refused) as caught:
         reserve(idle, "lease_1", share_ppm, mem_ppm, NOON_US)
-    assert caught.value.reason is Reason.SHARE_OUT_OF_RANGE
+    assert caught.value.reason is PartiesReason.SHARE_OUT_OF_RANGE
 
 
 def test_a_device_out_of_service_is_not_reserved() -> None:
@@ -134,7 +137,7 @@ def test_a_device_out_of_service_is_not_reserved() -> None:
         assert (free_share(state), free_mem(state)) == (0, 0)
         with pytest.raises(Refused) as caught:
             reserve(state, "lease_1", 1, 1, NOON_US)
-        assert caught.value.reason is Reason.DEVICE_UNKNOWN
+        assert caught.value.reason is FleetReason.DEVICE_UNKNOWN
 
 
 def test_only_a_holder_is_released() -> None:
@@ -169,10 +172,10 @@ def test_a_device_that_was_partitioned_anew_says_whose_part_is_gone() -> None:
 
 
 def test_only_who_holds_a_part_can_lose_it_and_only_on_its_own_node() -> None:
-    holding(250_000).when(reshape("lease_1")).then_refused(Reason.LEASE_STATE)
-    holding(250_000).when(reshape("lease_0", node_id="x")).then_refused(Reason.DEVICE_UNKNOWN)
+    holding(250_000).when(reshape("lease_1")).then_refused(FleetReason.LEASE_STATE)
+    holding(250_000).when(reshape("lease_0", node_id="x")).then_refused(FleetReason.DEVICE_UNKNOWN)
     gone = holding().given((DEVICE_STREAM, retired))
-    gone.when(reshape("lease_0")).then_refused(Reason.DEVICE_UNKNOWN)
+    gone.when(reshape("lease_0")).then_refused(FleetReason.DEVICE_UNKNOWN)
 
 
 # Where the time went.
@@ -248,25 +251,25 @@ def test_a_stretch_is_booked_once() -> None:
     once = holding().after(accrue())
     once.when(accrue()).then_nothing()
     once.when(accrue(NOON_US + HOUR_US - 1)).then_refused(
-        Reason.DEVICE_INTERVAL, counted_to_us=..., to_us=...
+        FleetReason.DEVICE_INTERVAL, counted_to_us=..., to_us=...
     )
 
 
 def test_the_future_is_not_booked() -> None:
     holding().when(replace(accrue(), at_us=NOON_US + HOUR_US - 1)).then_refused(
-        Reason.DEVICE_INTERVAL, counted_to_us=..., to_us=...
+        FleetReason.DEVICE_INTERVAL, counted_to_us=..., to_us=...
     )
 
 
 def test_a_span_runs_forward() -> None:
     for span in (Span(NOON_US, NOON_US), Span(NOON_US + 1, NOON_US)):
         holding().when(accrue(NOON_US + HOUR_US, span)).then_refused(
-            Reason.DEVICE_INTERVAL, device_id="GPU-0"
+            FleetReason.DEVICE_INTERVAL, device_id="GPU-0"
         )
 
 
 def test_an_unknown_device_has_no_time() -> None:
-    Scene().when(accrue()).then_refused(Reason.DEVICE_UNKNOWN)
+    Scene().when(accrue()).then_refused(FleetReason.DEVICE_UNKNOWN)
 
 
 def test_a_release_dated_before_the_last_booking_counts_from_there() -> None:

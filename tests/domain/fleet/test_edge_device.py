@@ -20,10 +20,11 @@ from domain.fleet.edge_device import (
     edge_devices_of,
     stream_of,
 )
+from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn
 from domain.money import credit
+from domain.parties.reasons import PartiesReason
 from domain.prices.tariff import NETWORK
-from domain.refusal import Reason
 from tests.domain.scenes.supply import ALICE, REGION, tariff, with_region
 from tests.given import Scene
 
@@ -126,7 +127,7 @@ def test_adding_and_removing_five_times_is_five_devices_that_day_and_none_the_ne
     ]
     after = charged_until(scene, MIDNIGHT_US + 9 * DAY_US)
     assert edge_devices_of(after, ALICE).devices == {}
-    after.when(remove("edge_0", MIDNIGHT_US)).then_refused(Reason.DEVICE_UNKNOWN)
+    after.when(remove("edge_0", MIDNIGHT_US)).then_refused(FleetReason.DEVICE_UNKNOWN)
 
 
 def test_a_late_run_catches_up_day_by_day_and_the_fraction_starts_anew_each_month() -> None:
@@ -173,9 +174,9 @@ def test_a_day_that_began_without_a_tariff_is_free() -> None:
 
 
 def test_only_a_known_model_in_a_region_of_ones_own_is_added() -> None:
-    rich.when(replace(add("e"), region_id="region_no")).then_refused(Reason.REGION_UNKNOWN)
-    rich.when(replace(add("e"), account_id="acct_no")).then_refused(Reason.ACCOUNT_UNKNOWN)
-    rich.when(replace(add("e"), model="toaster")).then_refused(Reason.UNKNOWN_MODE)
+    rich.when(replace(add("e"), region_id="region_no")).then_refused(FleetReason.REGION_UNKNOWN)
+    rich.when(replace(add("e"), account_id="acct_no")).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
+    rich.when(replace(add("e"), model="toaster")).then_refused(PartiesReason.UNKNOWN_MODE)
 
 
 def test_a_clock_behind_the_jobs_reopens_no_day() -> None:

@@ -14,7 +14,7 @@ from domain.fleet.keys import (
     key_id_of,
 )
 from domain.fleet.node import ActivateNode, NodeState, ReportSpecs
-from domain.refusal import Reason
+from domain.fleet.reasons import FleetReason
 from tests.domain.scenes.supply import (
     HOST,
     NODE,
@@ -69,7 +69,7 @@ def test_a_rotation_told_twice_is_one_rotation() -> None:
 
 def test_only_the_present_key_can_hand_on() -> None:
     with_rotated_node.when(replace(again, previous_key_id="nk_1")).then_refused(
-        Reason.NODE_KEY_MISMATCH
+        FleetReason.NODE_KEY_MISMATCH
     )
     with_rotated_node.when(again).then(
         (
@@ -87,30 +87,30 @@ def test_only_the_present_key_can_hand_on() -> None:
 
 def test_no_key_comes_back_and_no_report_is_signed_anew() -> None:
     with_rotated_node.when(replace(again, public_key=NEW)).then_refused(
-        Reason.NODE_KEY_USED, key_id="02d449a31fbb267c"
+        FleetReason.NODE_KEY_USED, key_id="02d449a31fbb267c"
     )
     with_active_node.when(replace(rotate, last_seq=8)).then_refused(
-        Reason.NODE_KEY_USED, from_seq=8, last_seq=8
+        FleetReason.NODE_KEY_USED, from_seq=8, last_seq=8
     )
     with_rotated_node.when(replace(again, from_seq=8, last_seq=0)).then_refused(
-        Reason.NODE_KEY_USED, from_seq=8, last_seq=0
+        FleetReason.NODE_KEY_USED, from_seq=8, last_seq=0
     )
 
 
 def test_a_key_nobody_compared_yet_cannot_be_handed_on() -> None:
-    with_joined_node.when(rotate).then_refused(Reason.NODE_STATE)
-    Scene().when(rotate).then_refused(Reason.NODE_UNKNOWN)
+    with_joined_node.when(rotate).then_refused(FleetReason.NODE_STATE)
+    Scene().when(rotate).then_refused(FleetReason.NODE_UNKNOWN)
 
 
 def test_a_revoked_node_takes_no_lease_and_tells_nothing_more() -> None:
     with_active_node.when(revoke).then((NODE_STREAM, revoked))
     with_revoked_node.when(revoke).then_nothing()
-    with_revoked_node.when(rotate).then_refused(Reason.NODE_STATE)
+    with_revoked_node.when(rotate).then_refused(FleetReason.NODE_STATE)
     with_revoked_node.when(ActivateNode(node_id=NODE, by="mem_alice", at_us=NOON_US)).then_refused(
-        Reason.NODE_STATE
+        FleetReason.NODE_STATE
     )
     specs = ReportSpecs(node_id=NODE, devices=(gpu("GPU-x"),), host=HOST, at_us=NOON_US)
-    with_revoked_node.when(specs).then_refused(Reason.NODE_STATE)
+    with_revoked_node.when(specs).then_refused(FleetReason.NODE_STATE)
     state = with_revoked_node.state(NODE_STREAM)
     assert isinstance(state, NodeState)
     assert not state.is_matchable
@@ -118,7 +118,9 @@ def test_a_revoked_node_takes_no_lease_and_tells_nothing_more() -> None:
 
 
 def test_a_key_of_another_node_is_not_revoked_here() -> None:
-    with_active_node.when(replace(revoke, key_id="nk_2")).then_refused(Reason.NODE_KEY_MISMATCH)
+    with_active_node.when(replace(revoke, key_id="nk_2")).then_refused(
+        FleetReason.NODE_KEY_MISMATCH
+    )
 
 
 def test_a_key_that_was_replaced_is_taken_back_alone_and_once() -> None:

@@ -18,9 +18,12 @@ from domain.fleet.kinds import (
 )
 from domain.fleet.licence import GrantLicence, LicenceGranted, RevokeLicence, seat_id, seat_of
 from domain.fleet.node import AdmitNode, DeviceSpec, NodeAdmitted, NodeSpecReported
+from domain.fleet.reasons import FleetReason
 from domain.money import PPM, Asset
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import NETWORK as TARIFF
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes import supply
 from tests.domain.scenes.supply import NODE, NODE_STREAM, NOON_US, PROVIDER
@@ -143,13 +146,13 @@ def test_registering_the_same_twice_is_once() -> None:
 
 def test_a_row_waits_for_the_notice_of_the_tariff() -> None:
     scene = supply.with_region.given((TARIFF, replace(supply.tariff, notice_us=DAY_US)))
-    scene.when(NPU).then_refused(Reason.TARIFF_NOTICE)
+    scene.when(NPU).then_refused(PricesReason.TARIFF_NOTICE)
     after_notice = replace(NPU, effective_from_us=NOON_US + DAY_US)
     (change,) = scene.when(after_notice).changes()
     assert change.stream == NETWORK
     assert isinstance(change.fact, ResourceKindRegistered)
     late = replace(NPU, effective_from_us=NOON_US - 1)
-    supply.with_region.when(late).then_refused(Reason.TARIFF_NOTICE)
+    supply.with_region.when(late).then_refused(PricesReason.TARIFF_NOTICE)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +168,7 @@ def test_a_row_waits_for_the_notice_of_the_tariff() -> None:
     ],
 )
 def test_a_kind_that_cannot_be_counted_is_refused(wrong: dict[str, Any]) -> None:
-    supply.with_region.when(replace(NPU, **wrong)).then_refused(Reason.UNKNOWN_MODE)
+    supply.with_region.when(replace(NPU, **wrong)).then_refused(PartiesReason.UNKNOWN_MODE)
 
 
 def test_a_seat_of_a_licence_is_a_device_and_is_leased_whole() -> None:
@@ -184,7 +187,7 @@ def test_a_seat_of_a_licence_is_a_device_and_is_leased_whole() -> None:
 
 
 def test_a_node_lists_no_seat_that_is_not_licensed() -> None:
-    unlicensed = Reason.NODE_NOT_JOINABLE
+    unlicensed = FleetReason.NODE_NOT_JOINABLE
     listed(seat(1)).when(ADMIT).then_refused(unlicensed)
     listed(seat(4)).after(GRANT).when(ADMIT).then_refused(unlicensed)
     late = replace(ADMIT, at_us=NOON_US + DAY_US)
@@ -199,7 +202,7 @@ def test_a_node_lists_no_seat_that_is_not_licensed() -> None:
 def test_a_seat_lives_on_one_node_at_a_time() -> None:
     elsewhere = supply.device_registered(seat_id(LICENCE, 1), node_id="node_2")
     scene = listed(seat(1)).after(GRANT).given((Stream("device", elsewhere.device_id), elsewhere))
-    scene.when(ADMIT).then_refused(Reason.DEVICE_ELSEWHERE, device_id="lic_1:1")
+    scene.when(ADMIT).then_refused(FleetReason.DEVICE_ELSEWHERE, device_id="lic_1:1")
 
 
 def test_seats_beside_accelerators_of_one_model_may_join() -> None:
@@ -213,13 +216,13 @@ def test_a_licence_is_granted_once_and_has_an_end_after_its_start() -> None:
     assert isinstance(change.fact, LicenceGranted)
     assert change.fact.vendor == "thirdai"
     scene.when(replace(GRANT, at_us=NOON_US + 1)).then_nothing()
-    scene.when(replace(GRANT, seats=9)).then_refused(Reason.LICENCE_EXISTS)
+    scene.when(replace(GRANT, seats=9)).then_refused(FleetReason.LICENCE_EXISTS)
     empty = replace(GRANT, until_us=NOON_US)
-    supply.with_region.when(empty).then_refused(Reason.BAD_PERIOD)
+    supply.with_region.when(empty).then_refused(FleetReason.BAD_PERIOD)
     none = replace(GRANT, seats=0)
-    supply.with_region.when(none).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    supply.with_region.when(none).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
     revoke = RevokeLicence(licence_id=LICENCE, by="mem_alice", at_us=NOON_US)
-    supply.with_region.when(revoke).then_refused(Reason.LICENCE_UNKNOWN)
+    supply.with_region.when(revoke).then_refused(FleetReason.LICENCE_UNKNOWN)
     scene.after(revoke).when(revoke).then_nothing()
 
 

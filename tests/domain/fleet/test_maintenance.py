@@ -31,6 +31,7 @@ from domain.fleet.node import (
     StartMaintenance,
     node_of,
 )
+from domain.fleet.reasons import FleetReason
 from domain.fleet.roles import SetNodeRole, role_of
 from domain.lease.close_codes import DECOMMISSION, UNREACHABLE
 from domain.lease.lease import (
@@ -43,7 +44,8 @@ from domain.lease.lease import (
 from domain.lease.turns import DegradeLease, ReclaimStarted, RecoverLease
 from domain.leasing.drain import DrainNode
 from domain.leasing.due import unreachable_us
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from tests.domain.scenes import market, supply
 from tests.domain.scenes.supply import NODE, NODE_STREAM, NOON_US
 from tests.given import Scene
@@ -85,7 +87,7 @@ def test_the_status_follows_from_the_time() -> None:
     ],
 )
 def test_a_window_too_long_too_far_or_past_is_refused(wrong: dict[str, Any], rule: str) -> None:
-    ACTIVE.when(replace(PLANNED, **wrong)).then_refused(Reason.MAINTENANCE_WINDOW, rule=rule)
+    ACTIVE.when(replace(PLANNED, **wrong)).then_refused(FleetReason.MAINTENANCE_WINDOW, rule=rule)
 
 
 def test_the_longest_and_the_furthest_are_accepted() -> None:
@@ -95,16 +97,16 @@ def test_the_longest_and_the_furthest_are_accepted() -> None:
     assert change.stream == stream_of(NODE)
     assert isinstance(change.fact, MaintenanceScheduled)
     ACTIVE.after(PLANNED).when(PLANNED).then_nothing()
-    ACTIVE.when(replace(PLANNED, kind="holiday")).then_refused(Reason.UNKNOWN_MODE)
-    supply.with_confirmed_node.when(PLANNED).then_refused(Reason.NODE_STATE)
+    ACTIVE.when(replace(PLANNED, kind="holiday")).then_refused(PartiesReason.UNKNOWN_MODE)
+    supply.with_confirmed_node.when(PLANNED).then_refused(FleetReason.NODE_STATE)
 
 
 def test_calling_off_ends_it_and_what_is_over_stays() -> None:
     scene = ACTIVE.after(PLANNED)
     scene.after(CANCEL).when(CANCEL).then_nothing()
-    scene.when(replace(CANCEL, at_us=PLANNED.until_us)).then_refused(Reason.MAINTENANCE_WINDOW)
+    scene.when(replace(CANCEL, at_us=PLANNED.until_us)).then_refused(FleetReason.MAINTENANCE_WINDOW)
     unknown = replace(CANCEL, maintenance_id="maint_9")
-    scene.when(unknown).then_refused(Reason.MAINTENANCE_UNKNOWN)
+    scene.when(unknown).then_refused(FleetReason.MAINTENANCE_UNKNOWN)
 
 
 def test_a_term_that_reaches_into_a_window_meets_it_and_one_that_ends_before_does_not() -> None:
@@ -165,7 +167,7 @@ def test_a_draining_node_takes_no_lease_and_comes_back_when_it_is_activated() ->
     assert node_of(active, NODE).is_matchable
     worked_on = scene.after(StartMaintenance(node_id=NODE, by="mem_alice", at_us=NOON_US))
     assert node_of(worked_on, NODE).phase == "maintenance"
-    supply.with_confirmed_node.when(DRAIN).then_refused(Reason.NODE_STATE)
+    supply.with_confirmed_node.when(DRAIN).then_refused(FleetReason.NODE_STATE)
 
 
 WINDOW_US = 2 * HOUR_US
@@ -267,16 +269,16 @@ def test_a_worker_stands_behind_an_ingress_of_its_region_and_nobody_else_does() 
     far = replace(supply.joined, node_id="node_3", region_id="region_far")
     scene = ACTIVE.given((Stream("node", "node_2"), second), (Stream("node", "node_3"), far))
     scene.when(_role(NODE, "worker", "node_2")).then_refused(
-        Reason.NODE_ROLE, rule="a_worker_behind_an_ingress"
+        FleetReason.NODE_ROLE, rule="a_worker_behind_an_ingress"
     )
     scene = scene.after(_role("node_2", "ingress")).after(_role("node_3", "ingress"))
     scene.when(_role(NODE, "control", "node_2")).then_refused(
-        Reason.NODE_ROLE, rule="a_worker_behind_an_ingress"
+        FleetReason.NODE_ROLE, rule="a_worker_behind_an_ingress"
     )
     scene.when(_role(NODE, "worker", "node_3")).then_refused(
-        Reason.NODE_ROLE, rule="of_the_same_region", region_id="region_home"
+        FleetReason.NODE_ROLE, rule="of_the_same_region", region_id="region_home"
     )
-    scene.when(_role(NODE, "gateway")).then_refused(Reason.UNKNOWN_MODE)
+    scene.when(_role(NODE, "gateway")).then_refused(PartiesReason.UNKNOWN_MODE)
     behind = scene.after(_role(NODE, "worker", "node_2"))
     assert role_of(behind, NODE).ingress_node_id == "node_2"
     behind.when(_role(NODE, "worker", "node_2")).then_nothing()

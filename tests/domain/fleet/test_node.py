@@ -28,8 +28,9 @@ from domain.fleet.node import (
     join_code_of,
     node_of,
 )
+from domain.fleet.reasons import FleetReason
 from domain.hardware.facts import HardwareFacts
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.supply import (
     CODE,
@@ -128,16 +129,16 @@ def test_a_join_code_lives_ten_minutes() -> None:
 
 
 def test_a_join_code_is_for_a_region_of_the_provider() -> None:
-    with_provider.when(issue_code).then_refused(Reason.REGION_UNKNOWN)
-    Scene().when(issue_code).then_refused(Reason.PROVIDER_UNKNOWN)
+    with_provider.when(issue_code).then_refused(FleetReason.REGION_UNKNOWN)
+    Scene().when(issue_code).then_refused(FleetReason.PROVIDER_UNKNOWN)
     stranger = replace(registered, provider_id="prov_bob")
     with_region.given((Stream("provider", "prov_bob"), stranger)).when(
         replace(issue_code, provider_id="prov_bob")
-    ).then_refused(Reason.REGION_UNKNOWN)
+    ).then_refused(FleetReason.REGION_UNKNOWN)
 
 
 def test_a_join_code_is_issued_once() -> None:
-    with_code.when(issue_code).then_refused(Reason.JOIN_CODE_USED)
+    with_code.when(issue_code).then_refused(FleetReason.JOIN_CODE_USED)
 
 
 def test_a_node_joins_with_a_code_its_key_and_its_inventory() -> None:
@@ -146,12 +147,14 @@ def test_a_node_joins_with_a_code_its_key_and_its_inventory() -> None:
 
 
 def test_an_unknown_code_lets_nobody_in() -> None:
-    with_region.when(join).then_refused(Reason.JOIN_CODE_UNKNOWN)
+    with_region.when(join).then_refused(FleetReason.JOIN_CODE_UNKNOWN)
 
 
 def test_a_code_lets_one_node_in() -> None:
-    with_joined_node.when(replace(join, node_id="node_2")).then_refused(Reason.JOIN_CODE_USED)
-    with_joined_node.when(replace(join, public_key="ef" * 32)).then_refused(Reason.JOIN_CODE_USED)
+    with_joined_node.when(replace(join, node_id="node_2")).then_refused(FleetReason.JOIN_CODE_USED)
+    with_joined_node.when(replace(join, public_key="ef" * 32)).then_refused(
+        FleetReason.JOIN_CODE_USED
+    )
 
 
 def test_a_node_that_lost_the_answer_may_ask_again_even_late() -> None:
@@ -160,7 +163,7 @@ def test_a_node_that_lost_the_answer_may_ask_again_even_late() -> None:
 
 def test_a_code_expires_at_its_end_and_not_before() -> None:
     last_us = NOON_US + JOIN_CODE_LIFE_US
-    with_code.when(replace(join, at_us=last_us)).then_refused(Reason.JOIN_CODE_EXPIRED)
+    with_code.when(replace(join, at_us=last_us)).then_refused(FleetReason.JOIN_CODE_EXPIRED)
     assert len(with_code.when(replace(join, at_us=last_us - 1)).changes()) == 3
 
 
@@ -168,7 +171,7 @@ def test_a_node_joins_once() -> None:
     second_code = replace(code_issued, code_sha256="c1" * 32)
     with_joined_node.given((Stream("join", "c1" * 32), second_code)).when(
         replace(join, code_sha256="c1" * 32)
-    ).then_refused(Reason.NODE_EXISTS)
+    ).then_refused(FleetReason.NODE_EXISTS)
 
 
 # Specs and key.
@@ -204,7 +207,9 @@ def test_what_a_machine_is_built_of_is_part_of_its_inventory() -> None:
 
 def test_the_owner_confirms_the_key_they_compared() -> None:
     with_joined_node.when(confirm).then((NODE_STREAM, confirmed))
-    with_joined_node.when(replace(confirm, key_id="nk_2")).then_refused(Reason.NODE_KEY_MISMATCH)
+    with_joined_node.when(replace(confirm, key_id="nk_2")).then_refused(
+        FleetReason.NODE_KEY_MISMATCH
+    )
 
 
 def test_confirming_twice_is_once() -> None:
@@ -242,12 +247,12 @@ def test_a_model_in_no_class_is_registered_without_one() -> None:
 
 
 def test_admission_waits_for_the_owners_confirmation() -> None:
-    with_joined_node.when(admit).then_refused(Reason.NODE_STATE)
+    with_joined_node.when(admit).then_refused(FleetReason.NODE_STATE)
 
 
 def test_admission_waits_for_an_inventory() -> None:
     bare = with_code.given((NODE_STREAM, joined), (NODE_STREAM, confirmed))
-    bare.when(admit).then_refused(Reason.NODE_SPECS_MISSING)
+    bare.when(admit).then_refused(FleetReason.NODE_SPECS_MISSING)
 
 
 @pytest.mark.parametrize(
@@ -267,7 +272,7 @@ def test_all_accelerators_of_one_machine_are_of_one_model_and_listed_once(
     if failing:
         with pytest.raises(Refused) as caught:
             scene.when(admit).changes()
-        assert caught.value.reason is Reason.NODE_NOT_JOINABLE
+        assert caught.value.reason is FleetReason.NODE_NOT_JOINABLE
         assert caught.value.facts["failing"] == failing
     else:
         assert node_of(scene.after(admit), NODE).is_admitted
@@ -276,7 +281,7 @@ def test_all_accelerators_of_one_machine_are_of_one_model_and_listed_once(
 def test_a_device_lives_on_one_node() -> None:
     elsewhere = (DEVICE_0, device_registered(GPU_0, node_id="node_2"))
     with_confirmed_node.given(elsewhere).when(admit).then_refused(
-        Reason.DEVICE_ELSEWHERE, device_id="GPU-0"
+        FleetReason.DEVICE_ELSEWHERE, device_id="GPU-0"
     )
 
 
@@ -328,7 +333,7 @@ def test_an_admitted_node_is_activated_and_then_matched() -> None:
     )
     assert node_of(with_active_node, NODE).is_matchable
     with_active_node.when(activate).then_nothing()
-    with_confirmed_node.when(activate).then_refused(Reason.NODE_STATE)
+    with_confirmed_node.when(activate).then_refused(FleetReason.NODE_STATE)
 
 
 def test_maintenance_stops_new_leases_and_breaks_no_running_one() -> None:
@@ -336,7 +341,7 @@ def test_maintenance_stops_new_leases_and_breaks_no_running_one() -> None:
     busy.when(maintain).then((NODE_STREAM, maintenance))
     assert not node_of(busy.after(maintain), NODE).is_matchable
     with_admitted_node.when(maintain).then_nothing()
-    with_joined_node.when(maintain).then_refused(Reason.NODE_STATE)
+    with_joined_node.when(maintain).then_refused(FleetReason.NODE_STATE)
 
 
 def test_a_retired_node_takes_its_devices_along() -> None:
@@ -347,7 +352,9 @@ def test_a_retired_node_takes_its_devices_along() -> None:
 
 
 def test_a_node_does_not_retire_while_a_device_is_held() -> None:
-    with_active_node.given((DEVICE_1, reserved(GPU_1))).when(retire).then_refused(Reason.NODE_BUSY)
+    with_active_node.given((DEVICE_1, reserved(GPU_1))).when(retire).then_refused(
+        FleetReason.NODE_BUSY
+    )
 
 
 def test_a_node_that_was_never_admitted_may_retire() -> None:
@@ -363,7 +370,7 @@ def test_retiring_leaves_a_device_alone_that_has_moved_on() -> None:
 
 def test_a_retired_node_is_retired_for_good_but_still_empties_its_spool() -> None:
     for command in (report_specs, confirm, admit, activate, maintain):
-        with_retired_node.when(command).then_refused(Reason.NODE_STATE)
+        with_retired_node.when(command).then_refused(FleetReason.NODE_STATE)
     assert node_of(with_retired_node, NODE).accepts_usage
 
 
@@ -382,8 +389,8 @@ def test_one_proof_is_enough() -> None:
 
 
 def test_a_quarantined_node_is_neither_activated_nor_admitted() -> None:
-    with_quarantined_node.when(admit).then_refused(Reason.NODE_STATE)
-    with_quarantined_node.when(activate).then_refused(Reason.NODE_STATE)
+    with_quarantined_node.when(admit).then_refused(FleetReason.NODE_STATE)
+    with_quarantined_node.when(activate).then_refused(FleetReason.NODE_STATE)
 
 
 def test_a_quarantined_node_may_retire() -> None:
@@ -394,7 +401,7 @@ def test_a_quarantined_node_may_retire() -> None:
 
 def test_an_unknown_node_is_refused_by_every_command() -> None:
     for command in (report_specs, confirm, admit, activate, maintain, retire, record):
-        with_region.when(command).then_refused(Reason.NODE_UNKNOWN)
+        with_region.when(command).then_refused(FleetReason.NODE_UNKNOWN)
 
 
 def test_admission_is_recorded_with_who_admitted() -> None:

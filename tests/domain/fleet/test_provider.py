@@ -13,7 +13,8 @@ from domain.fleet.provider import (
     region_name_stream,
     region_of,
 )
-from domain.refusal import Reason
+from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
 from domain.stream import Stream
 from tests.domain.scenes.supply import (
     ALICE,
@@ -64,17 +65,19 @@ def test_an_account_registers_as_a_provider() -> None:
 
 def test_registering_twice_is_once_and_never_for_another_account() -> None:
     with_provider.when(replace(register, at_us=NOON_US + 1)).then_nothing()
-    with_provider.when(replace(register, kind="gcp")).then_refused(Reason.PROVIDER_EXISTS)
+    with_provider.when(replace(register, kind="gcp")).then_refused(FleetReason.PROVIDER_EXISTS)
 
 
 def test_a_provider_has_an_account_that_can_earn() -> None:
-    Scene().when(register).then_refused(Reason.ACCOUNT_UNKNOWN)
+    Scene().when(register).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
     auditor = Scene().given((ALICE_STREAM, replace(opened, kind="auditor")))
-    auditor.when(register).then_refused(Reason.NOT_PERMITTED)
+    auditor.when(register).then_refused(PartiesReason.NOT_PERMITTED)
 
 
 def test_a_provider_is_of_a_known_kind() -> None:
-    with_account.when(replace(register, kind="azure")).then_refused(Reason.PROVIDER_KIND_UNKNOWN)
+    with_account.when(replace(register, kind="azure")).then_refused(
+        FleetReason.PROVIDER_KIND_UNKNOWN
+    )
 
 
 def test_a_region_opens_under_a_name_of_its_own() -> None:
@@ -88,8 +91,10 @@ def test_opening_the_same_region_twice_is_once() -> None:
 
 
 def test_two_regions_of_a_provider_never_share_a_name_or_an_id() -> None:
-    with_region.when(replace(open_home, region_id="region_2")).then_refused(Reason.REGION_EXISTS)
-    with_region.when(replace(open_home, name="attic")).then_refused(Reason.REGION_EXISTS)
+    with_region.when(replace(open_home, region_id="region_2")).then_refused(
+        FleetReason.REGION_EXISTS
+    )
+    with_region.when(replace(open_home, name="attic")).then_refused(FleetReason.REGION_EXISTS)
 
 
 def test_another_provider_may_use_the_name() -> None:
@@ -111,22 +116,24 @@ def test_another_provider_may_use_the_name() -> None:
 
 
 def test_a_region_belongs_to_a_provider() -> None:
-    with_account.when(open_home).then_refused(Reason.PROVIDER_UNKNOWN)
+    with_account.when(open_home).then_refused(FleetReason.PROVIDER_UNKNOWN)
 
 
 def test_the_storage_mode_is_local_or_central_and_never_changes() -> None:
     with_provider.when(replace(open_home, storage_mode="cloud")).then_refused(
-        Reason.STORAGE_MODE_UNKNOWN
+        FleetReason.STORAGE_MODE_UNKNOWN
     )
-    with_region.when(replace(open_home, storage_mode="central")).then_refused(Reason.REGION_EXISTS)
+    with_region.when(replace(open_home, storage_mode="central")).then_refused(
+        FleetReason.REGION_EXISTS
+    )
 
 
 def test_setting_and_admission_are_known_modes() -> None:
     with_provider.when(replace(open_home, setting="moon")).then_refused(
-        Reason.UNKNOWN_MODE, setting="moon"
+        PartiesReason.UNKNOWN_MODE, setting="moon"
     )
     with_provider.when(replace(open_home, admission="anyone")).then_refused(
-        Reason.UNKNOWN_MODE, admission="anyone"
+        PartiesReason.UNKNOWN_MODE, admission="anyone"
     )
 
 
@@ -138,4 +145,4 @@ def test_a_region_may_close_its_doors_to_other_peoples_jobs() -> None:
 
 
 def test_an_unknown_region_has_no_policy() -> None:
-    with_provider.when(close_doors).then_refused(Reason.REGION_UNKNOWN)
+    with_provider.when(close_doors).then_refused(FleetReason.REGION_UNKNOWN)

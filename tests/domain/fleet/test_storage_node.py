@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from domain.account_closing import CloseAccount
 from domain.duration import HOUR_US
 from domain.fleet.node import IssueJoinCode
+from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import (
     ChargeStorageNode,
     ProvisionStorageNode,
@@ -24,8 +25,9 @@ from domain.fleet.storage_node import (
 )
 from domain.funds.draw import Drawn
 from domain.money import credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import NETWORK
-from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes.supply import (
     ALICE,
@@ -76,9 +78,11 @@ def test_a_region_has_one_storage_node_at_the_price_of_its_day() -> None:
     )
     region.when(provision).then((NODE, fact))
     standing.when(provision).then_nothing()
-    standing.when(replace(provision, storage_class="hdd")).then_refused(Reason.STORAGE_NODE_STATE)
-    region.when(replace(provision, region_id="region_no")).then_refused(Reason.REGION_UNKNOWN)
-    with_region.when(provision).then_refused(Reason.TARIFF_UNKNOWN)
+    standing.when(replace(provision, storage_class="hdd")).then_refused(
+        FleetReason.STORAGE_NODE_STATE
+    )
+    region.when(replace(provision, region_id="region_no")).then_refused(FleetReason.REGION_UNKNOWN)
+    with_region.when(provision).then_refused(PricesReason.TARIFF_UNKNOWN)
 
 
 def test_whole_hours_are_charged_at_the_locked_price_and_a_late_run_catches_up() -> None:
@@ -154,16 +158,16 @@ def test_a_region_of_a_cloud_lets_no_node_join_before_its_storage_is_ready() -> 
         (NETWORK, priced),
     )
     ready = ReadyStorageNode(region_id=REGION, by="op", at_us=NOON_US)
-    cloud.when(ready).then_refused(Reason.STORAGE_NODE_STATE)
-    cloud.when(code).then_refused(Reason.STORAGE_NODE_STATE)
+    cloud.when(ready).then_refused(FleetReason.STORAGE_NODE_STATE)
+    cloud.when(code).then_refused(FleetReason.STORAGE_NODE_STATE)
     provisioned = cloud.after(provision)
-    provisioned.when(code).then_refused(Reason.STORAGE_NODE_STATE)
+    provisioned.when(code).then_refused(FleetReason.STORAGE_NODE_STATE)
     fact = StorageNodeReady(region_id=REGION, number=1, by="op", at_us=NOON_US)
     provisioned.when(ready).then((NODE, fact))
     opened = provisioned.after(ready)
     opened.when(ready).then_nothing()
     assert len(opened.when(code).changes()) == 1
-    opened.after(remove(5)).when(code).then_refused(Reason.STORAGE_NODE_STATE)
+    opened.after(remove(5)).when(code).then_refused(FleetReason.STORAGE_NODE_STATE)
 
 
 def test_an_account_is_not_closed_while_a_region_of_it_has_a_storage_node() -> None:
@@ -171,5 +175,5 @@ def test_an_account_is_not_closed_while_a_region_of_it_has_a_storage_node() -> N
         account_id=ALICE, lease_ids=(), node_ids=(), region_ids=(REGION,), by="mem", at_us=NOON_US
     )
     empty = standing.having({f"party:{ALICE}:cash": 0})
-    empty.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, storage_node="region_home")
+    empty.when(close).then_refused(PartiesReason.ACCOUNT_NOT_EMPTY, storage_node="region_home")
     assert len(empty.after(remove(0)).when(close).changes()) == 1

@@ -22,7 +22,9 @@ from domain.funds.budget import (
 )
 from domain.money import credit, token
 from domain.parties.account import AccountOpened, ApiKeyIssued
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Change, Stream
 from tests.scenes.booked import Booked
 
@@ -73,7 +75,7 @@ def test_a_cap_counts_what_goes_into_escrow_less_what_comes_back() -> None:
     record(made, hold(made, [claim(600)], "lease_1", NOON_US))
     with pytest.raises(Refused) as caught:
         hold(made, [claim(401)], "lease_2", NOON_US)
-    assert caught.value.reason is Reason.BUDGET_EXHAUSTED
+    assert caught.value.reason is PartiesReason.BUDGET_EXHAUSTED
     assert caught.value.facts == {
         "scope": "project",
         "target": "p",
@@ -130,9 +132,9 @@ def test_a_cap_is_set_for_what_there_is_and_setting_it_again_is_nothing() -> Non
     assert [len(made.do(setting(None))), len(made.do(setting(None)))] == [1, 0]
     made.do(setting(5, "key", "key00001"))
     refusals = {
-        Reason.API_KEY_UNKNOWN: setting(5, "key", "key00002"),
-        Reason.UNKNOWN_MODE: setting(5, "team"),
-        Reason.AMOUNT_OUT_OF_RANGE: setting(-1),
+        PartiesReason.API_KEY_UNKNOWN: setting(5, "key", "key00002"),
+        PartiesReason.UNKNOWN_MODE: setting(5, "team"),
+        PricesReason.AMOUNT_OUT_OF_RANGE: setting(-1),
     }
     for reason, command in refusals.items():
         with pytest.raises(Refused) as caught:

@@ -18,8 +18,10 @@ from domain.funds.deposit import (
     deposit_of,
     purchase_of,
 )
+from domain.funds.reasons import FundsReason
 from domain.money import credit, token
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.stream import Stream
 from tests.domain.scenes.supply import ALICE, NOON_US, with_account
 from tests.given import Scene
@@ -94,7 +96,9 @@ def test_the_same_deposit_counts_once_whoever_confirms_it_again() -> None:
     ],
 )
 def test_another_deposit_under_the_same_id_is_refused(other: ConfirmDeposit) -> None:
-    with_account.given((DEPOSIT_STREAM, confirmed)).when(other).then_refused(Reason.DEPOSIT_EXISTS)
+    with_account.given((DEPOSIT_STREAM, confirmed)).when(other).then_refused(
+        FundsReason.DEPOSIT_EXISTS
+    )
 
 
 def test_one_payment_has_one_deposit_id() -> None:
@@ -103,24 +107,28 @@ def test_one_payment_has_one_deposit_id() -> None:
 
 
 def test_money_for_nobody_is_refused() -> None:
-    Scene().when(confirm).then_refused(Reason.ACCOUNT_UNKNOWN)
+    Scene().when(confirm).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
 
 
 def test_credits_enter_as_cash_or_by_card_only() -> None:
-    with_account.when(replace(confirm, source="earned")).then_refused(Reason.DEPOSIT_SOURCE_UNKNOWN)
+    with_account.when(replace(confirm, source="earned")).then_refused(
+        FundsReason.DEPOSIT_SOURCE_UNKNOWN
+    )
 
 
 @pytest.mark.parametrize("units", [0, -1])
 def test_a_deposit_is_positive(units: int) -> None:
     with_account.when(replace(confirm, amount=credit(units))).then_refused(
-        Reason.AMOUNT_NOT_POSITIVE
+        FundsReason.AMOUNT_NOT_POSITIVE
     )
 
 
 def test_a_deposit_is_of_credits_and_of_a_sane_size() -> None:
-    with_account.when(replace(confirm, amount=token(5))).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    with_account.when(replace(confirm, amount=token(5))).then_refused(
+        PricesReason.AMOUNT_OUT_OF_RANGE
+    )
     with_account.when(replace(confirm, amount=credit(DEPOSIT_UNITS_MAX + 1))).then_refused(
-        Reason.AMOUNT_OUT_OF_RANGE
+        PricesReason.AMOUNT_OUT_OF_RANGE
     )
 
 
@@ -145,12 +153,14 @@ def test_the_same_purchase_counts_once_even_if_its_buyer_became_known() -> None:
 def test_another_purchase_under_the_same_number_is_refused() -> None:
     with_account.given((PURCHASE_STREAM, bought)).when(
         replace(buy, credits=credit(19_000_001))
-    ).then_refused(Reason.PURCHASE_EXISTS)
+    ).then_refused(FundsReason.PURCHASE_EXISTS)
 
 
 def test_a_purchase_burns_something_for_something() -> None:
-    with_account.when(replace(buy, tokens_burned=token(0))).then_refused(Reason.AMOUNT_NOT_POSITIVE)
-    with_account.when(replace(buy, credits=credit(0))).then_refused(Reason.AMOUNT_NOT_POSITIVE)
+    with_account.when(replace(buy, tokens_burned=token(0))).then_refused(
+        FundsReason.AMOUNT_NOT_POSITIVE
+    )
+    with_account.when(replace(buy, credits=credit(0))).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)
 
 
 @given(st.lists(st.integers(1, 5), max_size=20))

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from domain.funds.budget import ACCOUNT, Claim, SetBudget, budget_of, hold
 from domain.funds.draw import draw
 from domain.funds.funding import BURN_SOURCES, CASH_SOURCES, EndPayer, SetPayer, Source, sources_of
+from domain.funds.reasons import FundsReason
 from domain.money import credit
 from domain.parties.account import AccountOpened
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import NOON_US, RENTER
@@ -88,13 +90,15 @@ def test_an_account_has_one_payer_and_setting_and_ending_twice_is_once() -> None
     made = payers()
     assert [len(made.do(setting)), len(made.do(setting))] == [1, 0]
     other = replace(setting, payer_account_id="acct_other")
-    assert refused(made, other) is Reason.PAYER_EXISTS
-    assert refused(made, replace(ending, payer_account_id="acct_other")) is Reason.PAYER_UNKNOWN
+    assert refused(made, other) is FundsReason.PAYER_EXISTS
+    assert (
+        refused(made, replace(ending, payer_account_id="acct_other")) is FundsReason.PAYER_UNKNOWN
+    )
     assert [len(made.do(ending)), len(made.do(ending))] == [1, 0]
     assert len(made.do(other)) == 1
     himself = replace(setting, account_id=PAYER)
-    assert refused(made, himself) is Reason.NOT_PERMITTED
-    assert refused(made, replace(setting, account_id="acct_no")) is Reason.ACCOUNT_UNKNOWN
+    assert refused(made, himself) is PartiesReason.NOT_PERMITTED
+    assert refused(made, replace(setting, account_id="acct_no")) is PartiesReason.ACCOUNT_UNKNOWN
 
 
 @given(

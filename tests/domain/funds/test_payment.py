@@ -40,8 +40,11 @@ from domain.funds.payment import (
     stream_of,
 )
 from domain.funds.payment_terms import CENT_UNITS, FIRST, PublishPaymentTerms, terms_at
+from domain.funds.reasons import FundsReason
 from domain.money import Asset, credit
 from domain.parties.account import AccountClosed, AccountOpened
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.books.chart import kind_of
@@ -166,22 +169,22 @@ def take_back(
 
 def test_a_purchase_is_of_25_credits_at_least_c_25() -> None:
     world = Booked()
-    assert world.refused(start(units=24_990_000)) is Reason.PAYMENT_BELOW_MINIMUM
+    assert world.refused(start(units=24_990_000)) is FundsReason.PAYMENT_BELOW_MINIMUM
     assert world.do(start(units=25_000_000))
 
 
 def test_what_moves_outside_is_positive_whole_cents_of_credits() -> None:
     world = Booked()
-    assert world.refused(start(units=25_000_001)) is Reason.AMOUNT_NOT_CENTS
-    assert world.refused(start(units=0)) is Reason.AMOUNT_NOT_POSITIVE
-    assert world.refused(start(units=10**12 + CENT_UNITS)) is Reason.AMOUNT_OUT_OF_RANGE
+    assert world.refused(start(units=25_000_001)) is FundsReason.AMOUNT_NOT_CENTS
+    assert world.refused(start(units=0)) is FundsReason.AMOUNT_NOT_POSITIVE
+    assert world.refused(start(units=10**12 + CENT_UNITS)) is PricesReason.AMOUNT_OUT_OF_RANGE
 
 
 def test_a_payment_is_of_an_account_that_is_open() -> None:
     world = Booked()
-    assert world.refused(replace(start(), account_id="acct_no")) is Reason.ACCOUNT_UNKNOWN
+    assert world.refused(replace(start(), account_id="acct_no")) is PartiesReason.ACCOUNT_UNKNOWN
     world.tell(ALICE_STREAM, AccountClosed(account_id=ALICE, by="mem_alice", at_us=NOON_US))
-    assert world.refused(start()) is Reason.ACCOUNT_CLOSED
+    assert world.refused(start()) is PartiesReason.ACCOUNT_CLOSED
 
 
 def test_the_same_payment_starts_once_and_another_under_its_id_is_refused() -> None:
@@ -189,7 +192,7 @@ def test_the_same_payment_starts_once_and_another_under_its_id_is_refused() -> N
     assert len(world.do(start())) == 1
     assert world.do(replace(start(), by="mem_eve", at_us=NOON_US + 1)) == []
     for other in (start(units=26_000_000), start(method="bank"), replace(start(), account_id=BOB)):
-        assert world.refused(other) is Reason.PAYMENT_STATE
+        assert world.refused(other) is FundsReason.PAYMENT_STATE
 
 
 def test_a_payment_keeps_the_terms_it_was_started_under() -> None:
@@ -209,7 +212,7 @@ def test_a_payment_keeps_the_terms_it_was_started_under() -> None:
     assert terms_at(world, NOON_US + 5).minimum == credit(10_000_000)
     world.do(receive(at_us=NOON_US + 6))
     early = confirm(at_us=NOON_US + 6 + 60 * DAY_US)
-    assert world.refused(early) is Reason.PAYMENT_NOT_DUE
+    assert world.refused(early) is FundsReason.PAYMENT_NOT_DUE
     assert world.do(start("pay_2", 10_000_000, at_us=NOON_US + 6))
     world.do(receive("pay_2", 10_000_000, at_us=NOON_US + 6))
     assert world.do(replace(early, payment_id="pay_2"))
@@ -218,12 +221,12 @@ def test_a_payment_keeps_the_terms_it_was_started_under() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"version": 2}, Reason.PAYMENT_TERMS_VERSION),
-        ({"version": 0}, Reason.PAYMENT_TERMS_VERSION),
-        ({"effective_from_us": NOON_US - 1}, Reason.PAYMENT_TERMS_INVALID),
-        ({"minimum": credit(25_000_001)}, Reason.PAYMENT_TERMS_INVALID),
-        ({"minimum": credit(0)}, Reason.PAYMENT_TERMS_INVALID),
-        ({"chargeback_window_us": -1}, Reason.PAYMENT_TERMS_INVALID),
+        ({"version": 2}, FundsReason.PAYMENT_TERMS_VERSION),
+        ({"version": 0}, FundsReason.PAYMENT_TERMS_VERSION),
+        ({"effective_from_us": NOON_US - 1}, FundsReason.PAYMENT_TERMS_INVALID),
+        ({"minimum": credit(25_000_001)}, FundsReason.PAYMENT_TERMS_INVALID),
+        ({"minimum": credit(0)}, FundsReason.PAYMENT_TERMS_INVALID),
+        ({"chargeback_window_us": -1}, FundsReason.PAYMENT_TERMS_INVALID),
     ],
 )
 def test_terms_that_break_a_rule_are_refused(changes: dict[str, Any], reason: Reason) -> None:
@@ -243,7 +246,7 @@ def test_nobody_pays_what_was_never_started() -> None:
     world = Booked()
     failed = FailPayment(payment_id="pay_1", reason="x", at_us=1)
     for command in (receive(), confirm(), take_back(), failed):
-        assert world.refused(command) is Reason.PAYMENT_UNKNOWN
+        assert world.refused(command) is FundsReason.PAYMENT_UNKNOWN
 
 
 def test_a_payment_has_one_reference_at_the_processor() -> None:
@@ -252,7 +255,7 @@ def test_a_payment_has_one_reference_at_the_processor() -> None:
     offer = OfferPayment(payment_id="pay_1", reference="cs_1", at_us=NOON_US)
     assert world.do(offer)
     assert world.do(offer) == []
-    assert world.refused(replace(offer, reference="cs_2")) is Reason.PAYMENT_STATE
+    assert world.refused(replace(offer, reference="cs_2")) is FundsReason.PAYMENT_STATE
 
 
 # --- arriving ----------------------------------------------------------------------------------
@@ -263,7 +266,7 @@ def test_card_money_is_spendable_at_once_and_confirmed_after_its_window() -> Non
     world.paid()
     assert (world.status(), world.of("card")) == ("pending", 25_000_000)
     assert (world.balance("world:card"), world.balance("world:bank")) == (25_000_000, 0)
-    assert world.refused(confirm(at_us=NOON_US + WINDOW_US - 1)) is Reason.PAYMENT_NOT_DUE
+    assert world.refused(confirm(at_us=NOON_US + WINDOW_US - 1)) is FundsReason.PAYMENT_NOT_DUE
     world.do(confirm())
     assert world.do(confirm()) == []
     assert (world.status(), world.of("card"), world.of("cash")) == ("confirmed", 0, 25_000_000)
@@ -283,7 +286,7 @@ def test_a_payment_counts_once_however_often_the_processor_tells_it() -> None:
     world.paid()
     assert world.do(receive(at_us=NOON_US + 7)) == []
     other = replace(receive(), reference="pi_other")
-    assert world.refused(other) is Reason.PAYMENT_STATE
+    assert world.refused(other) is FundsReason.PAYMENT_STATE
     assert world.of("card") == 25_000_000
 
 
@@ -303,7 +306,7 @@ def test_money_that_arrives_late_is_taken_all_the_same() -> None:
     assert world.status() == "failed"
     world.do(receive())
     assert (world.status(), world.of("card")) == ("pending", 25_000_000)
-    assert world.refused(failed) is Reason.PAYMENT_STATE
+    assert world.refused(failed) is FundsReason.PAYMENT_STATE
 
 
 def test_money_for_an_account_that_closed_waits_in_suspense_and_can_be_taken_back() -> None:
@@ -318,7 +321,7 @@ def test_money_for_an_account_that_closed_waits_in_suspense_and_can_be_taken_bac
     ask = AskRefund(
         payment_id="pay_1", refund_id="ref_1", amount=credit(10_000), by="op", at_us=NOON_US
     )
-    assert world.refused(ask) is Reason.PAYMENT_STATE
+    assert world.refused(ask) is FundsReason.PAYMENT_STATE
 
 
 # --- unspent at the end of the window ----------------------------------------------------------
@@ -395,7 +398,7 @@ def test_a_chargeback_before_the_money_is_spent_takes_it_back() -> None:
     assert (world.of("card"), world.of("owed"), world.balance("world:card")) == (0, 0, 0)
     assert world.status() == "reversed"
     assert world.do(take_back()) == []
-    assert world.refused(confirm()) is Reason.PAYMENT_STATE
+    assert world.refused(confirm()) is FundsReason.PAYMENT_STATE
 
 
 def test_a_chargeback_after_the_money_was_spent_is_owed_and_providers_keep_their_earnings() -> None:
@@ -439,7 +442,7 @@ def test_other_money_of_the_account_repays_what_was_reversed_at_once() -> None:
 def test_a_reversal_told_before_the_payment_is_refused_for_now() -> None:
     world = Booked()
     world.do(start())
-    assert world.refused(take_back()) is Reason.PAYMENT_STATE
+    assert world.refused(take_back()) is FundsReason.PAYMENT_STATE
 
 
 def test_no_more_is_taken_back_than_is_left() -> None:
@@ -447,7 +450,7 @@ def test_no_more_is_taken_back_than_is_left() -> None:
     world.paid()
     world.do(take_back(20_000_000))
     assert world.status() == "pending"
-    assert world.refused(take_back(5_010_000, dispute="dp_2")) is Reason.AMOUNT_OUT_OF_RANGE
+    assert world.refused(take_back(5_010_000, dispute="dp_2")) is PricesReason.AMOUNT_OUT_OF_RANGE
     world.do(take_back(5_000_000, dispute="dp_2"))
     assert world.status() == "reversed"
 
@@ -457,7 +460,7 @@ def test_money_the_bank_does_not_hold_in_the_books_cannot_leave_it() -> None:
     world.paid(method="bank")
     world.move(("payout:in_flight", -25_000_000), ("party:acct_alice:cash", 25_000_000))
     world.move(("payout:in_flight", 25_000_000), ("world:bank", -25_000_000))
-    assert world.refused(take_back()) is Reason.CREDIT_TOO_LOW
+    assert world.refused(take_back()) is FundsReason.CREDIT_TOO_LOW
 
 
 @pytest.mark.parametrize("is_late", [False, True])
@@ -478,7 +481,7 @@ def test_a_reversal_that_was_won_is_money_in_again(is_late: bool) -> None:
     world.do(confirm())
     assert world.of("cash") + world.of("card") == 10_000_000
     assert world.balance("world:bank") == 25_000_000
-    assert world.refused(replace(won, reference="dp_2")) is Reason.PAYMENT_STATE
+    assert world.refused(replace(won, reference="dp_2")) is FundsReason.PAYMENT_STATE
 
 
 # --- debts -------------------------------------------------------------------------------------
@@ -535,19 +538,19 @@ def test_a_debt_nobody_pays_is_written_off_against_the_reserve() -> None:
     off = WriteOffDebt(
         account_id=ALICE, amount=credit(25_000_000), reason="gone", by="op", at_us=NOON_US
     )
-    assert world.refused(off) is Reason.CREDIT_TOO_LOW
+    assert world.refused(off) is FundsReason.CREDIT_TOO_LOW
     fund = FundReserve(amount=credit(30_000_000), by="op", at_us=NOON_US)
-    assert world.refused(fund) is Reason.CREDIT_TOO_LOW
+    assert world.refused(fund) is FundsReason.CREDIT_TOO_LOW
     world.move(("world:bank", 30_000_000), ("network:revenue:take", -30_000_000))
     world.do(fund)
     world.do(off)
     assert world.of("owed") == 0
     assert world.balance("network:chargeback_reserve") == 5_000_000
-    assert world.refused(off) is Reason.AMOUNT_OUT_OF_RANGE
+    assert world.refused(off) is PricesReason.AMOUNT_OUT_OF_RANGE
     for bad in (credit(0), credit(-1)):
-        assert world.refused(replace(off, amount=bad)) is Reason.AMOUNT_NOT_POSITIVE
-        assert world.refused(replace(fund, amount=bad)) is Reason.AMOUNT_NOT_POSITIVE
-    assert world.refused(replace(fund, amount=credit(10**16))) is Reason.AMOUNT_OUT_OF_RANGE
+        assert world.refused(replace(off, amount=bad)) is FundsReason.AMOUNT_NOT_POSITIVE
+        assert world.refused(replace(fund, amount=bad)) is FundsReason.AMOUNT_NOT_POSITIVE
+    assert world.refused(replace(fund, amount=credit(10**16))) is PricesReason.AMOUNT_OUT_OF_RANGE
 
 
 # --- refunds -----------------------------------------------------------------------------------
@@ -580,16 +583,16 @@ def test_a_refund_leaves_the_balance_before_the_processor_is_asked(is_final: boo
     assert world.do(refunded()) == []
     assert (world.balance("payout:in_flight"), world.balance(outside)) == (0, 15_000_000)
     failed = FailRefund(payment_id="pay_1", refund_id="ref_1", reason="x", at_us=NOON_US)
-    assert world.refused(failed) is Reason.PAYMENT_STATE
+    assert world.refused(failed) is FundsReason.PAYMENT_STATE
 
 
 def test_only_what_is_unspent_is_refunded() -> None:
     world = Booked()
     world.paid()
     world.spend(20_000_000)
-    assert world.refused(ask(6_000_000)) is Reason.CREDIT_TOO_LOW
-    assert world.refused(ask(25_010_000)) is Reason.AMOUNT_OUT_OF_RANGE
-    assert world.refused(ask(1)) is Reason.AMOUNT_NOT_CENTS
+    assert world.refused(ask(6_000_000)) is FundsReason.CREDIT_TOO_LOW
+    assert world.refused(ask(25_010_000)) is PricesReason.AMOUNT_OUT_OF_RANGE
+    assert world.refused(ask(1)) is FundsReason.AMOUNT_NOT_CENTS
     assert world.do(ask(5_000_000))
 
 
@@ -597,14 +600,14 @@ def test_a_refund_that_does_not_arrive_is_spendable_again_and_confirmation_waits
     world = Booked()
     world.paid()
     world.do(ask(25_000_000))
-    assert world.refused(confirm()) is Reason.PAYMENT_STATE
+    assert world.refused(confirm()) is FundsReason.PAYMENT_STATE
     failed = FailRefund(
         payment_id="pay_1", refund_id="ref_1", reason="card_closed", at_us=NOON_US + 4
     )
     world.do(failed)
     assert world.do(failed) == []
     assert world.of("card") == 25_000_000
-    assert world.refused(refunded()) is Reason.PAYMENT_STATE
+    assert world.refused(refunded()) is FundsReason.PAYMENT_STATE
     world.do(confirm())
     assert world.of("cash") == 25_000_000
     world.do(ask(25_000_000, "ref_2"))

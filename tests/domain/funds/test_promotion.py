@@ -14,8 +14,10 @@ from domain.account_closing import CloseAccount
 from domain.funds.deposit import ConfirmDeposit
 from domain.funds.funding import GRANTS_MAX, PromotionExpired, sources_of
 from domain.funds.promotion import ClosePromotion, ExpirePromotion, GrantPromotion, OpenPromotion
+from domain.funds.reasons import FundsReason
 from domain.money import Asset, credit
 from domain.parties.account import AccountOpened
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.scenes.booked import Booked
@@ -77,7 +79,7 @@ def test_a_program_is_paid_for_by_its_sponsor_and_gives_back_what_it_did_not_gra
     assert made.balance(f"party:{SPONSOR}:cash") == 9_900
     assert made.of("grant:") == {}
     assert made.do(ClosePromotion(program="spring", by="op", at_us=NOON_US)) == []
-    assert refused(made, granting) is Reason.PROMOTION_ENDED
+    assert refused(made, granting) is FundsReason.PROMOTION_ENDED
 
 
 def test_a_grant_expires_into_breakage_and_what_comes_back_later_does_too() -> None:
@@ -99,22 +101,22 @@ def test_a_grant_expires_into_breakage_and_what_comes_back_later_does_too() -> N
 
 def test_each_rule_of_programs_and_grants_refuses_by_its_name() -> None:
     made = world()
-    assert refused(made, granting) is Reason.PROMOTION_UNKNOWN
-    assert refused(made, replace(opening, amount=credit(10_001))) is Reason.CREDIT_TOO_LOW
-    assert refused(made, replace(opening, amount=credit(0))) is Reason.AMOUNT_NOT_POSITIVE
-    assert refused(made, replace(opening, program="a:b")) is Reason.BAD_PROGRAM
+    assert refused(made, granting) is FundsReason.PROMOTION_UNKNOWN
+    assert refused(made, replace(opening, amount=credit(10_001))) is FundsReason.CREDIT_TOO_LOW
+    assert refused(made, replace(opening, amount=credit(0))) is FundsReason.AMOUNT_NOT_POSITIVE
+    assert refused(made, replace(opening, program="a:b")) is FundsReason.BAD_PROGRAM
     made.do(opening, granting)
-    assert refused(made, opening) is Reason.PROMOTION_EXISTS
-    assert refused(made, replace(granting, priority=11)) is Reason.PROMOTION_TERMS
-    assert refused(made, replace(granting, expires_at_us=None)) is Reason.PROMOTION_TERMS
-    assert refused(made, replace(granting, account_id="x")) is Reason.ACCOUNT_UNKNOWN
-    assert refused(made, replace(granting, amount=credit(901))) is Reason.PROMOTION_FUND_SHORT
-    assert refused(made, replace(granting, amount=credit(-1))) is Reason.AMOUNT_NOT_POSITIVE
-    assert refused(made, replace(granting, at_us=expiring.at_us)) is Reason.PROMOTION_ENDED
+    assert refused(made, opening) is FundsReason.PROMOTION_EXISTS
+    assert refused(made, replace(granting, priority=11)) is FundsReason.PROMOTION_TERMS
+    assert refused(made, replace(granting, expires_at_us=None)) is FundsReason.PROMOTION_TERMS
+    assert refused(made, replace(granting, account_id="x")) is PartiesReason.ACCOUNT_UNKNOWN
+    assert refused(made, replace(granting, amount=credit(901))) is FundsReason.PROMOTION_FUND_SHORT
+    assert refused(made, replace(granting, amount=credit(-1))) is FundsReason.AMOUNT_NOT_POSITIVE
+    assert refused(made, replace(granting, at_us=expiring.at_us)) is FundsReason.PROMOTION_ENDED
     late = replace(granting, account_id=SPONSOR, expires_at_us=NOON_US)
-    assert refused(made, late) is Reason.PROMOTION_ENDED
+    assert refused(made, late) is FundsReason.PROMOTION_ENDED
     asked = replace(granting, account_id=SPONSOR, priority=-1)
-    assert refused(made, asked) is Reason.COUNT_OUT_OF_RANGE
+    assert refused(made, asked) is PartiesReason.COUNT_OUT_OF_RANGE
 
 
 def test_an_account_holds_so_many_programs_and_no_more() -> None:
@@ -126,7 +128,7 @@ def test_an_account_holds_so_many_programs_and_no_more() -> None:
             replace(granting, program=program, amount=credit(1)),
         )
     made.do(replace(opening, program="last"))
-    assert refused(made, replace(granting, program="last")) is Reason.COUNT_OUT_OF_RANGE
+    assert refused(made, replace(granting, program="last")) is PartiesReason.COUNT_OUT_OF_RANGE
 
 
 def test_a_closed_account_forfeits_its_grants_and_keeps_nothing_back() -> None:

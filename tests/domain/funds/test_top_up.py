@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domain.calendar import day_start_us, days_in, first_day
 from domain.funds.payment import FailPayment, PaymentStarted, ReceivePayment
 from domain.funds.payment_terms import PublishPaymentTerms
+from domain.funds.reasons import FundsReason
 from domain.funds.top_up import (
     FAILURES_MAX,
     RETRY_US,
@@ -31,7 +32,6 @@ from domain.funds.top_up import (
 )
 from domain.money import Amount, credit, token
 from domain.parties.account import AccountClosed
-from domain.refusal import Reason
 from tests.domain.funds.test_payment import BOB, Booked, receive, start
 from tests.domain.scenes.supply import ALICE, ALICE_STREAM, NOON_US
 
@@ -135,7 +135,7 @@ def test_without_thresholds_nobody_is_warned() -> None:
 )
 def test_thresholds_are_few_different_and_highest_first(thresholds: tuple[Amount, ...]) -> None:
     asked = replace(warned_at(), thresholds=thresholds)
-    assert saved().refused(asked) is Reason.TOP_UP_INVALID
+    assert saved().refused(asked) is FundsReason.TOP_UP_INVALID
 
 
 # --- setting -----------------------------------------------------------------------------------
@@ -147,10 +147,10 @@ def test_auto_top_up_uses_what_the_account_itself_has_saved() -> None:
     assert isinstance(fact, AutoTopUpSet)
     assert (fact.processor, fact.saved_method) == ("stripe", "cus_1/pm_1")
     assert world.do(setting) == []
-    assert world.refused(replace(setting, payment_id="pay_2")) is Reason.PAYMENT_UNKNOWN
-    assert world.refused(replace(setting, account_id=BOB)) is Reason.PAYMENT_UNKNOWN
+    assert world.refused(replace(setting, payment_id="pay_2")) is FundsReason.PAYMENT_UNKNOWN
+    assert world.refused(replace(setting, account_id=BOB)) is FundsReason.PAYMENT_UNKNOWN
     world.paid("pay_2")
-    assert world.refused(replace(setting, payment_id="pay_2")) is Reason.PAYMENT_STATE
+    assert world.refused(replace(setting, payment_id="pay_2")) is FundsReason.PAYMENT_STATE
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_auto_top_up_uses_what_the_account_itself_has_saved() -> None:
 )
 def test_an_amount_is_a_purchase_and_the_month_holds_one(changes: dict[str, Any]) -> None:
     """Row C-25: the smallest purchase holds for top-ups too."""
-    assert saved().refused(replace(setting, **changes)) is Reason.TOP_UP_INVALID
+    assert saved().refused(replace(setting, **changes)) is FundsReason.TOP_UP_INVALID
 
 
 def test_a_stopped_auto_top_up_starts_nothing() -> None:

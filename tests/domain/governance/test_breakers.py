@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import DAY_US, HOUR_US
+from domain.funds.reasons import FundsReason
 from domain.governance.breakers import (
     MINT,
     WAITING_MAX,
@@ -21,6 +22,8 @@ from domain.governance.breakers import (
     breaker_of,
     stream_of,
 )
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
 from tests.examples import examples
 from tests.given import Scene
@@ -93,10 +96,10 @@ def test_a_raised_limit_is_a_fact_with_a_reason_and_lets_what_waits_pass() -> No
 @pytest.mark.parametrize(
     ("changed", "reason", "told"),
     [
-        ({"breaker": "burn"}, Reason.UNKNOWN_MODE, {"breaker": "burn"}),
-        ({"limit": -1}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "limit"}),
-        ({"window_us": 0}, Reason.BAD_WINDOW, {"window_us": 0}),
-        ({"reason": ""}, Reason.AMOUNT_OUT_OF_RANGE, {"field": "reason"}),
+        ({"breaker": "burn"}, PartiesReason.UNKNOWN_MODE, {"breaker": "burn"}),
+        ({"limit": -1}, PricesReason.AMOUNT_OUT_OF_RANGE, {"field": "limit"}),
+        ({"window_us": 0}, PricesReason.BAD_WINDOW, {"window_us": 0}),
+        ({"reason": ""}, PricesReason.AMOUNT_OUT_OF_RANGE, {"field": "reason"}),
     ],
 )
 def test_a_limit_makes_sense(changed: dict[str, Any], reason: Reason, told: dict[str, Any]) -> None:
@@ -104,7 +107,7 @@ def test_a_limit_makes_sense(changed: dict[str, Any], reason: Reason, told: dict
 
 
 def test_nothing_cannot_pass_and_so_many_may_wait() -> None:
-    LIMITED.when(replace(ASK, amount=0)).then_refused(Reason.AMOUNT_NOT_POSITIVE)
+    LIMITED.when(replace(ASK, amount=0)).then_refused(FundsReason.AMOUNT_NOT_POSITIVE)
     full = LIMITED
     for number in range(WAITING_MAX):
         full = full.after(replace(ASK, ref=str(number), amount=101))

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.epochs.reasons import EpochsReason
+from domain.funds.reasons import FundsReason
 from domain.governance.grant import (
     TREASURY,
     UNASSIGNED,
@@ -27,8 +29,11 @@ from domain.governance.grant import (
     split,
     stream_of,
 )
+from domain.governance.reasons import GovernanceReason
 from domain.money import PPM, Asset, token
 from domain.parties.account import AccountOpened
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.scenes.booked import Booked
@@ -134,16 +139,18 @@ def test_the_beam_grant_assigns_ninety_percent_and_tells_the_rest() -> None:
 
 def test_a_milestone_unlocks_once_and_only_when_a_second_person_accepts_it() -> None:
     made = open_grant()
-    assert refused(made, accept("reputation")) is Reason.MILESTONE_STATE, "nobody proposed it"
+    assert refused(made, accept("reputation")) is GovernanceReason.MILESTONE_STATE, (
+        "nobody proposed it"
+    )
     made.do(done("reputation"))
     assert made.do(done("reputation")) == [], "proposed by the same person: once"
-    assert refused(made, accept("reputation", ANNA)) is Reason.SECOND_PERSON_NEEDED
+    assert refused(made, accept("reputation", ANNA)) is EpochsReason.SECOND_PERSON_NEEDED
     (fact,) = made.do(accept("reputation"))
     assert isinstance(fact, MilestoneAccepted)
     assert (fact.proposed_by, fact.by, fact.amount) == (ANNA, BORIS, token(5_650 * TOKEN))
-    assert refused(made, accept("reputation")) is Reason.MILESTONE_STATE, "twice"
-    assert refused(made, done("reputation")) is Reason.MILESTONE_STATE, "twice"
-    assert refused(made, done("beam-2")) is Reason.UNKNOWN_MILESTONE
+    assert refused(made, accept("reputation")) is GovernanceReason.MILESTONE_STATE, "twice"
+    assert refused(made, done("reputation")) is GovernanceReason.MILESTONE_STATE, "twice"
+    assert refused(made, done("beam-2")) is GovernanceReason.UNKNOWN_MILESTONE
     assert booked(made) == (45_200, 5_650, 5_650)
 
 
@@ -151,22 +158,22 @@ def test_opening_takes_two_people_and_tokens_that_have_matured() -> None:
     made = world(56_499 * TOKEN)
     made.do(proposing)
     assert made.of("grant:") == {}, "nothing is set aside by proposing"
-    assert refused(made, done("reputation")) is Reason.GRANT_STATE
-    assert refused(made, replace(opening, by=ANNA)) is Reason.SECOND_PERSON_NEEDED
-    assert refused(made, opening) is Reason.TREASURY_SHORT
+    assert refused(made, done("reputation")) is GovernanceReason.GRANT_STATE
+    assert refused(made, replace(opening, by=ANNA)) is EpochsReason.SECOND_PERSON_NEEDED
+    assert refused(made, opening) is GovernanceReason.TREASURY_SHORT
     made.books[TREASURY] += TOKEN
     made.do(opening)
-    assert refused(made, opening) is Reason.GRANT_STATE
-    assert refused(made, proposing) is Reason.GRANT_EXISTS
-    assert refused(made, replace(opening, grant_id="grant_no")) is Reason.GRANT_UNKNOWN
+    assert refused(made, opening) is GovernanceReason.GRANT_STATE
+    assert refused(made, proposing) is GovernanceReason.GRANT_EXISTS
+    assert refused(made, replace(opening, grant_id="grant_no")) is GovernanceReason.GRANT_UNKNOWN
 
 
 def test_a_clawback_takes_what_is_not_earned_and_leaves_what_is() -> None:
     made = open_grant()
     made.do(done("reputation"), accept("reputation"))
-    assert refused(made, take_back) is Reason.GRANT_STATE, "nobody proposed it"
+    assert refused(made, take_back) is GovernanceReason.GRANT_STATE, "nobody proposed it"
     made.do(clawback(UNASSIGNED))
-    assert refused(made, replace(take_back, by=ANNA)) is Reason.SECOND_PERSON_NEEDED
+    assert refused(made, replace(take_back, by=ANNA)) is EpochsReason.SECOND_PERSON_NEEDED
     made.do(take_back)
     assert booked(made) == (45_200, 5_650, 0)
     made.do(done("job-submission"), accept("job-submission"))
@@ -175,30 +182,32 @@ def test_a_clawback_takes_what_is_not_earned_and_leaves_what_is() -> None:
     assert isinstance(fact, GrantClawedBack)
     assert booked(made) == (0, 11_300, 0)
     assert made.balance(TREASURY) == (60_000 - 11_300) * TOKEN
-    assert refused(made, done("usage-metering")) is Reason.GRANT_STATE, "it has ended"
-    assert refused(made, clawback(UNEARNED)) is Reason.GRANT_STATE
+    assert refused(made, done("usage-metering")) is GovernanceReason.GRANT_STATE, "it has ended"
+    assert refused(made, clawback(UNEARNED)) is GovernanceReason.GRANT_STATE
 
 
 def test_each_rule_of_a_proposal_refuses_by_its_name() -> None:
     made = world()
     share = Milestone("a", 600_000)
     refusals = {
-        Reason.ACCOUNT_UNKNOWN: replace(proposing, account_id="acct_no"),
-        Reason.AMOUNT_NOT_POSITIVE: replace(proposing, total=token(0)),
-        Reason.AMOUNT_OUT_OF_RANGE: replace(proposing, total=token(2**63)),
-        Reason.COUNT_OUT_OF_RANGE: replace(proposing, milestones=()),
-        Reason.BAD_MILESTONE: replace(proposing, milestones=(Milestone("A b", 1),)),
-        Reason.DUPLICATE_MILESTONE: replace(proposing, milestones=(share, share)),
-        Reason.BAD_SHARE: replace(proposing, milestones=(Milestone("a", -1),)),
-        Reason.OVER_ASSIGNED: replace(
+        PartiesReason.ACCOUNT_UNKNOWN: replace(proposing, account_id="acct_no"),
+        FundsReason.AMOUNT_NOT_POSITIVE: replace(proposing, total=token(0)),
+        PricesReason.AMOUNT_OUT_OF_RANGE: replace(proposing, total=token(2**63)),
+        PartiesReason.COUNT_OUT_OF_RANGE: replace(proposing, milestones=()),
+        GovernanceReason.BAD_MILESTONE: replace(proposing, milestones=(Milestone("A b", 1),)),
+        GovernanceReason.DUPLICATE_MILESTONE: replace(proposing, milestones=(share, share)),
+        GovernanceReason.BAD_SHARE: replace(proposing, milestones=(Milestone("a", -1),)),
+        GovernanceReason.OVER_ASSIGNED: replace(
             proposing, milestones=(share, replace(share, milestone_id="b"))
         ),
     }
     for reason, command in refusals.items():
         assert refused(made, command) is reason
     made.do(proposing, opening)
-    assert refused(made, clawback("all")) is Reason.UNKNOWN_MODE
-    assert refused(made, replace(done("reputation"), evidence="")) is Reason.AMOUNT_OUT_OF_RANGE
+    assert refused(made, clawback("all")) is PartiesReason.UNKNOWN_MODE
+    assert (
+        refused(made, replace(done("reputation"), evidence="")) is PricesReason.AMOUNT_OUT_OF_RANGE
+    )
 
 
 shares = st.lists(st.integers(0, PPM), max_size=6)

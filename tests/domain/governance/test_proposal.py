@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from domain.epochs.epoch import stream_of as epoch_stream
 from domain.epochs.policy import NETWORK, PolicyState, policy_for
+from domain.epochs.reasons import EpochsReason
 from domain.governance.lint import lint
 from domain.governance.proposal import REVISIONS_MAX, Proposal, Step, stream_of
+from domain.governance.reasons import GovernanceReason
 from domain.governance.vote import (
     ApprovePolicyProposal,
     OpenPolicyReview,
@@ -23,8 +25,10 @@ from domain.governance.vote import (
     WithdrawPolicyProposal,
     lint_of,
 )
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.rules import decide
+from domain.trust.reasons import TrustReason
 from tests.domain.governance.test_lint import CLEAN, document
 from tests.domain.scenes.epochs import CAP, READY, opened
 from tests.examples import examples
@@ -97,7 +101,7 @@ def test_rnp_005_is_an_object_with_number_authors_and_a_history_of_its_status() 
         Step("draft", ANNA, AT_US, "lint fails: 1 errors, 0 warnings"),
         Step("in_review", BORIS, AT_US, "In Render Team Review"),
     )
-    scene.when(yes(scene, CLEO, 5)).then_refused(Reason.PROPOSAL_LINT)
+    scene.when(yes(scene, CLEO, 5)).then_refused(GovernanceReason.PROPOSAL_LINT)
 
 
 def test_the_hash_of_the_findings_is_that_of_the_lint_of_the_file() -> None:
@@ -129,12 +133,12 @@ def test_two_others_make_a_proposal_the_next_version_of_the_policy() -> None:
 
 def test_the_proposer_has_no_vote_and_nobody_has_two() -> None:
     scene = proposed()
-    scene.when(yes(scene, ANNA)).then_refused(Reason.SECOND_PERSON_NEEDED)
-    scene.when(no(scene, ANNA)).then_refused(Reason.SECOND_PERSON_NEEDED)
+    scene.when(yes(scene, ANNA)).then_refused(EpochsReason.SECOND_PERSON_NEEDED)
+    scene.when(no(scene, ANNA)).then_refused(EpochsReason.SECOND_PERSON_NEEDED)
     scene = scene.after(yes(scene, BORIS))
-    scene.when(yes(scene, BORIS)).then_refused(Reason.VOTED_ALREADY)
-    scene.when(no(scene, BORIS)).then_refused(Reason.VOTED_ALREADY)
-    scene.when(scheduling(scene, 1)).then_refused(Reason.PROPOSAL_STATE)
+    scene.when(yes(scene, BORIS)).then_refused(GovernanceReason.VOTED_ALREADY)
+    scene.when(no(scene, BORIS)).then_refused(GovernanceReason.VOTED_ALREADY)
+    scene.when(scheduling(scene, 1)).then_refused(GovernanceReason.PROPOSAL_STATE)
 
 
 def test_a_vote_is_for_what_was_read() -> None:
@@ -143,7 +147,7 @@ def test_a_vote_is_for_what_was_read() -> None:
     revised = scene.after(
         RevisePolicyProposal(document=json.dumps(plain(holdback_epochs=5)), by=ANNA, **seen(scene))
     )
-    revised.when(vote).then_refused(Reason.PROPOSAL_MOVED)
+    revised.when(vote).then_refused(GovernanceReason.PROPOSAL_MOVED)
 
 
 def test_a_revision_begins_again_without_a_vote_and_is_the_proposers_alone() -> None:
@@ -151,20 +155,20 @@ def test_a_revision_begins_again_without_a_vote_and_is_the_proposers_alone() -> 
     scene = scene.after(yes(scene, BORIS))
     other = json.dumps(plain(holdback_epochs=5))
     scene.when(RevisePolicyProposal(document=other, by=BORIS, **seen(scene))).then_refused(
-        Reason.NOT_PERMITTED
+        PartiesReason.NOT_PERMITTED
     )
     scene = scene.after(RevisePolicyProposal(document=other, by=ANNA, **seen(scene)))
     assert (state(scene).revision, state(scene).approved_by) == (2, ())
     scene.when(RevisePolicyProposal(document=other, by=ANNA, **seen(scene))).then_nothing()
     wrong = json.dumps({**plain(), "proposal": {**CLEAN["proposal"], "number": 25}})
     scene.when(RevisePolicyProposal(document=wrong, by=ANNA, **seen(scene))).then_refused(
-        Reason.PROPOSAL_INVALID
+        GovernanceReason.PROPOSAL_INVALID
     )
     for holdback in range(6, 6 + REVISIONS_MAX - 2):
         made = json.dumps(plain(holdback_epochs=holdback))
         scene = scene.after(RevisePolicyProposal(document=made, by=ANNA, **seen(scene)))
     scene.when(RevisePolicyProposal(document=other, by=ANNA, **seen(scene))).then_refused(
-        Reason.PROPOSAL_STATE
+        GovernanceReason.PROPOSAL_STATE
     )
 
 
@@ -174,7 +178,7 @@ def test_as_many_reject_a_proposal_as_approve_one() -> None:
     assert state(scene).status == "linted"
     scene = scene.after(no(scene, CLEO))
     assert state(scene).status == "rejected"
-    scene.when(yes(scene, DIDO)).then_refused(Reason.PROPOSAL_STATE)
+    scene.when(yes(scene, DIDO)).then_refused(GovernanceReason.PROPOSAL_STATE)
 
 
 def test_only_who_proposed_it_withdraws_it_and_not_once_it_is_scheduled() -> None:
@@ -183,10 +187,10 @@ def test_only_who_proposed_it_withdraws_it_and_not_once_it_is_scheduled() -> Non
     def withdrawing(where: Scene, by: str) -> WithdrawPolicyProposal:
         return WithdrawPolicyProposal(reason="Another comes", by=by, **seen(where))
 
-    scene.when(withdrawing(scene, BORIS)).then_refused(Reason.NOT_PERMITTED)
+    scene.when(withdrawing(scene, BORIS)).then_refused(PartiesReason.NOT_PERMITTED)
     assert state(scene.after(withdrawing(scene, ANNA))).status == "withdrawn"
     after = scene.after(scheduling(scene, 1))
-    after.when(withdrawing(after, ANNA)).then_refused(Reason.PROPOSAL_STATE)
+    after.when(withdrawing(after, ANNA)).then_refused(GovernanceReason.PROPOSAL_STATE)
 
 
 def test_a_version_starts_no_earlier_than_its_notice_and_never_in_an_epoch_that_was_opened() -> (
@@ -194,12 +198,12 @@ def test_a_version_starts_no_earlier_than_its_notice_and_never_in_an_epoch_that_
 ):
     """R-15: the notice is 4 epochs, unless the policy in force says otherwise."""
     scene = approved(plain(effective_from_epoch=2))
-    scene.when(scheduling(scene, 1, start=4)).then_refused(Reason.PROPOSAL_NOTICE)
+    scene.when(scheduling(scene, 1, start=4)).then_refused(GovernanceReason.PROPOSAL_NOTICE)
     assert decide(scheduling(scene, 1, start=5), scene)
-    scene.when(scheduling(scene, 0)).then_refused(Reason.EPOCH_STATE)
-    scene.when(scheduling(scene, 2)).then_refused(Reason.EPOCH_STATE)
+    scene.when(scheduling(scene, 0)).then_refused(EpochsReason.EPOCH_STATE)
+    scene.when(scheduling(scene, 2)).then_refused(EpochsReason.EPOCH_STATE)
     later = scene.given((epoch_stream(2), opened(2)))
-    later.when(scheduling(later, 1)).then_refused(Reason.EPOCH_STATE)
+    later.when(scheduling(later, 1)).then_refused(EpochsReason.EPOCH_STATE)
     assert state(later.after(scheduling(later, 2))).scheduled.effective_from_epoch == 6  # type: ignore[union-attr]
 
 
@@ -216,19 +220,19 @@ def test_approvals_and_notice_are_what_the_last_policy_says() -> None:
     command = SchedulePolicyProposal(
         open_epoch=1, effective_from_epoch=10, by=DIDO, **seen(scene, 25)
     )
-    scene.when(command).then_refused(Reason.PROPOSAL_NOTICE)
+    scene.when(command).then_refused(GovernanceReason.PROPOSAL_NOTICE)
 
 
 def test_a_proposal_without_terms_leads_to_no_version() -> None:
     made = {name: value for name, value in CLEAN.items() if name != "terms"}
     scene = approved(made)
-    scene.when(scheduling(scene, 1)).then_refused(Reason.PROPOSAL_WITHOUT_TERMS)
+    scene.when(scheduling(scene, 1)).then_refused(GovernanceReason.PROPOSAL_WITHOUT_TERMS)
 
 
 def test_what_the_first_version_fixed_for_ever_no_vote_changes() -> None:
     """It is told before anybody votes in vain."""
     scene = proposed(plain(hard_cap=str(CAP - 1)))
-    scene.when(yes(scene, BORIS)).then_refused(Reason.POLICY_INVALID)
+    scene.when(yes(scene, BORIS)).then_refused(TrustReason.POLICY_INVALID)
 
 
 @pytest.mark.parametrize(
@@ -248,14 +252,14 @@ def test_what_the_first_version_fixed_for_ever_no_vote_changes() -> None:
 def test_what_is_no_document_is_refused_and_named(text: str) -> None:
     with pytest.raises(Refused) as caught:
         decide(ProposePolicy(document=text, by=ANNA, at_us=AT_US), Scene())
-    assert caught.value.reason is Reason.PROPOSAL_INVALID
+    assert caught.value.reason is GovernanceReason.PROPOSAL_INVALID
     str(caught.value).encode()
 
 
 def test_a_number_is_given_once_and_an_unknown_one_is_unknown() -> None:
     scene = proposed()
-    scene.when(proposing(plain(), by=BORIS)).then_refused(Reason.PROPOSAL_EXISTS)
-    Scene().when(yes(Scene(), BORIS)).then_refused(Reason.PROPOSAL_UNKNOWN)
+    scene.when(proposing(plain(), by=BORIS)).then_refused(GovernanceReason.PROPOSAL_EXISTS)
+    Scene().when(yes(Scene(), BORIS)).then_refused(GovernanceReason.PROPOSAL_UNKNOWN)
 
 
 voters = st.lists(st.tuples(st.sampled_from((ANNA, BORIS, CLEO, DIDO)), st.booleans()), max_size=8)

@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.funds.reasons import FundsReason
+from domain.governance.reasons import GovernanceReason
 from domain.governance.window import Gauge, faded, let_pass
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 W = 1_000
 gauges = st.builds(Gauge, st.integers(0, 10**18), st.integers(0, 10**6))
@@ -42,7 +44,7 @@ def test_the_limit_may_be_reached_and_not_passed(
     if total > limit:
         with pytest.raises(Refused) as caught:
             let_pass(gauge, amount, limit, W, at_us)
-        assert caught.value.reason is Reason.BREAKER_LIMIT
+        assert caught.value.reason is GovernanceReason.BREAKER_LIMIT
     else:
         assert let_pass(gauge, amount, limit, W, at_us) == Gauge(total, at_us)
 
@@ -82,4 +84,4 @@ def test_no_stretch_of_one_window_lets_more_than_twice_the_limit_pass(
 def test_only_an_amount_passes(amount: int) -> None:
     with pytest.raises(Refused) as caught:
         let_pass(Gauge(), amount, 10, W, 0)
-    assert caught.value.reason is Reason.AMOUNT_NOT_POSITIVE
+    assert caught.value.reason is FundsReason.AMOUNT_NOT_POSITIVE

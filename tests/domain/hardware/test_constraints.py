@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
 from domain.hardware.constraints import Constraints, RequiredAttribute, Weights, require_constraints
+from domain.hardware.reasons import HardwareReason
 from domain.market.offer import OfferTerms, require_terms
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 
 FACTORS = ("spec_fit", "reputation", "locality", "free_peers", "storage", "price")
 
@@ -46,7 +47,7 @@ BROKEN: list[tuple[str, Any]] = [
 def test_a_refusal_names_the_field_and_the_rule(field: str, value: Any) -> None:
     with pytest.raises(Refused) as refused:
         require_constraints(Constraints(**{field: value}))
-    assert refused.value.reason is Reason.CONSTRAINT_INVALID
+    assert refused.value.reason is HardwareReason.CONSTRAINT_INVALID
     assert refused.value.facts["field"] == field
     assert refused.value.facts["rule"]
 
@@ -92,7 +93,7 @@ TERMS: list[OfferTerms] = [
 def test_terms_of_an_offer_are_checked_likewise(terms: OfferTerms) -> None:
     with pytest.raises(Refused) as refused:
         require_terms(terms, fractions=False)
-    assert refused.value.reason is Reason.CONSTRAINT_INVALID
+    assert refused.value.reason is HardwareReason.CONSTRAINT_INVALID
 
 
 def test_terms_that_hold_are_taken() -> None:

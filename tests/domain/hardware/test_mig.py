@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from domain.hardware import mig
 from domain.hardware.mig import TABLES, Held, Instance, Profile, Table
+from domain.hardware.reasons import HardwareReason
 from domain.money import PPM
 from domain.refusal import Reason, Refused
 from tests.examples import examples
@@ -151,15 +152,15 @@ def test_four_double_memory_and_three_single_have_seven_compute_but_eleven_memor
 
 
 def test_a_3g_at_0_leaves_no_room_for_a_4g_and_so_is_placed_at_4() -> None:
-    assert refusal(A100, cut(("3g.20gb", 0)), "4g.20gb") is Reason.NO_PLACEMENT
+    assert refusal(A100, cut(("3g.20gb", 0)), "4g.20gb") is HardwareReason.NO_PLACEMENT
     assert mig.place(A100, EMPTY, "3g.20gb") == 4
     assert mig.place(A100, cut(("3g.20gb", 4)), "4g.20gb") == 0
 
 
 def test_1g_at_0_1_and_5_leaves_no_3g_or_4g_and_so_1g_fills_from_6_down() -> None:
     scattered = cut(("1g.5gb", 0), ("1g.5gb", 1), ("1g.5gb", 5))
-    assert refusal(A100, scattered, "3g.20gb") is Reason.NO_PLACEMENT
-    assert refusal(A100, scattered, "4g.20gb") is Reason.NO_PLACEMENT
+    assert refusal(A100, scattered, "3g.20gb") is HardwareReason.NO_PLACEMENT
+    assert refusal(A100, scattered, "4g.20gb") is HardwareReason.NO_PLACEMENT
     held, starts = EMPTY, []
     for _ in range(7):
         start = mig.place(A100, held, "1g.5gb")
@@ -169,11 +170,13 @@ def test_1g_at_0_1_and_5_leaves_no_3g_or_4g_and_so_1g_fills_from_6_down() -> Non
 
 
 def test_each_refusal_names_the_first_rule_that_is_broken() -> None:
-    assert refusal(A100, EMPTY, "3g.40gb") is Reason.UNKNOWN_PROFILE
-    assert refusal(A100, cut(("4g.20gb", 0)), "4g.20gb") is Reason.PROFILE_LIMIT
-    assert refusal(A100, cut(("1g.5gb+me", 6)), "1g.5gb+me") is Reason.PROFILE_LIMIT
-    assert refusal(A100, cut(("7g.40gb", 0)), "1g.5gb") is Reason.COMPUTE_FULL
-    assert refusal(A100, cut(("3g.20gb", 0), ("3g.20gb", 4)), "1g.5gb") is Reason.NO_PLACEMENT
+    assert refusal(A100, EMPTY, "3g.40gb") is HardwareReason.UNKNOWN_PROFILE
+    assert refusal(A100, cut(("4g.20gb", 0)), "4g.20gb") is HardwareReason.PROFILE_LIMIT
+    assert refusal(A100, cut(("1g.5gb+me", 6)), "1g.5gb+me") is HardwareReason.PROFILE_LIMIT
+    assert refusal(A100, cut(("7g.40gb", 0)), "1g.5gb") is HardwareReason.COMPUTE_FULL
+    assert (
+        refusal(A100, cut(("3g.20gb", 0), ("3g.20gb", 4)), "1g.5gb") is HardwareReason.NO_PLACEMENT
+    )
 
 
 # What a partition strands.
@@ -280,7 +283,7 @@ def test_the_compute_share_of_a_name_is_the_same_on_every_gpu_that_has_it() -> N
 def test_a_name_that_no_gpu_has_is_refused() -> None:
     with pytest.raises(Refused) as caught:
         mig.asked_ppm("5g.50gb")
-    assert caught.value.reason is Reason.UNKNOWN_PROFILE
+    assert caught.value.reason is HardwareReason.UNKNOWN_PROFILE
     assert mig.has_profile("NVIDIA H100 80GB HBM3", "3g.40gb")
     assert not mig.has_profile("Tesla V100-SXM2-16GB", "3g.40gb")
 

@@ -27,6 +27,7 @@ from domain.fleet.device import (
 )
 from domain.hardware import mig
 from domain.hardware.capacity import Booked, ShareHeld, Span, conserve
+from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import (
     MEMORY,
     MIG,
@@ -44,6 +45,7 @@ from domain.hardware.sharing import (
     slices_of,
 )
 from domain.money import PPM
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.scenes.supply import GPU_0, NODE, NOON_US, device_registered
@@ -153,21 +155,21 @@ def test_a_profile_has_the_memory_that_this_gpu_gives_it() -> None:
 @pytest.mark.parametrize(
     ("ask", "reason", "rule"),
     [
-        (Ask("borrowed"), Reason.UNKNOWN_MODE, "sharing_mode"),
-        (Ask(WHOLE, 0), Reason.SHARE_OUT_OF_RANGE, "share_1_to_1000000_ppm"),
-        (Ask(MEMORY, PPM + 1), Reason.SHARE_OUT_OF_RANGE, "share_1_to_1000000_ppm"),
-        (Ask(MEMORY, 1, 0), Reason.SHARE_OUT_OF_RANGE, "share_1_to_1000000_ppm"),
-        (Ask(WHOLE, PPM, 1), Reason.SHARE_OUT_OF_RANGE, "whole_is_1000000_ppm"),
-        (Ask(MPS, 375_000), Reason.SHARE_OUT_OF_RANGE, "mps_whole_percent"),
-        (Ask(TIME_SLICE, 370_000), Reason.SHARE_OUT_OF_RANGE, "time_slice_one_of_n"),
-        (Ask(TIME_SLICE, PPM), Reason.SHARE_OUT_OF_RANGE, "time_slice_one_of_n"),
-        (Ask(TIME_SLICE, 999), Reason.SHARE_OUT_OF_RANGE, "time_slice_one_of_n"),
-        (Ask(MIG, 142_857, 125_000), Reason.UNKNOWN_PROFILE, "mig_profile"),
-        (Ask(MPS, 10_000, 1, "1g.5gb"), Reason.UNKNOWN_PROFILE, "mig_profile"),
-        (Ask(MIG, 1, 1, "5g.20gb"), Reason.UNKNOWN_PROFILE, None),
+        (Ask("borrowed"), PartiesReason.UNKNOWN_MODE, "sharing_mode"),
+        (Ask(WHOLE, 0), PartiesReason.SHARE_OUT_OF_RANGE, "share_1_to_1000000_ppm"),
+        (Ask(MEMORY, PPM + 1), PartiesReason.SHARE_OUT_OF_RANGE, "share_1_to_1000000_ppm"),
+        (Ask(MEMORY, 1, 0), PartiesReason.SHARE_OUT_OF_RANGE, "share_1_to_1000000_ppm"),
+        (Ask(WHOLE, PPM, 1), PartiesReason.SHARE_OUT_OF_RANGE, "whole_is_1000000_ppm"),
+        (Ask(MPS, 375_000), PartiesReason.SHARE_OUT_OF_RANGE, "mps_whole_percent"),
+        (Ask(TIME_SLICE, 370_000), PartiesReason.SHARE_OUT_OF_RANGE, "time_slice_one_of_n"),
+        (Ask(TIME_SLICE, PPM), PartiesReason.SHARE_OUT_OF_RANGE, "time_slice_one_of_n"),
+        (Ask(TIME_SLICE, 999), PartiesReason.SHARE_OUT_OF_RANGE, "time_slice_one_of_n"),
+        (Ask(MIG, 142_857, 125_000), HardwareReason.UNKNOWN_PROFILE, "mig_profile"),
+        (Ask(MPS, 10_000, 1, "1g.5gb"), HardwareReason.UNKNOWN_PROFILE, "mig_profile"),
+        (Ask(MIG, 1, 1, "5g.20gb"), HardwareReason.UNKNOWN_PROFILE, None),
         (
             Ask(MIG, PPM, PPM, "3g.20gb"),
-            Reason.SHARE_OUT_OF_RANGE,
+            PartiesReason.SHARE_OUT_OF_RANGE,
             "mig_3g.20gb_is_428571_and_500000_ppm",
         ),
     ],
@@ -196,7 +198,7 @@ def test_a_device_that_cannot_do_the_mode_refuses_it(
     vendor, model, memory_mib = gpu
     device = replace(A100, vendor=vendor, model=model, memory_mib=memory_mib)
     state = evolve(DeviceState(), device)
-    assert refused(state, ask) == (Reason.MODE_NOT_SUPPORTED, rule)
+    assert refused(state, ask) == (HardwareReason.MODE_NOT_SUPPORTED, rule)
 
 
 MIXED: dict[str, Callable[[], Ask]] = {
@@ -215,30 +217,42 @@ def test_two_modes_never_share_a_device_and_when_it_is_free_again_any_may_have_i
 ) -> None:
     state = holding(MIXED[first]())
     if first != second:
-        assert refused(state, MIXED[second]()) == (Reason.DEVICE_TAKEN, "one_mode_at_a_time")
+        assert refused(state, MIXED[second]()) == (
+            HardwareReason.DEVICE_TAKEN,
+            "one_mode_at_a_time",
+        )
     free = evolve(state, release(state, "lease_0", NOON_US + 1))
     assert evolve(free, MIXED[second]().of(free, "lease_1")).mode == second
 
 
 def test_a_whole_device_takes_no_second_lease() -> None:
-    assert refused(holding(whole), whole) == (Reason.DEVICE_TAKEN, "parts_within_the_device")
+    assert refused(holding(whole), whole) == (
+        HardwareReason.DEVICE_TAKEN,
+        "parts_within_the_device",
+    )
 
 
 def test_a_gpu_cut_by_mig_takes_what_its_placements_allow() -> None:
     state = holding(instance("3g.20gb"), instance("4g.20gb"))
     assert [held.start for held in state.holders.values()] == [4, 0]
     # 4g and 3g are all seven compute slices, although one ppm of compute is left.
-    assert refused(state, instance("1g.5gb")) == (Reason.DEVICE_TAKEN, "parts_within_the_device")
+    assert refused(state, instance("1g.5gb")) == (
+        HardwareReason.DEVICE_TAKEN,
+        "parts_within_the_device",
+    )
     two = holding(instance("3g.20gb"), instance("3g.20gb"))
-    assert refused(two, instance("1g.5gb")) == (Reason.DEVICE_TAKEN, "parts_within_the_device")
+    assert refused(two, instance("1g.5gb")) == (
+        HardwareReason.DEVICE_TAKEN,
+        "parts_within_the_device",
+    )
     media = holding(instance("1g.5gb+me"))
-    assert refused(media, instance("1g.5gb+me")) == (Reason.DEVICE_TAKEN, "profile_limit")
+    assert refused(media, instance("1g.5gb+me")) == (HardwareReason.DEVICE_TAKEN, "profile_limit")
     assert refused(holding(instance("1g.5gb"), *[instance("1g.5gb")] * 3), instance("4g.20gb")) == (
-        Reason.DEVICE_TAKEN,
+        HardwareReason.DEVICE_TAKEN,
         "parts_within_the_device",
     )
     assert refused(holding(instance("2g.10gb"), instance("2g.10gb")), instance("3g.20gb")) == (
-        Reason.DEVICE_TAKEN,
+        HardwareReason.DEVICE_TAKEN,
         "no_placement",
     )
 
@@ -252,28 +266,31 @@ def test_a_freed_instance_leaves_the_others_where_they_are() -> None:
 
 def test_threads_of_mps_clients_add_up_to_a_hundred_percent() -> None:
     state = holding(percent(60), percent(30))
-    assert refused(state, percent(11)) == (Reason.DEVICE_TAKEN, "parts_within_the_device")
+    assert refused(state, percent(11)) == (HardwareReason.DEVICE_TAKEN, "parts_within_the_device")
     assert percent(10).of(state, "lease_9").share_ppm == 100_000
 
 
 def test_time_slices_have_one_n_as_long_as_anybody_holds_one() -> None:
     state = holding(one_of(4))
-    assert refused(state, one_of(5)) == (Reason.DEVICE_TAKEN, "time_slices_of_one_n")
+    assert refused(state, one_of(5)) == (HardwareReason.DEVICE_TAKEN, "time_slices_of_one_n")
     full = holding(*[one_of(4)] * 4)
-    assert refused(full, one_of(4)) == (Reason.DEVICE_TAKEN, "parts_within_the_device")
+    assert refused(full, one_of(4)) == (HardwareReason.DEVICE_TAKEN, "parts_within_the_device")
     thirds = holding(*[one_of(3)] * 3)
-    assert refused(thirds, one_of(3)) == (Reason.DEVICE_TAKEN, "parts_within_the_device")
+    assert refused(thirds, one_of(3)) == (HardwareReason.DEVICE_TAKEN, "parts_within_the_device")
 
 
 def test_a_lease_has_one_replica_of_a_device() -> None:
     with pytest.raises(Refused) as caught:
         one_of(4).of(holding(one_of(4)), "lease_0")
-    assert caught.value.reason is Reason.DEVICE_TAKEN
+    assert caught.value.reason is HardwareReason.DEVICE_TAKEN
 
 
 def test_parts_of_memory_never_exceed_it_however_little_compute_they_have() -> None:
     state = holding(memory(600_000, 1))
-    assert refused(state, memory(400_001, 1)) == (Reason.DEVICE_TAKEN, "parts_within_the_device")
+    assert refused(state, memory(400_001, 1)) == (
+        HardwareReason.DEVICE_TAKEN,
+        "parts_within_the_device",
+    )
     assert memory(400_000, 1).of(state, "lease_9").mem_ppm == 400_000
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.funds.reasons import FundsReason
 from domain.income.adjustment import (
     ADJUSTMENTS_MAX,
     AdjustmentBooked,
@@ -17,6 +18,7 @@ from domain.income.adjustment import (
     peel,
     peel_between,
 )
+from domain.income.reasons import IncomeReason
 from domain.refusal import Reason, Refused
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.corrections import billed, open_dispute, rule
@@ -79,30 +81,30 @@ def test_corrections_of_one_charge_never_exceed_it_whoever_made_them() -> None:
     world = billed(3)
     charge = world.lines()[0].charge
     world.do(goodwill(world, 1_500_000))
-    assert refused(world, goodwill(world, 1_500_000, "adj_2")) is Reason.ADJUSTMENT_TOO_LARGE
+    assert refused(world, goodwill(world, 1_500_000, "adj_2")) is IncomeReason.ADJUSTMENT_TOO_LARGE
     too_much = open_dispute(world.lines()[:1], charge - 1_500_000 + 1)
-    assert refused(world, too_much) is Reason.ADJUSTMENT_TOO_LARGE
+    assert refused(world, too_much) is IncomeReason.ADJUSTMENT_TOO_LARGE
     world.do(open_dispute(world.lines()[:1], charge - 1_500_000))
-    assert refused(world, goodwill(world, 1, "adj_3")) is Reason.LINE_DISPUTED
+    assert refused(world, goodwill(world, 1, "adj_3")) is IncomeReason.LINE_DISPUTED
     world.do(rule(world, 1_000_000))
     state = corrections_of(world, world.lines()[0].position)
     assert (state.returned, state.recovered) == (charge, charge - 1_500_000)
-    assert refused(world, goodwill(world, 1, "adj_3")) is Reason.ADJUSTMENT_TOO_LARGE
-    assert refused(world, goodwill(world, 0, "adj_3")) is Reason.AMOUNT_NOT_POSITIVE
+    assert refused(world, goodwill(world, 1, "adj_3")) is IncomeReason.ADJUSTMENT_TOO_LARGE
+    assert refused(world, goodwill(world, 0, "adj_3")) is FundsReason.AMOUNT_NOT_POSITIVE
 
 
 def test_a_charge_has_a_bounded_number_of_corrections() -> None:
     world = billed(1)
     for number in range(ADJUSTMENTS_MAX):
         world.do(goodwill(world, 1, f"adj_{number}"))
-    assert refused(world, goodwill(world, 1, "adj_more")) is Reason.ADJUSTMENT_TOO_LARGE
+    assert refused(world, goodwill(world, 1, "adj_more")) is IncomeReason.ADJUSTMENT_TOO_LARGE
 
 
 def test_the_network_gives_no_more_than_it_has_earned() -> None:
     world = billed(2)
     world.balances["network:revenue:take"] = 10
     world.balances["network:revenue:usage"] = 5
-    assert refused(world, goodwill(world, 16)) is Reason.CREDIT_TOO_LOW
+    assert refused(world, goodwill(world, 16)) is FundsReason.CREDIT_TOO_LOW
     world.do(goodwill(world, 15))
     assert world.balance("network:revenue:take") == world.balance("network:revenue:usage") == 0
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
+from domain.funds.reasons import FundsReason
 from domain.income import cash_out
 from domain.income.cash_out import (
     CancelCashOut,
@@ -32,8 +33,11 @@ from domain.income.cash_out import (
     stream_of,
 )
 from domain.income.maturity import DESTINATION_DELAY_US, SetPaymentMode
-from domain.money import credit, token
+from domain.income.reasons import IncomeReason
+from domain.money import MoneyReason, credit, token
 from domain.parties.account import AccountClosed, AccountOpened
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from ledger.books.chart import kind_of
@@ -105,17 +109,17 @@ def test_the_same_request_is_one_and_another_under_its_id_is_refused() -> None:
     asked = scene().after(request(THIRTY))
     asked.when(request(THIRTY)).then_nothing()
     asked.when(request()).then_nothing()
-    asked.when(request(THIRTY - 10_000)).then_refused(Reason.DUPLICATE_ID)
+    asked.when(request(THIRTY - 10_000)).then_refused(MoneyReason.DUPLICATE_ID)
 
 
 @pytest.mark.parametrize(
     ("amount", "reason"),
     [
-        (credit(0), Reason.AMOUNT_NOT_POSITIVE),
-        (token(THIRTY), Reason.AMOUNT_OUT_OF_RANGE),
-        (credit(THIRTY - 1), Reason.AMOUNT_NOT_CENTS),
-        (credit(THIRTY + 10_000), Reason.CREDIT_TOO_LOW),
-        (credit(20_000_000), Reason.CASH_OUT_TOO_SMALL),
+        (credit(0), FundsReason.AMOUNT_NOT_POSITIVE),
+        (token(THIRTY), PricesReason.AMOUNT_OUT_OF_RANGE),
+        (credit(THIRTY - 1), FundsReason.AMOUNT_NOT_CENTS),
+        (credit(THIRTY + 10_000), FundsReason.CREDIT_TOO_LOW),
+        (credit(20_000_000), IncomeReason.CASH_OUT_TOO_SMALL),
     ],
 )
 def test_an_amount_that_cannot_leave_is_refused(amount: Any, reason: Reason) -> None:
@@ -123,32 +127,34 @@ def test_an_amount_that_cannot_leave_is_refused(amount: Any, reason: Reason) -> 
 
 
 def test_more_than_the_bank_has_beside_what_is_in_flight_is_refused() -> None:
-    scene(bank=THIRTY).having({IN_FLIGHT: 1}).when(request()).then_refused(Reason.CREDIT_TOO_LOW)
+    scene(bank=THIRTY).having({IN_FLIGHT: 1}).when(request()).then_refused(
+        FundsReason.CREDIT_TOO_LOW
+    )
     assert scene(bank=THIRTY + 1).having({IN_FLIGHT: 1}).when(request()).changes()
 
 
 def test_the_minimum_holds_unless_it_is_all_and_nothing_more_is_coming() -> None:
     assert scene(10_000).when(request()).changes()
     small = scene(10_000).having({f"party:{OWNER}:holdback": 1})
-    small.when(request()).then_refused(Reason.CASH_OUT_TOO_SMALL)
-    scene(9_999).when(request()).then_refused(Reason.CASH_OUT_TOO_SMALL)
+    small.when(request()).then_refused(IncomeReason.CASH_OUT_TOO_SMALL)
+    scene(9_999).when(request()).then_refused(IncomeReason.CASH_OUT_TOO_SMALL)
     least = SetCashOutMinimum(minimum=credit(10_000), by="op", at_us=NOON_US)
     scene().when(least).then(
         (cash_out.POLICY, CashOutMinimumSet(minimum=credit(10_000), by="op", at_us=NOON_US))
     )
     assert small.after(least).when(request()).changes()
     scene().after(least).when(least).then_nothing()
-    scene().when(replace(least, minimum=credit(1))).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
-    scene().when(replace(least, minimum=credit(10_001))).then_refused(Reason.AMOUNT_NOT_CENTS)
+    scene().when(replace(least, minimum=credit(1))).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
+    scene().when(replace(least, minimum=credit(10_001))).then_refused(FundsReason.AMOUNT_NOT_CENTS)
 
 
 def test_without_a_destination_or_an_open_account_there_is_no_cash_out() -> None:
     account = AccountOpened(account_id=OWNER, kind="party", opened_by="op", at_us=0)
     bare = Scene().given((Stream("account", OWNER), account)).having({EARNED: THIRTY})
-    bare.when(request()).then_refused(Reason.PAYMENT_MODE)
+    bare.when(request()).then_refused(IncomeReason.PAYMENT_MODE)
     closed = AccountClosed(account_id=OWNER, by="mem", at_us=0)
     gone = scene().given((Stream("account", OWNER), closed))
-    gone.when(request()).then_refused(Reason.ACCOUNT_CLOSED)
+    gone.when(request()).then_refused(PartiesReason.ACCOUNT_CLOSED)
 
 
 # --- holds --------------------------------------------------------------------------------------
@@ -168,14 +174,14 @@ def test_held_is_neither_asked_for_nor_started_until_every_hold_is_released() ->
     scene().when(hold()).then((holds_stream(OWNER), one))
     scene().after(hold()).when(hold()).then_nothing()
     held = scene().after(request()).after(hold()).after(hold("dispute:d1"))
-    held.when(request(name="cashout_2")).then_refused(Reason.CASH_OUT_HELD)
-    held.when(start).then_refused(Reason.CASH_OUT_HELD)
+    held.when(request(name="cashout_2")).then_refused(IncomeReason.CASH_OUT_HELD)
+    held.when(start).then_refused(IncomeReason.CASH_OUT_HELD)
     release = ReleaseCashOuts(account_id=OWNER, hold_id="operator", by="op", at_us=NOON_US)
     released = CashOutsReleased(account_id=OWNER, hold_id="operator", by="op", at_us=NOON_US)
     held.when(release).then((holds_stream(OWNER), released))
     half = held.after(release)
     half.when(release).then_nothing()
-    half.when(start).then_refused(Reason.CASH_OUT_HELD)
+    half.when(start).then_refused(IncomeReason.CASH_OUT_HELD)
     free = half.after(replace(release, hold_id="dispute:d1"))
     started = CashOutStarted(cash_out_id=CASH_OUT, processor="bank", at_us=NOON_US)
     free.when(start).then((stream_of(CASH_OUT), started))
@@ -190,12 +196,12 @@ def test_what_is_disputed_stays_and_the_rest_may_leave() -> None:
     )
     (change,) = held.when(request()).changes()
     assert change.fact.amount == credit(35_000_000)
-    held.when(request(36_000_000)).then_refused(Reason.CASH_OUT_HELD)
+    held.when(request(36_000_000)).then_refused(IncomeReason.CASH_OUT_HELD)
     asked = world.after(request(36_000_000)).having({EARNED: 4_000_000})
     late = asked.given(
         *((each.stream, each.fact) for each in cash_out.hold_disputed(asked, *disputed))
     )
-    late.when(start).then_refused(Reason.CASH_OUT_HELD)
+    late.when(start).then_refused(IncomeReason.CASH_OUT_HELD)
     over = cash_out.release_disputed(late, OWNER, "dispute:d1", "op", NOON_US)
     assert late.given(*((each.stream, each.fact) for each in over)).when(start).changes()
 
@@ -223,9 +229,9 @@ def test_the_billing_account_that_got_the_sweeps_is_held_alike() -> None:
 
 def test_who_owes_is_held_by_it() -> None:
     owing = scene().having({f"party:{OWNER}:owed": 1})
-    owing.when(request()).then_refused(Reason.CASH_OUT_HELD)
+    owing.when(request()).then_refused(IncomeReason.CASH_OUT_HELD)
     scene().after(request()).having({f"party:{OWNER}:owed": 1}).when(start).then_refused(
-        Reason.CASH_OUT_HELD
+        IncomeReason.CASH_OUT_HELD
     )
 
 
@@ -239,7 +245,7 @@ def test_nothing_is_sent_to_a_destination_that_is_new() -> None:
         at_us=NOON_US,
     )
     changed = scene().after(change)
-    changed.when(request()).then_refused(Reason.CASH_OUT_HELD)
+    changed.when(request()).then_refused(IncomeReason.CASH_OUT_HELD)
     assert changed.when(request(at_us=NOON_US + DESTINATION_DELAY_US)).changes()
 
 
@@ -248,22 +254,22 @@ def test_nothing_is_sent_to_a_destination_that_is_new() -> None:
 
 def test_only_what_was_started_is_sent_and_only_what_was_sent_is_paid() -> None:
     asked = scene().after(request())
-    asked.when(sent).then_refused(Reason.CASH_OUT_STATE)
-    asked.when(paid).then_refused(Reason.CASH_OUT_STATE)
-    asked.when(fail).then_refused(Reason.CASH_OUT_STATE)
+    asked.when(sent).then_refused(IncomeReason.CASH_OUT_STATE)
+    asked.when(paid).then_refused(IncomeReason.CASH_OUT_STATE)
+    asked.when(fail).then_refused(IncomeReason.CASH_OUT_STATE)
     begun = asked.after(start)
     begun.when(start).then_nothing()
-    begun.when(cancel).then_refused(Reason.CASH_OUT_STATE)
-    begun.when(paid).then_refused(Reason.CASH_OUT_STATE)
+    begun.when(cancel).then_refused(IncomeReason.CASH_OUT_STATE)
+    begun.when(paid).then_refused(IncomeReason.CASH_OUT_STATE)
     gone = begun.after(sent)
     gone.when(sent).then_nothing()
-    gone.when(replace(sent, reference="po_2")).then_refused(Reason.CASH_OUT_STATE)
+    gone.when(replace(sent, reference="po_2")).then_refused(IncomeReason.CASH_OUT_STATE)
     done = gone.after(paid)
     done.when(paid).then_nothing()
-    done.when(fail).then_refused(Reason.CASH_OUT_STATE)
-    done.when(start).then_refused(Reason.CASH_OUT_STATE)
+    done.when(fail).then_refused(IncomeReason.CASH_OUT_STATE)
+    done.when(start).then_refused(IncomeReason.CASH_OUT_STATE)
     assert cash_out_of(done, CASH_OUT).is_finished
-    scene().when(start).then_refused(Reason.CASH_OUT_UNKNOWN)
+    scene().when(start).then_refused(IncomeReason.CASH_OUT_UNKNOWN)
 
 
 def test_what_fails_or_is_cancelled_comes_back_and_a_closed_accounts_waits_in_suspense() -> None:
@@ -288,8 +294,8 @@ def test_what_comes_back_after_it_was_paid_is_credited_once() -> None:
     some.when(back(10)).then_nothing()
     (change,) = some.when(back(THIRTY)).changes()
     assert change.fact.amount == credit(THIRTY - 10)
-    some.when(back(THIRTY + 1)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
-    scene().after(request()).when(back(1)).then_refused(Reason.CASH_OUT_STATE)
+    some.when(back(THIRTY + 1)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
+    scene().after(request()).when(back(1)).then_refused(IncomeReason.CASH_OUT_STATE)
 
 
 # --- whatever is asked in whatever order --------------------------------------------------------

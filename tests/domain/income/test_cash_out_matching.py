@@ -15,8 +15,8 @@ from domain.income.cash_out_matching import (
     ids_of,
     match,
 )
+from domain.income.reasons import IncomeReason
 from domain.money import credit
-from domain.refusal import Reason
 from tests.given import Scene
 
 NOW_US = 10 * MISSING_AFTER_US
@@ -139,7 +139,7 @@ def test_a_difference_is_recorded_once_and_settled_with_a_reason() -> None:
     settle = SettleDifference(
         difference_id=seen.difference_id, note="called them", by="op", at_us=NOW_US
     )
-    Scene().when(settle).then_refused(Reason.DIFFERENCE_UNKNOWN)
+    Scene().when(settle).then_refused(IncomeReason.DIFFERENCE_UNKNOWN)
     (change,) = Scene().when(record).changes()
     assert (change.fact.kind, change.fact.expected) == ("twice", credit(TEN))
     recorded = Scene().after(record)

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.income.invoice import (
     GRACE_US,
     CreditLine,
@@ -26,8 +28,11 @@ from domain.income.invoice import (
     period_bounds_us,
     written_number,
 )
+from domain.income.reasons import IncomeReason
 from domain.income.tax import NoTax, TaxParty, VatTable, included
-from domain.money import credit, token
+from domain.money import MoneyReason, credit, token
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes.supply import ALICE, opened, with_account
@@ -133,17 +138,17 @@ def test_the_same_invoice_again_changes_nothing_and_another_is_refused() -> None
     scene = MARKET.after(issuing())
     scene.when(replace(issuing(), at_us=CLOSED_US + 5)).then_nothing()
     other = issuing(lines=LINES[:1])
-    scene.when(other).then_refused(Reason.INVOICE_EXISTS)
+    scene.when(other).then_refused(IncomeReason.INVOICE_EXISTS)
 
 
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"account_id": "acct_nobody"}, Reason.ACCOUNT_UNKNOWN),
-        ({"kind": "gifts"}, Reason.INVOICE_KIND_UNKNOWN),
-        ({"period": "2026-13"}, Reason.BAD_PERIOD),
-        ({"at_us": CLOSED_US - 1}, Reason.PERIOD_NOT_OVER),
-        ({"lines": ()}, Reason.NOTHING_TO_INVOICE),
+        ({"account_id": "acct_nobody"}, PartiesReason.ACCOUNT_UNKNOWN),
+        ({"kind": "gifts"}, IncomeReason.INVOICE_KIND_UNKNOWN),
+        ({"period": "2026-13"}, FleetReason.BAD_PERIOD),
+        ({"at_us": CLOSED_US - 1}, IncomeReason.PERIOD_NOT_OVER),
+        ({"lines": ()}, IncomeReason.NOTHING_TO_INVOICE),
     ],
 )
 def test_what_an_invoice_is_refused_for(change: dict[str, object], reason: Reason) -> None:
@@ -162,19 +167,19 @@ def test_a_credit_note_points_at_the_lines_and_has_a_number_of_its_own() -> None
     invoice = invoice_of(scene, note.invoice_id)
     assert invoice.issued == issued_in(scene)[0], "the invoice itself never changes"
     assert invoice.credited == {2: 15_000_000}
-    scene.when(crediting((2, 15_000_000))).then_refused(Reason.CREDIT_NOTE_EXISTS)
-    scene.when(crediting((2, 1), cause="another")).then_refused(Reason.CREDIT_ABOVE_LINE)
+    scene.when(crediting((2, 15_000_000))).then_refused(IncomeReason.CREDIT_NOTE_EXISTS)
+    scene.when(crediting((2, 1), cause="another")).then_refused(IncomeReason.CREDIT_ABOVE_LINE)
 
 
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ((), Reason.AMOUNT_NOT_POSITIVE),
-        (((1, 0),), Reason.AMOUNT_NOT_POSITIVE),
-        (((0, 5),), Reason.INVOICE_LINE_UNKNOWN),
-        (((3, 5),), Reason.INVOICE_LINE_UNKNOWN),
-        (((1, 5), (1, 5)), Reason.DUPLICATE_ID),
-        (((2, 15_000_001),), Reason.CREDIT_ABOVE_LINE),
+        ((), FundsReason.AMOUNT_NOT_POSITIVE),
+        (((1, 0),), FundsReason.AMOUNT_NOT_POSITIVE),
+        (((0, 5),), IncomeReason.INVOICE_LINE_UNKNOWN),
+        (((3, 5),), IncomeReason.INVOICE_LINE_UNKNOWN),
+        (((1, 5), (1, 5)), MoneyReason.DUPLICATE_ID),
+        (((2, 15_000_001),), IncomeReason.CREDIT_ABOVE_LINE),
     ],
 )
 def test_what_a_credit_note_is_refused_for(
@@ -184,9 +189,9 @@ def test_what_a_credit_note_is_refused_for(
 
 
 def test_only_credits_are_credited_and_only_on_an_invoice_that_is_there() -> None:
-    MARKET.when(crediting((1, 1))).then_refused(Reason.INVOICE_UNKNOWN)
+    MARKET.when(crediting((1, 1))).then_refused(IncomeReason.INVOICE_UNKNOWN)
     tokens = replace(crediting((1, 1)), lines=(CreditLine(1, token(1)),))
-    MARKET.after(issuing()).when(tokens).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    MARKET.after(issuing()).when(tokens).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
 
 
 @given(

@@ -32,9 +32,12 @@ from domain.income.maturity import (
     stream_of,
     window_at,
 )
+from domain.income.reasons import IncomeReason
 from domain.money import credit
 from domain.parties.account import AccountClosed, AccountOpened
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
@@ -118,8 +121,12 @@ def test_what_is_due_matures_and_the_next_range_begins_where_it_ended() -> None:
 def test_the_same_range_again_changes_nothing_and_another_start_is_refused() -> None:
     after = scene(at_once).after(mature(0, 7, 100))
     after.when(mature(0, 7, 100)).then_nothing()
-    after.when(mature(0, 9, 105)).then_refused(Reason.EARNINGS_STATE, after_position=0, expected=7)
-    after.when(mature(8, 9, 5)).then_refused(Reason.EARNINGS_STATE, after_position=8, expected=7)
+    after.when(mature(0, 9, 105)).then_refused(
+        IncomeReason.EARNINGS_STATE, after_position=0, expected=7
+    )
+    after.when(mature(8, 9, 5)).then_refused(
+        IncomeReason.EARNINGS_STATE, after_position=8, expected=7
+    )
 
 
 def test_nothing_earned_makes_no_fact_and_the_range_stays_open() -> None:
@@ -129,7 +136,7 @@ def test_nothing_earned_makes_no_fact_and_the_range_stays_open() -> None:
 
 def test_nothing_matures_before_its_window_is_over() -> None:
     early = replace(mature(0, 7, 100), at_us=DAY_ZERO_US + DEFAULT_WINDOW_US - 1)
-    scene().when(early).then_refused(Reason.EARNINGS_STATE, through_us=..., due_until_us=...)
+    scene().when(early).then_refused(IncomeReason.EARNINGS_STATE, through_us=..., due_until_us=...)
     on_time = replace(early, at_us=DAY_ZERO_US + DEFAULT_WINDOW_US)
     assert scene().when(on_time).changes()
 
@@ -151,7 +158,7 @@ def test_what_has_matured_cannot_be_reduced() -> None:
     after = scene(at_once).after(mature(0, 7, 100))
     with pytest.raises(Refused) as caught:
         maturity.reduce(after, OWNER, 7, 1, "dispute:d1", DAY_ZERO_US)
-    assert caught.value.reason is Reason.EARNING_MATURED
+    assert caught.value.reason is IncomeReason.EARNING_MATURED
     assert maturity.reduce(after, OWNER, 8, 1, "dispute:d1", DAY_ZERO_US)
 
 
@@ -175,19 +182,21 @@ def test_a_window_holds_for_what_is_posted_from_then_on() -> None:
     world = scene().after(command)
     world.when(replace(command, by="another")).then_nothing()
     world.when(replace(command, window_us=1)).then_refused(
-        Reason.MATURITY_WINDOW, version=1, expected=2
+        IncomeReason.MATURITY_WINDOW, version=1, expected=2
     )
     world.when(replace(command, version=3)).then_refused(
-        Reason.MATURITY_WINDOW, version=3, expected=2
+        IncomeReason.MATURITY_WINDOW, version=3, expected=2
     )
     world.when(replace(command, version=2)).then_refused(
-        Reason.MATURITY_WINDOW, effective_from_us=...
+        IncomeReason.MATURITY_WINDOW, effective_from_us=...
     )
     past = replace(command, effective_from_us=DAY_ZERO_US - 1)
     assert scene().when(past).changes(), "the first one may hold for what is there already"
-    world.when(replace(past, version=2)).then_refused(Reason.MATURITY_WINDOW, effective_from_us=...)
+    world.when(replace(past, version=2)).then_refused(
+        IncomeReason.MATURITY_WINDOW, effective_from_us=...
+    )
     scene().when(replace(command, window_us=-1)).then_refused(
-        Reason.MATURITY_WINDOW, window_us=-1, most=...
+        IncomeReason.MATURITY_WINDOW, window_us=-1, most=...
     )
     windows = (fact,)
     assert window_at(windows, DAY_ZERO_US) == 0
@@ -267,16 +276,16 @@ def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None
     )
     scene().when(mode()).then((EARNED, fact))
     scene().after(mode()).when(mode()).then_nothing()
-    scene().when(mode(mode="gold")).then_refused(Reason.PAYMENT_MODE, mode="gold")
+    scene().when(mode(mode="gold")).then_refused(IncomeReason.PAYMENT_MODE, mode="gold")
     scene().when(mode(mode="cash")).then_refused(
-        Reason.PAYMENT_MODE, mode="cash", rule="cash needs a destination"
+        IncomeReason.PAYMENT_MODE, mode="cash", rule="cash needs a destination"
     )
     cash = mode(mode="cash", destination="acct_1")
     scene().when(cash).then_refused(
-        Reason.PAYMENT_MODE, mode="cash", rule="cash is paid to its own account"
+        IncomeReason.PAYMENT_MODE, mode="cash", rule="cash is paid to its own account"
     )
     assert scene().when(replace(cash, billing_account_id=OWNER)).changes()
-    scene().when(mode(billing_account_id="acct_none")).then_refused(Reason.ACCOUNT_UNKNOWN)
+    scene().when(mode(billing_account_id="acct_none")).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
 
 
 def test_a_changed_destination_waits_and_the_first_one_does_not() -> None:
@@ -306,7 +315,7 @@ def test_less_than_a_cent_of_earnings_can_be_given_up_and_more_cannot() -> None:
     scene().having({f"party:{OWNER}:earned": 9_999}).when(forgo).then((EARNED, given_up))
     scene().when(forgo).then_nothing()
     rich = scene().having({f"party:{OWNER}:earned": 10_000})
-    rich.when(forgo).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    rich.when(forgo).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
 
 
 # --- the whole of it ----------------------------------------------------------------------------

@@ -14,11 +14,13 @@ from domain.account_closing import CloseAccount
 from domain.duration import DAY_US, HOUR_US
 from domain.fleet.node import NodeJoinRequested, NodeRetired
 from domain.fleet.provider import ProviderRegistered, RegionOpened
+from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerShare, RevenueSharesSet
 from domain.fleet.roles import NodeRoleSet
 from domain.income.maturity import NETWORK, EarningsMatured, EarningsReduced, MatureEarnings
 from domain.income.maturity import MaturityWindowSet as Window
 from domain.income.maturity import stream_of as earnings_stream
+from domain.income.reasons import IncomeReason
 from domain.income.region_pool import (
     PARTS_MAX,
     NodeEarned,
@@ -42,7 +44,8 @@ from domain.income.region_terms import InfraCost, RegionTermsSet
 from domain.income.region_terms import stream_of as terms_stream
 from domain.money import PPM, Amount, Asset, credit
 from domain.parties.account import AccountClosed, AccountOpened
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.stream import Stream
 from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
@@ -198,34 +201,36 @@ def ask(day: int, at_us: int = 0, **changes: Any) -> SetRegionTerms:
 
 def test_terms_begin_a_whole_notice_after_they_are_set_and_never_twice() -> None:
     scene = place()
-    scene.when(ask(NOTICE_DAYS)).then_refused(Reason.REGION_TERMS, earliest_day=8)
+    scene.when(ask(NOTICE_DAYS)).then_refused(FleetReason.REGION_TERMS, earliest_day=8)
     scene.when(ask(NOTICE_DAYS + 1)).then((terms_stream(REGION), terms(day=NOTICE_DAYS + 1)))
     after = scene.after(ask(NOTICE_DAYS + 1))
     after.when(ask(NOTICE_DAYS + 1, at_us=HOUR_US)).then_nothing()
     after.when(ask(NOTICE_DAYS + 1, participation_ppm=1)).then_refused(
-        Reason.REGION_TERMS, version=1, expected=2
+        FleetReason.REGION_TERMS, version=1, expected=2
     )
-    after.when(ask(NOTICE_DAYS + 1, version=2)).then_refused(Reason.REGION_TERMS, earliest_day=9)
+    after.when(ask(NOTICE_DAYS + 1, version=2)).then_refused(
+        FleetReason.REGION_TERMS, earliest_day=9
+    )
     assert after.when(ask(NOTICE_DAYS + 2, version=2, is_shared=False)).changes()
 
 
 def test_the_notice_outlasts_the_longest_dispute_window() -> None:
     window = Window(version=1, window_us=30 * DAY_US + 1, effective_from_us=1, by="op", at_us=1)
     scene = place((NETWORK, window))
-    scene.when(ask(31)).then_refused(Reason.REGION_TERMS, earliest_day=32)
+    scene.when(ask(31)).then_refused(FleetReason.REGION_TERMS, earliest_day=32)
     assert scene.when(ask(32)).changes()
 
 
 def test_only_the_provider_sets_terms_and_within_bounds() -> None:
     scene, day = place(), NOTICE_DAYS + 1
-    scene.when(ask(day, account_id=ANNA)).then_refused(Reason.REGION_UNKNOWN)
-    scene.when(ask(day, region_id="region_b")).then_refused(Reason.REGION_UNKNOWN)
-    scene.when(ask(day, participation_ppm=PPM + 1)).then_refused(Reason.SHARE_OUT_OF_RANGE)
-    scene.when(ask(day, availability_min_tier=5)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    scene.when(ask(day, account_id=ANNA)).then_refused(FleetReason.REGION_UNKNOWN)
+    scene.when(ask(day, region_id="region_b")).then_refused(FleetReason.REGION_UNKNOWN)
+    scene.when(ask(day, participation_ppm=PPM + 1)).then_refused(PartiesReason.SHARE_OUT_OF_RANGE)
+    scene.when(ask(day, availability_min_tier=5)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
     too_dear = costs(control=COST_MAX + 1)
-    scene.when(ask(day, infra=too_dear)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    scene.when(ask(day, infra=too_dear)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
     other = replace(costs(), base=Amount(Asset.TOKEN, 1))
-    scene.when(ask(day, infra=other)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    scene.when(ask(day, infra=other)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
 
 
 # --- gathering ----------------------------------------------------------------------------------
@@ -316,7 +321,9 @@ def test_what_a_dispute_took_out_is_not_gathered_and_unknown_reductions_are_look
 ):
     taken = EarningsReduced(account_id=OPERATOR, position=5, units=30, cause="dispute:d", at_us=0)
     scene = place(*under(terms()), (earnings_stream(OPERATOR), taken))
-    scene.when(mature([earning(70)], 100)).then_refused(Reason.EARNINGS_STATE, reduced=30, known=0)
+    scene.when(mature([earning(70)], 100)).then_refused(
+        IncomeReason.EARNINGS_STATE, reduced=30, known=0
+    )
     made = scene.when(mature([earning(70)], 100, reduced=30)).changes()
     assert [change.fact.amount.units for change in made] == [70, 70]
     with pytest.raises(AssertionError):
@@ -398,15 +405,17 @@ def test_two_days_share_out_exactly_what_was_gathered_and_carry_the_rest(
 
 def test_a_day_is_shared_once_after_it_is_over_and_in_order() -> None:
     scene = place(*under(terms()))
-    place().when(share()).then_refused(Reason.REGION_DAY, day=20_780, rule="no terms on that day")
+    place().when(share()).then_refused(
+        FleetReason.REGION_DAY, day=20_780, rule="no terms on that day"
+    )
     scene.when(share(DAY - 1)).then_refused(
-        Reason.REGION_DAY, day=20_779, rule="no terms on that day"
+        FleetReason.REGION_DAY, day=20_779, rule="no terms on that day"
     )
     scene.when(share(at_us=(DAY + 1) * DAY_US - 1)).then_refused(
-        Reason.REGION_DAY, day=20_780, rule="the day is not over"
+        FleetReason.REGION_DAY, day=20_780, rule="the day is not over"
     )
     scene.when(share(DAY + 1)).then_refused(
-        Reason.REGION_DAY, day=20_781, rule="the day before is not shared"
+        FleetReason.REGION_DAY, day=20_781, rule="the day before is not shared"
     )
     after = scene.after(share())
     after.when(share()).then_nothing()
@@ -455,7 +464,7 @@ def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost
     most = place(*under(terms(infra=costs(most=5 * CREDITS, base=CREDITS))))
     assert shared(most, share())[0].infra_due == credit(5 * CREDITS)
     too_many = tuple(f"n{n}" for n in range(ROLE_NODES_MAX + 1))
-    scene.when(share(control=too_many)).then_refused(Reason.COUNT_OUT_OF_RANGE, at_most=1000)
+    scene.when(share(control=too_many)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=1000)
 
 
 def test_after_the_end_of_terms_nothing_more_is_due_and_what_was_gathered_is_shared() -> None:
@@ -484,7 +493,7 @@ def test_an_account_does_not_close_while_a_region_of_its_holds_earnings() -> Non
     close = CloseAccount(
         account_id=OPERATOR, lease_ids=(), node_ids=(), region_ids=(REGION,), by="op", at_us=5
     )
-    scene.when(close).then_refused(Reason.ACCOUNT_NOT_EMPTY, book="region:region_a:revenue")
+    scene.when(close).then_refused(PartiesReason.ACCOUNT_NOT_EMPTY, book="region:region_a:revenue")
 
 
 def test_a_large_region_is_told_in_chunks_of_one_append_in_the_order_of_its_nodes() -> None:

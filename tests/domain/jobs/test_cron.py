@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from domain.calendar import day_named, days_in, first_day, month_of_day
 from domain.duration import DAY_US, MINUTE_US
 from domain.jobs.cron import due_between, latest_due_us, next_due_us, parse
-from domain.refusal import Reason, Refused
+from domain.jobs.reasons import JobsReason
+from domain.refusal import Refused
 from tests.examples import examples
 
 NOON_US = day_named("2026-11-20") * DAY_US + 12 * 60 * MINUTE_US
@@ -65,7 +66,7 @@ def test_the_29th_of_february_comes_again() -> None:
 def test_what_is_no_schedule_or_never_comes_is_refused(text: str) -> None:
     with pytest.raises(Refused) as caught:
         parse(text)
-    assert caught.value.reason is Reason.SCHEDULE_INVALID
+    assert caught.value.reason is JobsReason.SCHEDULE_INVALID
 
 
 FIELD = st.sampled_from(["*", "*/7", "*/2", "3", "1-4", "0,5", "1-5/2"])

@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.fleet.device import DeviceReserved
+from domain.fleet.reasons import FleetReason
+from domain.hardware.reasons import HardwareReason
 from domain.jobs.gang import (
     GANG_FACTS_MAX,
     MEMBER_FACTS,
@@ -25,6 +27,7 @@ from domain.jobs.gang import (
     ReserveGang,
 )
 from domain.jobs.gang_places import place
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import GANG_TIMEOUT
 from domain.lease.lease import (
     CANCELLED_BEFORE_START,
@@ -40,10 +43,14 @@ from domain.lease.lease import (
     ReserveLease,
 )
 from domain.market.matching import FreeDevice, Match, Need, OfferedNode, choose, less
+from domain.market.reasons import MarketReason
 from domain.money import PPM, credit
+from domain.parties.reasons import PartiesReason
 from domain.pools.pool import GANG_TIMEOUT_US
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
+from domain.trust.reasons import TrustReason
 from ledger.log.handle import FACTS_MAX
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.market import JOB, NOON_US, RENTER, job
@@ -99,7 +106,7 @@ class Market:
         """Ask for a gang and reserve it where the planner says; nothing when it does not fit."""
         matches = self.plan(asked)
         if not matches:
-            raise Refused(Reason.NO_MATCH)
+            raise Refused(MarketReason.NO_MATCH)
         return self.append(asked, *reservation(asked.gang_id, matches, at_us, asked.job_id))
 
     def ready(self, lease_id: str, at_us: int) -> list[Any]:
@@ -194,7 +201,7 @@ def test_one_taken_device_fails_the_whole_append() -> None:
     before = len(market.world.log)
     with pytest.raises(Refused) as refused:
         market.append(asking(4), *reservation(GANG, stale, NOON_US))
-    assert refused.value.reason is Reason.DEVICE_TAKEN
+    assert refused.value.reason is HardwareReason.DEVICE_TAKEN
     assert len(market.world.log) == before
 
 
@@ -232,12 +239,12 @@ def _freed(market: Market) -> Match:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"members": 0, "min_members": 0}, Reason.COUNT_OUT_OF_RANGE),
-        ({"members": 2, "min_members": 3}, Reason.COUNT_OUT_OF_RANGE),
-        ({"members": 129, "min_members": 1}, Reason.COUNT_OUT_OF_RANGE),
-        ({"timeout_us": 1}, Reason.AMOUNT_OUT_OF_RANGE),
-        ({"account_id": "acct_owner"}, Reason.JOB_UNKNOWN),
-        ({"job_id": "job_none"}, Reason.JOB_UNKNOWN),
+        ({"members": 0, "min_members": 0}, PartiesReason.COUNT_OUT_OF_RANGE),
+        ({"members": 2, "min_members": 3}, PartiesReason.COUNT_OUT_OF_RANGE),
+        ({"members": 129, "min_members": 1}, PartiesReason.COUNT_OUT_OF_RANGE),
+        ({"timeout_us": 1}, PricesReason.AMOUNT_OUT_OF_RANGE),
+        ({"account_id": "acct_owner"}, TrustReason.JOB_UNKNOWN),
+        ({"job_id": "job_none"}, TrustReason.JOB_UNKNOWN),
     ],
 )
 def test_a_gang_that_cannot_be_is_refused(changes: dict[str, Any], reason: Reason) -> None:
@@ -254,7 +261,7 @@ def test_the_largest_gang_fits_into_one_append_and_one_more_member_is_refused() 
     market.submit(gpus=2)
     with pytest.raises(Refused) as refused:
         market.append(asking(members + 1))
-    assert refused.value.reason is Reason.COUNT_OUT_OF_RANGE
+    assert refused.value.reason is PartiesReason.COUNT_OUT_OF_RANGE
     asked = asking(members)
     facts = market.append(asked, *reservation(GANG, market.plan(asked, gpus=2), NOON_US))
     assert len(facts) <= FACTS_MAX
@@ -268,7 +275,7 @@ def test_a_reservation_of_too_few_members_is_refused() -> None:
     matches = market.plan(asking(4))[:3]
     with pytest.raises(Refused) as refused:
         market.append(asking(4), *reservation(GANG, matches, NOON_US))
-    assert refused.value.reason is Reason.GANG_STATE
+    assert refused.value.reason is JobsReason.GANG_STATE
 
 
 # Billing.
@@ -336,7 +343,7 @@ def test_too_late_is_too_late_whether_or_not_the_timer_came() -> None:
     market.ready(first, NOON_US + 1)
     with pytest.raises(Refused) as refused:
         market.ready(late, NOON_US + GANG_TIMEOUT_US)
-    assert refused.value.reason is Reason.LEASE_STATE
+    assert refused.value.reason is FleetReason.LEASE_STATE
 
 
 def test_a_member_cancelled_before_the_start_ends_the_whole_gang() -> None:
@@ -387,7 +394,7 @@ def test_a_gang_is_closed_as_a_whole_before_it_opens_and_lease_by_lease_after() 
         market.ready(lease_id, NOON_US + 3)
     with pytest.raises(Refused) as refused:
         market.append(replace(cancel, gang_id="gang_2"))
-    assert refused.value.reason is Reason.GANG_STATE
+    assert refused.value.reason is JobsReason.GANG_STATE
     closing = CloseLease(
         lease_id=market.gang("gang_2").lease_ids[0],
         closed_at_us=NOON_US + MINUTE_US,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.funds.reasons import FundsReason
 from domain.jobs.job import (
     GPU_COUNT_MAX,
     JOB_KINDS,
@@ -23,9 +24,12 @@ from domain.jobs.job import (
     job_of,
     workload_hash,
 )
+from domain.jobs.reasons import JobsReason
 from domain.money import PPM, credit, token
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.stream import Stream
+from domain.trust.reasons import TrustReason
 from ledger.log import codec
 from tests.domain.scenes.supply import ALICE, NOON_US, with_account
 from tests.given import Scene
@@ -100,17 +104,17 @@ def test_the_hash_is_of_the_work_as_sorted_json_without_spaces() -> None:
 
 def test_submitting_twice_is_once_and_other_work_needs_another_id() -> None:
     with_job.when(replace(submit, at_us=NOON_US + 9)).then_nothing()
-    with_job.when(replace(submit, gpu_count=3)).then_refused(Reason.JOB_EXISTS)
+    with_job.when(replace(submit, gpu_count=3)).then_refused(JobsReason.JOB_EXISTS)
 
 
 def test_a_job_needs_an_account() -> None:
-    Scene().when(submit).then_refused(Reason.ACCOUNT_UNKNOWN)
+    Scene().when(submit).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
 
 
 def test_a_job_has_an_image_or_a_command() -> None:
     for image in (None, ""):
         with_account.when(replace(submit, image=image, command=())).then_refused(
-            Reason.WORKLOAD_EMPTY
+            JobsReason.WORKLOAD_EMPTY
         )
     assert with_account.when(replace(submit, image=None)).changes()
     assert with_account.when(replace(submit, command=())).changes()
@@ -125,7 +129,7 @@ def test_a_job_has_an_image_or_a_command() -> None:
     ],
 )
 def test_work_that_would_not_fit_into_a_fact_is_refused(changed: dict[str, Any]) -> None:
-    with_account.when(replace(submit, **changed)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    with_account.when(replace(submit, **changed)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
 
 
 def test_the_greatest_work_that_is_taken_can_be_stored() -> None:
@@ -137,13 +141,15 @@ def test_the_greatest_work_that_is_taken_can_be_stored() -> None:
 
 @pytest.mark.parametrize("gpu_count", [-1, 0, GPU_COUNT_MAX + 1])
 def test_a_lease_has_one_to_sixty_four_devices(gpu_count: int) -> None:
-    with_account.when(replace(submit, gpu_count=gpu_count)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    with_account.when(replace(submit, gpu_count=gpu_count)).then_refused(
+        PartiesReason.COUNT_OUT_OF_RANGE
+    )
 
 
 @pytest.mark.parametrize("ppm", [-1, 0, PPM + 1])
 def test_a_share_is_above_nothing_and_at_most_the_whole(ppm: int) -> None:
-    with_account.when(replace(submit, share_ppm=ppm)).then_refused(Reason.SHARE_OUT_OF_RANGE)
-    with_account.when(replace(submit, mem_ppm=ppm)).then_refused(Reason.SHARE_OUT_OF_RANGE)
+    with_account.when(replace(submit, share_ppm=ppm)).then_refused(PartiesReason.SHARE_OUT_OF_RANGE)
+    with_account.when(replace(submit, mem_ppm=ppm)).then_refused(PartiesReason.SHARE_OUT_OF_RANGE)
 
 
 def test_a_share_of_several_devices_is_that_share_of_each() -> None:
@@ -154,14 +160,14 @@ def test_a_share_of_several_devices_is_that_share_of_each() -> None:
 
 def test_a_cap_price_is_a_positive_amount_of_credits() -> None:
     for price, reason in (
-        (credit(0), Reason.AMOUNT_NOT_POSITIVE),
-        (token(1), Reason.AMOUNT_OUT_OF_RANGE),
+        (credit(0), FundsReason.AMOUNT_NOT_POSITIVE),
+        (token(1), PricesReason.AMOUNT_OUT_OF_RANGE),
     ):
         with_account.when(replace(submit, max_price_per_gpu_hour=price)).then_refused(reason)
 
 
 def test_a_job_is_of_a_known_kind() -> None:
-    with_account.when(replace(submit, kind="mining")).then_refused(Reason.UNKNOWN_MODE)
+    with_account.when(replace(submit, kind="mining")).then_refused(PartiesReason.UNKNOWN_MODE)
     for kind in JOB_KINDS:
         assert with_account.when(replace(submit, kind=kind)).changes()
 
@@ -181,13 +187,13 @@ def test_a_job_is_completed_once() -> None:
 
 
 def test_a_job_has_one_end() -> None:
-    with_job.after(cancel).when(complete).then_refused(Reason.JOB_STATE)
-    with_job.after(complete).when(cancel).then_refused(Reason.JOB_STATE)
+    with_job.after(cancel).when(complete).then_refused(JobsReason.JOB_STATE)
+    with_job.after(complete).when(cancel).then_refused(JobsReason.JOB_STATE)
 
 
 def test_an_unknown_job_has_no_end() -> None:
-    with_account.when(cancel).then_refused(Reason.JOB_UNKNOWN)
-    with_account.when(complete).then_refused(Reason.JOB_UNKNOWN)
+    with_account.when(cancel).then_refused(TrustReason.JOB_UNKNOWN)
+    with_account.when(complete).then_refused(TrustReason.JOB_UNKNOWN)
 
 
 works = st.tuples(

@@ -14,10 +14,13 @@ from domain.jobs.cron import due_between, parse
 from domain.jobs.job import CancelJob, JobState, JobSubmitted, ScaleJob, job_of
 from domain.jobs.parts import ATTEMPTS_MAX, PAUSE_US, due_parts, due_run, members_for, surplus
 from domain.jobs.plan import JobPlan, Reference, require_references, require_work
+from domain.jobs.reasons import JobsReason
 from domain.jobs.task_queue import FinishTask, PushTasks, TakeTask, Task, queue_of
 from domain.lease.close_codes import COMPLETED, NO_MATCH
 from domain.lease.lease import CloseLease, RequestLease
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 from tests.domain.scenes.market import JOB, NOON_US, RENTER, job, ready, request, reserve, scene
 from tests.examples import examples
 from tests.given import Scene
@@ -70,9 +73,9 @@ def test_a_part_that_is_not_due_or_has_a_lease_gets_no_other() -> None:
     where = planned(chunks=2).after(asking(0, 1, NOON_US))
     for part, attempt in ((0, 1), (0, 2), (1, 2), (2, 1)):
         again = replace(asking(part, attempt, NOON_US), lease_id="lease_another")
-        where.when(again).then_refused(Reason.JOB_STATE, job_id="job_1", part=..., attempt=...)
+        where.when(again).then_refused(JobsReason.JOB_STATE, job_id="job_1", part=..., attempt=...)
     where.when(replace(request(), lease_id="lease_by_hand")).then_refused(
-        Reason.JOB_STATE, job_id="job_1", rule="its leases are opened by its plan"
+        JobsReason.JOB_STATE, job_id="job_1", rule="its leases are opened by its plan"
     )
 
 
@@ -101,9 +104,9 @@ def test_scaling_keeps_to_the_plan_and_names_the_members_that_are_too_many() -> 
     assert state.changed_us == NOON_US + 5
     for members in (0, 4):
         refused = replace(scale, members=members)
-        where.when(refused).then_refused(Reason.COUNT_OUT_OF_RANGE)
+        where.when(refused).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
     ended = where.after(CancelJob(job_id=JOB, by="mem", at_us=NOON_US))
-    ended.when(replace(scale, members=2)).then_refused(Reason.JOB_STATE)
+    ended.when(replace(scale, members=2)).then_refused(JobsReason.JOB_STATE)
     assert len(surplus(job_of(ended, JOB))) == 3
 
 
@@ -202,7 +205,7 @@ def test_an_endpoint_is_inference_and_a_federated_job_pays_for_what_it_does() ->
     ):
         with pytest.raises(Refused) as caught:
             require_work(kind, work, federated)
-        assert caught.value.reason is Reason.UNKNOWN_MODE
+        assert caught.value.reason is PartiesReason.UNKNOWN_MODE
 
 
 @pytest.mark.parametrize(
@@ -223,7 +226,7 @@ def test_a_reference_that_could_hold_a_secret_is_refused_and_not_repeated(
 ) -> None:
     with pytest.raises(Refused) as caught:
         require_references([Reference(kind, name)])
-    assert caught.value.reason is Reason.REFERENCE_INVALID
+    assert caught.value.reason is TrustReason.REFERENCE_INVALID
     assert not name or name not in str(caught.value)
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
+from domain.fleet.reasons import FleetReason
 from domain.lease.countersign import (
     KEYS_MAX,
     AddSigningKey,
@@ -19,6 +20,9 @@ from domain.lease.countersign import (
     compare,
     message_for,
 )
+from domain.lease.reasons import LeaseReason
+from domain.metering.reasons import MeteringReason
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes.market import LEASE, NOON_US, OWNER, RENTER, close, job, opened, request
@@ -66,20 +70,20 @@ def test_a_renter_signs_for_what_was_used_up_to_a_moment() -> None:
 def test_the_same_signature_again_changes_nothing_and_none_ever_falls() -> None:
     once = running().after(sign(5))
     once.when(sign(5)).then_nothing()
-    once.when(sign(4)).then_refused(Reason.COUNTERSIGN_FELL)
-    once.when(sign(6, HOUR_US - 1)).then_refused(Reason.COUNTERSIGN_FELL)
+    once.when(sign(4)).then_refused(MeteringReason.COUNTERSIGN_FELL)
+    once.when(sign(6, HOUR_US - 1)).then_refused(MeteringReason.COUNTERSIGN_FELL)
     assert once.when(sign(5, HOUR_US + 1)).changes()
 
 
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (sign(1, account_id=OWNER), Reason.LEASE_UNKNOWN),
-        (sign(1, lease_id="lease_none"), Reason.LEASE_UNKNOWN),
-        (sign(1, key_id="b" * 16), Reason.SIGNING_KEY_UNKNOWN),
-        (sign(1, -1), Reason.COUNTERSIGN_TIME),
-        (sign(1, 2 * HOUR_US + 1), Reason.COUNTERSIGN_TIME),
-        (sign(-1), Reason.COUNTERSIGN_TIME),
+        (sign(1, account_id=OWNER), LeaseReason.LEASE_UNKNOWN),
+        (sign(1, lease_id="lease_none"), LeaseReason.LEASE_UNKNOWN),
+        (sign(1, key_id="b" * 16), PartiesReason.SIGNING_KEY_UNKNOWN),
+        (sign(1, -1), MeteringReason.COUNTERSIGN_TIME),
+        (sign(1, 2 * HOUR_US + 1), MeteringReason.COUNTERSIGN_TIME),
+        (sign(-1), MeteringReason.COUNTERSIGN_TIME),
     ],
 )
 def test_what_nobody_can_sign_is_refused(command: CountersignUsage, reason: Reason) -> None:
@@ -88,7 +92,7 @@ def test_what_nobody_can_sign_is_refused(command: CountersignUsage, reason: Reas
 
 def test_before_the_opening_there_is_nothing_to_sign_for() -> None:
     waiting = market().after(job()).after(request()).after(add)
-    waiting.when(sign(0)).then_refused(Reason.LEASE_STATE)
+    waiting.when(sign(0)).then_refused(FleetReason.LEASE_STATE)
 
 
 def test_a_closed_lease_can_still_be_signed_for() -> None:
@@ -98,16 +102,18 @@ def test_a_closed_lease_can_still_be_signed_for() -> None:
 def test_a_revoked_key_signs_no_more_and_never_comes_back() -> None:
     revoke = RevokeSigningKey(account_id=RENTER, key_id=KEY, by="mem", at_us=NOON_US)
     after = running().after(revoke)
-    after.when(sign(1)).then_refused(Reason.SIGNING_KEY_UNKNOWN)
+    after.when(sign(1)).then_refused(PartiesReason.SIGNING_KEY_UNKNOWN)
     after.when(revoke).then_nothing()
-    after.when(add).then_refused(Reason.SIGNING_KEY_REVOKED)
-    market().when(revoke).then_refused(Reason.SIGNING_KEY_UNKNOWN)
+    after.when(add).then_refused(PartiesReason.SIGNING_KEY_REVOKED)
+    market().when(revoke).then_refused(PartiesReason.SIGNING_KEY_UNKNOWN)
 
 
 def test_a_key_is_added_once_and_there_is_room_for_so_many() -> None:
     running().when(add).then_nothing()
-    market().when(replace(add, public_key="zz" * 32)).then_refused(Reason.SIGNING_KEY_INVALID)
-    market().when(replace(add, account_id="acct_none")).then_refused(Reason.ACCOUNT_UNKNOWN)
+    market().when(replace(add, public_key="zz" * 32)).then_refused(
+        PartiesReason.SIGNING_KEY_INVALID
+    )
+    market().when(replace(add, account_id="acct_none")).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
     many = [
         (
             Stream("signer", RENTER),
@@ -117,7 +123,7 @@ def test_a_key_is_added_once_and_there_is_room_for_so_many() -> None:
         )
         for n in range(KEYS_MAX)
     ]
-    market().given(*many).when(add).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    market().given(*many).when(add).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
 
 
 def test_the_signed_bytes_are_four_lines() -> None:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import SECOND_US
+from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.lease.escrow import (
     TIME_MAX_US,
@@ -113,13 +114,13 @@ def test_a_late_timer_still_closes_at_the_funds_end() -> None:
 @pytest.mark.parametrize(
     ("deposits", "rates", "elapsed", "reason"),
     [
-        ([], [Rate("p", -1)], -1, Reason.BAD_DEPOSIT),
-        ([Deposit("t", 0)], [], 0, Reason.BAD_DEPOSIT),
-        ([Deposit("t", 5, 6)], [], 0, Reason.BAD_DEPOSIT),
-        ([Deposit("t", 5, -1)], [], 0, Reason.BAD_DEPOSIT),
-        ([Deposit("t", 5)], [Rate("p", -1), Rate("p", 1)], -1, Reason.DUPLICATE_PAYEE),
-        ([Deposit("t", 5)], [Rate("p", -1)], -1, Reason.BAD_RATE),
-        ([Deposit("t", 5)], [Rate("p", 1)], -1, Reason.NEGATIVE_ELAPSED),
+        ([], [Rate("p", -1)], -1, FundsReason.BAD_DEPOSIT),
+        ([Deposit("t", 0)], [], 0, FundsReason.BAD_DEPOSIT),
+        ([Deposit("t", 5, 6)], [], 0, FundsReason.BAD_DEPOSIT),
+        ([Deposit("t", 5, -1)], [], 0, FundsReason.BAD_DEPOSIT),
+        ([Deposit("t", 5)], [Rate("p", -1), Rate("p", 1)], -1, FundsReason.DUPLICATE_PAYEE),
+        ([Deposit("t", 5)], [Rate("p", -1)], -1, FundsReason.BAD_RATE),
+        ([Deposit("t", 5)], [Rate("p", 1)], -1, FundsReason.NEGATIVE_ELAPSED),
     ],
 )
 def test_the_first_rule_that_is_broken_refuses(

@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
+from domain.fleet.reasons import FleetReason
 from domain.funds.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budget_of
 from domain.funds.funding import PayerSet, PromotionGranted, SetPayer, stream_of
+from domain.funds.reasons import FundsReason
 from domain.lease.lease import FUNDS_ENDED, LeaseRestarted, TopUpLease, lease_of
+from domain.lease.reasons import LeaseReason
 from domain.leasing.request import asked_again
 from domain.money import Asset, credit
 from domain.parties.account import AccountOpened, ApiKeyIssued
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import (
@@ -148,7 +152,7 @@ def test_a_budget_refuses_what_would_pass_it_and_nothing_is_held() -> None:
     made = world(renter_cash=9_000_000)
     made.do(capped(PROJECT, "p", 4_000_000))
     made.do(job(), request(funds=4_000_001))
-    assert refused(made, reserve()) is Reason.BUDGET_EXHAUSTED
+    assert refused(made, reserve()) is PartiesReason.BUDGET_EXHAUSTED
     assert made.balance(f"party:{RENTER}:cash") == 9_000_000
     other = world(renter_cash=9_000_000)
     other.do(capped(KEY, "key00001", 3_000_000), *opening(4_000_000, "key00002"))
@@ -166,7 +170,7 @@ def test_a_top_up_counts_where_its_depositor_has_a_cap_and_a_refill_takes_what_i
     made = world(renter_cash=9_000_000, payer_cash=9_000_000)
     made.do(capped(PROJECT, "p", 5_000_000), *opening(4_000_000), ready)
     more = TopUpLease(lease_id=LEASE, account_id=RENTER, amount=credit(2_000_000), at_us=NOON_US)
-    assert refused(made, more) is Reason.BUDGET_EXHAUSTED
+    assert refused(made, more) is PartiesReason.BUDGET_EXHAUSTED
     made.do(replace(more, account_id=PAYER))
     assert used(made, PROJECT, "p") == 4_000_000, "a stranger's top-up is no money of the project's"
     made.do(replace(more, at_most=True))
@@ -199,7 +203,7 @@ def test_whatever_pays_the_lease_every_unit_comes_back_to_whose_it_was_or_was_ch
     made.record(stream_of(RENTER), link)
     made.do(capped(ACCOUNT, RENTER, cap, PAYER), job(), request(funds=4_000_000))
     if own + min(payers, cap) < 4_000_000:
-        assert refused(made, reserve()) is Reason.CREDIT_TOO_LOW
+        assert refused(made, reserve()) is FundsReason.CREDIT_TOO_LOW
         return
     made.do(reserve(), ready)
     us = minutes * 60_000_000
@@ -222,13 +226,13 @@ again = replace(request(funds=PRICE), lease_id=AGAIN, restart_of=LEASE, at_us=NO
 def test_a_lease_whose_funds_ended_goes_on_as_another_one_exactly_once() -> None:
     made = world(renter_cash=PRICE)
     made.do(*opening(PRICE), ready)
-    assert refused(made, again) is Reason.LEASE_STATE, "it still runs"
+    assert refused(made, again) is FleetReason.LEASE_STATE, "it still runs"
     made.do(close(HOUR_US, "job", FUNDS_ENDED))
     requested, link = reversed(made.do(again))
     assert link == LeaseRestarted(lease_id=LEASE, as_lease_id=AGAIN, at_us=again.at_us)
     assert requested.restart_of == LEASE
     assert lease_of(made, LEASE).restarted_as == AGAIN
-    assert refused(made, replace(again, lease_id="lease_3")) is Reason.LEASE_STATE
+    assert refused(made, replace(again, lease_id="lease_3")) is FleetReason.LEASE_STATE
     made.do(settle(HOUR_US, (usage(0, HOUR_US),)))
     assert lease_of(made, LEASE).status == "settled"
 
@@ -252,7 +256,7 @@ def test_the_lease_that_goes_on_is_asked_for_as_the_first_one_was() -> None:
 def test_only_a_lease_whose_funds_ended_is_restarted_and_only_for_its_job() -> None:
     made = world(renter_cash=PRICE)
     made.do(*opening(PRICE), ready, close(HOUR_US // 2))
-    assert refused(made, again) is Reason.LEASE_STATE, "the renter closed it"
+    assert refused(made, again) is FleetReason.LEASE_STATE, "the renter closed it"
     other = job(job_id="job_2")
-    assert refused(made, other, replace(again, job_id="job_2")) is Reason.LEASE_UNKNOWN
-    assert refused(made, replace(again, restart_of="lease_no")) is Reason.LEASE_UNKNOWN
+    assert refused(made, other, replace(again, job_id="job_2")) is LeaseReason.LEASE_UNKNOWN
+    assert refused(made, replace(again, restart_of="lease_no")) is LeaseReason.LEASE_UNKNOWN

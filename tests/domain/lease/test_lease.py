@@ -13,6 +13,9 @@ from domain.duration import HOUR_US, MINUTE_US
 from domain.fleet.device import DeviceReleased
 from domain.fleet.maintenance import ScheduleMaintenance
 from domain.fleet.node import StartMaintenance
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
+from domain.hardware.reasons import HardwareReason
 from domain.lease.lease import (
     LATE_WINDOW_US,
     START_TIMEOUT,
@@ -25,13 +28,19 @@ from domain.lease.lease import (
     LeaseSettled,
     UsageAccrued,
 )
+from domain.lease.reasons import LeaseReason
 from domain.leasing.drain import DrainNode
 from domain.market.offer import WithdrawOffer
+from domain.market.reasons import MarketReason
 from domain.metering.counting import Passed, UsageRow
+from domain.metering.reasons import MeteringReason
 from domain.money import credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import TariffPublished, UsageFee
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
+from domain.trust.reasons import TrustReason
 from tests.domain.scenes.market import (
     BURN_OFFER,
     DEVICES,
@@ -77,15 +86,15 @@ def held(where: Scene) -> int:
 
 def test_only_the_owner_of_a_job_asks_for_its_devices() -> None:
     strangers = replace(request(), account_id=OWNER)
-    scene().after(job()).when(strangers).then_refused(Reason.JOB_UNKNOWN)
+    scene().after(job()).when(strangers).then_refused(TrustReason.JOB_UNKNOWN)
 
 
 def test_a_lease_is_requested_once() -> None:
-    scene().after(job()).after(request()).when(request()).then_refused(Reason.LEASE_EXISTS)
+    scene().after(job()).after(request()).when(request()).then_refused(LeaseReason.LEASE_EXISTS)
 
 
 def test_an_unknown_lease_is_named() -> None:
-    scene().when(close(0)).then_refused(Reason.LEASE_UNKNOWN)
+    scene().when(close(0)).then_refused(LeaseReason.LEASE_UNKNOWN)
 
 
 def test_a_fixed_term_holds_its_largest_possible_charge() -> None:
@@ -96,7 +105,7 @@ def test_a_fixed_term_holds_its_largest_possible_charge() -> None:
 def test_an_open_end_holds_at_least_an_hour() -> None:
     assert held(opened()) == 2_780_000
     too_little = scene().after(job()).after(request(funds=2_779_999))
-    too_little.when(reserve()).then_refused(Reason.CREDIT_TOO_LOW)
+    too_little.when(reserve()).then_refused(FundsReason.CREDIT_TOO_LOW)
 
 
 def test_sources_are_spent_in_their_order_and_card_money_last() -> None:
@@ -118,29 +127,29 @@ def test_sources_are_spent_in_their_order_and_card_money_last() -> None:
 
 def test_too_little_credit_is_refused_with_what_is_missing() -> None:
     where = scene({f"party:{RENTER}:cash": 2_779_999}).after(job()).after(request())
-    where.when(reserve()).then_refused(Reason.CREDIT_TOO_LOW)
+    where.when(reserve()).then_refused(FundsReason.CREDIT_TOO_LOW)
 
 
 def test_a_burning_offer_takes_burned_credits_only() -> None:
     where = scene().after(job()).after(request())
-    where.when(reserve(offer=BURN_OFFER)).then_refused(Reason.CREDIT_TOO_LOW)
+    where.when(reserve(offer=BURN_OFFER)).then_refused(FundsReason.CREDIT_TOO_LOW)
 
 
 def test_a_lease_asked_to_burn_takes_no_cash_offer() -> None:
     burning = scene().after(job()).after(replace(request(), pay_with="burn"))
-    burning.when(reserve()).then_refused(Reason.OFFER_MISMATCH, settlement="cash")
+    burning.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, settlement="cash")
     odd = replace(request(), pay_with="barter")
-    scene().after(job()).when(odd).then_refused(Reason.UNKNOWN_MODE)
+    scene().after(job()).when(odd).then_refused(PartiesReason.UNKNOWN_MODE)
 
 
 def test_an_unpaid_debt_blocks_new_leases() -> None:
     where = scene().having({f"party:{RENTER}:owed": 1}).after(job()).after(request())
-    where.when(reserve()).then_refused(Reason.UNPAID_DEBT)
+    where.when(reserve()).then_refused(FundsReason.UNPAID_DEBT)
 
 
 def test_a_price_above_the_cap_is_refused() -> None:
     cheap = job(max_price_per_gpu_hour=credit(2_779_999))
-    scene().after(cheap).after(request()).when(reserve()).then_refused(Reason.PRICE_ABOVE_CAP)
+    scene().after(cheap).after(request()).when(reserve()).then_refused(PricesReason.PRICE_ABOVE_CAP)
 
 
 def test_an_offer_below_the_usage_fee_of_a_later_tariff_takes_no_new_leases() -> None:
@@ -162,17 +171,17 @@ def test_an_offer_below_the_usage_fee_of_a_later_tariff_takes_no_new_leases() ->
         notice_us=0,
     )
     asked = scene().given((Stream("tariff", "network"), dearer)).after(job()).after(request())
-    asked.when(reserve()).then_refused(Reason.OFFER_MISMATCH, usage_fee=2_780_001)
+    asked.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, usage_fee=2_780_001)
 
 
 def test_a_withdrawn_offer_and_a_node_in_maintenance_take_no_new_leases() -> None:
     asked = scene().after(job()).after(request())
     gone = asked.after(WithdrawOffer(offer_id=OFFER, by="o", at_us=NOON_US))
-    gone.when(reserve()).then_refused(Reason.OFFER_WITHDRAWN)
+    gone.when(reserve()).then_refused(MarketReason.OFFER_WITHDRAWN)
     closed = asked.after(StartMaintenance(node_id=NODE, by="o", at_us=NOON_US))
-    closed.when(reserve()).then_refused(Reason.NODE_STATE)
+    closed.when(reserve()).then_refused(FleetReason.NODE_STATE)
     drained = asked.after(DrainNode(node_id=NODE, keep_leases=True, by="o", at_us=NOON_US))
-    drained.when(reserve()).then_refused(Reason.NODE_STATE)
+    drained.when(reserve()).then_refused(FleetReason.NODE_STATE)
 
 
 @pytest.mark.parametrize(
@@ -200,23 +209,23 @@ def test_no_fixed_term_reaches_into_an_announced_maintenance(
     asked = request(term_us, None if term_us else 10_000_000)
     told = scene().after(job()).after(asked).after(planned)
     if is_refused:
-        told.when(reserve()).then_refused(Reason.NODE_IN_MAINTENANCE)
+        told.when(reserve()).then_refused(FleetReason.NODE_IN_MAINTENANCE)
     else:
         assert any(isinstance(one.fact, LeaseReserved) for one in told.when(reserve()).changes())
 
 
 def test_the_wrong_number_or_model_of_devices_is_refused() -> None:
     asked = scene().after(job(gpus=2)).after(request())
-    asked.when(reserve(gpus=1)).then_refused(Reason.OFFER_MISMATCH, gpu_count=2)
+    asked.when(reserve(gpus=1)).then_refused(MarketReason.OFFER_MISMATCH, gpu_count=2)
     other = scene().after(job(models=("H200",))).after(request())
-    other.when(reserve()).then_refused(Reason.OFFER_MISMATCH, model="A100")
+    other.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, model="A100")
 
 
 def test_one_device_is_never_leased_beyond_its_share() -> None:
     where = opened(share_ppm=600_000)
     second = replace(request(), lease_id="lease_22222222")
     where.after(second).when(replace(reserve(), lease_id="lease_22222222")).then_refused(
-        Reason.DEVICE_TAKEN
+        HardwareReason.DEVICE_TAKEN
     )
 
 
@@ -235,7 +244,7 @@ def test_ten_credits_of_one_a100_end_at_second_12949() -> None:
 def test_another_node_cannot_open_a_lease_and_ready_twice_is_once() -> None:
     reserved = scene().after(job()).after(request()).after(reserve())
     reserved.when(replace(ready, node_id="node_other")).then_refused(
-        Reason.LEASE_STATE, lease_id="lease_11111111", status="reserved"
+        FleetReason.LEASE_STATE, lease_id="lease_11111111", status="reserved"
     )
     reserved.after(ready).when(ready).then_nothing()
 
@@ -245,7 +254,7 @@ def test_a_node_that_is_not_ready_in_time_is_at_fault_and_everything_goes_back()
     reserved = scene().after(job()).after(request(funds=10_000_000)).after(reserve())
     late = close(START_TIMEOUT_US, party="job", code=START_TIMEOUT)
     soon = close(START_TIMEOUT_US - 1, party="job", code=START_TIMEOUT)
-    reserved.when(soon).then_refused(Reason.LEASE_NOT_DUE)
+    reserved.when(soon).then_refused(LeaseReason.LEASE_NOT_DUE)
     ended = reserved.after(late)
     (closed,), (settled,) = facts(ended, LeaseClosed), facts(ended, LeaseSettled)
     assert (closed.party, closed.code) == ("job", START_TIMEOUT)
@@ -261,15 +270,15 @@ def test_ready_too_late_is_refused_although_the_timer_has_not_run() -> None:
     reserved = scene().after(job()).after(request()).after(reserve())
     reserved.after(replace(ready, at_us=NOON_US + START_TIMEOUT_US - 1))
     reserved.when(replace(ready, at_us=NOON_US + START_TIMEOUT_US)).then_refused(
-        Reason.LEASE_STATE, ready_until_us=...
+        FleetReason.LEASE_STATE, ready_until_us=...
     )
 
 
 def test_the_start_timer_closes_no_lease_that_was_ready_in_time() -> None:
     late = close(START_TIMEOUT_US, party="job", code=START_TIMEOUT)
-    opened().when(late).then_refused(Reason.LEASE_STATE)
+    opened().when(late).then_refused(FleetReason.LEASE_STATE)
     asked = scene().after(job()).after(request())
-    asked.when(late).then_refused(Reason.LEASE_STATE)
+    asked.when(late).then_refused(FleetReason.LEASE_STATE)
 
 
 # Accrual.
@@ -294,15 +303,15 @@ def test_an_hour_is_charged_at_the_locked_price_and_split() -> None:
 
 def test_an_hour_is_accrued_when_it_is_over_and_once() -> None:
     where = opened(funds=10_000_000)
-    where.when(accrue(HOUR_US - 1)).then_refused(Reason.ACCRUAL_NOT_DUE, due_us=...)
+    where.when(accrue(HOUR_US - 1)).then_refused(MeteringReason.ACCRUAL_NOT_DUE, due_us=...)
     where.after(accrue(HOUR_US)).when(accrue(HOUR_US)).then_refused(
-        Reason.ACCRUAL_NOT_DUE, due_us=...
+        MeteringReason.ACCRUAL_NOT_DUE, due_us=...
     )
 
 
 def test_the_position_read_never_falls() -> None:
     where = opened(funds=10_000_000).after(accrue(HOUR_US, position=7))
-    where.when(accrue(2 * HOUR_US, position=6)).then_refused(Reason.USAGE_POSITION_FELL)
+    where.when(accrue(2 * HOUR_US, position=6)).then_refused(MeteringReason.USAGE_POSITION_FELL)
 
 
 def test_own_jobs_pay_the_usage_fee_only() -> None:
@@ -381,8 +390,8 @@ def test_a_late_timer_still_closes_at_the_funded_second() -> None:
 
 
 def test_a_party_closes_with_its_own_codes_only() -> None:
-    opened().when(close(1, "renter", 10_000)).then_refused(Reason.CLOSE_CODE_PARTY)
-    opened().when(close(1, "stranger", 0)).then_refused(Reason.CLOSE_CODE_PARTY)
+    opened().when(close(1, "renter", 10_000)).then_refused(LeaseReason.CLOSE_CODE_PARTY)
+    opened().when(close(1, "stranger", 0)).then_refused(LeaseReason.CLOSE_CODE_PARTY)
 
 
 def test_a_lease_that_never_opened_ends_at_charge_zero_with_everything_back() -> None:
@@ -395,7 +404,7 @@ def test_a_lease_that_never_opened_ends_at_charge_zero_with_everything_back() ->
 def test_settling_waits_for_the_reports_of_every_device() -> None:
     where = opened(gpus=2, term_us=HOUR_US // 2).after(close(HOUR_US // 2, "job", 3))
     one = settle(HOUR_US // 2, (usage(0, HOUR_US // 2),))
-    where.when(one).then_refused(Reason.USAGE_INCOMPLETE)
+    where.when(one).then_refused(MeteringReason.USAGE_INCOMPLETE)
     both = settle(
         HOUR_US // 2, (usage(0, HOUR_US // 2), usage(0, HOUR_US // 2, device="GPU-1", position=2))
     )
@@ -413,7 +422,7 @@ def test_a_lease_whose_device_goes_on_settles_at_the_time_that_was_reported_and_
     passed = Passed("GPU-0", NOON_US + end_us + passed_us)
     asked = replace(settle(end_us + MINUTE_US, (behind,)), passed=(passed,))
     if max(ends_us, passed_us) < 0:
-        where.when(asked).then_refused(Reason.USAGE_INCOMPLETE)
+        where.when(asked).then_refused(MeteringReason.USAGE_INCOMPLETE)
         return
     done = where.after(asked)
     accrued = facts(done, UsageAccrued)[-1]
@@ -430,12 +439,12 @@ def test_settling_twice_gives_no_fact() -> None:
 
 
 def test_an_active_lease_does_not_settle() -> None:
-    opened().when(settle(1)).then_refused(Reason.LEASE_STATE)
+    opened().when(settle(1)).then_refused(FleetReason.LEASE_STATE)
 
 
 def test_whole_hours_are_accrued_before_the_rest_is_settled() -> None:
     where = opened(funds=10_000_000).after(close(2 * HOUR_US))
-    where.when(settle(2 * HOUR_US)).then_refused(Reason.ACCRUAL_NOT_DUE)
+    where.when(settle(2 * HOUR_US)).then_refused(MeteringReason.ACCRUAL_NOT_DUE)
 
 
 # What must always hold.

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
+from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.lease.lease import (
     CloseLease,
@@ -29,7 +30,10 @@ from domain.lease.reserved_term import (
 )
 from domain.lease.turns import DegradeLease, ExtendLease, QuoteLease
 from domain.market.offer_prices import OfferPricesSet, SetOfferPrices
+from domain.market.reasons import MarketReason
 from domain.money import credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.market import (
@@ -185,13 +189,13 @@ def extend(months: int, more_us: int = 0) -> ExtendLease:
 def test_a_reserved_term_is_extended_by_months_of_the_list_while_the_list_has_them_so() -> None:
     world = reserved(1, 500_000)
     for command in (extend(0, HOUR_US), extend(1, 1), extend(2), extend(3)):
-        assert refused(world, command) is Reason.TERM_NOT_OFFERED
+        assert refused(world, command) is PricesReason.TERM_NOT_OFFERED
     world.do(extend(1))
     assert lease_of(world, LEASE).held_units == 2 * 720 * PRICE
     listed(world, 1, 500_000, PRICE + 1)
-    assert refused(world, extend(1)) is Reason.TERM_NOT_OFFERED
+    assert refused(world, extend(1)) is PricesReason.TERM_NOT_OFFERED
     listed(world, 1, 400_000)
-    assert refused(world, extend(1)) is Reason.TERM_NOT_OFFERED
+    assert refused(world, extend(1)) is PricesReason.TERM_NOT_OFFERED
 
 
 def test_no_other_price_than_the_lists_reserves_the_months() -> None:
@@ -201,9 +205,9 @@ def test_no_other_price_than_the_lists_reserves_the_months() -> None:
     world.do(replace(request(term_us(1)), pricing="reserved", months=1))
     quote, reserve = taking(PRICE - 1)
     world.do(quote)
-    assert refused(world, reserve) is Reason.OFFER_MISMATCH
+    assert refused(world, reserve) is MarketReason.OFFER_MISMATCH
     listed(world, 3, 0)
-    assert refused(world, reserve) is Reason.TERM_NOT_OFFERED
+    assert refused(world, reserve) is PricesReason.TERM_NOT_OFFERED
 
 
 @pytest.mark.parametrize(
@@ -219,15 +223,15 @@ def test_months_module_and_term_go_together(changes: dict[str, Any]) -> None:
     world = Booked.of(scene())
     world.do(job())
     asked = replace(request(term_us(1)), pricing="reserved", months=None)
-    assert refused(world, replace(asked, **changes)) is Reason.TERM_NOT_OFFERED
+    assert refused(world, replace(asked, **changes)) is PricesReason.TERM_NOT_OFFERED
 
 
 BAD: list[tuple[ReservedPrice, Reason]] = [
-    (ReservedPrice(2, credit(PRICE), 0), Reason.TERM_NOT_OFFERED),
-    (ReservedPrice(1, credit(PRICE), 1_000_001), Reason.SHARE_OUT_OF_RANGE),
-    (ReservedPrice(1, credit(0), 0), Reason.AMOUNT_NOT_POSITIVE),
-    (ReservedPrice(1, credit(10**13), 0), Reason.AMOUNT_OUT_OF_RANGE),
-    (ReservedPrice(1, credit(249_999), 0), Reason.PRICE_BELOW_USAGE_FEE),
+    (ReservedPrice(2, credit(PRICE), 0), PricesReason.TERM_NOT_OFFERED),
+    (ReservedPrice(1, credit(PRICE), 1_000_001), PartiesReason.SHARE_OUT_OF_RANGE),
+    (ReservedPrice(1, credit(0), 0), FundsReason.AMOUNT_NOT_POSITIVE),
+    (ReservedPrice(1, credit(10**13), 0), PricesReason.AMOUNT_OUT_OF_RANGE),
+    (ReservedPrice(1, credit(249_999), 0), PricesReason.PRICE_BELOW_USAGE_FEE),
 ]
 
 
@@ -243,7 +247,7 @@ def test_an_absurd_line_of_a_price_list_is_refused(line: ReservedPrice, reason: 
         at_us=NOON_US,
     )
     assert refused(world, command) is reason
-    assert refused(world, replace(command, provider_id="prov_z")) is Reason.OFFER_UNKNOWN
+    assert refused(world, replace(command, provider_id="prov_z")) is MarketReason.OFFER_UNKNOWN
 
 
 def test_a_later_list_touches_no_term_that_is_reserved() -> None:

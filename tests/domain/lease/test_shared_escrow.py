@@ -9,10 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
+from domain.fleet.reasons import FleetReason
 from domain.funds.payment import PaymentStarted, ReceivePayment, ReversePayment
 from domain.funds.payment import stream_of as payment_stream
+from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.jobs.job import CancelJob
+from domain.jobs.reasons import JobsReason
 from domain.lease.escrow import Deposit, Rate
 from domain.lease.escrow import settle as settled_escrow
 from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
@@ -22,7 +25,7 @@ from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
 from domain.metering.counting import UsageRow
 from domain.money import PPM, Asset, credit
 from domain.parties.account import AccountOpened
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import (
     DEVICES,
@@ -254,7 +257,7 @@ def test_what_has_ended_stays_ended_and_a_late_timer_still_closes_at_the_second(
                 at_us=NOON_US + late_us,
             )
         )
-    assert refused.value.reason is Reason.LEASE_STATE
+    assert refused.value.reason is FleetReason.LEASE_STATE
     close(made, 1, late_us, "job", 100)
     consistent(made)
 
@@ -264,7 +267,7 @@ def test_all_that_are_reserved_must_run_an_hour_together() -> None:
     joined(made, 1, 0, runs=False)
     with pytest.raises(Refused) as refused:
         joined(made, 2)
-    assert refused.value.reason is Reason.CREDIT_TOO_LOW
+    assert refused.value.reason is FundsReason.CREDIT_TOO_LOW
 
 
 def test_deposits_are_drained_in_order_of_arrival_whoever_draws() -> None:
@@ -299,7 +302,7 @@ def test_the_rest_waits_for_the_jobs_next_lease_and_goes_back_when_the_job_ends(
     joined(made, 1, 2 * HOUR_US)
     with pytest.raises(Refused) as refused:
         made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US + 2 * HOUR_US, by_owner=True))
-    assert refused.value.reason is Reason.JOB_STATE
+    assert refused.value.reason is JobsReason.JOB_STATE
     made.do(CancelJob(job_id=JOB, by="mem", at_us=NOON_US + 3 * HOUR_US))
     close(made, 1, 3 * HOUR_US)
     settle(made, 1, 3 * HOUR_US)

@@ -10,7 +10,11 @@ import pytest
 from domain.corrections.sla import promised_gpu_us
 from domain.duration import HOUR_US
 from domain.epochs.epoch import Epoch, EpochOpened, EpochSealed
+from domain.epochs.reasons import EpochsReason
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import Constraints
+from domain.hardware.reasons import HardwareReason
 from domain.lease.close_codes import (
     CLOSE_REASONS,
     FAULTS,
@@ -32,6 +36,7 @@ from domain.lease.lease import (
     TopUpLease,
     lease_of,
 )
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import (
     ArchiveLease,
     CancelReclaim,
@@ -55,8 +60,12 @@ from domain.lease.turns import (
 )
 from domain.leasing.life import DISPUTED_US_MAX
 from domain.market.offer import OfferPublished, OfferTerms
+from domain.market.reasons import MarketReason
+from domain.metering.reasons import MeteringReason
 from domain.money import credit
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import (
     DEVICES,
@@ -155,9 +164,9 @@ def test_a_lease_is_closed_only_with_a_code_of_the_party(party: str, code: int) 
         try:
             made.do(close(MINUTE_US, party, code))
         except Refused as told:
-            assert told.reason in (Reason.LEASE_STATE, Reason.LEASE_NOT_DUE)  # noqa: PT017
+            assert told.reason in (FleetReason.LEASE_STATE, LeaseReason.LEASE_NOT_DUE)  # noqa: PT017
         return
-    assert refused(made, close(MINUTE_US, party, code)).reason is Reason.CLOSE_CODE_PARTY
+    assert refused(made, close(MINUTE_US, party, code)).reason is LeaseReason.CLOSE_CODE_PARTY
 
 
 def test_no_provider_blames_the_renter_and_no_renter_the_network() -> None:
@@ -190,7 +199,7 @@ def test_a_paused_lease_holds_no_device_and_another_takes_it() -> None:
     other = replace(request(funds=5_000_000), lease_id="lease_22222222")
     took = replace(reserve(), lease_id="lease_22222222", at_us=NOON_US + 2 * MINUTE_US)
     made.do(other, took)
-    assert refused(made, resume(3 * MINUTE_US)).reason is Reason.DEVICE_TAKEN
+    assert refused(made, resume(3 * MINUTE_US)).reason is HardwareReason.DEVICE_TAKEN
     leave = CloseLease(
         lease_id="lease_22222222",
         closed_at_us=NOON_US,
@@ -230,9 +239,9 @@ def test_a_closed_pause_waits_for_no_reports_of_its_time() -> None:
 
 def test_only_an_interruptible_lease_is_paused_and_twice_is_once() -> None:
     plain = running(interruptible=False)
-    assert refused(plain, pause(1)).reason is Reason.LEASE_STATE
+    assert refused(plain, pause(1)).reason is FleetReason.LEASE_STATE
     made = running()
-    assert refused(made, pause(1, "whim")).reason is Reason.UNKNOWN_MODE
+    assert refused(made, pause(1, "whim")).reason is PartiesReason.UNKNOWN_MODE
     made.do(pause(1))
     assert made.do(pause(2)) == []
     made.do(resume(3))
@@ -251,7 +260,7 @@ def test_the_provider_closes_a_paused_lease_without_a_window() -> None:
 def test_a_silent_lease_is_degraded_after_180_seconds_and_not_a_microsecond_before() -> None:
     made = running()
     soon = refused(made, degrade(DEGRADED_AFTER_US - 1))
-    assert soon.reason is Reason.LEASE_NOT_DUE
+    assert soon.reason is LeaseReason.LEASE_NOT_DUE
     assert isinstance(made.do(degrade(DEGRADED_AFTER_US))[0], LeaseDegraded)
     assert made.do(degrade(DEGRADED_AFTER_US + 1)) == []
 
@@ -262,7 +271,7 @@ def test_a_lease_that_reports_again_recovers_and_the_gap_is_told() -> None:
     stale = RecoverLease(
         lease_id=LEASE, healthy_us=NOON_US + 2 * MINUTE_US, at_us=NOON_US + 6 * MINUTE_US
     )
-    assert refused(made, stale).reason is Reason.LEASE_NOT_DUE, "that is old news"
+    assert refused(made, stale).reason is LeaseReason.LEASE_NOT_DUE, "that is old news"
     back = replace(stale, healthy_us=NOON_US + 6 * MINUTE_US)
     told = made.do(back)[0]
     assert isinstance(told, LeaseRecovered)
@@ -280,7 +289,7 @@ def test_a_provider_that_is_down_for_thirty_minutes_is_unpaid_and_closed() -> No
     since_us = 10 * MINUTE_US
     made.do(degrade(since_us + DEGRADED_AFTER_US, since_us))
     limit_us = since_us + DEGRADED_LIMIT_US
-    assert refused(made, unreachable(limit_us - 1)).reason is Reason.LEASE_NOT_DUE
+    assert refused(made, unreachable(limit_us - 1)).reason is LeaseReason.LEASE_NOT_DUE
     late = replace(unreachable(limit_us), at_us=NOON_US + limit_us + HOUR_US)
     made.do(late)
     closed = lease_in(made).closed
@@ -288,7 +297,7 @@ def test_a_provider_that_is_down_for_thirty_minutes_is_unpaid_and_closed() -> No
     assert closed.closed_at_us == NOON_US + limit_us, "an hour late, and still at its moment"
     rows = (usage(0, since_us),)
     soon = refused(made, settle(limit_us + HOUR_US, rows))
-    assert soon.reason is Reason.USAGE_INCOMPLETE
+    assert soon.reason is MeteringReason.USAGE_INCOMPLETE
     made.do(settle(limit_us + LATE_WINDOW_US, rows))
     assert charged(made) == PRICE // 6
     assert made.books[CASH] == 100_000_000 - PRICE // 6
@@ -313,7 +322,7 @@ def revise(covered_us: int) -> ReviseFault:
 def test_late_proof_that_the_node_worked_moves_the_fault_to_the_network() -> None:
     made = closed_as_unreachable()
     short = revise(DEGRADED_LIMIT_US - DEGRADED_AFTER_US - 1)
-    assert refused(made, short).reason is Reason.USAGE_INCOMPLETE
+    assert refused(made, short).reason is MeteringReason.USAGE_INCOMPLETE
     told = made.do(revise(DEGRADED_LIMIT_US))[0]
     assert isinstance(told, FaultRevised)
     assert (told.from_code, told.code) == (10_004, 20_004)
@@ -326,7 +335,7 @@ def test_late_proof_that_the_node_worked_moves_the_fault_to_the_network() -> Non
 def test_only_silence_is_revised() -> None:
     made = running()
     made.do(close(HOUR_US))
-    assert refused(made, revise(HOUR_US)).reason is Reason.LEASE_STATE
+    assert refused(made, revise(HOUR_US)).reason is FleetReason.LEASE_STATE
 
 
 # --- reclaims ------------------------------------------------------------------------------------
@@ -335,11 +344,11 @@ def test_only_silence_is_revised() -> None:
 def test_a_provider_waits_for_the_window_it_quoted_to_the_second() -> None:
     """59:59 is refused, 60:00 is accepted; both reasons stay."""
     made = running(HOUR_US)
-    assert refused(made, close(0, "provider", 10_001)).reason is Reason.LEASE_NOT_DUE
+    assert refused(made, close(0, "provider", 10_001)).reason is LeaseReason.LEASE_NOT_DUE
     told = made.do(reclaim(0))[0]
     assert isinstance(told, ReclaimStarted)
     early = refused(made, close(HOUR_US - SECOND_US, "provider", RECLAIMED))
-    assert early.reason is Reason.LEASE_NOT_DUE
+    assert early.reason is LeaseReason.LEASE_NOT_DUE
     assert early.facts["rule"] == "reclaim_window"
     made.do(close(HOUR_US, "provider", RECLAIMED))
     lease = lease_in(made)
@@ -367,11 +376,11 @@ def test_reclaiming_wins_over_degraded_and_can_be_called_off() -> None:
     made.do(degrade(DEGRADED_AFTER_US), reclaim(200 * SECOND_US))
     lease = lease_in(made)
     assert (lease.status, lease.degraded) == ("reclaiming", None)
-    assert refused(made, unreachable(HOUR_US)).reason is Reason.LEASE_STATE
+    assert refused(made, unreachable(HOUR_US)).reason is FleetReason.LEASE_STATE
     assert made.do(reclaim(300 * SECOND_US)) == []
     made.do(CancelReclaim(lease_id=LEASE, by="prov_a", at_us=NOON_US + 400 * SECOND_US))
     assert lease_in(made).status == "active"
-    assert refused(made, reclaim(1, code=0)).reason is Reason.CLOSE_CODE_PARTY
+    assert refused(made, reclaim(1, code=0)).reason is LeaseReason.CLOSE_CODE_PARTY
 
 
 def test_a_reclaimed_lease_pays_the_full_rate() -> None:
@@ -413,7 +422,7 @@ def test_a_quote_holds_nothing_and_is_taken_at_its_price() -> None:
     assert made.books[CASH] == 100_000_000
     assert not made.state(Stream("device", "GPU-0")).holders
     assert made.do(quote(price_per_gpu_hour=credit(1_000_000))) == []
-    assert refused(made, reserve()).reason is Reason.LEASE_STATE, "which quote?"
+    assert refused(made, reserve()).reason is FleetReason.LEASE_STATE, "which quote?"
     made.do(replace(reserve(), quote_id="quote_1"))
     reserved = lease_in(made).reserved
     assert reserved is not None
@@ -425,8 +434,8 @@ def test_a_quote_ends_at_its_second_and_the_request_with_the_last_of_them() -> N
     made = asked_for()
     made.do(quote(), quote("quote_2", 2 * HOUR_US))
     late = replace(reserve(), quote_id="quote_1", at_us=NOON_US + HOUR_US)
-    assert refused(made, late).reason is Reason.LEASE_STATE
-    assert refused(made, close(2 * HOUR_US - 1, "job", 6)).reason is Reason.LEASE_NOT_DUE
+    assert refused(made, late).reason is FleetReason.LEASE_STATE
+    assert refused(made, close(2 * HOUR_US - 1, "job", 6)).reason is LeaseReason.LEASE_NOT_DUE
     made.do(close(2 * HOUR_US, "job", 6))
     lease = lease_in(made)
     assert lease.closed is not None
@@ -437,10 +446,11 @@ def test_a_quote_ends_at_its_second_and_the_request_with_the_last_of_them() -> N
 def test_a_quote_above_the_cap_or_for_ever_is_refused() -> None:
     made = asked_for()
     assert (
-        refused(made, quote(price_per_gpu_hour=credit(3_000_001))).reason is Reason.PRICE_ABOVE_CAP
+        refused(made, quote(price_per_gpu_hour=credit(3_000_001))).reason
+        is PricesReason.PRICE_ABOVE_CAP
     )
-    assert refused(made, quote(expires_us=25 * HOUR_US)).reason is Reason.LEASE_NOT_DUE
-    assert refused(made, quote(device_ids=DEVICES[:2])).reason is Reason.OFFER_MISMATCH
+    assert refused(made, quote(expires_us=25 * HOUR_US)).reason is LeaseReason.LEASE_NOT_DUE
+    assert refused(made, quote(device_ids=DEVICES[:2])).reason is MarketReason.OFFER_MISMATCH
 
 
 # --- longer terms and warnings -------------------------------------------------------------------
@@ -472,11 +482,11 @@ def _two_hours() -> list[Any]:
 
 
 def test_an_open_end_has_no_term_and_an_ended_lease_no_longer_one() -> None:
-    assert refused(running(), extend(1)).reason is Reason.LEASE_STATE
+    assert refused(running(), extend(1)).reason is FleetReason.LEASE_STATE
     made = running(term_us=HOUR_US)
-    assert refused(made, extend(HOUR_US)).reason is Reason.LEASE_STATE
-    assert refused(made, extend(1, more_us=0)).reason is Reason.AMOUNT_NOT_POSITIVE
-    assert refused(made, extend(1, more_us=1_000 * HOUR_US)).reason is Reason.CREDIT_TOO_LOW
+    assert refused(made, extend(HOUR_US)).reason is FleetReason.LEASE_STATE
+    assert refused(made, extend(1, more_us=0)).reason is FundsReason.AMOUNT_NOT_POSITIVE
+    assert refused(made, extend(1, more_us=1_000 * HOUR_US)).reason is FundsReason.CREDIT_TOO_LOW
 
 
 def warn(us: int) -> WarnFundsEnd:
@@ -489,10 +499,10 @@ def test_the_renter_is_warned_a_day_an_hour_and_ten_minutes_before_once_each() -
     assert end_us == 30 * HOUR_US
     given = []
     for ahead_us in (24 * HOUR_US, HOUR_US, 10 * MINUTE_US):
-        assert refused(made, warn(end_us - ahead_us - 1)).reason is Reason.LEASE_NOT_DUE
+        assert refused(made, warn(end_us - ahead_us - 1)).reason is LeaseReason.LEASE_NOT_DUE
         told = made.do(warn(end_us - ahead_us))[0]
         assert isinstance(told, FundsEndWarned)
-        assert refused(made, warn(end_us - ahead_us + 1)).reason is Reason.LEASE_NOT_DUE
+        assert refused(made, warn(end_us - ahead_us + 1)).reason is LeaseReason.LEASE_NOT_DUE
         given.append(told.ahead_us)
     assert given == [24 * HOUR_US, HOUR_US, 10 * MINUTE_US]
     more = TopUpLease(
@@ -508,9 +518,11 @@ def test_a_late_warning_is_the_one_that_counts_now() -> None:
 
 
 def test_nobody_is_warned_of_a_term_or_of_what_was_so_from_the_start() -> None:
-    assert refused(running(term_us=HOUR_US), warn(HOUR_US - 1)).reason is Reason.LEASE_NOT_DUE
+    assert refused(running(term_us=HOUR_US), warn(HOUR_US - 1)).reason is LeaseReason.LEASE_NOT_DUE
     made = running(funds=2 * PRICE)
-    assert refused(made, warn(1)).reason is Reason.LEASE_NOT_DUE, "less than a day was paid for"
+    assert refused(made, warn(1)).reason is LeaseReason.LEASE_NOT_DUE, (
+        "less than a day was paid for"
+    )
 
 
 # --- the end -------------------------------------------------------------------------------------
@@ -545,17 +557,19 @@ def test_a_lease_is_archived_after_the_last_window_and_the_seal() -> None:
     made.do(settle(HOUR_US // 2, (usage(0, HOUR_US // 2),)))
     late_us = HOUR_US // 2 + DISPUTED_US_MAX
     archive = ArchiveLease(lease_id=LEASE, epoch=1, at_us=NOON_US + late_us)
-    assert refused(made, replace(archive, at_us=archive.at_us - 1)).reason is Reason.LEASE_NOT_DUE
-    assert refused(made, archive).reason is Reason.EPOCH_UNKNOWN
+    assert (
+        refused(made, replace(archive, at_us=archive.at_us - 1)).reason is LeaseReason.LEASE_NOT_DUE
+    )
+    assert refused(made, archive).reason is EpochsReason.EPOCH_UNKNOWN
     stream = Stream("epoch", "1")
     opened = replace(
         sample(EpochOpened, leave_out_optional=True), epoch=1, end_us=NOON_US + HOUR_US
     )
     made._states[stream] = Epoch(opened=opened)
-    assert refused(made, archive).reason is Reason.LEASE_NOT_DUE, "the epoch is open"
+    assert refused(made, archive).reason is LeaseReason.LEASE_NOT_DUE, "the epoch is open"
     sealed = sample(EpochSealed, leave_out_optional=True)
     made._states[stream] = Epoch(opened=replace(opened, end_us=NOON_US + 1), sealed=sealed)
-    assert refused(made, archive).reason is Reason.LEASE_NOT_DUE, "settled in a later epoch"
+    assert refused(made, archive).reason is LeaseReason.LEASE_NOT_DUE, "settled in a later epoch"
     made._states[stream] = Epoch(opened=opened, sealed=sealed)
     made.do(archive)
     assert lease_in(made).status == "archived"

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
+from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerShare, SetRevenueShares, split_among
+from domain.funds.reasons import FundsReason
 from domain.lease.funds import FEDERATED, EscrowPart, total
 from domain.lease.lease import (
     PARTS_MAX,
@@ -24,8 +26,10 @@ from domain.lease.lease import (
     UsageAccrued,
 )
 from domain.leasing.top_up import refill_due
-from domain.money import PPM, Amount, credit, token
+from domain.money import PPM, Amount, MoneyReason, credit, token
 from domain.parties.account import AccountClosed, AccountOpened
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     CLOUDBENDER,
     FederatedFees,
@@ -37,6 +41,7 @@ from domain.prices.tariff import (
 )
 from domain.refusal import Reason
 from domain.stream import Stream
+from domain.trust.reasons import TrustReason
 from tests.domain.scenes.market import (
     DEVICES,
     LEASE,
@@ -189,21 +194,21 @@ def test_all_that_was_put_in_is_drawn_or_given_back_deposit_by_deposit(
 
 def test_what_has_ended_stays_ended() -> None:
     late = top_up(1, 12_949 * SECOND_US, FRIEND)
-    running().when(late).then_refused(Reason.LEASE_STATE, ended_at_us=...)
+    running().when(late).then_refused(FleetReason.LEASE_STATE, ended_at_us=...)
     closed = running().after(close(HOUR_US))
     closed.when(top_up(1, HOUR_US, FRIEND)).then_refused(
-        Reason.LEASE_STATE, lease_id="lease_11111111", status="closing"
+        FleetReason.LEASE_STATE, lease_id="lease_11111111", status="closing"
     )
 
 
 @pytest.mark.parametrize(
     ("command", "reason"),
     [
-        (top_up(0), Reason.AMOUNT_NOT_POSITIVE),
-        (top_up(1, amount=token(1)), Reason.AMOUNT_NOT_POSITIVE),
-        (top_up(10**12, 0, FRIEND), Reason.CREDIT_TOO_LOW),
-        (top_up(1, 0, "acct_nobody"), Reason.ACCOUNT_UNKNOWN),
-        (top_up(1, federated=True), Reason.LEASE_STATE),
+        (top_up(0), FundsReason.AMOUNT_NOT_POSITIVE),
+        (top_up(1, amount=token(1)), FundsReason.AMOUNT_NOT_POSITIVE),
+        (top_up(10**12, 0, FRIEND), FundsReason.CREDIT_TOO_LOW),
+        (top_up(1, 0, "acct_nobody"), PartiesReason.ACCOUNT_UNKNOWN),
+        (top_up(1, federated=True), FleetReason.LEASE_STATE),
     ],
 )
 def test_a_top_up_that_cannot_be_is_refused(command: TopUpLease, reason: Reason) -> None:
@@ -214,15 +219,15 @@ def test_others_fill_half_of_an_escrow_at_most_and_never_lock_its_renter_out() -
     where = running()
     for _ in range(PARTS_MAX // 2 - len(lease_in(where).held)):
         where = where.after(top_up(1, 0, FRIEND))
-    where.when(top_up(1, 0, FRIEND)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    where.when(top_up(1, 0, FRIEND)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
     for _ in range(PARTS_MAX // 2):
         where = where.having({f"party:{RENTER}:cash": 1}).after(top_up(1))
-    where.when(top_up(1)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    where.when(top_up(1)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
 
 
 def test_who_owes_tops_up_nothing() -> None:
     in_debt = running().having({f"party:{FRIEND}:owed": 1})
-    in_debt.when(top_up(1, 0, FRIEND)).then_refused(Reason.UNPAID_DEBT)
+    in_debt.when(top_up(1, 0, FRIEND)).then_refused(FundsReason.UNPAID_DEBT)
 
 
 def test_a_lease_with_refill_goes_on_while_the_balance_lasts() -> None:
@@ -238,7 +243,7 @@ def test_a_lease_with_refill_goes_on_while_the_balance_lasts() -> None:
     rest = replace(command, amount=credit(10**9))
     assert total(lease_in(where.after(rest)).held) == 2_780_000 + 10_000_000
     empty = where.having({f"party:{RENTER}:cash": 0})
-    empty.when(command).then_refused(Reason.CREDIT_TOO_LOW)
+    empty.when(command).then_refused(FundsReason.CREDIT_TOO_LOW)
     assert refill_due(lease_in(running()), LEASE, NOON_US + 12_900 * SECOND_US) is None
 
 
@@ -345,7 +350,7 @@ def test_a_stranger_takes_no_part_and_the_creators_own_lease_pays_no_federated_f
     begun = scene().given(tariff(federated=CLOUDBENDER.federated))
     asked = job(1, federated="training", participants=(OWNER,))
     stranger = replace(request(), account_id=FRIEND)
-    begun.after(asked).when(stranger).then_refused(Reason.JOB_UNKNOWN)
+    begun.after(asked).when(stranger).then_refused(TrustReason.JOB_UNKNOWN)
     own = begun.after(asked).after(request()).after(reserve())
     assert facts(own, LeaseReserved)[0].federated is None
 
@@ -353,11 +358,11 @@ def test_a_stranger_takes_no_part_and_the_creators_own_lease_pays_no_federated_f
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"federated": "mining", "participants": (OWNER,)}, Reason.UNKNOWN_MODE),
-        ({"participants": (OWNER,)}, Reason.UNKNOWN_MODE),
-        ({"federated": "training"}, Reason.COUNT_OUT_OF_RANGE),
-        ({"federated": "training", "participants": (OWNER, OWNER)}, Reason.DUPLICATE_ID),
-        ({"federated": "training", "participants": (RENTER,)}, Reason.DUPLICATE_ID),
+        ({"federated": "mining", "participants": (OWNER,)}, PartiesReason.UNKNOWN_MODE),
+        ({"participants": (OWNER,)}, PartiesReason.UNKNOWN_MODE),
+        ({"federated": "training"}, PartiesReason.COUNT_OUT_OF_RANGE),
+        ({"federated": "training", "participants": (OWNER, OWNER)}, MoneyReason.DUPLICATE_ID),
+        ({"federated": "training", "participants": (RENTER,)}, MoneyReason.DUPLICATE_ID),
     ],
 )
 def test_a_federated_job_names_its_kind_and_its_participants(
@@ -448,11 +453,11 @@ def test_a_running_lease_keeps_the_owners_it_was_reserved_with() -> None:
 @pytest.mark.parametrize(
     ("shares", "reason"),
     [
-        ((OwnerShare(ALICE, 600_000), OwnerShare(BOB, 400_001)), Reason.SHARE_OUT_OF_RANGE),
-        ((OwnerShare(ALICE, 0),), Reason.SHARE_OUT_OF_RANGE),
-        ((OwnerShare(ALICE, 1), OwnerShare(ALICE, 1)), Reason.DUPLICATE_ID),
-        ((OwnerShare(OWNER, 1),), Reason.DUPLICATE_ID),
-        ((OwnerShare("acct_nobody", 1),), Reason.ACCOUNT_UNKNOWN),
+        ((OwnerShare(ALICE, 600_000), OwnerShare(BOB, 400_001)), PartiesReason.SHARE_OUT_OF_RANGE),
+        ((OwnerShare(ALICE, 0),), PartiesReason.SHARE_OUT_OF_RANGE),
+        ((OwnerShare(ALICE, 1), OwnerShare(ALICE, 1)), MoneyReason.DUPLICATE_ID),
+        ((OwnerShare(OWNER, 1),), MoneyReason.DUPLICATE_ID),
+        ((OwnerShare("acct_nobody", 1),), PartiesReason.ACCOUNT_UNKNOWN),
     ],
 )
 def test_shares_are_of_open_accounts_and_no_more_than_all(
@@ -463,7 +468,7 @@ def test_shares_are_of_open_accounts_and_no_more_than_all(
     )
     scene().given(account(ALICE), account(BOB)).when(setting).then_refused(reason)
     theirs = replace(setting, account_id=RENTER, shares=())
-    scene().when(theirs).then_refused(Reason.NODE_UNKNOWN)
+    scene().when(theirs).then_refused(FleetReason.NODE_UNKNOWN)
 
 
 @given(
@@ -491,7 +496,7 @@ def test_a_lease_keeps_the_class_it_was_promised_and_an_unknown_one_is_refused()
     begun = scene().given(tariff(sla=(gold,))).after(job(sla_class="gold")).after(request())
     assert facts(begun.after(reserve()), LeaseReserved)[0].sla_class == "gold"
     tin = scene().given(tariff(sla=(gold,))).after(job(sla_class="tin")).after(request())
-    tin.when(reserve()).then_refused(Reason.SLA_CLASS_UNKNOWN)
+    tin.when(reserve()).then_refused(PricesReason.SLA_CLASS_UNKNOWN)
 
 
 def test_a_settled_lease_has_nothing_left() -> None:

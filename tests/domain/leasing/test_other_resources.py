@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
+from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn
+from domain.lease.reasons import LeaseReason
 from domain.leasing.other_resources import (
     CHARGE_UNITS_MAX,
     PATIENCE_US,
@@ -28,11 +30,12 @@ from domain.leasing.other_resources import (
     stream_of,
     usage_of,
 )
+from domain.metering.reasons import MeteringReason
 from domain.money import credit
 from domain.parties.account import AccountClosed, AccountOpened
+from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import Parts
 from domain.prices.tariff import MeterRate, TariffPublished
-from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes import market
 from tests.domain.scenes.market import LEASE, NOON_US, OWNER, RENTER
@@ -169,9 +172,9 @@ def release(at_s: int, account_id: str = RENTER) -> ReleaseStorage:
 
 
 def test_storage_is_billed_until_it_is_released_and_not_a_second_longer() -> None:
-    running.when(release(60)).then_refused(Reason.LEASE_STATE)
+    running.when(release(60)).then_refused(FleetReason.LEASE_STATE)
     closed = running.after(market.close(HOUR_US // 2))
-    closed.when(release(5_400, OWNER)).then_refused(Reason.LEASE_UNKNOWN)
+    closed.when(release(5_400, OWNER)).then_refused(LeaseReason.LEASE_UNKNOWN)
     fact = StorageReleased(
         lease_id=LEASE, account_id=RENTER, by="mem", at_us=NOON_US + 5_400_000_000
     )
@@ -199,8 +202,8 @@ def test_nothing_is_judged_before_it_is_known_whether_the_lease_runs() -> None:
     cancelled = reserved.after(replace(market.close(60), code=101))
     fact = told(cancelled, accrue(event(1, 5)))
     assert [(one.rule, one.quantity) for one in fact.refused] == [("lease_never_ran", 5)]
-    Scene().when(accrue(event(1, 5))).then_refused(Reason.LEASE_UNKNOWN)
-    running.when(accrue(event(1, 5), meter="gpu")).then_refused(Reason.UNKNOWN_MODE)
+    Scene().when(accrue(event(1, 5))).then_refused(LeaseReason.LEASE_UNKNOWN)
+    running.when(accrue(event(1, 5), meter="gpu")).then_refused(PartiesReason.UNKNOWN_MODE)
 
 
 def test_its_provider_its_client_and_the_operator_may_meter_a_lease_and_nobody_else() -> None:
@@ -276,7 +279,7 @@ def test_no_meter_counts_more_than_there_can_be() -> None:
 
 def test_events_judged_before_are_refused() -> None:
     after = running.after(accrue(event(5, 1)))
-    after.when(accrue(event(5, 1))).then_refused(Reason.USAGE_POSITION_FELL)
+    after.when(accrue(event(5, 1))).then_refused(MeteringReason.USAGE_POSITION_FELL)
     after.when(accrue()).then_nothing()
 
 

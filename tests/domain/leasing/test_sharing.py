@@ -11,10 +11,14 @@ from domain.duration import HOUR_US
 from domain.fleet.device import DeviceRegistered, DeviceReserved, MigPart
 from domain.hardware.constraints import Constraints
 from domain.hardware.mig import asked_ppm
+from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import SHARING_MODES
 from domain.lease.lease import LeaseReserved, MigInstances
 from domain.market.offer import OfferTerms, modes_of
+from domain.market.reasons import MarketReason
 from domain.money import PPM, credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes.market import DEVICES, OFFER, OWNER, job, request, reserve, scene
@@ -128,7 +132,7 @@ def test_one_of_ones_own_costs_the_usage_fee_in_every_mode() -> None:
 
 def test_the_cap_is_compared_with_the_price_of_the_instance() -> None:
     here = sharing("mig", "3g.40gb", max_price_per_gpu_hour=credit(3_000_000))
-    here.when(reserve()).then_refused(Reason.PRICE_ABOVE_CAP)
+    here.when(reserve()).then_refused(PricesReason.PRICE_ABOVE_CAP)
 
 
 @pytest.mark.parametrize("mode", SHARING_MODES)
@@ -139,12 +143,12 @@ def test_an_offer_is_held_in_the_modes_that_it_has(mode: str) -> None:
     assert reserved(here)[0].mode == mode
     assert reserved(with_terms(here, mode))[0].mode == mode
     for other in set(SHARING_MODES) - {mode}:
-        with_terms(here, other).when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+        with_terms(here, other).when(reserve()).then_refused(MarketReason.OFFER_MISMATCH)
     whole_only = with_terms(here, fractions=False)
     if mode == "whole":
         assert reserved(whole_only)[0].mode == mode
     else:
-        whole_only.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+        whole_only.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH)
 
 
 def test_an_offer_without_a_word_on_modes_has_all_or_the_whole_alone() -> None:
@@ -163,7 +167,7 @@ def test_a_device_that_cannot_do_it_is_refused_whatever_the_matcher_thought() ->
             for stream, fact in here.past
         ),
     )
-    volta.when(reserve()).then_refused(Reason.OFFER_MISMATCH)
+    volta.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH)
 
 
 def test_instances_of_one_lease_are_of_one_size() -> None:
@@ -178,20 +182,24 @@ def test_instances_of_one_lease_are_of_one_size() -> None:
             for stream, fact in here.past
         ),
     )
-    mixed.when(reserve(2)).then_refused(Reason.OFFER_MISMATCH)
+    mixed.when(reserve(2)).then_refused(MarketReason.OFFER_MISMATCH)
 
 
 @pytest.mark.parametrize(
     ("constraints", "shares", "reason"),
     [
-        (Constraints(mode="mig"), (142_857, 125_000), Reason.UNKNOWN_PROFILE),
-        (Constraints(mode="mig", mig_profile="9g.1gb"), (1, 1), Reason.UNKNOWN_PROFILE),
-        (Constraints(mode="mig", mig_profile="3g.40gb"), (PPM, PPM), Reason.SHARE_OUT_OF_RANGE),
-        (Constraints(mode="mps"), (375_000, 1), Reason.SHARE_OUT_OF_RANGE),
-        (Constraints(mode="time_slice"), (370_000, 1), Reason.SHARE_OUT_OF_RANGE),
-        (Constraints(mode="whole"), (500_000, PPM), Reason.SHARE_OUT_OF_RANGE),
-        (None, (0, 1), Reason.SHARE_OUT_OF_RANGE),
-        (None, (1, PPM + 1), Reason.SHARE_OUT_OF_RANGE),
+        (Constraints(mode="mig"), (142_857, 125_000), HardwareReason.UNKNOWN_PROFILE),
+        (Constraints(mode="mig", mig_profile="9g.1gb"), (1, 1), HardwareReason.UNKNOWN_PROFILE),
+        (
+            Constraints(mode="mig", mig_profile="3g.40gb"),
+            (PPM, PPM),
+            PartiesReason.SHARE_OUT_OF_RANGE,
+        ),
+        (Constraints(mode="mps"), (375_000, 1), PartiesReason.SHARE_OUT_OF_RANGE),
+        (Constraints(mode="time_slice"), (370_000, 1), PartiesReason.SHARE_OUT_OF_RANGE),
+        (Constraints(mode="whole"), (500_000, PPM), PartiesReason.SHARE_OUT_OF_RANGE),
+        (None, (0, 1), PartiesReason.SHARE_OUT_OF_RANGE),
+        (None, (1, PPM + 1), PartiesReason.SHARE_OUT_OF_RANGE),
     ],
 )
 def test_a_job_that_no_device_could_be_shared_for_is_refused_at_once(
@@ -204,5 +212,5 @@ def test_a_job_that_no_device_could_be_shared_for_is_refused_at_once(
 def test_a_job_whose_models_have_no_mig_is_refused_and_one_that_may_have_another_is_not() -> None:
     mig = Constraints(mode="mig", mig_profile="3g.40gb")
     asked = job(1, 428_571, mem_ppm=500_000, constraints=mig, models=("Tesla V100-SXM2-16GB",))
-    scene().when(asked).then_refused(Reason.MODE_NOT_SUPPORTED)
+    scene().when(asked).then_refused(HardwareReason.MODE_NOT_SUPPORTED)
     scene().after(replace(asked, models=("Tesla V100-SXM2-16GB", "NVIDIA H100 80GB HBM3")))

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from domain import rules
 from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey
+from domain.fleet.reasons import FleetReason
 from domain.jobs.job import existing_job
+from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import SPEC_MISMATCH
 from domain.lease.lease import (
     START_TIMEOUT_US,
@@ -21,6 +23,7 @@ from domain.lease.lease import (
     ReadyLease,
     RequestLease,
 )
+from domain.lease.reasons import LeaseReason
 from domain.lease.work_commands import (
     EXITED,
     LOST,
@@ -30,7 +33,9 @@ from domain.lease.work_commands import (
     LeaseWorkEnded,
 )
 from domain.leasing.work import AcknowledgeCommand, EndWork
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import (
     JOB,
@@ -117,7 +122,7 @@ def test_the_start_of_a_lease_is_acknowledged_with_the_hash_of_its_job() -> None
 def test_a_command_that_is_not_the_jobs_hash_is_refused_and_the_lease_given_back() -> None:
     waiting = reserved()
     waiting.when(acknowledge(waiting, workload_sha256="f" * 64)).then_refused(
-        Reason.WORKLOAD_MISMATCH
+        JobsReason.WORKLOAD_MISMATCH
     )
     given_back = CloseLease(
         lease_id=LEASE,
@@ -135,30 +140,30 @@ def test_one_executor_has_the_work() -> None:
     waiting = reserved()
     taken = waiting.after(acknowledge(waiting))
     taken.when(acknowledge(waiting, executor="0" * 16)).then_refused(
-        Reason.LEASE_STATE, rule="another executor has the work"
+        FleetReason.LEASE_STATE, rule="another executor has the work"
     )
-    taken.when(end(executor="0" * 16)).then_refused(Reason.LEASE_STATE)
+    taken.when(end(executor="0" * 16)).then_refused(FleetReason.LEASE_STATE)
 
 
 def test_only_the_node_of_the_lease_answers_and_only_in_time() -> None:
     waiting = reserved()
-    waiting.when(acknowledge(waiting, node_id="node_other")).then_refused(Reason.LEASE_UNKNOWN)
+    waiting.when(acknowledge(waiting, node_id="node_other")).then_refused(LeaseReason.LEASE_UNKNOWN)
     late = acknowledge(waiting, at_us=NOON_US + START_TIMEOUT_US)
-    waiting.when(late).then_refused(Reason.LEASE_STATE, ready_until_us=...)
-    waiting.when(acknowledge(waiting, "pause")).then_refused(Reason.UNKNOWN_MODE)
-    waiting.when(acknowledge(waiting, runner="wish")).then_refused(Reason.UNKNOWN_MODE)
+    waiting.when(late).then_refused(FleetReason.LEASE_STATE, ready_until_us=...)
+    waiting.when(acknowledge(waiting, "pause")).then_refused(PartiesReason.UNKNOWN_MODE)
+    waiting.when(acknowledge(waiting, runner="wish")).then_refused(PartiesReason.UNKNOWN_MODE)
     running = waiting.after(ready())
     running.when(acknowledge(waiting)).then_refused(
-        Reason.LEASE_STATE, lease_id="lease_11111111", status="active"
+        FleetReason.LEASE_STATE, lease_id="lease_11111111", status="active"
     )
 
 
 def test_work_ends_once_and_whoever_started_it_says_so() -> None:
     waiting = reserved()
-    waiting.when(end()).then_refused(Reason.LEASE_STATE)
+    waiting.when(end()).then_refused(FleetReason.LEASE_STATE)
     running = waiting.after(acknowledge(waiting)).after(ready())
-    running.when(end(exit_code=256)).then_refused(Reason.COUNT_OUT_OF_RANGE)
-    running.when(end(outcome="tired")).then_refused(Reason.UNKNOWN_MODE)
+    running.when(end(exit_code=256)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
+    running.when(end(outcome="tired")).then_refused(PartiesReason.UNKNOWN_MODE)
     ended = running.after(end())
     assert isinstance(lease_in(ended).work.ended, LeaseWorkEnded)
     ended.when(end(outcome=LOST, exit_code=None)).then_nothing()
@@ -167,7 +172,7 @@ def test_work_ends_once_and_whoever_started_it_says_so() -> None:
 def test_a_stop_is_acknowledged_after_the_close_and_then_nothing_runs() -> None:
     waiting = reserved()
     running = waiting.after(acknowledge(waiting)).after(ready())
-    running.when(acknowledge(waiting, STOP)).then_refused(Reason.LEASE_STATE)
+    running.when(acknowledge(waiting, STOP)).then_refused(FleetReason.LEASE_STATE)
     closed = running.after(close(60 * SECOND_US))
     assert lease_in(closed).work.may_run
     stopped = closed.after(acknowledge(waiting, STOP))
@@ -178,9 +183,11 @@ def test_a_stop_is_acknowledged_after_the_close_and_then_nothing_runs() -> None:
 
 def test_credentials_are_kept_as_ciphertext_for_a_key_the_renter_named() -> None:
     plain = replace(ready(), credentials="c2VhbGVk")
-    reserved().when(plain).then_refused(Reason.ENCRYPTION_KEY_UNKNOWN)
+    reserved().when(plain).then_refused(LeaseReason.ENCRYPTION_KEY_UNKNOWN)
     sealed = reserved(named(encryption_key="ab" * 32))
-    sealed.when(replace(plain, credentials="A" * 8_193)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    sealed.when(replace(plain, credentials="A" * 8_193)).then_refused(
+        PricesReason.AMOUNT_OUT_OF_RANGE
+    )
     facts = [change.fact for change in sealed.when(plain).changes()]
     (told,) = [fact for fact in facts if isinstance(fact, LeaseReady)]
     assert told.credentials == "c2VhbGVk"
@@ -201,9 +208,9 @@ def test_v_13_a_remoting_session_and_its_split_are_named_on_the_lease_and_cost_n
 )
 def test_what_a_lease_names_about_remote_work_has_a_form(broken: dict[str, str]) -> None:
     command = named(**broken)
-    reason = Reason.AMOUNT_OUT_OF_RANGE
+    reason = PricesReason.AMOUNT_OUT_OF_RANGE
     if "encryption_key" in broken:
-        reason = Reason.SIGNING_KEY_INVALID
+        reason = PartiesReason.SIGNING_KEY_INVALID
     with pytest.raises(Refused) as caught:
         rules.decide(command, scene().after(job()))
     assert caught.value.reason is reason
@@ -250,4 +257,6 @@ def test_a_node_has_one_executor_key_at_a_time() -> None:
     assert gone.state(Stream("executor", NODE)).key_sha256 is None
     gone.when(RevokeExecutorKey(**at)).then_nothing()
     unknown = {**at, "node_id": "node_absent"}
-    scene().when(IssueExecutorKey(key_sha256="1" * 64, **unknown)).then_refused(Reason.NODE_UNKNOWN)
+    scene().when(IssueExecutorKey(key_sha256="1" * 64, **unknown)).then_refused(
+        FleetReason.NODE_UNKNOWN
+    )

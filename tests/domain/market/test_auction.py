@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.jobs.job import existing_job
 from domain.lease.close_codes import NO_MATCH
 from domain.lease.lease import START_TIMEOUT_US, CloseLease, LeaseReserved, MatchDecided, lease_of
+from domain.lease.reasons import LeaseReason
 from domain.lease.turns import LeaseQuoted
 from domain.leasing.bidding import DECIDE_US, DropBid, award
 from domain.leasing.work import AcknowledgeCommand
@@ -29,7 +32,10 @@ from domain.market.auction import (
     auction_of,
 )
 from domain.market.offer import WithdrawOffer
+from domain.market.reasons import MarketReason
 from domain.money import credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from tests.domain.scenes.bidders import (
     CLOSES_US,
@@ -176,7 +182,7 @@ def test_a_request_that_ends_gives_every_deposit_back_in_the_same_append(
     assert AuctionEnded in {type(change.fact) for change in changes}
     assert held(world) == {}
     assert lease_of(world, LEASE).status == "settled"
-    assert refused(world, bid("c", 2_000_000)) is Reason.AUCTION_STATE
+    assert refused(world, bid("c", 2_000_000)) is MarketReason.AUCTION_STATE
 
 
 def test_the_renter_may_choose_a_dearer_bid_before_the_closing() -> None:
@@ -194,7 +200,7 @@ def test_where_the_cheapest_wins_nobody_takes_a_bid_early() -> None:
     found = award(world, LEASE, None, NOON_US + 1)
     assert found is not None
     world.do(found[1][0])
-    assert refused(world, found[1][1]) is Reason.AUCTION_STATE
+    assert refused(world, found[1][1]) is MarketReason.AUCTION_STATE
 
 
 def test_a_quote_at_another_price_than_the_modules_reserves_nothing() -> None:
@@ -205,7 +211,7 @@ def test_a_quote_at_another_price_than_the_modules_reserves_nothing() -> None:
     assert found is not None
     quote, reserve = found[1]
     world.do(replace(quote, quote_id="quote_other", price_per_gpu_hour=credit(2_000_000)))
-    assert refused(world, replace(reserve, quote_id="quote_other")) is Reason.BID_STATE
+    assert refused(world, replace(reserve, quote_id="quote_other")) is MarketReason.BID_STATE
     dearer = replace(
         quote,
         quote_id="quote_a",
@@ -219,7 +225,7 @@ def test_a_quote_at_another_price_than_the_modules_reserves_nothing() -> None:
     taking = replace(
         reserve, quote_id="quote_a", offer_id=OFFER, node_id=NODE, device_ids=("GPU-0",)
     )
-    assert refused(world, taking) is Reason.BID_STATE
+    assert refused(world, taking) is MarketReason.BID_STATE
 
 
 def test_the_second_price_is_paid_and_what_the_winner_asked_is_told_beside_it() -> None:
@@ -244,7 +250,7 @@ def test_twenty_bids_means_twenty() -> None:
     world = asked(market(letters))
     for letter in letters[:20]:
         world.do(bid(letter, 2_500_000))
-    assert refused(world, bid("u", 2_000_000)) is Reason.BIDS_FULL
+    assert refused(world, bid("u", 2_000_000)) is MarketReason.BIDS_FULL
     world.do(
         WithdrawBid(lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["a"], by="m", at_us=NOON_US)
     )
@@ -259,7 +265,7 @@ def test_a_withdrawn_bid_has_its_deposit_back_and_wins_nothing() -> None:
     theirs = WithdrawBid(
         lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["b"], by="m", at_us=NOON_US
     )
-    assert refused(world, theirs) is Reason.BID_UNKNOWN
+    assert refused(world, theirs) is MarketReason.BID_UNKNOWN
     world.do(replace(theirs, account_id=OWNERS["a"]))
     assert held(world) == {"b": HALF}
     assert awarded(world) == "bid_b"
@@ -283,27 +289,27 @@ def test_what_a_bid_offered_and_is_gone_is_dropped_and_the_next_one_wins() -> No
     world.do(WithdrawOffer(offer_id=OFFER, by="m", at_us=NOON_US + 1))
     found = award(world, LEASE, None, CLOSES_US)
     assert found is not None
-    assert refused(world, found[1][0]) is Reason.OFFER_WITHDRAWN
+    assert refused(world, found[1][0]) is MarketReason.OFFER_WITHDRAWN
     world.do(DropBid(lease_id=LEASE, bid_id=found[0], at_us=CLOSES_US))
     assert facts(world, BidLapsed)[0].cause == "unavailable"
     assert awarded(world) == "bid_b"
 
 
 BAD: list[tuple[dict[str, Any], Reason]] = [
-    ({"price_per_gpu_hour": credit(3_000_001)}, Reason.PRICE_ABOVE_CAP),
-    ({"price_per_gpu_hour": credit(0)}, Reason.AMOUNT_NOT_POSITIVE),
-    ({"price_per_gpu_hour": credit(-1)}, Reason.AMOUNT_NOT_POSITIVE),
-    ({"price_per_gpu_hour": credit(10**13)}, Reason.AMOUNT_OUT_OF_RANGE),
-    ({"price_per_gpu_hour": credit(249_999)}, Reason.PRICE_BELOW_USAGE_FEE),
-    ({"account_id": RENTER}, Reason.PROVIDER_UNKNOWN),
-    ({"provider_id": "prov_b"}, Reason.PROVIDER_UNKNOWN),
-    ({"offer_id": "offer_cash-b"}, Reason.OFFER_UNKNOWN),
-    ({"device_ids": ("GPU-0", "GPU-1")}, Reason.OFFER_MISMATCH),
-    ({"device_ids": ("GPU-0-b",)}, Reason.OFFER_MISMATCH),
-    ({"expires_at_us": NOON_US}, Reason.AUCTION_TERMS),
-    ({"expires_at_us": CLOSES_US + DECIDE_US + 1}, Reason.AUCTION_TERMS),
-    ({"at_us": CLOSES_US}, Reason.AUCTION_STATE),
-    ({"lease_id": "lease_none"}, Reason.LEASE_UNKNOWN),
+    ({"price_per_gpu_hour": credit(3_000_001)}, PricesReason.PRICE_ABOVE_CAP),
+    ({"price_per_gpu_hour": credit(0)}, FundsReason.AMOUNT_NOT_POSITIVE),
+    ({"price_per_gpu_hour": credit(-1)}, FundsReason.AMOUNT_NOT_POSITIVE),
+    ({"price_per_gpu_hour": credit(10**13)}, PricesReason.AMOUNT_OUT_OF_RANGE),
+    ({"price_per_gpu_hour": credit(249_999)}, PricesReason.PRICE_BELOW_USAGE_FEE),
+    ({"account_id": RENTER}, FleetReason.PROVIDER_UNKNOWN),
+    ({"provider_id": "prov_b"}, FleetReason.PROVIDER_UNKNOWN),
+    ({"offer_id": "offer_cash-b"}, MarketReason.OFFER_UNKNOWN),
+    ({"device_ids": ("GPU-0", "GPU-1")}, MarketReason.OFFER_MISMATCH),
+    ({"device_ids": ("GPU-0-b",)}, MarketReason.OFFER_MISMATCH),
+    ({"expires_at_us": NOON_US}, MarketReason.AUCTION_TERMS),
+    ({"expires_at_us": CLOSES_US + DECIDE_US + 1}, MarketReason.AUCTION_TERMS),
+    ({"at_us": CLOSES_US}, MarketReason.AUCTION_STATE),
+    ({"lease_id": "lease_none"}, LeaseReason.LEASE_UNKNOWN),
 ]
 
 
@@ -319,7 +325,7 @@ def test_a_bid_that_could_not_be_kept_is_refused_by_its_rule(
 def test_one_account_has_one_bid_at_a_time_and_none_on_its_own_request() -> None:
     world = asked(market())
     world.do(bid("a", 2_500_000))
-    assert refused(world, bid("a", 2_400_000, bid_id="bid_again")) is Reason.BID_EXISTS
+    assert refused(world, bid("a", 2_400_000, bid_id="bid_again")) is MarketReason.BID_EXISTS
     own = Booked.of(market_scene_of_owner())
     own.do(replace(job(), account_id=OWNERS["a"]))
     own.do(replace(request(), account_id=OWNERS["a"], pricing="reverse_auction"))
@@ -328,7 +334,7 @@ def test_one_account_has_one_bid_at_a_time_and_none_on_its_own_request() -> None
             lease_id=LEASE, pricing="reverse_auction", closes_at_us=CLOSES_US, at_us=NOON_US
         )
     )
-    assert refused(own, bid("a", 2_500_000)) is Reason.NOT_PERMITTED
+    assert refused(own, bid("a", 2_500_000)) is PartiesReason.NOT_PERMITTED
 
 
 def market_scene_of_owner() -> Any:
@@ -344,7 +350,7 @@ def test_a_deposit_is_the_bidders_own_money_never_granted_or_unconfirmed() -> No
     world.balances[f"party:{OWNERS['a']}:card"] = 10_000_000
     world.balances[f"party:{OWNERS['a']}:grant.spring"] = 10_000_000
     asked(world)
-    assert refused(world, bid("a", 2_500_000)) is Reason.CREDIT_TOO_LOW
+    assert refused(world, bid("a", 2_500_000)) is FundsReason.CREDIT_TOO_LOW
     world.balances[f"party:{OWNERS['a']}:earned"] = 300_000
     world.balances[f"party:{OWNERS['a']}:cash"] = 300_000
     world.do(bid("a", 2_500_000))
@@ -379,13 +385,13 @@ ABSURD: list[dict[str, Any]] = [
 def test_absurd_terms_of_an_auction_are_refused(terms: dict[str, Any]) -> None:
     with pytest.raises(Refused) as caught:
         asked(market(), **terms)
-    assert caught.value.reason is Reason.AUCTION_TERMS
+    assert caught.value.reason is MarketReason.AUCTION_TERMS
 
 
 def test_a_sealed_auction_leaves_the_renter_no_choice() -> None:
     with pytest.raises(Refused) as caught:
         asked(market(), "second_price", pick="renter")
-    assert caught.value.reason is Reason.AUCTION_TERMS
+    assert caught.value.reason is MarketReason.AUCTION_TERMS
 
 
 def test_only_a_request_that_named_the_module_is_auctioned_and_once() -> None:
@@ -395,9 +401,9 @@ def test_only_a_request_that_named_the_module_is_auctioned_and_once() -> None:
     opening = OpenAuction(
         lease_id=LEASE, pricing="reverse_auction", closes_at_us=CLOSES_US, at_us=NOON_US
     )
-    assert refused(world, opening) is Reason.PRICING_NOT_OFFERED
-    assert refused(asked(market()), opening) is Reason.AUCTION_STATE
-    assert refused(world, replace(opening, pricing="dutch")) is Reason.PRICING_UNKNOWN
+    assert refused(world, opening) is PricesReason.PRICING_NOT_OFFERED
+    assert refused(asked(market()), opening) is MarketReason.AUCTION_STATE
+    assert refused(world, replace(opening, pricing="dutch")) is PricesReason.PRICING_UNKNOWN
 
 
 def test_more_quotes_than_a_lease_remembers_still_leave_room_for_the_award() -> None:
@@ -428,7 +434,7 @@ def test_a_device_that_the_request_does_not_allow_is_no_bid() -> None:
             lease_id=LEASE, pricing="reverse_auction", closes_at_us=CLOSES_US, at_us=NOON_US
         )
     )
-    assert refused(world, bid("a", 2_500_000)) is Reason.OFFER_MISMATCH
+    assert refused(world, bid("a", 2_500_000)) is MarketReason.OFFER_MISMATCH
 
 
 steps = st.lists(

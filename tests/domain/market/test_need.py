@@ -19,8 +19,9 @@ from domain.market.auction import OpenAuction
 from domain.market.dimensions import DIMENSIONS
 from domain.market.need import dearest, need_of
 from domain.market.offer import PRICE_UNITS_MAX
+from domain.market.reasons import MarketReason
 from domain.parties.counterparty import SetCounterparty
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from tests.domain.scenes.bidders import CLOSES_US, asked, awarded, bid, market
 from tests.domain.scenes.market import LEASE, NOON_US, RENTER, job, request, reserve, scene
 
@@ -60,7 +61,7 @@ def test_what_the_views_tell_is_compared_with_the_demands_when_a_lease_is_reserv
         return
     with pytest.raises(Refused) as caught:
         placed.changes()
-    assert caught.value.reason is Reason.OFFER_MISMATCH
+    assert caught.value.reason is MarketReason.OFFER_MISMATCH
     assert caught.value.facts["dimension"] == dimension
 
 

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from domain.fleet.device import DeviceRetired
 from domain.fleet.node import NodeEquivocated
+from domain.fleet.reasons import FleetReason
+from domain.funds.reasons import FundsReason
 from domain.market.offer import (
     PRICE_UNITS_MAX,
     OfferPublished,
@@ -19,9 +21,12 @@ from domain.market.offer import (
     WithdrawOffer,
     offer_of,
 )
+from domain.market.reasons import MarketReason
 from domain.money import credit, token
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import NETWORK
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.supply import (
     GPU_0,
@@ -83,31 +88,31 @@ def test_a_node_in_maintenance_may_be_offered_for_later() -> None:
 def test_publishing_twice_is_once_and_a_price_never_changes() -> None:
     with_offer.when(replace(publish, at_us=NOON_US + 9)).then_nothing()
     with_offer.when(replace(publish, price_per_gpu_hour=credit(3_000_000))).then_refused(
-        Reason.OFFER_EXISTS
+        MarketReason.OFFER_EXISTS
     )
 
 
 def test_only_the_nodes_own_provider_offers_it() -> None:
-    Scene().when(publish).then_refused(Reason.PROVIDER_UNKNOWN)
-    with_provider.when(publish).then_refused(Reason.NODE_UNKNOWN)
+    Scene().when(publish).then_refused(FleetReason.PROVIDER_UNKNOWN)
+    with_provider.when(publish).then_refused(FleetReason.NODE_UNKNOWN)
     stranger = replace(registered, provider_id="prov_bob")
     with_tariff.given((Stream("provider", "prov_bob"), stranger)).when(
         replace(publish, provider_id="prov_bob")
-    ).then_refused(Reason.NODE_UNKNOWN)
+    ).then_refused(FleetReason.NODE_UNKNOWN)
 
 
 def test_only_an_admitted_node_is_offered() -> None:
-    with_confirmed_node.given((NETWORK, tariff)).when(publish).then_refused(Reason.NODE_STATE)
+    with_confirmed_node.given((NETWORK, tariff)).when(publish).then_refused(FleetReason.NODE_STATE)
     proof = NodeEquivocated(
         node_id=NODE, lane=0, node_seq=1, first_leaf="aa", second_leaf="bb", at_us=NOON_US
     )
-    with_tariff.given((NODE_STREAM, proof)).when(publish).then_refused(Reason.NODE_STATE)
+    with_tariff.given((NODE_STREAM, proof)).when(publish).then_refused(FleetReason.NODE_STATE)
 
 
 @pytest.mark.parametrize("gpu_class", [None, "quantum"])
 def test_a_class_without_a_fee_is_not_priced(gpu_class: str | None) -> None:
     strange = (Stream("device", GPU_1), device_registered(GPU_1, gpu_class=gpu_class))
-    with_tariff.given(strange).when(publish).then_refused(Reason.GPU_CLASS_UNPRICED)
+    with_tariff.given(strange).when(publish).then_refused(PricesReason.GPU_CLASS_UNPRICED)
 
 
 def test_a_device_that_left_prices_nothing() -> None:
@@ -119,16 +124,16 @@ def test_a_device_that_left_prices_nothing() -> None:
     empty = gone.given(
         (Stream("device", GPU_0), DeviceRetired(device_id=GPU_0, node_id=NODE, at_us=NOON_US))
     )
-    empty.when(publish).then_refused(Reason.GPU_CLASS_UNPRICED)
+    empty.when(publish).then_refused(PricesReason.GPU_CLASS_UNPRICED)
 
 
 def test_nothing_is_offered_before_there_is_a_tariff() -> None:
-    with_active_node.when(publish).then_refused(Reason.TARIFF_UNKNOWN)
+    with_active_node.when(publish).then_refused(PricesReason.TARIFF_UNKNOWN)
 
 
 def test_a_price_below_the_usage_fee_is_refused() -> None:
     with_tariff.when(replace(publish, price_per_gpu_hour=credit(249_999))).then_refused(
-        Reason.PRICE_BELOW_USAGE_FEE
+        PricesReason.PRICE_BELOW_USAGE_FEE
     )
     least = replace(publish, price_per_gpu_hour=credit(250_000))
     assert len(with_tariff.when(least).changes()) == 1
@@ -136,15 +141,15 @@ def test_a_price_below_the_usage_fee_is_refused() -> None:
 
 def test_a_price_is_in_credits_and_of_a_sane_size() -> None:
     for price, reason in (
-        (credit(0), Reason.AMOUNT_NOT_POSITIVE),
-        (token(2_780_000), Reason.AMOUNT_OUT_OF_RANGE),
-        (credit(PRICE_UNITS_MAX + 1), Reason.AMOUNT_OUT_OF_RANGE),
+        (credit(0), FundsReason.AMOUNT_NOT_POSITIVE),
+        (token(2_780_000), PricesReason.AMOUNT_OUT_OF_RANGE),
+        (credit(PRICE_UNITS_MAX + 1), PricesReason.AMOUNT_OUT_OF_RANGE),
     ):
         with_tariff.when(replace(publish, price_per_gpu_hour=price)).then_refused(reason)
 
 
 def test_an_offer_settles_in_cash_or_by_burning() -> None:
-    with_tariff.when(replace(publish, pay_with="barter")).then_refused(Reason.UNKNOWN_MODE)
+    with_tariff.when(replace(publish, pay_with="barter")).then_refused(PartiesReason.UNKNOWN_MODE)
     assert with_tariff.when(replace(publish, pay_with="burn")).changes()
 
 
@@ -156,7 +161,7 @@ def test_an_offer_is_withdrawn_once() -> None:
 
 
 def test_an_unknown_offer_is_not_withdrawn() -> None:
-    with_tariff.when(withdraw).then_refused(Reason.OFFER_UNKNOWN)
+    with_tariff.when(withdraw).then_refused(MarketReason.OFFER_UNKNOWN)
 
 
 @given(st.integers(-1, 3 * 10**5), st.sampled_from(["development", "professional", "datacenter"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.metering.pin import PINS, PinUsage
-from domain.refusal import Reason
+from domain.metering.reasons import MeteringReason
 from tests.domain.scenes.epochs import pin
 from tests.given import Scene
 
@@ -22,7 +22,7 @@ def test_a_pin_of_nothing_new_is_not_recorded() -> None:
 
 
 def test_a_lane_never_shrinks() -> None:
-    PINNED.when(PinUsage(pin=pin(6))).then_refused(Reason.USAGE_POSITION_FELL)
+    PINNED.when(PinUsage(pin=pin(6))).then_refused(MeteringReason.USAGE_POSITION_FELL)
 
 
 def test_what_was_pinned_is_never_rewritten() -> None:
@@ -30,10 +30,10 @@ def test_what_was_pinned_is_never_rewritten() -> None:
     for forged in (replace(first, head="other"), replace(first, root="other")):
         lanes = (forged, *others)
         command = PinUsage(pin=replace(pin(7), lanes=lanes))
-        PINNED.when(command).then_refused(Reason.USAGE_POSITION_FELL)
+        PINNED.when(command).then_refused(MeteringReason.USAGE_POSITION_FELL)
 
 
 def test_no_lane_is_left_out() -> None:
     for lanes in (pin(9).lanes[:-1], pin(9).lanes[::-1], ()):
         command = PinUsage(pin=replace(pin(9), lanes=lanes))
-        PINNED.when(command).then_refused(Reason.CUT_INCOMPLETE)
+        PINNED.when(command).then_refused(MeteringReason.CUT_INCOMPLETE)

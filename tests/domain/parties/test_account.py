@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
+from domain.money import MoneyReason
 from domain.parties import account
 from domain.parties.account import (
     ACCOUNT_KINDS,
@@ -39,7 +40,8 @@ from domain.parties.account import (
     operator_of,
     wallet_of,
 )
-from domain.refusal import Reason, Refused
+from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.supply import ALICE, ALICE_STREAM, NOON_US, opened, owned, with_account
 from tests.given import Scene
@@ -118,12 +120,12 @@ def test_an_account_opens_with_its_first_owner() -> None:
 
 
 def test_an_account_opens_once() -> None:
-    with_account.when(open_alice).then_refused(Reason.ACCOUNT_EXISTS)
+    with_account.when(open_alice).then_refused(PartiesReason.ACCOUNT_EXISTS)
 
 
 @pytest.mark.parametrize("kind", ["operator", "", "admin"])
 def test_nobody_opens_an_operator_account_or_one_of_an_unknown_kind(kind: str) -> None:
-    Scene().when(replace(open_alice, kind=kind)).then_refused(Reason.NOT_PERMITTED)
+    Scene().when(replace(open_alice, kind=kind)).then_refused(PartiesReason.NOT_PERMITTED)
 
 
 def test_the_operator_gets_an_owner_and_a_key_with_every_scope() -> None:
@@ -164,11 +166,13 @@ def test_the_operator_gets_an_owner_and_a_key_with_every_scope() -> None:
 def test_there_is_one_operator() -> None:
     ruled = Scene().after(bootstrap)
     assert operator_of(ruled).account_id == "acct_ops"
-    ruled.when(replace(bootstrap, account_id="acct_2")).then_refused(Reason.OPERATOR_EXISTS)
+    ruled.when(replace(bootstrap, account_id="acct_2")).then_refused(PartiesReason.OPERATOR_EXISTS)
 
 
 def test_the_operator_account_is_new() -> None:
-    with_account.when(replace(bootstrap, account_id=ALICE)).then_refused(Reason.ACCOUNT_EXISTS)
+    with_account.when(replace(bootstrap, account_id=ALICE)).then_refused(
+        PartiesReason.ACCOUNT_EXISTS
+    )
 
 
 def test_a_member_is_added_with_a_role() -> None:
@@ -181,12 +185,12 @@ def test_the_same_member_twice_is_once() -> None:
 
 def test_a_member_has_one_role() -> None:
     with_account.given((ALICE_STREAM, bob_added)).when(replace(add_bob, role="admin")).then_refused(
-        Reason.MEMBER_EXISTS
+        PartiesReason.MEMBER_EXISTS
     )
 
 
 def test_a_role_must_be_known() -> None:
-    with_account.when(replace(add_bob, role="king")).then_refused(Reason.ROLE_UNKNOWN)
+    with_account.when(replace(add_bob, role="king")).then_refused(PartiesReason.ROLE_UNKNOWN)
 
 
 def test_a_removed_member_is_gone_and_may_come_back() -> None:
@@ -197,7 +201,7 @@ def test_a_removed_member_is_gone_and_may_come_back() -> None:
     scene = with_account.given((ALICE_STREAM, bob_added))
     scene.when(remove).then((ALICE_STREAM, removed))
     gone = scene.after(remove)
-    gone.when(remove).then_refused(Reason.MEMBER_UNKNOWN)
+    gone.when(remove).then_refused(PartiesReason.MEMBER_UNKNOWN)
     gone.when(add_bob).then((ALICE_STREAM, bob_added))
 
 
@@ -222,7 +226,7 @@ def test_removing_a_member_ends_their_keys_and_no_others() -> None:
 
 def test_an_account_keeps_an_owner() -> None:
     remove = RemoveMember(account_id=ALICE, member_id="mem_alice", by="mem_alice", at_us=NOON_US)
-    with_account.when(remove).then_refused(Reason.LAST_OWNER)
+    with_account.when(remove).then_refused(PartiesReason.LAST_OWNER)
     second = replace(bob_added, role="owner")
     with_account.given((ALICE_STREAM, second)).when(remove).then(
         (
@@ -234,7 +238,9 @@ def test_an_account_keeps_an_owner() -> None:
 
 def test_a_key_is_issued_to_a_member() -> None:
     with_account.when(issue).then((ALICE_STREAM, issued))
-    with_account.when(replace(issue, member_id="mem_eve")).then_refused(Reason.MEMBER_UNKNOWN)
+    with_account.when(replace(issue, member_id="mem_eve")).then_refused(
+        PartiesReason.MEMBER_UNKNOWN
+    )
 
 
 def test_the_same_key_twice_is_once() -> None:
@@ -242,17 +248,19 @@ def test_the_same_key_twice_is_once() -> None:
 
 
 def test_two_keys_never_share_an_id() -> None:
-    with_key.when(replace(issue, key_sha256="33" * 32)).then_refused(Reason.DUPLICATE_ID)
-    with_key.when(replace(rotate, new_key_id="key00001")).then_refused(Reason.DUPLICATE_ID)
+    with_key.when(replace(issue, key_sha256="33" * 32)).then_refused(MoneyReason.DUPLICATE_ID)
+    with_key.when(replace(rotate, new_key_id="key00001")).then_refused(MoneyReason.DUPLICATE_ID)
 
 
 def test_a_scope_must_be_known() -> None:
-    with_account.when(replace(issue, scopes=("root",))).then_refused(Reason.SCOPE_UNKNOWN)
+    with_account.when(replace(issue, scopes=("root",))).then_refused(PartiesReason.SCOPE_UNKNOWN)
 
 
 @pytest.mark.parametrize("scope", ["operator", "governance", "payout:approve", "client"])
 def test_a_party_never_holds_the_operators_scopes(scope: str) -> None:
-    with_account.when(replace(issue, scopes=("renter", scope))).then_refused(Reason.NOT_PERMITTED)
+    with_account.when(replace(issue, scopes=("renter", scope))).then_refused(
+        PartiesReason.NOT_PERMITTED
+    )
 
 
 def test_every_kind_of_account_knows_its_scopes() -> None:
@@ -273,8 +281,8 @@ def test_revoking_twice_is_once() -> None:
 
 
 def test_an_unknown_key_is_neither_revoked_nor_rotated() -> None:
-    with_account.when(revoke).then_refused(Reason.API_KEY_UNKNOWN)
-    with_account.when(rotate).then_refused(Reason.API_KEY_UNKNOWN)
+    with_account.when(revoke).then_refused(PartiesReason.API_KEY_UNKNOWN)
+    with_account.when(rotate).then_refused(PartiesReason.API_KEY_UNKNOWN)
 
 
 def test_a_rotated_key_stays_valid_for_a_day_beside_its_successor() -> None:
@@ -297,9 +305,9 @@ def test_the_overlap_of_a_rotation_can_be_cut_short() -> None:
 
 def test_a_key_is_rotated_once_and_not_after_its_end() -> None:
     again = replace(rotate, new_key_id="key00003")
-    with_key.after(rotate).when(again).then_refused(Reason.API_KEY_REVOKED)
+    with_key.after(rotate).when(again).then_refused(PartiesReason.API_KEY_REVOKED)
     expiring = with_account.given((ALICE_STREAM, replace(issued, expires_at_us=NOON_US + 5)))
-    expiring.when(rotate).then_refused(Reason.API_KEY_REVOKED)
+    expiring.when(rotate).then_refused(PartiesReason.API_KEY_REVOKED)
 
 
 def test_the_first_wallet_is_paid_at_once() -> None:
@@ -327,19 +335,19 @@ def test_an_account_may_go_back_to_an_address_it_has_claimed() -> None:
 
 def test_an_address_belongs_to_one_account() -> None:
     bob = with_wallet.given((BOB_STREAM, replace(opened, account_id=BOB)))
-    bob.when(replace(link, account_id=BOB)).then_refused(Reason.WALLET_TAKEN)
+    bob.when(replace(link, account_id=BOB)).then_refused(PartiesReason.WALLET_TAKEN)
     assert wallet_of(bob, ADDRESS).account_id == ALICE
 
 
 @pytest.mark.parametrize("address", ["", "0x12", ADDRESS[2:], "0x" + "zz" * 20, ADDRESS + "\n"])
 def test_an_address_is_twenty_bytes_in_hex(address: str) -> None:
-    with_account.when(replace(link, address=address)).then_refused(Reason.BAD_ADDRESS)
+    with_account.when(replace(link, address=address)).then_refused(PartiesReason.BAD_ADDRESS)
 
 
 def test_an_unknown_account_is_refused_by_every_command() -> None:
     remove = RemoveMember(account_id=ALICE, member_id="mem_alice", by="x", at_us=NOON_US)
     for command in (add_bob, remove, issue, revoke, rotate, link):
-        Scene().when(command).then_refused(Reason.ACCOUNT_UNKNOWN)
+        Scene().when(command).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
 
 
 def test_every_command_of_an_account_has_a_decision() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from domain.parties.reasons import PartiesReason
 from domain.parties.webhook import (
     OVERLAP_US,
     TYPES_MAX,
@@ -16,7 +17,6 @@ from domain.parties.webhook import (
     RotateWebhookSecret,
     WebhookSecretRotated,
 )
-from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes.market import NOON_US, OWNER, RENTER, scene
 
@@ -52,7 +52,7 @@ start = EnableWebhook(endpoint_id=HOOK, account_id=RENTER, by="mem", at_us=NOON_
     ],
 )
 def test_an_endpoint_is_https_with_a_host_and_nothing_secret(url: str) -> None:
-    scene().when(replace(add, url=url)).then_refused(Reason.WEBHOOK_URL)
+    scene().when(replace(add, url=url)).then_refused(PartiesReason.WEBHOOK_URL)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def test_a_plain_address_is_taken(url: str) -> None:
 
 def test_an_endpoint_is_added_once_for_an_open_account() -> None:
     scene().after(add).when(add).then_nothing()
-    scene().when(replace(add, account_id="acct_no")).then_refused(Reason.ACCOUNT_UNKNOWN)
+    scene().when(replace(add, account_id="acct_no")).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
     many = replace(add, types=("lease.",) * (TYPES_MAX + 1))
-    scene().when(many).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    scene().when(many).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
 
 
 def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
@@ -96,5 +96,5 @@ def test_another_accounts_endpoint_is_unknown(
     command: RotateWebhookSecret | DisableWebhook | EnableWebhook,
 ) -> None:
     theirs = replace(command, account_id=OWNER)
-    scene().after(add).when(theirs).then_refused(Reason.WEBHOOK_UNKNOWN)
-    scene().when(command).then_refused(Reason.WEBHOOK_UNKNOWN)
+    scene().after(add).when(theirs).then_refused(PartiesReason.WEBHOOK_UNKNOWN)
+    scene().when(command).then_refused(PartiesReason.WEBHOOK_UNKNOWN)

@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.hardware.reasons import HardwareReason
 from domain.pools.drf import Ratio, User, allocate, divide
+from domain.pools.reasons import PoolsReason
 from domain.refusal import Reason, Refused
 
 CPU_MEM = {"cpu": 9, "gb": 18}
@@ -54,11 +56,11 @@ def test_training_and_inference_share_eight_gpus_as_five_and_three() -> None:
 @pytest.mark.parametrize(
     ("users", "ties", "reason"),
     [
-        ([A, A], ["A", "A"], Reason.DUPLICATE_USER),
-        ([User("A", {"tpu": 1}, 1)], ["A"], Reason.UNKNOWN_RESOURCE),
-        ([User("A", {"cpu": 0}, 1)], ["A"], Reason.EMPTY_DEMAND),
-        ([User("A", {"cpu": 1}, 0)], ["A"], Reason.BAD_WEIGHT),
-        ([A, B], ["A"], Reason.BAD_TIE_ORDER),
+        ([A, A], ["A", "A"], PoolsReason.DUPLICATE_USER),
+        ([User("A", {"tpu": 1}, 1)], ["A"], HardwareReason.UNKNOWN_RESOURCE),
+        ([User("A", {"cpu": 0}, 1)], ["A"], PoolsReason.EMPTY_DEMAND),
+        ([User("A", {"cpu": 1}, 0)], ["A"], PoolsReason.BAD_WEIGHT),
+        ([A, B], ["A"], PoolsReason.BAD_TIE_ORDER),
     ],
 )
 def test_what_cannot_be_shared_is_refused(

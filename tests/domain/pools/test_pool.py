@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from domain.fleet.reasons import FleetReason
 from domain.hardware.constraints import Constraints
 from domain.lease.lease import CloseLease, LeaseQueued
+from domain.market.reasons import MarketReason
+from domain.parties.reasons import PartiesReason
 from domain.pools.pool import (
     DEFAULT_POLICY,
     AddPoolNode,
@@ -36,8 +39,8 @@ from domain.pools.queue import (
     inputs_of,
     stream_of,
 )
+from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import GPU, Inputs, Quantity, Waiting, next_request
-from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes.market import (
     LEASE,
@@ -113,17 +116,17 @@ def test_a_node_enters_and_leaves_a_pool_once() -> None:
 
 def test_a_node_is_in_one_pool_at_most() -> None:
     market = scene().after(create()).after(create(OTHER)).after(add())
-    market.when(add(OTHER)).then_refused(Reason.NODE_POOLED)
+    market.when(add(OTHER)).then_refused(FleetReason.NODE_POOLED)
     market.after(remove()).when(add(OTHER)).changes()
 
 
 def test_only_its_provider_adds_a_node_and_the_pool_s_owner_may_take_it_out() -> None:
     market = scene().after(create(account_id=RENTER))
-    market.when(add(account_id=RENTER)).then_refused(Reason.NODE_UNKNOWN)
+    market.when(add(account_id=RENTER)).then_refused(FleetReason.NODE_UNKNOWN)
     market.after(add()).when(remove(account_id=RENTER)).changes()
     closed = replace(DEFAULT_POLICY, open_to_providers=False)
     kept = scene().after(create(account_id=RENTER, policy=closed))
-    kept.when(add()).then_refused(Reason.NOT_PERMITTED)
+    kept.when(add()).then_refused(PartiesReason.NOT_PERMITTED)
 
 
 def test_a_policy_has_versions_and_setting_it_again_gives_no_fact() -> None:
@@ -133,8 +136,8 @@ def test_a_policy_has_versions_and_setting_it_again_gives_no_fact() -> None:
     market.when(replace(setting, policy=DEFAULT_POLICY)).then_nothing()
     told = PoolPolicySet(pool_id=POOL, version=2, policy=fairer, by="mem", at_us=NOON_US)
     market.when(setting).then((Stream("pool", POOL), told))
-    market.when(replace(setting, pool_id=OTHER)).then_refused(Reason.POOL_UNKNOWN)
-    market.when(create()).then_refused(Reason.POOL_EXISTS)
+    market.when(replace(setting, pool_id=OTHER)).then_refused(PoolsReason.POOL_UNKNOWN)
+    market.when(create()).then_refused(PoolsReason.POOL_EXISTS)
 
 
 def leaf(name: str, **changes: Any) -> PoolQueue:
@@ -174,11 +177,11 @@ def leaf(name: str, **changes: Any) -> PoolQueue:
 )
 def test_a_policy_that_cannot_be_is_refused(changes: dict[str, Any]) -> None:
     policy = replace(DEFAULT_POLICY, **changes)
-    scene().when(create(policy=policy)).then_refused(Reason.POOL_POLICY_INVALID)
+    scene().when(create(policy=policy)).then_refused(PoolsReason.POOL_POLICY_INVALID)
 
 
 def test_a_controller_s_address_is_one() -> None:
-    scene().when(create(controller_address="0x12")).then_refused(Reason.BAD_ADDRESS)
+    scene().when(create(controller_address="0x12")).then_refused(PartiesReason.BAD_ADDRESS)
     scene().when(create(controller_address="0x" + "aB" * 20)).changes()
 
 
@@ -200,7 +203,7 @@ def test_a_request_gets_one_place_at_the_end_of_the_queue() -> None:
 
 
 def test_a_pool_that_keeps_nobody_waiting_and_a_full_queue_refuse() -> None:
-    pooled(scheduler="immediate").when(queue()).then_refused(Reason.NO_MATCH)
+    pooled(scheduler="immediate").when(queue()).then_refused(MarketReason.NO_MATCH)
     crowd = [
         (
             stream_of(POOL),
@@ -218,11 +221,11 @@ def test_a_pool_that_keeps_nobody_waiting_and_a_full_queue_refuse() -> None:
         for place in range(1, QUEUE_MAX + 1)
     ]
     pooled().given(*crowd).when(queue()).then_refused(
-        Reason.QUEUE_FULL, pool_id="pool_a", waiting=1000
+        PoolsReason.QUEUE_FULL, pool_id="pool_a", waiting=1000
     )
     pooled().given(*crowd[: QUEUE_OF_ONE_MAX - 1]).when(queue()).changes()
     pooled().given(*crowd[:QUEUE_OF_ONE_MAX]).when(queue()).then_refused(
-        Reason.QUEUE_FULL, pool_id="pool_a", waiting=250, account_id="acct_renter"
+        PoolsReason.QUEUE_FULL, pool_id="pool_a", waiting=250, account_id="acct_renter"
     )
     others = [(stream, replace(fact, account_id=OTHER)) for stream, fact in crowd]
     pooled().given(*others[:QUEUE_OF_ONE_MAX]).when(queue()).changes()
@@ -253,12 +256,12 @@ def test_a_decision_looks_at_the_earliest_and_of_one_account_not_at_too_many() -
 
 def test_a_pool_s_nodes_are_for_who_names_it_and_nobody_goes_before_the_queue() -> None:
     unnamed = scene().after(create()).after(add()).after(job()).after(request())
-    unnamed.when(reserve()).then_refused(Reason.OFFER_MISMATCH, pool_id="pool_a")
+    unnamed.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, pool_id="pool_a")
     elsewhere = job(constraints=Constraints(pool_id=OTHER))
     named = scene().after(create()).after(add()).after(elsewhere).after(request())
-    named.when(reserve()).then_refused(Reason.OFFER_MISMATCH, pool_id="pool_b")
+    named.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, pool_id="pool_b")
     pooled().when(reserve()).changes()
-    pooled().after(queue()).when(reserve()).then_refused(Reason.QUEUE_MOVED)
+    pooled().after(queue()).when(reserve()).then_refused(PoolsReason.QUEUE_MOVED)
     free = replace(DEFAULT_POLICY, scheduler="immediate")
     open_to_all = scene().after(create(policy=free)).after(add()).after(job()).after(request())
     open_to_all.when(reserve()).changes()
@@ -298,8 +301,10 @@ def test_a_decision_takes_its_request_out_and_lets_it_be_reserved() -> None:
 
 def test_a_decision_about_another_queue_or_policy_is_refused() -> None:
     market = pooled().after(queue())
-    market.when(decide(LEASE, LEASE, "r9")).then_refused(Reason.QUEUE_MOVED, pool_id="pool_a")
-    market.when(decide(LEASE, LEASE, version=2)).then_refused(Reason.QUEUE_MOVED, policy_version=1)
+    market.when(decide(LEASE, LEASE, "r9")).then_refused(PoolsReason.QUEUE_MOVED, pool_id="pool_a")
+    market.when(decide(LEASE, LEASE, version=2)).then_refused(
+        PoolsReason.QUEUE_MOVED, policy_version=1
+    )
 
 
 def test_a_decision_that_does_not_follow_from_its_inputs_is_a_bug() -> None:

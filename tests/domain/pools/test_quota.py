@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domain import rules
 from domain.lease.lease import LeaseReserved
 from domain.leasing.reservation import decide_reserve
+from domain.parties.reasons import PartiesReason
 from domain.pools.group import (
     AddGroupMember,
     CreateGroup,
@@ -23,7 +24,7 @@ from domain.pools.group import (
     with_parents,
 )
 from domain.pools.quota import SetQuota, client_quota, hold, quota_of, release, stream_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Change
 from tests.domain.scenes.market import NOON_US, RENTER, job, request, reserve, scene
 from tests.examples import examples
@@ -84,14 +85,14 @@ def test_a_lease_that_would_pass_a_quota_of_any_group_above_is_refused() -> None
     asked = grouped(outer=1_000_000, inner=4_000_000).after(job(2)).after(request())
     with pytest.raises(Refused) as caught:
         decide_reserve(reserve(2), asked)
-    assert caught.value.reason is Reason.QUOTA_EXHAUSTED
+    assert caught.value.reason is PartiesReason.QUOTA_EXHAUSTED
     assert caught.value.facts["quota_id"] == OUTER
 
 
 def test_who_is_in_another_group_already_is_not_taken_into_a_second_one() -> None:
     where = grouped()
     add = AddGroupMember(group_id=OUTER, account_id=RENTER, kind="project", target="p", **BY)
-    where.when(add).then_refused(Reason.GROUP_EXISTS)
+    where.when(add).then_refused(PartiesReason.GROUP_EXISTS)
     left = where.after(
         RemoveGroupMember(group_id=INNER, account_id=RENTER, kind="project", target="p", **BY)
     )
@@ -110,7 +111,7 @@ def test_groups_are_no_deeper_than_allowed() -> None:
             **BY,
         )
         if depth == 8:
-            where.when(command).then_refused(Reason.COUNT_OUT_OF_RANGE)
+            where.when(command).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
             return
         where, parent = where.after(command), f"group_{depth}"
 
@@ -121,7 +122,7 @@ def test_above_the_quota_a_project_is_refused_or_rents_elsewhere_as_it_says() ->
     assert not must_overflow(where, HOLDER, 1_000_000)
     with pytest.raises(Refused) as caught:
         must_overflow(where, HOLDER, 2_000_000)
-    assert caught.value.reason is Reason.QUOTA_EXHAUSTED
+    assert caught.value.reason is PartiesReason.QUOTA_EXHAUSTED
     rents = where.after(
         SetProjectOverflow(account_id=RENTER, project_id="p", overflow="rent", **BY)
     )
@@ -132,7 +133,7 @@ def test_above_the_quota_a_project_is_refused_or_rents_elsewhere_as_it_says() ->
     assert reserved.quotas == (), "it is not counted"
     refused = where.after(job(2)).after(replace(request(), overflow=True))
     refused.when(reserve(2)).then_refused(
-        Reason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses"
+        PartiesReason.QUOTA_EXHAUSTED, rule="the project's overflow policy refuses"
     )
 
 
@@ -143,7 +144,7 @@ def test_a_client_has_a_quota_of_its_own_everywhere_and_in_a_pool() -> None:
     where = scene().after(SetQuota(quota_id=client_quota("acct_c"), gpu_ppm_max=500_000, **BY))
     with pytest.raises(Refused) as caught:
         hold(where, found, "lease_1", 500_001, NOON_US)
-    assert caught.value.reason is Reason.QUOTA_EXHAUSTED
+    assert caught.value.reason is PartiesReason.QUOTA_EXHAUSTED
     counted = hold(where, found, "lease_1", 500_000, NOON_US)
     assert [one.fact.quota_id for one in counted] == [client_quota("acct_c")], "what was set"
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
+from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import NOTHING, Parts, earned_after, member, peel, postings
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import PRESETS, Split, SplitShare
 from domain.refusal import Reason, Refused
 
@@ -147,11 +149,14 @@ def test_the_federated_fee_counts_workers_or_jobs_but_never_gpus() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"gpu_class": "tensor", "gpus": 0}, Reason.UNKNOWN_GPU_CLASS),
-        ({"gpus": 0, "provider_share_ppm": -1}, Reason.COUNT_OUT_OF_RANGE),
-        ({"workers": 0}, Reason.COUNT_OUT_OF_RANGE),
-        ({"provider_share_ppm": PPM + 1, "price_per_gpu_hour": 1}, Reason.SHARE_OUT_OF_RANGE),
-        ({"price_per_gpu_hour": 249_999}, Reason.PRICE_BELOW_USAGE_FEE),
+        ({"gpu_class": "tensor", "gpus": 0}, PricesReason.UNKNOWN_GPU_CLASS),
+        ({"gpus": 0, "provider_share_ppm": -1}, PartiesReason.COUNT_OUT_OF_RANGE),
+        ({"workers": 0}, PartiesReason.COUNT_OUT_OF_RANGE),
+        (
+            {"provider_share_ppm": PPM + 1, "price_per_gpu_hour": 1},
+            PartiesReason.SHARE_OUT_OF_RANGE,
+        ),
+        ({"price_per_gpu_hour": 249_999}, PricesReason.PRICE_BELOW_USAGE_FEE),
     ],
 )
 def test_the_first_rule_that_is_broken_refuses(changed: dict[str, object], reason: Reason) -> None:

@@ -29,7 +29,8 @@ from domain.prices.modules import (
     module_of,
     register,
 )
-from domain.refusal import Reason, Refused
+from domain.prices.reasons import PricesReason
+from domain.refusal import Refused
 
 NOW_US = 1_795_176_000_000_000
 prices = st.integers(1, 10**12)
@@ -279,7 +280,7 @@ def test_an_unknown_module_or_version_is_refused(name: str) -> None:
         return
     with pytest.raises(Refused) as refused:
         module_of(name)
-    assert refused.value.reason is Reason.PRICING_UNKNOWN
+    assert refused.value.reason is PricesReason.PRICING_UNKNOWN
 
 
 def test_the_pool_says_how_it_prices_and_without_a_pool_the_renter_may() -> None:
@@ -289,7 +290,7 @@ def test_the_pool_says_how_it_prices_and_without_a_pool_the_renter_may() -> None
     assert module_for("second_price", "second_price").name == "second_price"
     with pytest.raises(Refused) as refused:
         module_for("posted", "second_price")
-    assert refused.value.reason is Reason.PRICING_NOT_OFFERED
+    assert refused.value.reason is PricesReason.PRICING_NOT_OFFERED
 
 
 @dataclass(frozen=True)

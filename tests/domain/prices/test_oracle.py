@@ -22,6 +22,7 @@ from domain.prices.oracle import (
     read_price,
     twap,
 )
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 
 NOW = 10_000
@@ -172,8 +173,8 @@ def test_the_networks_limits_are_those_of_the_design() -> None:
 @pytest.mark.parametrize(
     ("limits", "reason"),
     [
-        (replace(WIDE, window_us=0, min_sources=0), Reason.BAD_WINDOW),
-        (replace(WIDE, min_sources=0), Reason.BAD_MIN_SOURCES),
+        (replace(WIDE, window_us=0, min_sources=0), PricesReason.BAD_WINDOW),
+        (replace(WIDE, min_sources=0), PricesReason.BAD_MIN_SOURCES),
     ],
 )
 def test_limits_must_make_sense(limits: Limits, reason: Reason) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from domain.chain.burn import IntendBurn
 from domain.money import credit
+from domain.parties.reasons import PartiesReason
 from domain.prices.oracle import LIMITS, Observation, read_price
 from domain.prices.price_feed import (
     FEED,
@@ -26,6 +27,7 @@ from domain.prices.price_feed import (
     feed_of,
     reading_of,
 )
+from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
 from domain.rules import decide
 from tests.given import Scene
@@ -80,14 +82,16 @@ def test_the_sources_that_count_are_named_each_once() -> None:
     "names", [("a", "a"), ("",), (" a",), ("x" * 65,), tuple(f"s{n}" for n in range(17))]
 )
 def test_sources_without_a_proper_name_are_refused(names: tuple[str, ...]) -> None:
-    Scene().when(SetPriceSources(sources=names, **BY)).then_refused(Reason.PRICE_SOURCES_INVALID)
+    Scene().when(SetPriceSources(sources=names, **BY)).then_refused(
+        PricesReason.PRICE_SOURCES_INVALID
+    )
 
 
 def test_of_a_source_that_counts_no_more_nothing_is_kept() -> None:
     without = HEALTHY.after(SetPriceSources(sources=("b", "c"), **BY))
     again = without.after(SetPriceSources(sources=("a", "b", "c"), **BY))
     assert reading_of(feed_of(again), NOW).stale == ("a",)
-    without.when(observe("a", 2_000_000, NOW)).then_refused(Reason.PRICE_SOURCE_UNKNOWN)
+    without.when(observe("a", 2_000_000, NOW)).then_refused(PricesReason.PRICE_SOURCE_UNKNOWN)
 
 
 def test_a_price_is_recorded_with_both_times() -> None:
@@ -112,13 +116,13 @@ def test_a_price_older_than_the_last_one_before_the_window_changes_nothing() -> 
 @pytest.mark.parametrize(
     ("asked", "reason"),
     [
-        (observe("x", 0, NOW + 1), Reason.PRICE_SOURCE_UNKNOWN),
-        (observe("a", 0, NOW + 1), Reason.PRICE_TIMES),
-        (observe("a", 0, -1), Reason.PRICE_TIMES),
-        (observe("a", 0, NOW, observed_at_us=NOW - 1), Reason.PRICE_TIMES),
-        (observe("a", 0, NOW, observed_at_us=NOW + 1), Reason.PRICE_TIMES),
-        (observe("a", 999, NOW), Reason.PRICE_TOO_LOW),
-        (observe("a", PRICE_MAX + 1, NOW), Reason.AMOUNT_OUT_OF_RANGE),
+        (observe("x", 0, NOW + 1), PricesReason.PRICE_SOURCE_UNKNOWN),
+        (observe("a", 0, NOW + 1), PricesReason.PRICE_TIMES),
+        (observe("a", 0, -1), PricesReason.PRICE_TIMES),
+        (observe("a", 0, NOW, observed_at_us=NOW - 1), PricesReason.PRICE_TIMES),
+        (observe("a", 0, NOW, observed_at_us=NOW + 1), PricesReason.PRICE_TIMES),
+        (observe("a", 999, NOW), PricesReason.PRICE_TOO_LOW),
+        (observe("a", PRICE_MAX + 1, NOW), PricesReason.AMOUNT_OUT_OF_RANGE),
     ],
 )
 def test_the_first_rule_that_is_broken_refuses(asked: ObservePrice, reason: Reason) -> None:
@@ -127,7 +131,7 @@ def test_the_first_rule_that_is_broken_refuses(asked: ObservePrice, reason: Reas
 
 def test_a_source_cannot_fill_the_memory() -> None:
     many = priced(*(("a", 5_000, NOW - each) for each in range(KNOWN_MAX + 1)))
-    many.when(observe("a", 5_000, NOW - W + 1)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    many.when(observe("a", 5_000, NOW - W + 1)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
     assert many.when(observe("b", 5_000, NOW)).changes()
 
 
@@ -225,19 +229,29 @@ def test_a_burn_refers_to_the_last_snapshot() -> None:
 @pytest.mark.parametrize(
     ("scene", "changed", "reason", "told"),
     [
-        (TAKEN, {"price_snapshot": None}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
-        (TAKEN, {"price_snapshot": 2}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
+        (
+            TAKEN,
+            {"price_snapshot": None},
+            PricesReason.PRICE_SNAPSHOT,
+            {"rule": "not the last snapshot"},
+        ),
+        (
+            TAKEN,
+            {"price_snapshot": 2},
+            PricesReason.PRICE_SNAPSHOT,
+            {"rule": "not the last snapshot"},
+        ),
         (
             TAKEN,
             {"price_micro_usd": 2_005_001},
-            Reason.PRICE_SNAPSHOT,
+            PricesReason.PRICE_SNAPSHOT,
             {"price_micro_usd": 2_005_001},
         ),
-        (TAKEN, {"at_us": NOW + AGE + 1}, Reason.PRICE_SNAPSHOT, {"rule": "too old"}),
-        (TAKEN.after(TAKE), {}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
-        (HEALTHY, {}, Reason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
-        (NAMED.after(TAKE), {}, Reason.ORACLE_DORMANT, {"health": "too_few_sources"}),
-        (Scene(), {}, Reason.PRICE_SNAPSHOT, {"rule": "no sources were named"}),
+        (TAKEN, {"at_us": NOW + AGE + 1}, PricesReason.PRICE_SNAPSHOT, {"rule": "too old"}),
+        (TAKEN.after(TAKE), {}, PricesReason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
+        (HEALTHY, {}, PricesReason.PRICE_SNAPSHOT, {"rule": "not the last snapshot"}),
+        (NAMED.after(TAKE), {}, PricesReason.ORACLE_DORMANT, {"health": "too_few_sources"}),
+        (Scene(), {}, PricesReason.PRICE_SNAPSHOT, {"rule": "no sources were named"}),
     ],
 )
 def test_nothing_is_burned_at_another_price(
@@ -253,6 +267,6 @@ def test_only_a_healthy_snapshot_lets_a_burn_through(one: int, two: int, three: 
     burn = replace(INTEND, price_micro_usd=median)
     is_apart = (high - low) * 10_000 > LIMITS.max_deviation_bps * low
     if is_apart:
-        scene.having(DUE).when(burn).then_refused(Reason.ORACLE_DORMANT)
+        scene.having(DUE).when(burn).then_refused(PricesReason.ORACLE_DORMANT)
     else:
         assert scene.having(DUE).when(burn).changes()

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from domain.market.offer import PRICE_UNITS_MAX
-from domain.money import PPM, credit, token
+from domain.money import PPM, MoneyReason, credit, token
+from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     CLOUDBENDER,
     FEE_UNITS_MAX,
@@ -62,42 +64,44 @@ def test_the_same_tariff_again_changes_nothing() -> None:
 
 def test_a_published_version_is_never_edited() -> None:
     SCENE.when(replace(FIRST, burn_share_ppm=1)).then_refused(
-        Reason.TARIFF_VERSION, version=1, expected=2
+        PricesReason.TARIFF_VERSION, version=1, expected=2
     )
 
 
 @pytest.mark.parametrize("version", [0, 3])
 def test_versions_have_no_gaps(version: int) -> None:
     SCENE.when(replace(SECOND, version=version)).then_refused(
-        Reason.TARIFF_VERSION, version=..., expected=2
+        PricesReason.TARIFF_VERSION, version=..., expected=2
     )
 
 
 def test_a_tariff_never_reaches_back() -> None:
     SCENE.when(replace(SECOND, effective_from_us=7_999)).then_refused(
-        Reason.TARIFF_VERSION, effective_from_us=7999
+        PricesReason.TARIFF_VERSION, effective_from_us=7999
     )
     later = SCENE.given((NETWORK, published(SECOND)))
     third = replace(SECOND, version=3, at_us=8_500, effective_from_us=8_999)
-    later.when(third).then_refused(Reason.TARIFF_VERSION, effective_from_us=8999)
+    later.when(third).then_refused(PricesReason.TARIFF_VERSION, effective_from_us=8999)
 
 
 @pytest.mark.parametrize("name", ["provider_share_ppm", "burn_share_ppm"])
 @pytest.mark.parametrize("share_ppm", [-1, PPM + 1])
 def test_shares_lie_between_nothing_and_all(name: str, share_ppm: int) -> None:
     changed: dict[str, Any] = {name: share_ppm}
-    FRESH.when(replace(FIRST, **changed)).then_refused(Reason.SHARE_OUT_OF_RANGE, share_ppm=...)
+    FRESH.when(replace(FIRST, **changed)).then_refused(
+        PartiesReason.SHARE_OUT_OF_RANGE, share_ppm=...
+    )
 
 
 def test_a_class_has_one_fee() -> None:
     twice = (UsageFee("a", credit(1)), UsageFee("a", credit(2)))
-    FRESH.when(replace(FIRST, usage_fees=twice)).then_refused(Reason.DUPLICATE_ID)
+    FRESH.when(replace(FIRST, usage_fees=twice)).then_refused(MoneyReason.DUPLICATE_ID)
 
 
 @pytest.mark.parametrize("fee", [credit(-1), token(1), credit(FEE_UNITS_MAX + 1)])
 def test_fees_are_credits_not_negative_and_no_more_than_a_price_can_be(fee: object) -> None:
     fees = (UsageFee("a", fee),)  # type: ignore[arg-type]
-    FRESH.when(replace(FIRST, usage_fees=fees)).then_refused(Reason.AMOUNT_OUT_OF_RANGE)
+    FRESH.when(replace(FIRST, usage_fees=fees)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
     assert FEE_UNITS_MAX == PRICE_UNITS_MAX
 
 
@@ -108,7 +112,7 @@ def test_the_newest_tariff_in_force_decides() -> None:
     assert tariff_in_force(scene, 9_000).version == 2
     with pytest.raises(Refused) as caught:
         tariff_in_force(scene, 999)
-    assert caught.value.reason is Reason.TARIFF_UNKNOWN
+    assert caught.value.reason is PricesReason.TARIFF_UNKNOWN
 
 
 def test_a_class_without_a_row_has_no_price() -> None:
@@ -116,7 +120,7 @@ def test_a_class_without_a_row_has_no_price() -> None:
     for gpu_class in ("tensor", None):
         with pytest.raises(Refused) as caught:
             usage_fee(published(FIRST), gpu_class)
-        assert caught.value.reason is Reason.GPU_CLASS_UNPRICED
+        assert caught.value.reason is PricesReason.GPU_CLASS_UNPRICED
 
 
 DAY_US = 86_400_000_000
@@ -127,14 +131,16 @@ def test_the_next_version_is_published_a_notice_before_it_starts() -> None:
     first = replace(FIRST, notice_us=28 * DAY_US)
     scene = FRESH.given((NETWORK, published(first)))
     start_us = SECOND.at_us + 28 * DAY_US
-    scene.when(replace(SECOND, effective_from_us=start_us - 1)).then_refused(Reason.TARIFF_NOTICE)
+    scene.when(replace(SECOND, effective_from_us=start_us - 1)).then_refused(
+        PricesReason.TARIFF_NOTICE
+    )
     on_time = replace(SECOND, effective_from_us=start_us)
     scene.when(on_time).then((NETWORK, published(on_time)))
 
 
 @pytest.mark.parametrize("notice_us", [-1, NOTICE_US_MAX + 1])
 def test_a_notice_is_at_most_a_year(notice_us: int) -> None:
-    FRESH.when(replace(FIRST, notice_us=notice_us)).then_refused(Reason.COUNT_OUT_OF_RANGE)
+    FRESH.when(replace(FIRST, notice_us=notice_us)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -153,23 +159,23 @@ def _split(residual: str, **shares: int) -> Split:
         (
             _split("burn", provider=600_000, platform=500_000),
             600_000,
-            Reason.SHARE_OUT_OF_RANGE,
+            PartiesReason.SHARE_OUT_OF_RANGE,
             {"sum_ppm": 1_100_000},
         ),
-        (_split("burn", provider=-1), -1, Reason.SHARE_OUT_OF_RANGE, {"share_ppm": -1}),
-        (_split("provider", provider=1), 1, Reason.DUPLICATE_ID, {"rows": "split"}),
-        (_split("charity", provider=1), 1, Reason.UNKNOWN_MODE, {"residual": "charity"}),
-        (_split("burn", renter=1), 0, Reason.UNKNOWN_MODE, {"buckets": "renter"}),
+        (_split("burn", provider=-1), -1, PartiesReason.SHARE_OUT_OF_RANGE, {"share_ppm": -1}),
+        (_split("provider", provider=1), 1, MoneyReason.DUPLICATE_ID, {"rows": "split"}),
+        (_split("charity", provider=1), 1, PartiesReason.UNKNOWN_MODE, {"residual": "charity"}),
+        (_split("burn", renter=1), 0, PartiesReason.UNKNOWN_MODE, {"buckets": "renter"}),
         (
             _split("burn", provider=600_000),
             500_000,
-            Reason.SHARE_OUT_OF_RANGE,
+            PartiesReason.SHARE_OUT_OF_RANGE,
             {"provider_share_ppm": 600_000},
         ),
         (
             _split("provider", platform=600_000),
             0,
-            Reason.SHARE_OUT_OF_RANGE,
+            PartiesReason.SHARE_OUT_OF_RANGE,
             {"provider_share_ppm": 400_000},
         ),
     ],
@@ -190,25 +196,25 @@ def test_a_split_may_leave_the_rest_to_any_bucket() -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"device_fee_per_month": credit(-1)}, Reason.AMOUNT_OUT_OF_RANGE),
-        ({"storage_node_per_hour": token(1)}, Reason.AMOUNT_OUT_OF_RANGE),
+        ({"device_fee_per_month": credit(-1)}, PricesReason.AMOUNT_OUT_OF_RANGE),
+        ({"storage_node_per_hour": token(1)}, PricesReason.AMOUNT_OUT_OF_RANGE),
         (
             {"federated": FederatedFees(credit(1), credit(FEE_UNITS_MAX + 1), "job")},
-            Reason.AMOUNT_OUT_OF_RANGE,
+            PricesReason.AMOUNT_OUT_OF_RANGE,
         ),
-        ({"federated": FederatedFees(credit(1), credit(1), "team")}, Reason.UNKNOWN_MODE),
-        ({"meters": (MeterRate("cpu", credit(1), 0),)}, Reason.COUNT_OUT_OF_RANGE),
-        ({"meters": (MeterRate("gpu", credit(1), 1),)}, Reason.UNKNOWN_MODE),
-        ({"meters": (MeterRate("cpu", credit(1), 1),) * 2}, Reason.DUPLICATE_ID),
-        ({"sla": (SlaClass("gold", ()),)}, Reason.COUNT_OUT_OF_RANGE),
-        ({"sla": (SlaClass("gold", (SlaTier(990_000, 0),)),)}, Reason.SHARE_OUT_OF_RANGE),
+        ({"federated": FederatedFees(credit(1), credit(1), "team")}, PartiesReason.UNKNOWN_MODE),
+        ({"meters": (MeterRate("cpu", credit(1), 0),)}, PartiesReason.COUNT_OUT_OF_RANGE),
+        ({"meters": (MeterRate("gpu", credit(1), 1),)}, PartiesReason.UNKNOWN_MODE),
+        ({"meters": (MeterRate("cpu", credit(1), 1),) * 2}, MoneyReason.DUPLICATE_ID),
+        ({"sla": (SlaClass("gold", ()),)}, PartiesReason.COUNT_OUT_OF_RANGE),
+        ({"sla": (SlaClass("gold", (SlaTier(990_000, 0),)),)}, PartiesReason.SHARE_OUT_OF_RANGE),
         (
             {"sla": (SlaClass("gold", (SlaTier(990_000, 100_000), SlaTier(995_000, 200_000))),)},
-            Reason.COUNT_OUT_OF_RANGE,
+            PartiesReason.COUNT_OUT_OF_RANGE,
         ),
         (
             {"sla": (SlaClass("gold", (SlaTier(990_000, 200_000), SlaTier(950_000, 100_000))),)},
-            Reason.COUNT_OUT_OF_RANGE,
+            PartiesReason.COUNT_OUT_OF_RANGE,
         ),
     ],
 )

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.prices.reasons import PricesReason
 from domain.prices.token_burn import PRICE_MIN, TOKEN_UNITS, burn_for, tokens_for
 from domain.refusal import Reason, Refused
 
@@ -38,11 +39,11 @@ def test_one_micro_credit_never_burns_nothing() -> None:
 @pytest.mark.parametrize(
     ("gross", "price", "fee_bps", "reason"),
     [
-        (0, 0, -1, Reason.ZERO_AMOUNT),
-        (-5, 2_000, 0, Reason.ZERO_AMOUNT),
-        (1, 999, -1, Reason.PRICE_TOO_LOW),
-        (1, 1_000, -1, Reason.FEE_OUT_OF_RANGE),
-        (1, 1_000, 10_001, Reason.FEE_OUT_OF_RANGE),
+        (0, 0, -1, PricesReason.ZERO_AMOUNT),
+        (-5, 2_000, 0, PricesReason.ZERO_AMOUNT),
+        (1, 999, -1, PricesReason.PRICE_TOO_LOW),
+        (1, 1_000, -1, PricesReason.FEE_OUT_OF_RANGE),
+        (1, 1_000, 10_001, PricesReason.FEE_OUT_OF_RANGE),
     ],
 )
 def test_the_first_rule_that_is_broken_refuses(

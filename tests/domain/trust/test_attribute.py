@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from domain.fleet.reasons import FleetReason
 from domain.lease.countersign import SigningKeyAdded, SigningKeyRevoked
 from domain.parties.account import AccountOpened
-from domain.refusal import Reason
+from domain.parties.reasons import PartiesReason
 from domain.stream import Stream
 from domain.trust.attribute import (
     AttributeStated,
@@ -72,14 +73,14 @@ def test_the_same_statement_twice_is_one_and_another_word_makes_another() -> Non
 
 def test_nobody_speaks_for_himself() -> None:
     own = replace(SAID, signer_account_id=ALICE)
-    SCENE.when(own).then_refused(Reason.NOT_PERMITTED)
+    SCENE.when(own).then_refused(PartiesReason.NOT_PERMITTED)
 
 
 def test_a_key_that_is_unknown_or_revoked_signs_nothing_more() -> None:
-    SCENE.when(replace(SAID, key_id="1" * 16)).then_refused(Reason.SIGNING_KEY_UNKNOWN)
+    SCENE.when(replace(SAID, key_id="1" * 16)).then_refused(PartiesReason.SIGNING_KEY_UNKNOWN)
     gone = SigningKeyRevoked(account_id=LAB, key_id="0" * 16, by="mem_lab", at_us=NOON_US)
     before = SCENE.after(SAID).given((Stream("signer", LAB), gone))
-    before.when(replace(SAID, value="DE-BY")).then_refused(Reason.SIGNING_KEY_UNKNOWN)
+    before.when(replace(SAID, value="DE-BY")).then_refused(PartiesReason.SIGNING_KEY_UNKNOWN)
     before.when(SAID).then_nothing()
     assert attribute_of(before, SAID.statement_id).stated is not None
 
@@ -87,23 +88,23 @@ def test_a_key_that_is_unknown_or_revoked_signs_nothing_more() -> None:
 def test_only_its_signer_takes_a_statement_back_and_it_stays_back() -> None:
     scene = SCENE.after(SAID)
     stranger = replace(REVOKE, account_id=ALICE)
-    scene.when(stranger).then_refused(Reason.ATTRIBUTE_UNKNOWN)
+    scene.when(stranger).then_refused(FleetReason.ATTRIBUTE_UNKNOWN)
     revoked = scene.after(REVOKE)
     assert attribute_of(revoked, SAID.statement_id).revoked_at_us == NOON_US + 5
     revoked.when(REVOKE).then_nothing()
-    revoked.when(SAID).then_refused(Reason.ATTRIBUTE_REVOKED)
+    revoked.when(SAID).then_refused(FleetReason.ATTRIBUTE_REVOKED)
 
 
 def test_a_statement_is_of_the_past_and_expires_later() -> None:
     SCENE.when(replace(SAID, stated_at_us=NOON_US + 1)).then_refused(
-        Reason.BAD_PERIOD, stated_at_us=...
+        FleetReason.BAD_PERIOD, stated_at_us=...
     )
     SCENE.when(replace(SAID, expires_at_us=NOON_US)).then_refused(
-        Reason.BAD_PERIOD, expires_at_us=...
+        FleetReason.BAD_PERIOD, expires_at_us=...
     )
-    SCENE.when(replace(SAID, name="Not A Name")).then_refused(Reason.UNKNOWN_MODE)
-    SCENE.when(replace(SAID, value="two\nlines")).then_refused(Reason.UNKNOWN_MODE)
-    SCENE.when(replace(SAID, subject_id="node_9")).then_refused(Reason.NODE_UNKNOWN)
+    SCENE.when(replace(SAID, name="Not A Name")).then_refused(PartiesReason.UNKNOWN_MODE)
+    SCENE.when(replace(SAID, value="two\nlines")).then_refused(PartiesReason.UNKNOWN_MODE)
+    SCENE.when(replace(SAID, subject_id="node_9")).then_refused(FleetReason.NODE_UNKNOWN)
 
 
 def test_the_signed_bytes_are_five_lines() -> None:

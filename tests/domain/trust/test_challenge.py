@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.refusal import Reason
+from domain.fleet.reasons import FleetReason
 from domain.stream import Stream
 from domain.trust.challenge import (
     ChallengeIssued,
@@ -21,6 +21,7 @@ from domain.trust.challenge import (
     moment_of,
 )
 from domain.trust.challenge_check import P, broken_rule, command_of
+from domain.trust.reasons import TrustReason
 from tests.domain.scenes.supply import GPU_0, NODE, NOON_US, with_active_node
 
 SEED, SIZE, ROUNDS, FILL = "5e" * 16, 6, 3, 64
@@ -128,9 +129,9 @@ def test_nobody_is_asked_for_a_device_that_is_not_there() -> None:
     elsewhere = IssueChallenge(
         **{name: getattr(issue, name) for name in issue.__slots__} | {"node_id": "node_9"}
     )
-    with_active_node.when(elsewhere).then_refused(Reason.DEVICE_UNKNOWN)
+    with_active_node.when(elsewhere).then_refused(FleetReason.DEVICE_UNKNOWN)
     unknown = JudgeChallenge(challenge_id="chal_9", rule=None, took_us=1, at_us=NOON_US)
-    with_active_node.when(unknown).then_refused(Reason.JOB_UNKNOWN)
+    with_active_node.when(unknown).then_refused(TrustReason.JOB_UNKNOWN)
 
 
 def test_the_worse_the_reputation_the_more_often_a_device_is_asked() -> None:

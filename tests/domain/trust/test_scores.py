@@ -14,7 +14,8 @@ from domain.decay import integer_root, weights
 from domain.epochs.reward_terms import REWARD_TERMS, bonus_ppm
 from domain.lease.close_codes import fault_of
 from domain.money import PPM
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
+from domain.trust.reasons import TrustReason
 from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
@@ -306,7 +307,7 @@ def test_terms_that_make_no_sense_are_refused(changed: dict[str, Any]) -> None:
     check_terms(REPUTATION_TERMS)
     with pytest.raises(Refused) as refused:
         check_terms(replace(REPUTATION_TERMS, **changed))
-    assert refused.value.reason is Reason.POLICY_INVALID
+    assert refused.value.reason is TrustReason.POLICY_INVALID
 
 
 # --- close codes -----------------------------------------------------------------------------

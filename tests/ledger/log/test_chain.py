@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.metering.reasons import MeteringReason
 from domain.metering.report import NAME, lane_of
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from ledger.log.chain import (
     GENESIS_MARKET,
     chain,
@@ -67,7 +68,7 @@ def test_a_log_nobody_knows_is_refused_before_anything_else() -> None:
     for log in ("usage/64", "usage/01", "Market", "usage/-1"):
         with pytest.raises(Refused) as refused:
             conform({"op": "chain", "log": log, "entries": []})
-        assert refused.value.reason is Reason.UNKNOWN_LOG
+        assert refused.value.reason is MeteringReason.UNKNOWN_LOG
 
 
 def test_a_report_in_another_nodes_lane_is_refused() -> None:
@@ -75,7 +76,7 @@ def test_a_report_in_another_nodes_lane_is_refused() -> None:
     assert lane_of("node-46") == 17
     with pytest.raises(Refused) as refused:
         conform({"op": "leaf", "log": "usage/16", "entry": entry})
-    assert refused.value.reason is Reason.WRONG_LANE
+    assert refused.value.reason is MeteringReason.WRONG_LANE
 
 
 def test_a_market_batch_with_one_version_twice_is_refused_as_a_whole() -> None:
@@ -83,7 +84,7 @@ def test_a_market_batch_with_one_version_twice_is_refused_as_a_whole() -> None:
     other = entry | {"originator_id": str(SOMEBODY).upper(), "body_hex": "00"}
     with pytest.raises(Refused) as refused:
         conform({"op": "chain", "log": "market", "entries": [entry, other]})
-    assert refused.value.reason is Reason.STREAM_MOVED
+    assert refused.value.reason is MeteringReason.STREAM_MOVED
 
 
 def test_a_number_below_the_last_that_was_never_stored_is_out_of_order() -> None:

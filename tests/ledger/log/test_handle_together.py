@@ -12,10 +12,11 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from api.process.embedded_postgres import EmbeddedPostgres
+from domain.hardware.reasons import HardwareReason
 from domain.jobs.job import SubmitJob
 from domain.lease.lease import RequestLease, ReserveLease, lease_stream
 from domain.money import PPM, credit
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream, World
 from ledger.log.handle import Ahead, Answer, CommandKey, Ledger, Order, Outcome
 from tests.examples import examples
@@ -126,7 +127,7 @@ def test_the_log_is_that_of_one_call_after_the_other(
             if outcome is None:
                 with pytest.raises(Refused) as refused:
                     apart.ledger.handle(each.commands, key=None, now_us=START_US)
-                assert refused.value.reason is Reason.DEVICE_TAKEN
+                assert refused.value.reason is HardwareReason.DEVICE_TAKEN
             else:
                 alone = apart.ledger.handle(
                     each.commands, key=each.key, now_us=START_US, answer=lambda _: Answer(201, b"")

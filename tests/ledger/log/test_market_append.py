@@ -10,8 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from domain.funds.reasons import FundsReason
+from domain.lease.reasons import LeaseReason
+from domain.market.reasons import MarketReason
 from domain.money import Asset, credit
 from domain.parties.account import AccountClosed
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from ledger.books.entry import Entry
@@ -240,11 +244,11 @@ def test_an_overdraft_is_decided_again_and_refused_for_want_of_credit(database: 
     with ledger_on(database, entries_for=spend(6)) as ledger:
         with pytest.raises(Refused) as refused:
             ledger.handle(Do(decide), key=key("k"), now_us=NOW_US)
-        assert refused.value.reason is Reason.CREDIT_TOO_LOW
+        assert refused.value.reason is FundsReason.CREDIT_TOO_LOW
         assert balances == [5, 5], "once more, for what others may have changed"
         with pytest.raises(Refused) as again:
             ledger.handle(do(withdrawn("other")), key=key("k"), now_us=NOW_US)
-        assert again.value.reason is Reason.CREDIT_TOO_LOW, "a retry never changes the outcome"
+        assert again.value.reason is FundsReason.CREDIT_TOO_LOW, "a retry never changes the outcome"
         assert ledger.market.head()[0] == 1
         assert ledger.books.books_balanced()
 
@@ -289,7 +293,7 @@ def test_an_account_with_anything_in_its_books_is_not_recorded_as_closed(databas
         for once in (None, key("k1")):
             with pytest.raises(Refused) as refused:
                 ledger.handle(do(change), key=once, now_us=NOW_US)
-            assert refused.value.reason is Reason.ACCOUNT_NOT_EMPTY
+            assert refused.value.reason is PartiesReason.ACCOUNT_NOT_EMPTY
         ledger.handle(do(reserved("lease_1", "acct_a", credit(50))), key=None, now_us=NOW_US)
         ledger.handle(do(change), key=key("k2"), now_us=NOW_US)
 
@@ -307,7 +311,7 @@ def test_who_owes_opens_no_lease(database: str) -> None:
             ledger.handle(
                 do(reserved("lease_2", "acct_a", credit(10))), key=key("k2"), now_us=NOW_US
             )
-        assert refused.value.reason is Reason.UNPAID_DEBT
+        assert refused.value.reason is FundsReason.UNPAID_DEBT
         assert ledger.books.balance("party:acct_a:cash") == 40
 
 
@@ -362,7 +366,7 @@ def test_the_same_key_with_another_request_is_refused(database: str) -> None:
         ledger.handle(do(withdrawn("a")), key=key("k", b"one"), now_us=NOW_US)
         with pytest.raises(Refused) as refused:
             ledger.handle(do(withdrawn("a")), key=key("k", b"two"), now_us=NOW_US)
-        assert refused.value.reason is Reason.IDEMPOTENCY_KEY_REUSED
+        assert refused.value.reason is PartiesReason.IDEMPOTENCY_KEY_REUSED
         elsewhere = key("k", b"two", account="acct_b")
         assert ledger.handle(do(withdrawn("a")), key=elsewhere, now_us=NOW_US).position == 2
 
@@ -389,20 +393,20 @@ def test_a_refusal_by_state_is_kept_and_another_is_not(database: str) -> None:
 
     with ledger_on(database) as ledger:
         with pytest.raises(Refused):
-            ledger.handle(say_no(Reason.LEASE_NOT_OPEN), key=key("kept"), now_us=NOW_US)
+            ledger.handle(say_no(LeaseReason.LEASE_NOT_OPEN), key=key("kept"), now_us=NOW_US)
         with pytest.raises(Refused) as kept:
             ledger.handle(do(withdrawn("a")), key=key("kept"), now_us=NOW_US)
-        assert kept.value.reason is Reason.LEASE_NOT_OPEN
+        assert kept.value.reason is LeaseReason.LEASE_NOT_OPEN
         assert kept.value.facts == {"why": "7"}
         with pytest.raises(Refused):
-            ledger.handle(say_no(Reason.NOT_PERMITTED), key=key("free"), now_us=NOW_US)
+            ledger.handle(say_no(PartiesReason.NOT_PERMITTED), key=key("free"), now_us=NOW_US)
         assert ledger.handle(do(withdrawn("a")), key=key("free"), now_us=NOW_US).position == 1
 
 
 def test_a_refused_repeat_of_a_recorded_command_gets_the_first_answer(database: str) -> None:
     def once(world: World) -> list[Change]:
         if world.state(offer("a")).facts:
-            raise Refused(Reason.OFFER_EXISTS)
+            raise Refused(MarketReason.OFFER_EXISTS)
         return [withdrawn("a")]
 
     with ledger_on(database) as ledger:

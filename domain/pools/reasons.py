@@ -1,0 +1,34 @@
+"""What this room refuses: pools, their queues, groups and quotas.
+
+The order inside a group is the order of checking; the first that applies wins. `STORED`: refusals
+by state, which are kept with the idempotency key.
+"""
+
+from __future__ import annotations
+
+from domain.refusal import Reason
+
+
+class PoolsReason(Reason):
+    """Why a command of this room was refused."""
+
+    POOL_UNKNOWN = "pool_unknown"
+    POOL_EXISTS = "pool_exists"
+    POOL_POLICY_INVALID = "pool_policy_invalid"
+    QUEUE_FULL = "queue_full"
+    QUEUE_MOVED = "queue_moved"
+    DUPLICATE_USER = "duplicate_user"
+    EMPTY_DEMAND = "empty_demand"
+    BAD_WEIGHT = "bad_weight"
+    BAD_TIE_ORDER = "bad_tie_order"
+
+
+REASONS = tuple(PoolsReason)
+STORED: frozenset[Reason] = frozenset(
+    {
+        PoolsReason.POOL_UNKNOWN,
+        PoolsReason.POOL_EXISTS,
+        PoolsReason.QUEUE_FULL,
+        PoolsReason.QUEUE_MOVED,
+    }
+)
