@@ -35,7 +35,7 @@ from domain.lease.work_commands import (
 from domain.leasing.work import AcknowledgeCommand, EndWork
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
-from domain.refusal import Refused
+from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import (
     JOB,
@@ -208,7 +208,7 @@ def test_v_13_a_remoting_session_and_its_split_are_named_on_the_lease_and_cost_n
 )
 def test_what_a_lease_names_about_remote_work_has_a_form(broken: dict[str, str]) -> None:
     command = named(**broken)
-    reason = PricesReason.AMOUNT_OUT_OF_RANGE
+    reason: Reason = PricesReason.AMOUNT_OUT_OF_RANGE
     if "encryption_key" in broken:
         reason = PartiesReason.SIGNING_KEY_INVALID
     with pytest.raises(Refused) as caught:
