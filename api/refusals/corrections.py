@@ -1,4 +1,4 @@
-"""What refusals say: disputes, adjustments and late usage."""
+"""What refusals say: disputes and late usage."""
 
 from __future__ import annotations
 

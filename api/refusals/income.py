@@ -1,4 +1,4 @@
-"""What refusals say: earnings, cash-outs and invoices."""
+"""What refusals say: earnings, cash-outs, invoices and adjustments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What refusals say: offers and what a chosen offer must meet."""
+"""What refusals say: offers, what a chosen offer must meet, matches, auctions and bids."""
 
 from __future__ import annotations
 
