@@ -9,7 +9,7 @@ from cli.terminal import AnswerIsNo, AsJson, facts, group, note, tell
 from domain.duration import SECOND_US
 from domain.parties.reasons import PartiesReason
 
-app = group("First steps on a new installation.", "tallystick admin bootstrap")
+app = group("admin", "First steps on a new installation.", "tallystick admin bootstrap")
 
 OWNER = "operator"
 

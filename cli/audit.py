@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 LANE_MAX = 63
 
-app = group("Export the log, verify an export, prove one event.", "tallystick audit verify bundle")
+app = group(
+    "audit", "Export the log, verify an export, prove one event.", "tallystick audit verify bundle"
+)
 
 
 @app.command(epilog="Example: tallystick audit export bundle")

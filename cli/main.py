@@ -1,6 +1,6 @@
-"""`tallystick`: every command, and the module it is in, which is imported when it is asked for.
+"""`tallystick`: the module of a command is imported when it is asked for.
 
-    tallystick --help           imports no command: `index.py` knows what each is about
+    tallystick --help           imports no command: `index.py` knows where and about what each is
     tallystick lease --help     imports the module of `lease`
 
 Nothing is decided here; `terminal.py` says how all commands speak.
@@ -9,6 +9,7 @@ Nothing is decided here; `terminal.py` says how all commands speak.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -17,69 +18,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from cli import terminal as cli_terminal
 from cli.extras import version_line
-from cli.index import ABOUT
+from cli.index import ABOUT, COMMANDS
 from cli.terminal import TOP_LEVEL, tell
-
-COMMANDS = {
-    "statement": ("cli.commands.billing", "commands"),
-    "earnings": ("cli.commands.billing", "commands"),
-    "forecast": ("cli.commands.billing", "commands"),
-    "run": ("cli.run", "commands"),
-    "quote": ("cli.commands.market", "commands"),
-    "explain": ("cli.commands.market", "commands"),
-    "utilisation": ("cli.commands.pools", "commands"),
-    "fragmentation": ("cli.commands.pools", "commands"),
-    "demo": ("cli.this_machine", "commands"),
-    "serve": ("cli.this_machine", "commands"),
-    "jobs": ("cli.this_machine", "commands"),
-    "migrate": ("cli.this_machine", "commands"),
-    "config": ("cli.this_machine", "commands"),
-    "conformance": ("cli.this_machine", "commands"),
-    "admin": ("cli.admin", "app"),
-    "account": ("cli.commands.market", "account"),
-    "provider": ("cli.commands.supply", "provider"),
-    "region": ("cli.commands.region", "region"),
-    "node": ("cli.commands.supply", "node"),
-    "maintenance": ("cli.commands.supply", "maintenance"),
-    "attribute": ("cli.commands.trust", "attribute"),
-    "reputation": ("cli.commands.trust", "reputation"),
-    "kind": ("cli.commands.trust", "kind"),
-    "licence": ("cli.commands.trust", "licence"),
-    "pool": ("cli.commands.pools", "pool"),
-    "gang": ("cli.commands.pools", "gang"),
-    "offer": ("cli.commands.market", "offer"),
-    "lease": ("cli.commands.leases", "lease"),
-    "bid": ("cli.commands.bids", "app"),
-    "dispute": ("cli.commands.disputes", "dispute"),
-    "tariff": ("cli.commands.prices", "tariff"),
-    "oracle": ("cli.commands.prices", "oracle"),
-    "webhook": ("cli.commands.parties", "webhook"),
-    "promotion": ("cli.commands.funds", "promotion"),
-    "payer": ("cli.commands.funds", "payer"),
-    "budget": ("cli.commands.funds", "budget"),
-    "payment": ("cli.commands.funds", "payment"),
-    "cash-out": ("cli.commands.cash_out", "app"),
-    "meter": ("cli.commands.metering", "meter"),
-    "device": ("cli.commands.metering", "device"),
-    "storage": ("cli.commands.metering", "storage"),
-    "grant": ("cli.commands.governance", "grant"),
-    "reward": ("cli.commands.epochs", "reward"),
-    "breaker": ("cli.commands.governance", "breaker"),
-    "job": ("cli.commands.jobs", "job"),
-    "client": ("cli.commands.parties", "client"),
-    "group": ("cli.commands.parties", "groups"),
-    "project": ("cli.commands.parties", "project"),
-    "counterparty": ("cli.commands.parties", "counterparty"),
-    "epoch": ("cli.commands.epochs", "epoch"),
-    "payout": ("cli.commands.payout", "app"),
-    "policy": ("cli.commands.policy", "app"),
-    "audit": ("cli.audit", "app"),
-    "trace": ("cli.trace", "app"),
-    "usage": ("cli.commands.billing", "usage"),
-    "export": ("cli.commands.exports", "app"),
-    "invoice": ("cli.commands.billing", "invoice"),
-}
-"""Every command and group in the order of the help: its module, and the Typer there that has it."""
 
 
 class Unopened(TyperCommand):
@@ -99,9 +39,9 @@ class Commands(TyperGroup):
             self.add_command(Unopened(name, help=ABOUT.get(name), rich_markup_mode=None))
 
 
-def opened(name: str) -> Any:
+def opened(name: str, commands: Mapping[str, tuple[str, str]] = COMMANDS) -> Any:
     """The command or group itself; its module is imported."""
-    module, attribute = COMMANDS[name]
+    module, attribute = commands[name]
     found = typer.main.get_group(getattr(import_module(module), attribute))
     if attribute == TOP_LEVEL:
         return found.commands[name]
@@ -110,6 +50,7 @@ def opened(name: str) -> Any:
 
 
 app = cli_terminal.group(
+    "tallystick",
     "Event-sourced marketplace and settlement ledger for pooled GPUs.",
     "tallystick demo",
     cls=Commands,

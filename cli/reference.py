@@ -7,24 +7,40 @@ from __future__ import annotations
 
 import io
 import json
+import pkgutil
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
 
 from cli import index as cli_index
 from cli import main as cli
+from cli.terminal import TOP_LEVEL
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 INDEX = Path(cli_index.__file__)
 WIDTH = 96
 
+OF_THE_PROGRAM = ("__main__", "index", "main", "reference")
+"""Modules of `cli` that hold no commands."""
+
 INDEX_HEAD = '''\
-"""What each command is about. Written by `python -m cli.reference`: do not edit."""
+"""Where each command and group is, and what it is about.
+
+Written by `python -m cli.reference` from the files of commands: do not edit.
+"""
 
 from __future__ import annotations
+
+COMMANDS = {
+'''
+ABOUT_HEAD = '''\
+}
+"""The module of each command and group, and the Typer there that has it."""
 
 ABOUT = {
 '''
@@ -51,15 +67,45 @@ def page() -> str:
     return out.getvalue()
 
 
+def modules() -> Iterator[ModuleType]:
+    """Every module that may hold commands."""
+    for package in ("cli", "cli.commands"):
+        for found in pkgutil.iter_modules(import_module(package).__path__):
+            if not found.ispkg and found.name not in OF_THE_PROGRAM:
+                yield import_module(f"{package}.{found.name}")
+
+
+def commands_of(module: ModuleType) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The groups and commands of a module: name, and where it is."""
+    for attribute, found in vars(module).items():
+        if isinstance(found, typer.Typer):
+            group = typer.main.get_group(found)
+            names = list(group.commands) if attribute == TOP_LEVEL else [str(group.name)]
+            yield from ((name, (module.__name__, attribute)) for name in names)
+
+
+def all_commands(found: Iterable[ModuleType]) -> dict[str, tuple[str, str]]:
+    """Every command and group by name. Raises AssertionError when two have one name."""
+    pairs = sorted(pair for module in found for pair in commands_of(module))
+    named = dict(pairs)
+    assert len(named) == len(pairs), "two commands have one name"
+    return named
+
+
 def about() -> dict[str, str]:
     """The first sentence of the help of each command and group."""
-    return {name: cli.opened(name).get_short_help_str(1_000) for name in cli.COMMANDS}
+    named = all_commands(modules())
+    return {name: cli.opened(name, named).get_short_help_str(1_000) for name in named}
 
 
 def index() -> str:
     """The index as it should be."""
+    where = [
+        f'    "{name}": ("{module}", "{attribute}"),\n'
+        for name, (module, attribute) in all_commands(modules()).items()
+    ]
     entries = [_entry(name, told) for name, told in about().items()]
-    return INDEX_HEAD + "".join(entries) + "}\n"
+    return INDEX_HEAD + "".join(where) + ABOUT_HEAD + "".join(entries) + "}\n"
 
 
 def _entry(name: str, told: str) -> str:
@@ -91,6 +137,10 @@ def _helps(command: Any, parent: Any, name: str) -> Iterator[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    cli_index.ABOUT.update(about())
+    named, told = all_commands(modules()), about()
+    cli_index.COMMANDS.clear()
+    cli_index.COMMANDS.update(named)
+    cli_index.ABOUT.clear()
+    cli_index.ABOUT.update(told)
     INDEX.write_text(index(), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

@@ -47,12 +47,16 @@ class InputUnusable(Exception):
 
 
 TOP_LEVEL = "commands"
-"""What a module calls its Typer of commands that stand under `tallystick` itself."""
+"""What a module calls its Typer of commands that stand under `tallystick` itself. A group has its
+name from `group`; `python -m cli.reference` finds both and writes them into `index.py`."""
 
 
-def group(about: str, example: str, *, cls: type[TyperGroup] | None = None) -> typer.Typer:
-    """A group of commands; alone it prints its help."""
+def group(
+    name: str, about: str, example: str, *, cls: type[TyperGroup] | None = None
+) -> typer.Typer:
+    """A group of commands under its name; alone it prints its help."""
     return typer.Typer(
+        name=name,
         cls=cls,
         help=about,
         epilog=f"Example: {example}",

@@ -19,6 +19,7 @@ from cli.settings import ConfigFile, in_force
 from cli.terminal import EXIT_NO, AnswerIsNo, AsJson, facts, group, progress, tell
 
 app = group(
+    "trace",
     "Replay cluster traces through the marketplace.",
     "tallystick trace replay --format openb --nodes nodes.csv --tasks tasks.csv",
 )

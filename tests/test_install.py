@@ -175,7 +175,7 @@ def test_every_command_shows_its_help_with_the_cli_alone(cli: Path) -> None:
     program = (
         "import io, json, sys; from contextlib import redirect_stdout\n"
         "from cli.__main__ import main\n"
-        "from cli.main import COMMANDS\n"
+        "from cli.index import COMMANDS\n"
         "told = {}\n"
         "for name in COMMANDS:\n"
         "    sys.argv = ['tallystick', name, '--help']\n"

@@ -15,7 +15,7 @@ from cli.work_options import Command, Gpus, Image, MaxPrice, Models, Share, work
 if TYPE_CHECKING:
     from tallystick_client.forms import LeaseRequest
 
-app = group("Bids: auctions, interruptible leases, whole months.", "tallystick bid list")
+app = group("bid", "Bids: auctions, interruptible leases, whole months.", "tallystick bid list")
 
 BidId = Annotated[str, typer.Argument(metavar="BID", help="bid_...")]
 Price = Annotated[str, typer.Argument(metavar="CREDITS", help="Per GPU-hour, like 1.90.")]

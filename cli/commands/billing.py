@@ -16,7 +16,9 @@ from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group, top_level
 
 commands = top_level()
-usage = group("Usage: what your leases used.", "tallystick usage summary --by day,project_id")
+usage = group(
+    "usage", "Usage: what your leases used.", "tallystick usage summary --by day,project_id"
+)
 
 Account = Annotated[
     str | None, typer.Option("--account", metavar="ACCOUNT", help="Default: the key's own account.")
@@ -221,7 +223,7 @@ def _moment(text: str) -> dict[str, Any]:
 
 # --- invoice -----------------------------------------------------------------------------------
 
-invoice = group("Invoices and credit notes.", "tallystick invoice list acct_1f0c...")
+invoice = group("invoice", "Invoices and credit notes.", "tallystick invoice list acct_1f0c...")
 
 Number = Annotated[str, typer.Argument(metavar="NUMBER", help="INV-000001")]
 Kind = Literal["charges", "earnings"]

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from tallystick_client.forms import CashOutRequest, PaymentModeRequest
 
 app = group(
-    "Cash-outs: earned credits that leave as money.", "tallystick cash-out request acct_1f0c..."
+    "cash-out",
+    "Cash-outs: earned credits that leave as money.",
+    "tallystick cash-out request acct_1f0c...",
 )
 
 CashOutId = Annotated[str, typer.Argument(metavar="CASH_OUT", help="cashout_...")]

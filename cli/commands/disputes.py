@@ -12,7 +12,9 @@ from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 dispute = group(
-    "Disputes: charges that should not have been charged.", "tallystick dispute list --json"
+    "dispute",
+    "Disputes: charges that should not have been charged.",
+    "tallystick dispute list --json",
 )
 
 DisputeId = Annotated[str, typer.Argument(metavar="DISPUTE", help="dispute_...")]

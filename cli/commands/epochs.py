@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from api.process.service import Service
     from tallystick_client.forms import RewardAdjustmentRequest, RewardSlashRequest
 
-epoch = group("Reward epochs: list, preview, close, explain.", "tallystick epoch list")
+epoch = group("epoch", "Reward epochs: list, preview, close, explain.", "tallystick epoch list")
 
 MONEY = (
     "emission",
@@ -191,7 +191,7 @@ def _amounts(row: Mapping[str, Any]) -> dict[str, str | None]:
 
 # --- reward ------------------------------------------------------------------------------------
 
-reward = group("Rewards: slashes and adjustments.", "tallystick reward corrections")
+reward = group("reward", "Rewards: slashes and adjustments.", "tallystick reward corrections")
 
 Epoch = Annotated[
     int, typer.Argument(min=1, metavar="EPOCH", help="The epoch of the wrong reward.")

@@ -22,6 +22,7 @@ from cli.settings import ConfigFile, DataDir, opened
 from cli.terminal import AsJson, InputUnusable, facts, group, progress, tell
 
 app = group(
+    "export",
     "Books and bills for other tools: hledger, beancount, FOCUS, CSV, JSON.",
     "tallystick export journal --format hledger --output books.journal",
 )

@@ -19,9 +19,15 @@ if TYPE_CHECKING:
         PromotionGrantRequest,
     )
 
-promotion = group("Promotions: granted credits.", "tallystick promotion open spring-2026 1000")
-payer = group("Payers: one account pays for others.", "tallystick payer fund ACCOUNT OTHER")
-budget = group("Budgets: monthly caps.", "tallystick budget set ACCOUNT project train-7b 250")
+promotion = group(
+    "promotion", "Promotions: granted credits.", "tallystick promotion open spring-2026 1000"
+)
+payer = group(
+    "payer", "Payers: one account pays for others.", "tallystick payer fund ACCOUNT OTHER"
+)
+budget = group(
+    "budget", "Budgets: monthly caps.", "tallystick budget set ACCOUNT project train-7b 250"
+)
 
 Program = Annotated[str, typer.Argument(metavar="PROGRAM", help="Like spring-2026.")]
 OtherId = Annotated[str, typer.Argument(metavar="FUNDED", help="acct_... that is paid for.")]
@@ -192,7 +198,9 @@ def list_budgets(remote: Remote, account_id: AccountId, limit: Limit = 50) -> No
 # --- payment -----------------------------------------------------------------------------------
 
 payment = group(
-    "Payments: credits bought by card or bank.", "tallystick payment create acct_1f0c... 25"
+    "payment",
+    "Payments: credits bought by card or bank.",
+    "tallystick payment create acct_1f0c... 25",
 )
 
 PaymentId = Annotated[str, typer.Argument(metavar="PAYMENT", help="pay_...")]

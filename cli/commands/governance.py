@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         Money,
     )
 
-grant = group("Grants: TOKEN unlocked by milestones.", "tallystick grant list")
+grant = group("grant", "Grants: TOKEN unlocked by milestones.", "tallystick grant list")
 
 GrantId = Annotated[str, typer.Argument(metavar="GRANT", help="grant_...")]
 
@@ -164,7 +164,7 @@ def _milestone_of(text: str) -> GrantMilestoneRequest:
 
 # --- breaker -----------------------------------------------------------------------------------
 
-breaker = group("Breakers: limits of minting and paying.", "tallystick breaker list")
+breaker = group("breaker", "Breakers: limits of minting and paying.", "tallystick breaker list")
 
 
 @breaker.command("list", epilog="Example: tallystick breaker list --json")

@@ -14,7 +14,7 @@ from cli.work_options import Command, Image, MaxPrice, Models, Project, Share, w
 if TYPE_CHECKING:
     from tallystick_client.forms import EscrowFundingRequest, JobPlanForm, JobRequest
 
-job = group("Jobs: work, and the leases its plan opens.", "tallystick job list")
+job = group("job", "Jobs: work, and the leases its plan opens.", "tallystick job list")
 
 Kind = Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]
 Work = Literal["inference", "training"]

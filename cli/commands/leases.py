@@ -31,7 +31,7 @@ from cli.work_options import Command, Gpus, Image, MaxPrice, Models, Project, Sh
 if TYPE_CHECKING:
     from tallystick_client.forms import JobRequest, LeaseQuoteRequest, LeaseRequest
 
-lease = group("Leases: rented GPUs.", "tallystick lease list")
+lease = group("lease", "Leases: rented GPUs.", "tallystick lease list")
 
 LOOK_EVERY_SECONDS = 1.0
 

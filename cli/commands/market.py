@@ -24,9 +24,9 @@ if TYPE_CHECKING:
         OfferRequest,
     )
 
-account = group("Accounts of renters and providers.", "tallystick account create")
+account = group("account", "Accounts of renters and providers.", "tallystick account create")
 commands = top_level()
-offer = group("Offers: GPUs for rent, and their price.", "tallystick offer list")
+offer = group("offer", "Offers: GPUs for rent, and their price.", "tallystick offer list")
 
 AccountKind = Literal["party", "client", "auditor"]
 Source = Literal["cash", "card"]

@@ -17,9 +17,11 @@ from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group
 if TYPE_CHECKING:
     from tallystick_client import Client
 
-meter = group("Meters: CPU, memory, storage and network of leases.", "tallystick meter list")
-device = group("Edge devices, which pay by the month.", "tallystick device list")
-storage = group("Storage nodes of regions.", "tallystick storage show region_1f0c...")
+meter = group(
+    "meter", "Meters: CPU, memory, storage and network of leases.", "tallystick meter list"
+)
+device = group("device", "Edge devices, which pay by the month.", "tallystick device list")
+storage = group("storage", "Storage nodes of regions.", "tallystick storage show region_1f0c...")
 
 BATCH = 1_000
 FILE_BYTES_MAX = 64 * 1024 * 1024

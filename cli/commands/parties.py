@@ -13,11 +13,15 @@ from cli.terminal import EXIT_NO, InputUnusable, columns, facts, group, note
 if TYPE_CHECKING:
     from tallystick_client.forms import ClientQuotaRequest, ComputeClientRequest, QuotaGroupRequest
 
-client = group("Compute clients and their instances.", "tallystick client show ACCOUNT")
-groups = group("Groups that share a quota of GPUs.", "tallystick group list")
-project = group("Projects: what to do when a quota is full.", "tallystick project list ACCOUNT")
+client = group("client", "Compute clients and their instances.", "tallystick client show ACCOUNT")
+groups = group("group", "Groups that share a quota of GPUs.", "tallystick group list")
+project = group(
+    "project", "Projects: what to do when a quota is full.", "tallystick project list ACCOUNT"
+)
 counterparty = group(
-    "Counterparties: accounts to deal with or not.", "tallystick counterparty list ACCOUNT"
+    "counterparty",
+    "Counterparties: accounts to deal with or not.",
+    "tallystick counterparty list ACCOUNT",
 )
 
 ClientId = Annotated[str, typer.Argument(metavar="CLIENT", help="acct_... of the client.")]
@@ -269,7 +273,7 @@ def list_counterparties(remote: Remote, account_id: AccountId, limit: Limit = 50
 # --- webhook -----------------------------------------------------------------------------------
 
 webhook = group(
-    "Webhooks: events of your account, sent to your endpoint.", "tallystick webhook list"
+    "webhook", "Webhooks: events of your account, sent to your endpoint.", "tallystick webhook list"
 )
 
 EndpointId = Annotated[str, typer.Argument(metavar="ENDPOINT", help="hook_...")]

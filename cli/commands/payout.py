@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from contracts.tally import Tally
 
 app = group(
-    "Propose, accept and claim the root of a payout file.", "tallystick payout status payout.json"
+    "payout",
+    "Propose, accept and claim the root of a payout file.",
+    "tallystick payout status payout.json",
 )
 
 PASSWORD = "TALLYSTICK_KEYSTORE_PASSWORD"  # noqa: S105 - a name, not a password

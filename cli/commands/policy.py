@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tallystick_client.forms import PolicyProposalRequest, PolicySchedulingRequest
 
 app = group(
+    "policy",
     "Policy: proposals, their lint, and published versions.",
     "tallystick policy lint proposal.toml --json",
 )

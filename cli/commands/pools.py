@@ -21,8 +21,9 @@ from cli.work_options import Image, MaxPrice, Models, work_of
 if TYPE_CHECKING:
     from tallystick_client.forms import GangRequest, PoolPolicyForm, PoolRequest
 
-pool = group("Pools: nodes under one scheduling policy.", "tallystick pool create research")
+pool = group("pool", "Pools: nodes under one scheduling policy.", "tallystick pool create research")
 gang = group(
+    "gang",
     "Gangs: leases that start together or not at all.",
     'tallystick gang open --members 8 --command "torchrun train.py" --max-price 3',
 )

@@ -14,7 +14,9 @@ from cli.terminal import InputUnusable, amount, columns, facts, group
 if TYPE_CHECKING:
     from tallystick_client.forms import PriceObservationRequest
 
-tariff = group("Tariffs: dated versions of what things cost.", "tallystick tariff list --json")
+tariff = group(
+    "tariff", "Tariffs: dated versions of what things cost.", "tallystick tariff list --json"
+)
 
 FILE_BYTES_MAX = 1_000_000
 
@@ -56,7 +58,9 @@ def publish(
 
 # --- oracle ------------------------------------------------------------------------------------
 
-oracle = group("Oracle: the price of a TOKEN, from its sources.", "tallystick oracle show --json")
+oracle = group(
+    "oracle", "Oracle: the price of a TOKEN, from its sources.", "tallystick oracle show --json"
+)
 
 _LISTED = ("source", "stale", "twap_micro_usd", "price_micro_usd", "published_at")
 _SHOWN = ("snapshot", "health", "median_micro_usd", "deviation_bps", "at", "by")

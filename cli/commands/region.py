@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from tallystick_client.forms import RegionRequest, RegionTermsRequest
 
 region = group(
-    "Regions: where a provider's nodes are.", "tallystick region open PROVIDER --name lab-1"
+    "region",
+    "Regions: where a provider's nodes are.",
+    "tallystick region open PROVIDER --name lab-1",
 )
 
 StorageMode = Literal["local", "central"]

@@ -14,8 +14,10 @@ from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group
 if TYPE_CHECKING:
     from tallystick_client import Client
 
-provider = group("Providers: accounts that rent GPUs out.", "tallystick provider register")
-node = group("Nodes: machines with GPUs.", "tallystick node code REGION")
+provider = group(
+    "provider", "Providers: accounts that rent GPUs out.", "tallystick provider register"
+)
+node = group("node", "Nodes: machines with GPUs.", "tallystick node code REGION")
 
 
 ProviderKind = Literal["physical", "gcp"]
@@ -299,7 +301,9 @@ def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 # --- maintenance -------------------------------------------------------------------------------
 
-maintenance = group("Maintenance of nodes, announced ahead.", "tallystick maintenance list NODE")
+maintenance = group(
+    "maintenance", "Maintenance of nodes, announced ahead.", "tallystick maintenance list NODE"
+)
 
 Kind = Literal["planned", "emergency", "security", "network", "capacity"]
 _SHOWN = ("maintenance_id", "kind", "status", "from", "until", "keep_leases")

@@ -15,15 +15,19 @@ from cli.remote import Limit, Remote, reads, records
 from cli.terminal import InputUnusable, columns, facts, group
 
 attribute = group(
+    "attribute",
     "Attributes: what third parties sign about nodes and providers.",
     "tallystick attribute list --subject NODE",
 )
 reputation = group(
+    "reputation",
     "Reputation: how leases ended, and by the fault of which party.",
     "tallystick reputation show node node_1f0c...",
 )
-kind = group("Kinds of resources that can be rented.", "tallystick kind list")
-licence = group("Licences: seats of software that nodes rent out.", "tallystick licence list")
+kind = group("kind", "Kinds of resources that can be rented.", "tallystick kind list")
+licence = group(
+    "licence", "Licences: seats of software that nodes rent out.", "tallystick licence list"
+)
 
 FILE_BYTES_MAX = 1_000_000
 _STATED = ("statement_id", "subject_id", "name", "value", "signer_account_id", "valid")

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psycopg
@@ -15,8 +16,9 @@ import typer
 
 from api.settings import load
 from cli import reference as cli_reference
-from cli.main import COMMANDS, Commands, app, opened
-from cli.terminal import EXPECTED, amount, columns, facts, printable, tell
+from cli.index import COMMANDS
+from cli.main import Commands, app, opened
+from cli.terminal import EXPECTED, amount, columns, facts, group, printable, tell, top_level
 from tests.scenes.shell import tallystick
 
 HELPS = dict(cli_reference.helps())
@@ -97,7 +99,7 @@ def test_help_imports_the_module_that_is_asked_for_and_no_other(
     asked = ["--help"] if word is None else [word, "--help"]
     script = (
         f"import sys; sys.argv = ['tallystick', *{asked}]\n"
-        "from cli.main import COMMANDS, main; code = main()\n"
+        "from cli.index import COMMANDS; from cli.main import main; code = main()\n"
         "found = {module for module, _ in COMMANDS.values() if module in sys.modules}\n"
         f"sys.exit(code or (0 if found == { ({module} if module else set())!r} else str(found)))"
     )
@@ -109,6 +111,19 @@ def test_help_imports_the_module_that_is_asked_for_and_no_other(
         cwd=Path(__file__).parents[2],
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_new_group_is_found_in_its_file_by_its_own_name() -> None:
+    """Nothing else names it by hand: the index is written from the files."""
+    module = ModuleType("cli.commands.tides")
+    module.app = group("tide", "Tides: when the sea comes.", "tallystick tide list")  # type: ignore[attr-defined]
+    module.commands = top_level()  # type: ignore[attr-defined]
+    module.commands.command()(test_commands_of_later_versions_are_not_listed)
+    found = cli_reference.all_commands([module])
+    assert found.pop("tide") == ("cli.commands.tides", "app")
+    assert list(found.values()) == [("cli.commands.tides", "commands")]
+    with pytest.raises(AssertionError, match="two commands have one name"):
+        cli_reference.all_commands([module, module])
 
 
 def test_no_module_adds_commands_to_the_group_of_another() -> None:

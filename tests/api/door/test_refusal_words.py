@@ -159,7 +159,8 @@ def test_every_kind_of_fact_is_known_and_used() -> None:
 
 
 def test_every_command_that_a_sentence_names_exists() -> None:
-    from cli.main import COMMANDS, opened
+    from cli.index import COMMANDS
+    from cli.main import opened
 
     told = [case.template for reason in REASONS.values() for case in _cases(reason)]
     named = {one for text in told for one in re.findall(r"`tallystick ([^`]*)`", text)}

@@ -16,7 +16,8 @@ from typing import Any
 from api.door import errors
 from api.openapi.write import document_text
 from api.refusals.words import SENTENCES
-from cli.main import COMMANDS, opened
+from cli.index import COMMANDS
+from cli.main import opened
 
 HOUSE = Path(__file__).parents[3]
 VAGUE = re.compile(r"(?<![\w'])(who|whoever|nobody|somebody)\b", re.IGNORECASE)
