@@ -1,1 +1,5 @@
-"""The shell: REST, background jobs, command line and wiring. No marketplace rule lives here."""
+"""What does the server answer, and what does it do by the clock? Requests over HTTP and the time go
+in; answers, problem documents and new facts come out. The rules are in `domain`.
+"""
+
+__all__ = ("main", "settings", "timers")

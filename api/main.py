@@ -59,9 +59,9 @@ def create_app(service: Service, *, with_console: bool = False) -> Asgi:
     app = build(service)
     asgi = envelope(fast(app, service.ingest), service)
     if with_console:
-        from api import console  # its library takes a second to import
+        from api.console import pages  # its library takes a second to import
 
-        console.add(app, asgi)
+        pages.add(app, asgi)
     return asgi
 
 

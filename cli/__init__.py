@@ -1,1 +1,5 @@
-"""cli: ."""
+"""What can a person do from a terminal? Words and settings go in; one answer for people or one JSON
+document, and an exit code, come out.
+"""
+
+__all__ = ("arguments", "countersigning", "remote", "settings", "terminal", "work_options")

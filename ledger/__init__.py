@@ -1,1 +1,5 @@
-"""What was recorded: the two logs, the books and their proofs. The only room that writes truth."""
+"""What was recorded, and can it be proved? Facts and signed reports go in; two logs that only grow,
+their books and their proofs come out.
+"""
+
+__all__ = ("migrate",)

@@ -1,1 +1,5 @@
-"""What did this GPU do? A thin meter that runs on other people's machines and signs what it saw."""
+"""What did the GPUs of this machine do, and for which lease? Counters of the driver and leases go
+in; signed reports come out. It needs the domain and nothing else of ours.
+"""
+
+__all__ = ("clock", "identity", "terminal")

@@ -1,1 +1,5 @@
-"""What the log means so far. Every table here can be dropped and rebuilt from the logs."""
+"""What can be read quickly? Facts and reports of the logs go in; tables made for one question each
+come out. All of them can be dropped and come back equal.
+"""
+
+__all__ = ("read", "runner", "tables")

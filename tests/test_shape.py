@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.index import COMMANDS
+from tests import surface
+
 ROOT = Path(__file__).parent.parent
 ROOMS = ("domain", "ledger", "projections", "api", "cli", "node_reporter", "contracts")
 CLIENT = "tallystick_client"
@@ -230,3 +233,70 @@ def test_only_the_rooms_of_the_log_name_the_tables_of_usage() -> None:
                     text = node.value if isinstance(node.value, str) else node.value.decode()
                     assert not (spoken.search(text) and names.search(text)), (path, node.lineno)
                     assert not text.startswith("public.usage_"), (path, node.lineno)
+
+
+def docstring_of(room: Path) -> str:
+    return ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8"))) or ""
+
+
+@pytest.mark.parametrize("room", surface.rooms(), ids=surface.name_of)
+def test_a_room_opens_with_the_question_it_answers(room: Path) -> None:
+    """One paragraph: the question, what goes in, what comes out."""
+    told = " ".join(docstring_of(room).split("\n"))
+    question, _, rest = told.partition("?")
+    assert 15 < len(question) < 100, told
+    assert len(rest.split()) >= 10, told
+    assert "\n\n" not in docstring_of(room), told
+
+
+@pytest.mark.parametrize("room", surface.rooms(), ids=surface.name_of)
+def test_a_room_exports_what_other_rooms_import_and_imports_nothing(room: Path) -> None:
+    text = (room / "__init__.py").read_text(encoding="utf-8")
+    names = surface.surfaces().get(surface.name_of(room), frozenset())
+    assert text.endswith(surface.declared(names)), "run: python -m tests.surface"
+    assert list(imports(ast.parse(text))) == []
+
+
+CENTRAL = ("api/main.py", "api/timers.py", "api/rooms.py", "projections/tables.py", "cli/main.py")
+
+
+@pytest.mark.parametrize("central", CENTRAL)
+def test_what_a_room_adds_is_named_in_no_central_file(central: str) -> None:
+    """A new resource, timer, view or command touches its room: these merge registries alone."""
+    layer = central.split("/")[0]
+    kept = {one.name for one in surface.rooms() if (one / "registry.py").is_file()}
+    tree = dict(modules())[Path(central)]
+    for node in nodes(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            package, _, room = node.module.partition(".")
+            if package == layer and room.split(".")[0] in {*kept, "commands"}:
+                assert [alias.name for alias in node.names] == ["registry"], ast.unparse(node)
+        if isinstance(node, ast.Constant) and layer == "cli":
+            assert node.value not in COMMANDS, node.lineno
+
+
+def test_every_resource_timer_and_view_is_in_the_registry_of_its_room() -> None:
+    lost = []
+    for path, tree in modules():
+        for one in tree.body:
+            name = _listed(one)
+            if name is not None and path.parts[0] in ("api", "projections"):
+                listed = (ROOT / path.parent / "registry.py").read_text(encoding="utf-8")
+                told = f"{path.stem}.resource" if name == "resource" else name
+                if not re.search(rf"\b{re.escape(told)}\b", listed.split("\n\n", 2)[2]):
+                    lost.append(f"{path}: {told}")
+    assert lost == []
+
+
+def _listed(node: ast.stmt) -> str | None:
+    """The name of what a registry must list: a resource, a view, or what a timer runs."""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+        maker, name = ast.unparse(node.value.func), ast.unparse(node.targets[0])
+        return (
+            name if maker == "Projection" or (maker == "Resource" and name == "resource") else None
+        )
+    if isinstance(node, ast.FunctionDef) and re.match("run_|run$", node.name):
+        given = [one.arg.strip("_") for one in node.args.args][:3]
+        is_pin = node.name == "run_pin"  # its timer asks the settings how often
+        return node.name if given == ["service", "connection", "now_us"] and not is_pin else None
+    return None

@@ -1,1 +1,5 @@
-"""api: epochs."""
+"""How does an epoch close, and why did it pay what it paid? The clock and requests go in; sealed
+epochs, their files and explanations come out.
+"""
+
+__all__ = ("closing", "epochs", "payout_files", "registry")

@@ -1,1 +1,5 @@
-"""api: fleet."""
+"""How do machines join, change and leave? Signed requests of owners and nodes go in; providers,
+nodes, devices and their maintenance come out.
+"""
+
+__all__ = ("constraints", "nodes", "providers", "registry")

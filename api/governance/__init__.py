@@ -1,1 +1,5 @@
-"""api: governance."""
+"""How is a policy proposed, rehearsed and published? Proposals, votes and grants go in over HTTP;
+policies, rehearsals and breakers come out.
+"""
+
+__all__ = ("breakers", "registry", "rehearsal")

@@ -1,1 +1,5 @@
-"""api: income."""
+"""What was earned and billed, and how does it leave? Accounts and periods go in; statements,
+invoices, exports and cash-outs come out.
+"""
+
+__all__ = ("registry",)

@@ -1,1 +1,5 @@
-"""api: leasing."""
+"""How is a lease opened, used and closed? Requests of renters and executors go in; leases, their
+events, escrows and work come out.
+"""
+
+__all__ = ("registry",)

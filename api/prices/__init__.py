@@ -1,1 +1,5 @@
-"""api: prices."""
+"""Which tariffs and which price of a TOKEN hold? New tariffs and readings of sources go in; the
+versions in force come out.
+"""
+
+__all__ = ("registry",)

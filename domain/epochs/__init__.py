@@ -1,1 +1,18 @@
-"""domain: epochs."""
+"""What does an epoch pay? The policy, the emission and what nodes did in the epoch go in; the
+settlement, the rewards of each account and their explanation come out.
+"""
+
+__all__ = (
+    "emission",
+    "epoch",
+    "epoch_file",
+    "explanation",
+    "forfeit",
+    "net_emission",
+    "policy",
+    "reward_changes",
+    "reward_correction",
+    "reward_terms",
+    "settlement",
+    "wash_signals",
+)

@@ -1,1 +1,21 @@
-"""domain: fleet."""
+"""Which machines are there, whose are they, and in which state? Registrations, inventories, keys
+and maintenance go in; the providers, nodes and devices as they are now come out.
+"""
+
+__all__ = (
+    "device",
+    "edge_device",
+    "executor_key",
+    "key_rotation",
+    "keys",
+    "kinds",
+    "licence",
+    "maintenance",
+    "node",
+    "pooling",
+    "provider",
+    "revenue_share",
+    "roles",
+    "storage_node",
+    "verdicts",
+)

@@ -1,1 +1,5 @@
-"""domain: governance."""
+"""How do the numbers change, and what limits payments? Proposals, votes, grants and breakers go in;
+published policies and the payments that are held come out.
+"""
+
+__all__ = ("breakers", "document", "grant", "lint", "proposal", "rehearsal", "vote")

@@ -1,1 +1,15 @@
-"""domain: hardware."""
+"""What can machines be, and how do they divide? The inventory of a node and the demands of a
+request go in; classes, capacities, shares and whether a node is admitted come out.
+"""
+
+__all__ = (
+    "admission",
+    "capacity",
+    "classes",
+    "constraints",
+    "facts",
+    "host_kind",
+    "known_gpus",
+    "mig",
+    "sharing",
+)

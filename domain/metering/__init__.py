@@ -1,1 +1,5 @@
-"""domain: metering."""
+"""What was reported, and what is reported time worth? Signed reports go in; the rows, their server
+times and the GPU-microseconds they count for come out.
+"""
+
+__all__ = ("counting", "pin", "report", "row_times")

@@ -1,1 +1,5 @@
-"""domain: parties."""
+"""Who acts, with which key, with whom? Registrations, keys, clients, counterparty lists and
+webhooks go in; the accounts and what each may do come out.
+"""
+
+__all__ = ("account", "client", "counterparty", "webhook")

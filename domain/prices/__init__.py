@@ -1,1 +1,5 @@
-"""domain: prices."""
+"""What do things cost? Tariffs, pricing modules and the readings of price sources go in; the price
+of a GPU-hour, the split of a charge and the price of a TOKEN come out.
+"""
+
+__all__ = ("charge_split", "device_fee", "modules", "oracle", "price_feed", "tariff", "token_burn")

@@ -1,1 +1,15 @@
-"""ledger: beside."""
+"""What must be kept but is no fact? Texts that can be erased, runs of timers and challenges go in;
+they come out until they are deleted, and no rule depends on them.
+"""
+
+__all__ = (
+    "billing_details",
+    "chain_store",
+    "charged",
+    "dispute_texts",
+    "lease_halves",
+    "lease_logs",
+    "timer_runs",
+    "wallet_challenges",
+    "webhook_deliveries",
+)

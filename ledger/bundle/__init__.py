@@ -1,1 +1,5 @@
-"""ledger: bundle."""
+"""How does an auditor recompute everything without us? The logs go in; an export comes out, and the
+verdict of executing it again.
+"""
+
+__all__ = ("epoch_replay", "export", "journal", "parquet", "root_replay", "shape", "verify")

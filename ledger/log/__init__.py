@@ -1,1 +1,16 @@
-"""ledger: log."""
+"""How does a fact become durable? Commands and reports go in through one door; facts in their
+order, and states folded from them, come out.
+"""
+
+__all__ = (
+    "chain",
+    "codec",
+    "fresh",
+    "handle",
+    "lanes",
+    "market",
+    "meter_log",
+    "report_rows",
+    "usage",
+    "usage_reads",
+)

@@ -1,1 +1,5 @@
-"""ledger: tree."""
+"""Has the log kept what it promised? Facts and reports go in; Merkle trees, signed heads and proofs
+come out.
+"""
+
+__all__ = ("checkpoint", "cut", "merkle", "proof", "prove", "trees", "walk")

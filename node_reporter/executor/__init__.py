@@ -1,1 +1,5 @@
-"""node_reporter: executor."""
+"""How does a lease's program run, shut off from the machine? Start orders of the server go in; a
+sandboxed process or container, its log and its end come out.
+"""
+
+__all__ = ("client", "docker", "executor", "launch", "runner", "sandbox", "state", "work")

@@ -1,1 +1,5 @@
-"""node_reporter: programs."""
+"""What does an owner type? Arguments go in; the subcommands of `tallystick-node` do their work and
+say how it went.
+"""
+
+__all__ = ("execute", "install", "join", "run")

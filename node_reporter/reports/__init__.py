@@ -1,1 +1,14 @@
-"""node_reporter: reports."""
+"""How does what was measured reach the server, once and in order? Rows go in; signed reports,
+spooled on disk until the server has receipted them, come out.
+"""
+
+__all__ = (
+    "client",
+    "delivery",
+    "joining",
+    "reports",
+    "rotation",
+    "server_view",
+    "spool",
+    "spool_view",
+)

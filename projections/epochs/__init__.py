@@ -1,1 +1,5 @@
-"""projections: epochs."""
+"""What counted in an epoch, and what did it pay? Facts and reports of nodes go in; the nodes of a
+cut, weights, rewards and signs of wash trade come out.
+"""
+
+__all__ = ("cut_nodes", "cuts", "epochs", "gate", "registry", "rewards", "wash_uses")

@@ -1,1 +1,5 @@
-"""projections: fleet."""
+"""Which nodes and devices are there, and how are they used? Facts of the fleet go in; nodes, supply
+for the matcher and utilisation come out.
+"""
+
+__all__ = ("away", "fleet", "registry", "supply", "utilisation")

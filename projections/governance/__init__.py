@@ -1,1 +1,3 @@
-"""projections: governance."""
+"""Which proposals and policies are there? Facts of governance go in; a list by state comes out."""
+
+__all__ = ("policies", "registry")

@@ -1,1 +1,5 @@
-"""projections: metering."""
+"""What was used, by whom, in which hour? Reports and meter readings go in; sums by lease, device
+and hour come out.
+"""
+
+__all__ = ("meters", "registry", "usage", "usage_hours")

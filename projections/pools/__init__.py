@@ -1,1 +1,5 @@
-"""projections: pools."""
+"""Who uses how much of a pool, and who waits? Facts of pools and leases go in; queues, quotas and
+use by group come out.
+"""
+
+__all__ = ("pools", "registry")
