@@ -8,25 +8,21 @@ the stored bytes; the time of the append is not). What takes a row back is a row
 sign, so the past can be read. A fault waits for the dispute window that was in force at its close
 (`from_day`); nothing else waits.
 
-    completion      leases by how they ended; at most LEASES_MAX of a counterparty and day
-    uptime          microseconds: promised, and not unavailable; as much per device as the node has
-                    devices, for outages of one machine are one outage. Announced maintenance is
-                    neither. A silence that degraded a lease or ended it is not good time.
-    performance     `benchmark.*` statements "delivered/expected" of renters of the node
-    responsiveness  a lease made ready, a challenge, a dispute: answered or not
-    payment         settled leases by the part that was funded, and reversed payments
-    conduct         leases of a renter by how they ended
-    disputes        those a renter opened, unfounded or not
+What counts for whom is said in `domain/trust/evidence.py`: codes, caps and words come from there,
+and each row is checked against its functions. Here is how rows are kept and found.
 
 Leases between related parties count for nobody: own ones, and accounts that share a wallet, a
 billing account or a payer. What a device did follows it to another node of its owner, however late
-it becomes known. Source: design economics 16; decision 0037.
+it becomes known. Source: design economics 16; decisions 0037 and 0042.
 """
 
 from __future__ import annotations
 
 from domain.duration import DAY_US
 from domain.income.maturity import DEFAULT_WINDOW_US
+from domain.lease.close_codes import START_TIMEOUT, UNREACHABLE
+from domain.trust import evidence
+from domain.trust.evidence import LEASES_MAX, MEASURED_FORM, MEASURED_MAX, MEASURED_PREFIX
 from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
@@ -36,13 +32,8 @@ from domain.trust.reputation_terms import (
     RESPONSIVENESS,
     UPTIME,
 )
-from domain.trust.scores import RENTER_FAILED, SERVED
+from domain.trust.scores import OBSERVATION
 from projections.runner import Rule
-
-LEASES_MAX = 5
-"""Leases of one counterparty and day that count for a subject."""
-MEASURED_MAX = 24
-"""Measurements of one node and day that count."""
 
 TABLES = """
     CREATE TABLE own.subject (
@@ -104,16 +95,10 @@ TABLES = """
 """
 
 
-def _list(codes: frozenset[int]) -> str:
-    return ", ".join(map(str, sorted(codes)))
+def _among(codes: tuple[int, ...]) -> str:
+    """SQL: 1 where the code of a close is one of these, which the domain gives."""
+    return f"(f.code IN ({', '.join(map(str, codes))}))::int"
 
-
-_FAULT = "{code} BETWEEN 10000 AND 19999"
-_SERVED = f"{{code}} IN ({_list(SERVED)})"
-NODE_GOOD = f"({_SERVED})::int"
-NODE_TOTAL = f"({_SERVED} OR {_FAULT})::int"
-RENTER_GOOD = f"({_SERVED} OR {_FAULT})::int"
-RENTER_TOTAL = f"({_SERVED} OR {_FAULT} OR {{code}} IN ({_list(RENTER_FAILED)}))::int"
 
 _DAY = f"(f.at_us / {DAY_US})::int"
 _FROM_DAY = f"""((f.at_us + coalesce((
@@ -148,15 +133,23 @@ def _both(select: str) -> str:
             VALUES ('node', o.node_id), ('provider', o.provider_id)) s (kind, subject_id)"""
 
 
-def _closed(kind: str, subject: str, counterparty: str, name: str, good: str, total: str) -> Rule:
+def _closed(
+    kind: str,
+    subject: str,
+    counterparty: str,
+    name: str,
+    goods: tuple[int, ...],
+    totals: tuple[int, ...],
+) -> Rule:
     """The first leases of a counterparty and day, by how they ended."""
-    good, total = good.format(code="f.code"), total.format(code="f.code")
+    good, total = _among(goods), _among(totals)
     return Rule(
         ("lease.closed.v1",),
         "lease_id text, code int, at_us bigint",
         f"""INSERT INTO own.evidence ({_COLUMNS})
         SELECT '{kind}', c.subject_id, '{name}', c.position, c.position, c.since, c.lease_id,
-            c.client_id, c.counterparty, c.day, c.from_day, c.good * 1000000, 1000000, false
+            c.client_id, c.counterparty, c.day, c.from_day, c.good * {OBSERVATION},
+            {OBSERVATION}, false
         FROM (
             SELECT l.{subject} AS subject_id, l.{counterparty} AS counterparty, f.position,
                 l.position AS since, f.lease_id, l.client_id, {_DAY} AS day, {good} AS good,
@@ -264,9 +257,9 @@ WORLD = (
         ("node.maintenance_scheduled.v1",),
         "maintenance_id text, node_id text, kind text, from_us bigint, until_us bigint,"
         " at_us bigint",
-        """INSERT INTO own.maintenance
+        f"""INSERT INTO own.maintenance
         SELECT maintenance_id, node_id, from_us, until_us, position, NULL, NULL FROM facts
-        WHERE kind <> 'emergency' AND at_us <= from_us""",
+        WHERE kind <> '{evidence.EXCUSES_NOTHING}' AND at_us <= from_us""",
     ),
     Rule(
         ("node.maintenance_cancelled.v1",),
@@ -304,16 +297,20 @@ WORLD = (
 """Who and what there is: before the leases of the same range are read."""
 
 EVIDENCE = (
-    _closed("node", "node_id", "account_id", COMPLETION, NODE_GOOD, NODE_TOTAL),
-    _closed("provider", "provider_id", "account_id", COMPLETION, NODE_GOOD, NODE_TOTAL),
-    _closed("renter", "account_id", "provider_id", CONDUCT, RENTER_GOOD, RENTER_TOTAL),
+    _closed("node", "node_id", "account_id", COMPLETION, evidence.NODE_GOOD, evidence.NODE_TOTAL),
+    _closed(
+        "provider", "provider_id", "account_id", COMPLETION, evidence.NODE_GOOD, evidence.NODE_TOTAL
+    ),
+    _closed(
+        "renter", "account_id", "provider_id", CONDUCT, evidence.RENTER_GOOD, evidence.RENTER_TOTAL
+    ),
     Rule(
         ("lease.ready.v1",),
         "lease_id text, at_us bigint",
         _both(
             f"""SELECT l.node_id, l.provider_id, '{RESPONSIVENESS}' AS input, f.position,
                 l.position AS since, f.lease_id AS ref, l.client_id, {_DAY} AS day,
-                {_DAY} AS from_day, 1000000 AS good, 1000000 AS total
+                {_DAY} AS from_day, {OBSERVATION} AS good, {OBSERVATION} AS total
             FROM facts f JOIN own.lease l USING (lease_id) WHERE NOT l.related"""
         ),
     ),
@@ -323,9 +320,9 @@ EVIDENCE = (
         _both(
             f"""SELECT l.node_id, l.provider_id, '{RESPONSIVENESS}' AS input, f.position,
                 l.position AS since, f.lease_id AS ref, l.client_id, {_DAY} AS day,
-                {_FROM_DAY} AS from_day, 0 AS good, 1000000 AS total
+                {_FROM_DAY} AS from_day, 0 AS good, {OBSERVATION} AS total
             FROM facts f JOIN own.lease l USING (lease_id)
-            WHERE NOT l.related AND f.code = 10003"""
+            WHERE NOT l.related AND f.code = {START_TIMEOUT}"""
         ),
     ),
     Rule(
@@ -334,8 +331,8 @@ EVIDENCE = (
         _both(
             f"""SELECT f.node_id, n.owner_id AS provider_id, '{RESPONSIVENESS}' AS input,
                 f.position, f.position AS since, f.device_id AS ref, '' AS client_id,
-                {_DAY} AS day, {_DAY} AS from_day, (f.rule IS NULL)::int * 1000000 AS good,
-                1000000 AS total
+                {_DAY} AS day, {_DAY} AS from_day, (f.rule IS NULL)::int * {OBSERVATION} AS good,
+                {OBSERVATION} AS total
             FROM facts f JOIN own.subject n ON n.kind = 'node' AND n.subject_id = f.node_id"""
         ),
     ),
@@ -345,8 +342,8 @@ EVIDENCE = (
         _both(
             f"""SELECT l.node_id, l.provider_id, '{RESPONSIVENESS}' AS input, f.position,
                 l.position AS since, l.lease_id AS ref, l.client_id, {_DAY} AS day,
-                {_DAY} AS from_day, (a.dispute_id IS NOT NULL)::int * 1000000 AS good,
-                1000000 AS total
+                {_DAY} AS from_day, (a.dispute_id IS NOT NULL)::int * {OBSERVATION} AS good,
+                {OBSERVATION} AS total
             FROM facts f JOIN own.contest c ON c.dispute_id = f.dispute_id AND c.side = ''
             JOIN own.lease l ON l.lease_id = c.lease_id
             LEFT JOIN own.contest a ON a.dispute_id = f.dispute_id AND a.side = 'provider'
@@ -362,7 +359,7 @@ EVIDENCE = (
             CASE f.opened_by WHEN 'renter' THEN '{DISPUTES}' ELSE '{RESPONSIVENESS}' END,
             f.position, f.position, l.position, l.lease_id, l.client_id, NULL, {_DAY}, {_DAY},
             CASE f.opened_by WHEN 'renter' THEN (NOT f.unfounded)::int
-                ELSE (a.dispute_id IS NOT NULL)::int END * 1000000, 1000000, false
+                ELSE (a.dispute_id IS NOT NULL)::int END * {OBSERVATION}, {OBSERVATION}, false
         FROM facts f JOIN own.contest c ON c.dispute_id = f.dispute_id AND c.side = ''
         JOIN own.lease l ON l.lease_id = c.lease_id
         LEFT JOIN own.contest a ON a.dispute_id = f.dispute_id AND a.side = 'renter'
@@ -375,7 +372,8 @@ EVIDENCE = (
         f"""INSERT INTO own.evidence ({_COLUMNS})
         SELECT 'renter', l.account_id, '{PAYMENT}', f.position, f.position, l.position,
             f.lease_id, l.client_id, NULL, {_DAY}, {_DAY},
-            greatest(0, 1000000 - div(u.owed * 1000000, c.units))::bigint, 1000000, false
+            greatest(0, {OBSERVATION} - div(u.owed * {OBSERVATION}, c.units))::bigint,
+            {OBSERVATION}, false
         FROM facts f JOIN own.lease l USING (lease_id)
         CROSS JOIN LATERAL (SELECT (f.charge->>'units')::numeric AS units) c
         CROSS JOIN LATERAL (
@@ -388,7 +386,7 @@ EVIDENCE = (
         "payment_id text, account_id text, spent json, at_us bigint",
         f"""INSERT INTO own.evidence ({_COLUMNS})
         SELECT 'renter', f.account_id, '{PAYMENT}', f.position, f.position, f.position,
-            f.payment_id, '', NULL, {_DAY}, {_DAY}, 0, 1000000, false
+            f.payment_id, '', NULL, {_DAY}, {_DAY}, 0, {OBSERVATION}, false
         FROM facts f WHERE f.account_id IS NOT NULL AND (f.spent->>'units')::bigint > 0""",
     ),
     _taken_back(
@@ -419,7 +417,8 @@ EVIDENCE = (
                 WHERE l.node_id = f.subject_id AND l.account_id = f.signer_account_id
                     AND NOT l.related AND l.opened_position < f.position
                 ORDER BY l.position DESC LIMIT 1) l
-            WHERE f.name LIKE 'benchmark.%%' AND f.value ~ '^[0-9]{{1,12}}/[1-9][0-9]{{0,11}}$'
+            WHERE starts_with(f.name, '{MEASURED_PREFIX}')
+                AND f.value ~ '^{MEASURED_FORM}$'
         ), counted AS (
             SELECT s.* FROM said s CROSS JOIN LATERAL (
                 SELECT count(*) AS all_of_day,
@@ -436,7 +435,8 @@ EVIDENCE = (
         INSERT INTO own.evidence ({_COLUMNS})
         SELECT s.kind, s.subject_id, '{PERFORMANCE}', c.position, c.position, c.since, c.lease_id,
             c.client_id, c.signer_account_id, c.day, c.day,
-            least(1000000, div(c.delivered * 1000000, c.expected))::bigint, 1000000, false
+            least({OBSERVATION}, div(c.delivered * {OBSERVATION}, c.expected))::bigint,
+            {OBSERVATION}, false
         FROM counted c CROSS JOIN LATERAL (
             VALUES ('node', c.subject_id), ('provider', c.provider_id)) s (kind, subject_id)""",
     ),
@@ -494,7 +494,7 @@ EVIDENCE = (
         _both(
             _MISSED.format(
                 missed=f"""SELECT *, closed_at_us - {_SILENT.format(what="since_us")} AS missed_us
-                FROM facts f WHERE code = 10004"""
+                FROM facts f WHERE code = {UNREACHABLE}"""
             )
         ),
     ),
@@ -503,10 +503,10 @@ EVIDENCE = (
         ("lease.fault_revised.v1",),
         "lease_id text, code int",
         f"""JOIN own.evidence e ON e.ref = f.lease_id
-            AND e.input IN ('{COMPLETION}', '{CONDUCT}', '{UPTIME}')
+            AND e.input IN ({", ".join(f"'{name}'" for name in evidence.REVISED)})
             AND e.origin = (SELECT min(v.position) FROM own.verdict v
                 WHERE v.lease_id = f.lease_id)
-            AND f.code BETWEEN 20000 AND 29999""",
+            AND {_among(evidence.REVISING)} = 1""",
     ),
     Rule(
         (),

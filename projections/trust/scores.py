@@ -15,17 +15,20 @@ from typing import Any
 
 from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
-from domain.money import PPM
-from domain.trust.reputation_terms import KINDS, NODE, PROVIDER, REPUTATION_TERMS, ReputationTerms
+from domain.trust.evidence import US_PER_MICRO
+from domain.trust.reputation_terms import (
+    KINDS,
+    NODE,
+    PROVIDER,
+    REPUTATION_TERMS,
+    UPTIME,
+    ReputationTerms,
+)
 from domain.trust.scores import Evidence, Rating, lesser, rate, rate_for_client
 from projections.runner import Connection
 
-UPTIME_OBSERVATION_US = 21_600_000_000
-"""Six hours of promised time are one observation: outages are correlated."""
 KNOWN_MAX = 1_000
 """Nodes whose scores are read by one statement where nobody may wait for all of them."""
-_US_PER_MICRO = UPTIME_OBSERVATION_US // PPM
-assert UPTIME_OBSERVATION_US % PPM == 0
 
 Seen = dict[str, dict[str, Evidence]]
 """By subject and input."""
@@ -55,7 +58,7 @@ _FOLDED = f"""
         SELECT subject_id, input, least(greatest(0, good), total) / unit AS good,
             total / unit AS total, coalesce((%(weights)s::bigint[])[1 + %(day)s - day], 0) AS weight
         FROM (
-            SELECT *, CASE input WHEN 'uptime' THEN {_US_PER_MICRO} ELSE 1 END AS unit
+            SELECT *, CASE input WHEN '{UPTIME}' THEN {US_PER_MICRO} ELSE 1 END AS unit
             FROM ({{rows}}) r) u) w
     GROUP BY subject_id, input HAVING sum(total) > 0
 """
