@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -387,8 +387,3 @@ def _role_differences(chain: Chain, deployment: Deployment, last: int) -> Iterab
 
 def _folded(value: Any) -> Any:
     return value.lower() if isinstance(value, str) else value
-
-
-def with_roles(deployment: Deployment, roles: Roles) -> Deployment:
-    """The same set after its roles were changed on chain, to write into the file."""
-    return replace(deployment, roles=roles)

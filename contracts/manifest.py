@@ -10,7 +10,6 @@ rebuilds the tree from its values and compares root, sum, chain and contract.
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,6 @@ from domain.nesting import is_too_deep
 from domain.refusal import Refused
 
 FORMAT = "tallystick-payout-v1"
-ZERO_ROOT = "0x" + "00" * 32
 COUNT_MAX = 2**53 - 1
 
 
@@ -110,16 +108,6 @@ def decode(data: bytes) -> Payout:
     if encode(payout) != data:
         raise ManifestInvalid("not canonical, or with fields that this format does not have")
     return payout
-
-
-def write(path: Path, payout: Payout) -> None:
-    """Replace the file at once: a reader sees the old bytes or the new ones."""
-    draft = path.with_suffix(".tmp")
-    with draft.open("wb") as file:
-        file.write(encode(payout))
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
 
 
 def read(path: Path) -> Payout:

@@ -49,25 +49,6 @@ def keccak256(data: bytes) -> bytes:
     return digest
 
 
-def leaf_hash(row: Row, encoding: Sequence[str] = PAYOUT_ENCODING) -> bytes:
-    """The hash of one row; the row must already have passed `check_rows`."""
-    words = b"".join(_word(kind, value) for kind, value in zip(encoding, row, strict=True))
-    return keccak256(keccak256(words))
-
-
-def verify(
-    root: bytes, row: Row, proof: Sequence[bytes], encoding: Sequence[str] = PAYOUT_ENCODING
-) -> bool:
-    """Whether `row` is a leaf under `root`.
-
-    Takes the row and hashes it here: given a ready-made hash, an inner node would pass for a leaf.
-    """
-    node = leaf_hash(row, encoding)
-    for sibling in proof:
-        node = _node_hash(node, sibling)
-    return node == root
-
-
 @dataclass(frozen=True, slots=True)
 class StandardTree:
     """A built tree: its rows, its 2n - 1 hashes, and where each row's leaf stands."""
@@ -235,10 +216,6 @@ def _words(kind: str, column: Sequence[int | str]) -> Iterable[bytes]:
     if _is_same(column):
         return repeat(_word(kind, column[0]), len(column))
     return [_word(kind, value) for value in column]
-
-
-def _node_hash(one: bytes, other: bytes) -> bytes:
-    return keccak256(one + other if one < other else other + one)
 
 
 def _hex(node: bytes) -> str:

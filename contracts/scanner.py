@@ -12,14 +12,11 @@ If something final disappears it stops with FinalityBroken and never repairs. It
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from contracts.chain import Block, BlockTag, NodeFailed
-from contracts.outbox import write_durably
 from contracts.tally import Event
 
 RANGE_MAX = 2_000
@@ -258,57 +255,6 @@ def effect_key(event: Event) -> str | None:
         case _:
             return None
     return "/".join((event.log.address.lower(), *map(str, parts)))
-
-
-class ScannerFile:
-    """The store in one fsynced JSON file: for the payout scripts."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        empty: dict[str, Any] = {"cursor": None, "blocks": {}, "final": -1, "done": [], "seen": []}
-        self._state = json.loads(path.read_bytes()) if path.exists() else empty
-
-    def cursor(self) -> Cursor | None:
-        found = self._state["cursor"]
-        return Cursor(**found) if found else None
-
-    def block_hash(self, number: int) -> str | None:
-        found: str | None = self._state["blocks"].get(str(number))
-        return found
-
-    def final(self) -> int:
-        return int(self._state["final"])
-
-    def advance(self, blocks: Sequence[Cursor], seen: Sequence[Observation], *, final: int) -> None:
-        self._state["final"] = max(self._state["final"], final)
-        self._state["blocks"] |= {str(block.number): block.hash for block in blocks}
-        self._state["seen"] += [asdict(found) for found in seen]
-        self._state["cursor"] = asdict(blocks[-1])
-        self._keep()
-
-    def rewind(self, to: Cursor) -> None:
-        blocks = self._state["blocks"]
-        self._state["blocks"] = {n: h for n, h in blocks.items() if int(n) <= to.number}
-        seen = self._state["seen"]
-        self._state["seen"] = [found for found in seen if found["block_number"] <= to.number]
-        self._state["cursor"] = asdict(to)
-        self._keep()
-
-    def waiting(self, final: int) -> Sequence[Observation]:
-        done = set(self._state["done"])
-        return [
-            Observation(**found)
-            for found in self._state["seen"]
-            if found["effect_key"] not in done | {None} and found["block_number"] <= final
-        ]
-
-    def done(self, effect_key: str, block_number: int) -> None:
-        self._state["done"].append(effect_key)
-        self._state["final"] = max(self._state["final"], block_number)
-        self._keep()
-
-    def _keep(self) -> None:
-        write_durably(self._path, json.dumps(self._state, sort_keys=True).encode())
 
 
 def _text(value: Any) -> str:

@@ -2,7 +2,6 @@
 
     gpu_us == floor(sum(share_ppm x us) / 10^6)                  one floor, on the cumulative sum
     charge == floor(gpu_us x price_per_gpu_hour / 3_600_000_000)
-    gpu_ms == floor(sum(share_ppm x us) / 10^9)                  what the books of capacity count
 
 Callers keep the unfloored sum(share_ppm x us) and floor it anew each time, so no fraction is ever
 lost and neither the batching nor the order of reports changes a total.
@@ -15,19 +14,11 @@ from domain.money import PPM
 GPU_HOUR_US = 3_600_000_000
 """GPU-microseconds in one hour of one whole accelerator; also microseconds in an hour."""
 
-_GPU_MS = 1_000 * PPM
-
 
 def gpu_us(ppm_us: int) -> int:
     """Whole GPU-microseconds in a cumulative, unfloored sum of share (ppm) x time (us)."""
     assert ppm_us >= 0, ppm_us
     return ppm_us // PPM
-
-
-def gpu_ms(ppm_us: int) -> int:
-    """Whole GPU-milliseconds in the same sum, for the books."""
-    assert ppm_us >= 0, ppm_us
-    return ppm_us // _GPU_MS
 
 
 def charge_for(gpu_time_us: int, price_per_gpu_hour: int) -> int:

@@ -77,18 +77,6 @@ def migrate(conninfo: str) -> list[str]:
     return applied
 
 
-def is_current(conninfo: str) -> bool:
-    """True when every shipped migration is applied and nothing else is.
-
-    Raises HistoryChanged like `migrate`.
-    """
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        known = connection.execute("SELECT to_regclass('public.migration')").fetchone()
-        if known is None or known[0] is None:
-            return False
-        return not _missing(connection, shipped())
-
-
 def _missing(
     connection: psycopg.Connection[tuple[object, ...]], wanted: list[Migration]
 ) -> list[Migration]:

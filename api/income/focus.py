@@ -27,7 +27,6 @@ from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
 from projections.income.charges import Charge
 
-VERSION = "1.2"
 BATCH_ROWS = 1_000
 QUANTITY_PLACES = 12
 CREDIT_PLACES = 6

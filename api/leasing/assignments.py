@@ -8,7 +8,7 @@ from fastapi import Response
 from pydantic import Field
 
 from api.door.amounts import INTEGER_MAX
-from api.door.auth import machines_or_scope, nodes_or_scope
+from api.door.auth import machines_or_scope
 from api.door.call import After, Call, Caller, View
 from api.door.models import (
     AccountId,
@@ -48,8 +48,6 @@ from projections.lease.work import WORK
 resource = Resource("nodes")
 
 ASSIGNMENTS_MAX = 500
-
-READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
 
 
 class LeaseWorkloadAnswer(AnswerModel):

@@ -41,7 +41,6 @@ MONEY = (
     "availability_carry_before",
     "availability_carry",
 )
-REWARDS_MAX = 100_000
 
 
 @epoch.command("list", epilog="Example: tallystick epoch list --json")

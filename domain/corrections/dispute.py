@@ -200,8 +200,6 @@ HELD_MAX = 400
 EVIDENCE_MAX = 20
 ANSWERS_MAX = 50
 CLAIMS = ("not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other")
-EVIDENCE = ("usage_report", "market_fact", "statement")
-OUTCOMES = ("upheld", "rejected", "split", "timed_out")
 RULINGS = ("upheld", "rejected", "split")
 
 # What is remembered.

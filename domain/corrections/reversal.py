@@ -21,7 +21,7 @@ from typing import Any
 from domain.funds import debt
 from domain.funds.payment import Payment, PaymentFundsTaken, payment_of
 from domain.funds.payment import stream_of as payment_stream
-from domain.gpu_time import charge_for
+from domain.gpu_time import charge_for, gpu_us
 from domain.lease.budgets import uncount_budgets
 from domain.lease.close_codes import PAYMENT_REVERSED
 from domain.lease.escrow import pro_rata
@@ -42,7 +42,7 @@ from domain.lease.turns import LeaseFundsTaken
 from domain.leasing.accrual import closing
 from domain.leasing.escrow_sharing import moved_to, returned
 from domain.leasing.gangs import decide_close_together
-from domain.money import PPM, credit
+from domain.money import credit
 from domain.stream import Change, World
 
 
@@ -141,7 +141,7 @@ def _is_paid(lease: Lease, held: Held) -> bool:
     """Whether this much pays for all of a fixed term, or for an hour of an open end."""
     assert lease.reserved is not None
     ppm_us = lease.gpu_ppm_total * (lease.term_us or MIN_RUNWAY_US)
-    whole = charge_for(ppm_us // PPM, lease.reserved.price_per_gpu_hour.units)
+    whole = charge_for(gpu_us(ppm_us), lease.reserved.price_per_gpu_hour.units)
     return total(for_purpose(held, None)) >= whole - lease.charge_units
 
 

@@ -268,8 +268,6 @@ class RecordEquivocation:
 
 JOIN_CODE_LIFE_US = 600_000_000
 """Ten minutes."""
-SPEC_TTL_US = 900_000_000
-"""What a node told of itself longer ago than this is not matched any more (R-19)."""
 SPEC_CONFIRM_US = 240_000_000
 """An inventory that is the same is recorded again after this, and not for every call."""
 

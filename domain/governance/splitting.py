@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from domain.governance.document import Tier
 from domain.money import PPM
 
-TIERS_MAX = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Gain:

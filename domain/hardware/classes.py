@@ -12,18 +12,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+# The last three are no GPUs of the fee table (C-20): a tariff that has no row for them, or an
+# installation that publishes none, leaves such devices listed and unpriced.
 DEVELOPMENT = "development"
 PROFESSIONAL = "professional"
 DATACENTER = "datacenter"
-
 ACCELERATOR = "accelerator"
 UNIFIED = "unified"
 SOFTWARE = "software"
-
-HARDWARE_CLASSES = (DEVELOPMENT, PROFESSIONAL, DATACENTER, ACCELERATOR, UNIFIED, SOFTWARE)
-"""The last three are no GPUs of the fee table (C-20): a tariff that has no row for them, or an
-installation that publishes none, leaves such devices listed and unpriced.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SSD, HDD = "ssd", "hdd"
-DRIVE_KINDS = (SSD, HDD)
 DRIVES_MAX = 256
 
 

@@ -135,7 +135,6 @@ class GrantGoodwill:
     at_us: int
 
 
-REASONS = ("late_usage", "dispute", "sla", "goodwill")
 ADJUSTMENTS_MAX = 100
 """Corrections of one charge."""
 REVENUE = "network:revenue:take"

@@ -18,7 +18,6 @@ from domain.money import Amount, credit
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 
-KINDS = ("unknown", "unexpected", "amount", "twice", "missing")
 MISSING_AFTER_US = 24 * 3_600_000_000
 """How long a cash-out that was sent may be absent from the processor's list."""
 

@@ -90,15 +90,6 @@ def next_due_us(schedule: Schedule, after_us: int) -> int:
     raise AssertionError("a schedule that was accepted comes again")
 
 
-def due_between(schedule: Schedule, after_us: int, until_us: int, count_max: int) -> list[int]:
-    """Due moments in (after, until], the earliest first, at most so many."""
-    found: list[int] = []
-    at_us = after_us
-    while len(found) < count_max and (at_us := next_due_us(schedule, at_us)) <= until_us:
-        found.append(at_us)
-    return found
-
-
 def latest_due_us(schedule: Schedule, after_us: int, until_us: int) -> int | None:
     """The last due moment in (after, until]; None when there is none."""
     for day in range(day_of(until_us), max(day_of(until_us) - DAYS_AHEAD_MAX, -1), -1):

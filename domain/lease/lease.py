@@ -30,7 +30,7 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
 from domain.fleet.revenue_share import OwnerPart, OwnerShare
-from domain.gpu_time import fee_for
+from domain.gpu_time import fee_for, gpu_us
 from domain.hardware.constraints import Constraints, Weights
 from domain.lease.budgets import Counted, LeaseParty
 from domain.lease.close_codes import CANCELLED_BEFORE_START as CANCELLED_BEFORE_START
@@ -71,7 +71,7 @@ from domain.lease.work_commands import (
     evolve_work,
 )
 from domain.metering.counting import Passed, Pause, RefusedTime, UsageRow, Watermark
-from domain.money import PPM, Amount, Big
+from domain.money import Amount, Big
 from domain.prices.charge_split import NOTHING, Parts
 from domain.prices.tariff import Split
 from domain.refusal import Refused
@@ -583,7 +583,7 @@ class Lease:
     @property
     def gpu_us(self) -> int:
         """GPU-microseconds metered so far: one floor, on the cumulative sum."""
-        return self.ppm_us // PPM
+        return gpu_us(self.ppm_us)
 
     @property
     def held_units(self) -> int:

@@ -102,7 +102,6 @@ class EscrowFundsTaken:
 
 Fact: TypeAlias = EscrowFunded | EscrowMemberTold | EscrowDrawn | EscrowReturned | EscrowFundsTaken
 
-PHASES = ("reserved", "running", "closed", "over")
 MEMBERS_MAX = 128
 """Leases that draw on one escrow at once: each opening tells all of them their new end."""
 

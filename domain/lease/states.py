@@ -122,12 +122,3 @@ STAYING = {
     "LeaseRestarted": ("closing", *_OVER, "archived"),
 }
 """Facts that leave the state as it is, and in which states they happen."""
-
-
-def is_documented(before: str, fact: str, after: str) -> bool:
-    """Whether the table knows that this fact leads from one state to the other."""
-    if before == after and before in STAYING.get(fact, ()):
-        return True
-    return any(
-        before in one.sources and (one.target, one.fact) == (after, fact) for one in TRANSITIONS
-    )

@@ -17,7 +17,7 @@ from typing import Any
 from domain.fleet.device import device_of, device_stream, release
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerPart, split_among
-from domain.gpu_time import charge_for
+from domain.gpu_time import charge_for, gpu_us
 from domain.jobs.parts import ended
 from domain.lease.budgets import uncount_budgets
 from domain.lease.close_codes import may_give
@@ -285,7 +285,7 @@ def _accrued(
     counted = count(fresh.rows, window, {mark.device_id: mark for mark in lease.marks})
     ppm_us = lease.ppm_us + counted.ppm_us
     price = opened.price_per_gpu_hour.units
-    charge_units = charge_for(ppm_us // PPM, price)
+    charge_units = charge_for(gpu_us(ppm_us), price)
     parts = _parts(reserved, charge_units)
     assert parts.total == charge_units, (parts, charge_units)
     new_units = charge_units - lease.charge_units

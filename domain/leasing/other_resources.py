@@ -159,16 +159,6 @@ PATIENCE_US = 60_000_000
 """An event is judged this long after its window has ended: a close that is on its way is in by
 then, so it does not matter which of the two was sent first.
 """
-RULES = (
-    "account_closed",
-    "lease_never_ran",
-    "not_permitted",
-    "source_taken",
-    "too_many_sources",
-    "outside_window",
-    "out_of_range",
-    "unfunded",
-)
 
 # What is remembered.
 

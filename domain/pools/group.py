@@ -118,7 +118,6 @@ class SetProjectOverflow:
 
 
 PROJECT, MEMBER, ACCOUNT = "project", "member", "account"
-MEMBER_KINDS = (PROJECT, MEMBER, ACCOUNT)
 REFUSE, RENT = "refuse", "rent"
 OVERFLOWS = (REFUSE, RENT)
 DEPTH_MAX = 8

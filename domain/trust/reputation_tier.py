@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from domain.trust.reputation_terms import REPUTATION_TERMS, BondRates, ReputationTerms, TierCriteria
+from domain.trust.reputation_terms import REPUTATION_TERMS, ReputationTerms, TierCriteria
 
 CRITERIA = ("leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm")
 """In the order in which what is missing is told."""
@@ -43,13 +43,3 @@ def tier_of(shown: Shown, terms: ReputationTerms = REPUTATION_TERMS) -> int:
             break
         reached = criteria.tier
     return reached
-
-
-def bond(rates: BondRates, *, gpus: int, vcpus: int, memory_gb: int, storage_tb: int) -> int:
-    """The optional bond for this hardware, in micro-units: the sum of count x rate."""
-    return (
-        gpus * rates.gpu
-        + vcpus * rates.vcpu
-        + memory_gb * rates.memory_gb
-        + storage_tb * rates.storage_tb
-    )

@@ -87,7 +87,6 @@ _EQUITY = re.compile(r"(?:emission|recycle):.+|device:.+:physical")
 _PLAIN = re.compile(r"[A-Za-z0-9]")
 _MARK = "X-Z00"
 """Before a part that begins with a capital or a symbol, or is empty: it follows as it is."""
-_ESCAPED = re.compile(r"-Z([0-9A-F]{2})|-")
 
 
 @lru_cache(maxsize=NAMES_MAX)
@@ -105,11 +104,6 @@ def account_name(name: str, side: int) -> str:
     else:
         root = "Assets" if side == DEBIT else "Liabilities"
     return ":".join([root, *map(_part, name.split(":"))])
-
-
-def chart_name(account: str) -> str:
-    """The chart's name of an account of a journal; the inverse of `account_name`."""
-    return ":".join(map(_unpart, account.split(":")[1:]))
 
 
 def _part(part: str) -> str:
@@ -130,14 +124,6 @@ def _escape(part: str) -> str:
         else:
             written += (f"-Z{byte:02X}" for byte in letter.encode())
     return "".join(written)
-
-
-def _unpart(part: str) -> str:
-    is_marked = part.startswith(_MARK)
-    part = part.removeprefix(_MARK)
-    found = _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", part)
-    found = found.encode("latin-1").decode()
-    return found if is_marked else found[:1].lower() + found[1:]
 
 
 # --- the two forms ---------------------------------------------------------------------------

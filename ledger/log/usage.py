@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -472,10 +472,6 @@ class UsageLog:
 
 _HEAD = b"SELECT last_node_seq, last_hash FROM usage_node WHERE lane = %s AND node_id = %s"
 _COLUMNS = b"e.lane, e.position, e.node_id, e.node_seq, e.body, e.flags, e.recorded_us"
-_OF_LANE = (
-    b"SELECT " + _COLUMNS + b" FROM usage_event e WHERE e.lane = %s AND e.position > %s"
-    b" AND e.position <= %s ORDER BY e.position LIMIT %s"
-)
 _OF_NODE = (
     b"SELECT " + _COLUMNS + b" FROM usage_key y JOIN usage_event e USING (lane, position)"
     b" WHERE y.lane = %s AND y.node_id = %s AND y.node_seq > %s ORDER BY y.node_seq LIMIT %s"
@@ -507,20 +503,6 @@ def lane_heads(connection: Connection[Any]) -> list[LaneHead]:
     return [LaneHead(*row) for row in rows]
 
 
-def reports_of_lane(
-    connection: Connection[Any],
-    lane: int,
-    after_position: int,
-    until_position: int = 2**62,
-    limit: int = READ_BATCH_MAX,
-) -> list[StoredReport]:
-    """Up to `limit` reports of a lane with after < position <= until, in order."""
-    rows = connection.execute(
-        _OF_LANE, (lane, after_position, until_position, limit), binary=True
-    ).fetchall()
-    return [StoredReport(*row) for row in rows]
-
-
 def reports_of_node(
     connection: Connection[Any], node_id: str, after_seq: int, limit: int = READ_BATCH_MAX
 ) -> list[StoredReport]:
@@ -550,18 +532,6 @@ def _broken_rule(stored: StoredReport) -> report.ReportInvalid:
     except report.ReportInvalid as broken:
         return broken
     return report.ReportInvalid("rule_of_an_earlier_version", "valid by today's rules")
-
-
-def follow_lane(
-    connection: Connection[Any], lane: int, after_position: int, until_position: int = 2**62
-) -> Iterator[StoredReport]:
-    """Every report of a lane with after < position <= until, read in batches."""
-    while True:
-        found = reports_of_lane(connection, lane, after_position, until_position)
-        yield from found
-        if len(found) < READ_BATCH_MAX:
-            return
-        after_position = found[-1].position
 
 
 class ChainBroken(Exception):

@@ -97,20 +97,6 @@ def check_name(name: str) -> None:
         raise NoteInvalid(f"not a key name: {name!r}")
 
 
-def read_or_make_seed(path: Path) -> bytes:
-    """The 32-byte secret of the log's key, made and kept (mode 0600) the first time."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return bytes.fromhex(path.read_text(encoding="ascii"))
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        seed = bytes(SigningKey.generate())
-        file.write(seed.hex() + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    return seed
-
-
 # --- signed notes ----------------------------------------------------------------------------
 
 

@@ -78,11 +78,6 @@ def _record(lane: int, size: int, chain: bytes | None, root: bytes) -> LaneRecor
     return LaneRecord(lane, size, genesis_usage(lane) if chain is None else bytes(chain), root)
 
 
-def empty_lane(lane: int) -> LaneRecord:
-    """The record of a lane nobody has reported into."""
-    return LaneRecord(lane, 0, genesis_usage(lane), merkle.EMPTY_ROOT)
-
-
 def lanes_tree(lanes: tuple[LaneRecord, ...]) -> merkle.Tiles:
     """The tree over the 64 records: its root, and the proof of one of them."""
     assert [lane.lane for lane in lanes] == list(range(LANES))

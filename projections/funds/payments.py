@@ -212,15 +212,6 @@ class TakingRow:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class WarningRow:
-    position: int
-    account_id: str
-    threshold: int
-    balance: int
-    at_us: int
-
-
 _LEFT = "coalesce(received_units, 0) - reversed + reinstated - refund_asked + refund_failed"
 _SELECT = f"""SELECT p.*, CASE
         WHEN received_at_us IS NULL AND failed_at_us IS NULL THEN 'started'
@@ -269,15 +260,6 @@ def read_takings(connection: Connection, payment_id: str) -> list[TakingRow]:
     """Reversals and refunds of one payment, in order."""
     sql = "SELECT * FROM proj_payments.taking WHERE payment_id = %(p)s ORDER BY position"
     return read.many(connection, TakingRow, sql, p=payment_id)
-
-
-def read_warnings(
-    connection: Connection, *, account_id: str, after: int = 0, limit: int = 50
-) -> list[WarningRow]:
-    """Warnings of an account in order; `after` is the last position of the page before."""
-    sql = """SELECT * FROM proj_payments.warning WHERE account_id = %(account)s
-        AND position > %(after)s ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, WarningRow, sql, account=account_id, after=after, limit=limit)
 
 
 # What the payments job looks at; each list is bounded and goes on after the last of the one before.

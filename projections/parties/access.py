@@ -340,23 +340,3 @@ def read_wallets(connection: Connection, account_id: str) -> list[Wallet]:
     """Every wallet ever linked, oldest first; paid is the last one in effect."""
     sql = "SELECT * FROM proj_access.wallet WHERE account_id = %(id)s ORDER BY position"
     return read.many(connection, Wallet, sql, id=account_id)
-
-
-def read_payout_wallets(connection: Connection, at_us: int) -> dict[str, str]:
-    """Account to the address that is paid at this moment: the last linked one in effect."""
-    rows = connection.execute(
-        """SELECT DISTINCT ON (account_id) account_id, address FROM proj_access.wallet
-        WHERE effective_at_us <= %s ORDER BY account_id, position DESC""",
-        (at_us,),
-    )
-    return {str(account): str(address) for account, address in rows}
-
-
-def read_account_of_wallet(connection: Connection, address: str) -> str | None:
-    """The account that linked this address last, or None."""
-    row = connection.execute(
-        "SELECT account_id FROM proj_access.wallet WHERE address = %s"
-        " ORDER BY position DESC LIMIT 1",
-        (address,),
-    ).fetchone()
-    return None if row is None else str(row[0])

@@ -16,7 +16,6 @@ from contracts.deployment import (
     deploy_all,
     encode,
     role_id,
-    with_roles,
 )
 from contracts.devnet import Devnet
 from contracts.tally import Tally
@@ -111,6 +110,6 @@ def test_a_replaced_guardian_is_right_once_the_file_says_so(stage: Stage) -> Non
         for function, who in (("grantRole", new), ("revokeRole", stage.address("guardian"))):
             data = artifact(contract).call_data(function, role_id("GUARDIAN_ROLE"), who)
             stage.do("admin", Call(stage.at.address(contract), data))
-    now = with_roles(stage.at, replace(stage.at.roles, guardian=new))
+    now = replace(stage.at, roles=replace(stage.at.roles, guardian=new))
     assert check_deployment(stage.chain, now) == []
     Tally(stage.chain, now)

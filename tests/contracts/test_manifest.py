@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
-from contracts.manifest import ZERO_ROOT, ManifestInvalid, Payout, decode, encode, read, write
-from contracts.payout_tree import payout_tree, verify
+from contracts.manifest import ManifestInvalid, Payout, decode, encode, read
+from contracts.outbox import write_durably
+from contracts.payout_tree import payout_tree
+from tests.contracts.payout_proofs import verify
 from tests.contracts.stage import account
+
+NO_ROOT = "0x" + "00" * 32
 
 DISTRIBUTOR = account(0xD)
 
@@ -31,7 +35,7 @@ def payout(chain_id: int = 2**60 + 1) -> Payout:
         seq=2,
         committed=committed,
         minted=committed,
-        previous_root=ZERO_ROOT,
+        previous_root=NO_ROOT,
         manifest="ef" * 32,
         tree=tree,
     )
@@ -39,7 +43,7 @@ def payout(chain_id: int = 2**60 + 1) -> Payout:
 
 def test_what_is_written_is_read_back_equal(tmp_path: Path) -> None:
     path = tmp_path / "payout.json"
-    write(path, payout())
+    write_durably(path, encode(payout()))
     assert read(path) == payout()
     assert path.read_bytes() == encode(payout())
     assert [entry.name for entry in tmp_path.iterdir()] == ["payout.json"]
@@ -90,7 +94,7 @@ def total(value: Any) -> Callable[[dict[str, Any]], None]:
     "change",
     [
         other("format", "tallystick-payout-v2"),
-        other("root", ZERO_ROOT),
+        other("root", NO_ROOT),
         other("committed", "1"),
         other("chainId", "1"),
         other("distributor", account(0xE)),

@@ -18,16 +18,15 @@ from contracts.payout_tree import (
     build,
     conform,
     keccak256,
-    leaf_hash,
     load,
     payout_tree,
-    verify,
 )
 from domain.chain.reasons import ChainReason
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.reasons import reason_of
 from domain.refusal import Reason, Refused
+from tests.contracts.payout_proofs import leaf_hash, verify
 from tests.contracts.stage import account
 from tests.examples import examples
 

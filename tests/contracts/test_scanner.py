@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from contracts.chain import Chain, NodeFailed
-from contracts.scanner import FinalityBroken, Observation, Scanner, ScannerFile, ScannerStore
+from contracts.scanner import FinalityBroken, Observation, Scanner, ScannerStore
 from contracts.tally import TOKEN_UNIT, Event, Tally
 from tests.contracts.fakes import MemoryScans
 from tests.contracts.stage import ACCOUNT_REF, CAP, PRICE, Stage, account
@@ -23,11 +22,11 @@ class Waiting(Chain):
         return max(-1, self.head().number - FINALITY)
 
 
-@pytest.fixture(params=["memory", "file"])
-def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], ScannerStore]:
-    """Opens the store; a file is opened anew, as after a restart."""
+@pytest.fixture
+def new_store() -> Callable[[], ScannerStore]:
+    """Opens the store again, as after a restart."""
     memory = MemoryScans()
-    return (lambda: memory) if request.param == "memory" else lambda: ScannerFile(tmp_path / "scan")
+    return lambda: memory
 
 
 def scanner(stage: Stage, store: ScannerStore, *, waits: bool = False) -> Scanner:

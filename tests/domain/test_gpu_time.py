@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.gpu_time import GPU_HOUR_US, charge_for, gpu_ms, gpu_us
+from domain.gpu_time import GPU_HOUR_US, charge_for, gpu_us
 
 pieces = st.lists(st.integers(0, 10**13), max_size=20)  # ppm x us of one row each
 prices = st.integers(0, 10**9)
@@ -27,11 +27,6 @@ def test_batching_and_order_of_reports_change_no_charge(
 ) -> None:
     rearranged = [sum(pieces[cut:]), *reversed(pieces[:cut])]
     assert charge_for(gpu_us(sum(rearranged)), price) == charge_for(gpu_us(sum(pieces)), price)
-
-
-@given(st.integers(0, 10**18))
-def test_the_books_count_whole_milliseconds_of_the_same_time(ppm_us: int) -> None:
-    assert gpu_ms(ppm_us) == gpu_us(ppm_us) // 1_000
 
 
 def test_four_quarters_make_one_gpu() -> None:

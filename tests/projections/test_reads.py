@@ -93,9 +93,6 @@ def test_a_node_is_found_by_its_token_and_its_keys_by_its_id(
     assert last.retired_at_us is not None
     assert last.revoked_at_us is not None
     assert last.equivocated_at_us is not None
-    assert access.read_payout_wallets(connection, START_US) == {"acct_provider": "0x" + "ab" * 20}
-    assert access.read_payout_wallets(connection, START_US - 1) == {}
-    assert access.read_account_of_wallet(connection, "0x" + "ab" * 20) == "acct_provider"
     assert len(access.read_wallets(connection, "acct_provider")) == 1
     account = access.read_account(connection, "acct_operator")
     assert account is not None

@@ -13,7 +13,7 @@ from contracts import deployment as deployments
 from contracts import manifest
 from contracts.chain import Chain
 from contracts.devnet import Devnet
-from contracts.manifest import ZERO_ROOT, Payout
+from contracts.manifest import Payout
 from contracts.tally import TOKEN_UNIT, Tally
 from tests.contracts.stage import (
     FILE_HASH,
@@ -26,6 +26,8 @@ from tests.contracts.stage import (
     wallets,
 )
 from tests.scenes.shell import Ran, tallystick
+
+NO_ROOT = "0x" + "00" * 32
 
 PROPOSER, RELAY = PEOPLE.index("proposer") + 1, PEOPLE.index("relay") + 1
 TOTALS = {account(0xA1): 300 * TOKEN_UNIT, account(0xA2): 200 * TOKEN_UNIT}
@@ -73,23 +75,24 @@ def scene(tmp_path: Path) -> Scene:
         stage = Stage(devnet, chain, tally, people)
         stage.mint(1, sum(TOTALS.values()))
         deployments.write(tmp_path / "deployment.json", tally.deployment)
-        manifest.write(
-            scene.payout,
-            Payout(
-                epoch=1,
-                cut="ab" * 32,
-                policy_version=1,
-                log_head="cd" * 32,
-                chain_id=chain.chain_id,
-                distributor=tally.deployment.distributor,
-                asset=tally.deployment.token,
-                seq=1,
-                committed=sum(TOTALS.values()),
-                minted=sum(TOTALS.values()),
-                previous_root=ZERO_ROOT,
-                manifest=FILE_HASH.hex(),
-                tree=stage.tree(TOTALS),
-            ),
+        scene.payout.write_bytes(
+            manifest.encode(
+                Payout(
+                    epoch=1,
+                    cut="ab" * 32,
+                    policy_version=1,
+                    log_head="cd" * 32,
+                    chain_id=chain.chain_id,
+                    distributor=tally.deployment.distributor,
+                    asset=tally.deployment.token,
+                    seq=1,
+                    committed=sum(TOTALS.values()),
+                    minted=sum(TOTALS.values()),
+                    previous_root=NO_ROOT,
+                    manifest=FILE_HASH.hex(),
+                    tree=stage.tree(TOTALS),
+                )
+            )
         )
     return scene
 

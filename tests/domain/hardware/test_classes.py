@@ -7,15 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.hardware.classes import (
+    ACCELERATOR,
     DATACENTER,
     DEVELOPMENT,
-    HARDWARE_CLASSES,
     PROFESSIONAL,
     REGISTRY,
+    SOFTWARE,
+    UNIFIED,
     ModelRow,
     class_of,
     words_of,
 )
+
+HARDWARE_CLASSES = (DEVELOPMENT, PROFESSIONAL, DATACENTER, ACCELERATOR, UNIFIED, SOFTWARE)
 
 NOW_US = 1_767_268_800_000_000
 

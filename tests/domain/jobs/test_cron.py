@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from domain.calendar import day_named, days_in, first_day, month_of_day
 from domain.duration import DAY_US, MINUTE_US
-from domain.jobs.cron import due_between, latest_due_us, next_due_us, parse
+from domain.jobs.cron import latest_due_us, next_due_us, parse
 from domain.jobs.reasons import JobsReason
 from domain.refusal import Refused
+from tests.domain.jobs.due_times import due_between
 from tests.examples import examples
 
 NOON_US = day_named("2026-11-20") * DAY_US + 12 * 60 * MINUTE_US

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.duration import MINUTE_US
-from domain.jobs.cron import due_between, parse
+from domain.jobs.cron import parse
 from domain.jobs.job import CancelJob, JobState, JobSubmitted, ScaleJob, job_of
 from domain.jobs.parts import ATTEMPTS_MAX, PAUSE_US, due_parts, due_run, members_for, surplus
 from domain.jobs.plan import JobPlan, Reference, require_references, require_work
@@ -21,6 +21,7 @@ from domain.lease.lease import CloseLease, RequestLease
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.trust.reasons import TrustReason
+from tests.domain.jobs.due_times import due_between
 from tests.domain.scenes.market import JOB, NOON_US, RENTER, job, ready, request, reserve, scene
 from tests.examples import examples
 from tests.given import Scene

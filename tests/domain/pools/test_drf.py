@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.hardware.reasons import HardwareReason
-from domain.pools.drf import Ratio, User, allocate, divide
+from domain.pools.drf import Ratio, User, allocate
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Reason, Refused
+from tests.domain.pools.divisible import divide
 
 CPU_MEM = {"cpu": 9, "gb": 18}
 A, B = User("A", {"cpu": 1, "gb": 4}, 1), User("B", {"cpu": 3, "gb": 1}, 1)

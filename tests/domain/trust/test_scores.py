@@ -27,21 +27,19 @@ from domain.trust.reputation_terms import (
     Weight,
     check_terms,
 )
-from domain.trust.reputation_tier import Shown, bond, missing, tier_of
+from domain.trust.reputation_tier import Shown, missing, tier_of
 from domain.trust.scores import (
     OBSERVATION,
     PARTIES,
     Evidence,
     ceil_sqrt,
-    completion,
-    conduct,
-    fold,
     lesser,
     lower_bound,
     posterior_mean,
     rate,
     rate_for_client,
 )
+from tests.domain.trust.evidence_reference import completion, conduct, fold
 
 TODAY = 20_000
 Days = list[tuple[int, int, int]]
@@ -128,8 +126,10 @@ def test_one_lease_proves_little_and_ten_make_a_score_known() -> None:
 
 
 def test_a_bond_is_the_sum_of_what_each_piece_costs() -> None:
-    hardware: dict[str, Any] = {"gpus": 8, "vcpus": 128, "memory_gb": 1_024, "storage_tb": 20}
-    found = [bond(rates, **hardware) for rates in REPUTATION_TERMS.bonds]
+    found = [
+        8 * rates.gpu + 128 * rates.vcpu + 1_024 * rates.memory_gb + 20 * rates.storage_tb
+        for rates in REPUTATION_TERMS.bonds
+    ]
     assert found == [760_000_000, 1_520_000_000, 3_040_000_000]
 
 

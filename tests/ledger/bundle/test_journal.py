@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import shutil
 import subprocess
 import sys
@@ -19,12 +20,14 @@ from domain.duration import DAY_US
 from domain.money import Asset, credit
 from ledger.books.chart import kind_of
 from ledger.bundle import journal
-from ledger.bundle.journal import COMMODITY, Form, account_name, chart_name
+from ledger.bundle.journal import COMMODITY, Form, account_name
 from tests.scenes import told
 
 HLEDGER = shutil.which("hledger")
 BEAN_CHECK = Path(sys.executable).with_name("bean-check")
 
+_MARK = "X-Z00"
+_ESCAPED = re.compile(r"-Z([0-9A-F]{2})|-")
 needs_hledger = pytest.mark.skipif(
     HLEDGER is None, reason="hledger is not installed: apt-get install hledger"
 )
@@ -53,6 +56,19 @@ def hledger(path: Path, *arguments: str) -> str:
 def bean_check(path: Path) -> str:
     done = subprocess.run([BEAN_CHECK, str(path)], capture_output=True, text=True, check=False)
     return done.stderr + done.stdout if done.returncode else ""
+
+
+def chart_name(account: str) -> str:
+    """The chart's name of an account of a journal; the inverse of `account_name`."""
+    return ":".join(map(_unpart, account.split(":")[1:]))
+
+
+def _unpart(part: str) -> str:
+    is_marked = part.startswith(_MARK)
+    part = part.removeprefix(_MARK)
+    found = _ESCAPED.sub(lambda m: chr(int(m[1], 16)) if m[1] else "_", part)
+    found = found.encode("latin-1").decode()
+    return found if is_marked else found[:1].lower() + found[1:]
 
 
 def hledger_balances(path: Path) -> dict[tuple[str, Asset], int]:

@@ -52,7 +52,7 @@ def test_a_first_report_is_stored_with_its_place_in_the_lane(
     assert receipt == Receipt(
         Status.STORED, 1, chain(genesis_usage(node.lane), first.leaf), NOW_US, 0, 1, node.head
     )
-    (stored,) = usage.reports_of_lane(connection, node.lane, 0)
+    (stored,) = usage.reports_of_node(connection, node.id, 0)
     assert stored.body == first.body
     assert report_hash(stored.signed) == node.head
     assert usage.verify(connection, range(64)) == 1
@@ -232,14 +232,11 @@ def test_stored_bodies_hold_signed_bytes_key_and_signature(
     assert split_body(stored.body) == (body, node.key_id, signature)
 
 
-def test_a_follower_reads_a_lane_and_a_node_from_where_it_stopped(
-    connection: psycopg.Connection[Any],
-) -> None:
+def test_a_follower_reads_a_node_from_where_it_stopped(connection: psycopg.Connection[Any]) -> None:
     node = Node()
     put(connection, *node.items(5))
-    assert [x.position for x in usage.reports_of_lane(connection, node.lane, 2, 4)] == [3, 4]
     assert [x.node_seq for x in usage.reports_of_node(connection, node.id, 3)] == [4, 5]
-    assert [x.position for x in usage.follow_lane(connection, node.lane, 1)] == [2, 3, 4, 5]
+    assert [x.position for x in usage.reports_of_node(connection, node.id, 1)] == [2, 3, 4, 5]
 
 
 # --- nothing recorded changes ----------------------------------------------------------------

@@ -18,7 +18,6 @@ from ledger.tree.checkpoint import (
     open_note,
     parse_checkpoint,
     parse_verifier_key,
-    read_or_make_seed,
     sign_note,
 )
 
@@ -167,11 +166,3 @@ def test_a_damaged_file_stops_the_signer(path: Path) -> None:
 def test_two_signers_of_one_file_do_not_run_at_once(path: Path) -> None:
     with Signer(path, ORIGIN, SEED), pytest.raises(BlockingIOError):
         Signer(path, ORIGIN, SEED)
-
-
-def test_the_secret_is_made_once_and_only_its_owner_reads_it(tmp_path: Path) -> None:
-    path = tmp_path / "log.key"
-    seed = read_or_make_seed(path)
-    assert read_or_make_seed(path) == seed
-    assert len(seed) == 32
-    assert path.stat().st_mode & 0o777 == 0o600

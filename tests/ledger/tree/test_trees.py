@@ -40,7 +40,9 @@ def test_the_trees_of_empty_logs_are_empty(scene: Scene) -> None:
     assert trees.head(scene.conn) == trees.TreeHead(trees.MARKET, 0, merkle.EMPTY_ROOT)
     made = cut.pin(scene.conn)
     assert [lane.head for lane in made.lanes] == [genesis_usage(lane) for lane in range(LANES)]
-    assert made.lanes == tuple(cut.empty_lane(lane) for lane in range(LANES))
+    assert made.lanes == tuple(
+        cut.LaneRecord(lane, 0, genesis_usage(lane), merkle.EMPTY_ROOT) for lane in range(LANES)
+    )
 
 
 def test_the_market_tree_has_the_root_of_the_rfc_at_every_batch_size(scene: Scene) -> None:

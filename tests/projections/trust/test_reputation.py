@@ -35,11 +35,12 @@ from domain.trust.reputation_terms import (
     RESPONSIVENESS,
     UPTIME,
 )
-from domain.trust.scores import Evidence, completion, conduct, fold, rate, rate_for_client
+from domain.trust.scores import Evidence, rate, rate_for_client
 from projections import runner, tables
 from projections.trust import scores
 from projections.trust.reputation import REPUTATION, read_parties, read_settings
 from projections.trust.reputation_evidence import LEASES_MAX, MEASURED_MAX
+from tests.domain.trust.evidence_reference import completion, conduct, fold
 from tests.projections.story import Writer
 from tests.scenes.samples import sample
 
