@@ -16,7 +16,7 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from node_reporter.gpus.nvml import NvmlGpus
+from node_reporter.gpus.nvml.backend import NvmlGpus
 from node_reporter.gpus.seam import MonitorBlind
 
 READS = 200

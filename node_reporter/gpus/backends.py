@@ -112,7 +112,7 @@ def of_hardware(name: str) -> Backend:
 
         return IntelGpus()
     try:
-        from node_reporter.gpus.nvml import NvmlGpus
+        from node_reporter.gpus.nvml.backend import NvmlGpus
     except ImportError as error:
         raise ConfigUnreadable("nvidia-ml-py is missing: install tallystick[node]") from error
     return NvmlGpus()

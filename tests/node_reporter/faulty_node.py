@@ -21,7 +21,7 @@ from nacl.signing import SigningKey
 
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock
-from node_reporter.gpus.nvml import NvmlGpus
+from node_reporter.gpus.nvml.backend import NvmlGpus
 from node_reporter.gpus.seam import DeviceLost, MonitorBlind
 from node_reporter.identity import public_key
 from tests.node_reporter.conftest import FakeMachine

@@ -33,13 +33,15 @@ from domain.trust.scores import (
     PARTIES,
     Evidence,
     ceil_sqrt,
+    completion,
+    conduct,
+    fold,
     lesser,
     lower_bound,
     posterior_mean,
     rate,
     rate_for_client,
 )
-from tests.domain.trust.evidence_reference import completion, conduct, fold
 
 TODAY = 20_000
 Days = list[tuple[int, int, int]]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter.gpus import nvml
-from node_reporter.gpus.nvml import driver
+from node_reporter.gpus.nvml import backend, driver
 from node_reporter.gpus.seam import MonitorBlind
 from tests.node_reporter.conftest import FakeMachine
 from tests.node_reporter.scripted_machines import Probe
@@ -214,7 +213,7 @@ def test_another_distribution_with_the_same_module_is_not_trusted(
 
     monkeypatch.setattr(driver, "version", absent)
     with pytest.raises(MonitorBlind, match="not nvidia-ml-py"):
-        nvml.NvmlGpus().open()
+        backend.NvmlGpus().open()
 
 
 def test_a_machine_without_a_driver_says_so(machine: Machines) -> None:

@@ -25,6 +25,7 @@ from domain.parties import account
 from domain.prices.charge_split import Parts
 from domain.stream import Stream
 from domain.trust import attribute, challenge
+from domain.trust.evidence import LEASES_MAX, MEASURED_MAX
 from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
@@ -35,12 +36,10 @@ from domain.trust.reputation_terms import (
     RESPONSIVENESS,
     UPTIME,
 )
-from domain.trust.scores import Evidence, rate, rate_for_client
+from domain.trust.scores import Evidence, completion, conduct, fold, rate, rate_for_client
 from projections import runner, tables
 from projections.trust import scores
 from projections.trust.reputation import REPUTATION, read_parties, read_settings
-from projections.trust.reputation_evidence import LEASES_MAX, MEASURED_MAX
-from tests.domain.trust.evidence_reference import completion, conduct, fold
 from tests.projections.story import Writer
 from tests.scenes.samples import sample
 
