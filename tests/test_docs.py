@@ -167,6 +167,19 @@ def test_the_linter_orders_the_rooms_as_the_decision_does() -> None:
             assert ordered == [room for room in table if room in ordered], contract["name"]
 
 
+def test_the_first_guess_finds_the_file() -> None:
+    """Layer, room and a word of the question are in the path, and the file holds what is named."""
+    text = (ROOT / "docs" / "reference" / "find.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+)\? \| (.+) \| `(.+)` \| `(\w+)` \|$", text, re.MULTILINE)
+    assert len({question for question, *_ in rows}) == 24
+    for question, guess, path, name in rows:
+        assert [word for word in guess.split(", ") if word not in path] == [], question
+        told = (ROOT / path).read_text(encoding="utf-8")
+        assert re.search(
+            rf"^(?:(?:async )?def|class) {name}\b|^{name}\b.* = ", told, re.MULTILINE
+        ), question
+
+
 CODE = sorted(
     path
     for folder in (*LAYERS, "contracts", "tests", "benchmarks", "cli", "tallystick_client")
