@@ -2,4 +2,4 @@
 showed go in; leaves, roots and the state of each transaction come out.
 """
 
-__all__ = ("burn", "leaves", "payout_root", "transaction")
+__all__ = ("burn", "leaves", "payout_root", "reasons", "registry", "transaction")

@@ -10,6 +10,8 @@ __all__ = (
     "forfeit",
     "net_emission",
     "policy",
+    "reasons",
+    "registry",
     "reward_changes",
     "reward_correction",
     "reward_terms",

@@ -14,6 +14,8 @@ __all__ = (
     "node",
     "pooling",
     "provider",
+    "reasons",
+    "registry",
     "revenue_share",
     "roles",
     "storage_node",

@@ -12,5 +12,7 @@ __all__ = (
     "payment",
     "payment_terms",
     "promotion",
+    "reasons",
+    "registry",
     "top_up",
 )

@@ -2,4 +2,14 @@
 published policies and the payments that are held come out.
 """
 
-__all__ = ("breakers", "document", "grant", "lint", "proposal", "rehearsal", "vote")
+__all__ = (
+    "breakers",
+    "document",
+    "grant",
+    "lint",
+    "proposal",
+    "reasons",
+    "registry",
+    "rehearsal",
+    "vote",
+)

@@ -11,5 +11,7 @@ __all__ = (
     "host_kind",
     "known_gpus",
     "mig",
+    "reasons",
+    "registry",
     "sharing",
 )

@@ -8,8 +8,10 @@ __all__ = (
     "cash_out_matching",
     "invoice",
     "maturity",
+    "reasons",
     "region_pool",
     "region_sharing",
     "region_terms",
+    "registry",
     "tax",
 )

@@ -2,4 +2,14 @@
 in; the leases that their plan wants and the places of a gang come out.
 """
 
-__all__ = ("cron", "gang", "gang_places", "job", "parts", "plan", "task_queue")
+__all__ = (
+    "cron",
+    "gang",
+    "gang_places",
+    "job",
+    "parts",
+    "plan",
+    "reasons",
+    "registry",
+    "task_queue",
+)

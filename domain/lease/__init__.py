@@ -13,6 +13,8 @@ __all__ = (
     "holding",
     "lease",
     "looked",
+    "reasons",
+    "registry",
     "reserved_term",
     "shared_escrow",
     "states",

@@ -12,9 +12,8 @@ __all__ = (
     "life",
     "other_resources",
     "rebid",
+    "registry",
     "request",
-    "reservation",
     "taking",
-    "top_up",
     "work",
 )

@@ -11,5 +11,8 @@ __all__ = (
     "offer",
     "offer_prices",
     "price_gate",
+    "reasons",
+    "registry",
+    "sharing",
     "standing_bid",
 )

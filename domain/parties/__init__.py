@@ -2,4 +2,4 @@
 webhooks go in; the accounts and what each may do come out.
 """
 
-__all__ = ("account", "client", "counterparty", "webhook")
+__all__ = ("account", "client", "counterparty", "reasons", "registry", "webhook")

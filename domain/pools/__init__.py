@@ -2,4 +2,14 @@
 the queue and the shares of each group come out.
 """
 
-__all__ = ("drf", "fair_share", "group", "pool", "queue", "quota", "scheduling")
+__all__ = (
+    "drf",
+    "fair_share",
+    "group",
+    "pool",
+    "queue",
+    "quota",
+    "reasons",
+    "registry",
+    "scheduling",
+)

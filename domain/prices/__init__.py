@@ -2,4 +2,14 @@
 of a GPU-hour, the split of a charge and the price of a TOKEN come out.
 """
 
-__all__ = ("charge_split", "device_fee", "modules", "oracle", "price_feed", "tariff", "token_burn")
+__all__ = (
+    "charge_split",
+    "device_fee",
+    "modules",
+    "oracle",
+    "price_feed",
+    "reasons",
+    "registry",
+    "tariff",
+    "token_burn",
+)
