@@ -61,7 +61,7 @@ def story(seed: int, leases: int = 90) -> list[Told]:
     told = [make(at_us) for make in _supply()]
     while threads:
         thread = draw.choice(threads[:30])
-        at_us += draw.randrange(20 * MINUTE_US)
+        at_us += draw.randrange(10 * MINUTE_US)
         if (make := next(thread, None)) is None:
             threads.remove(thread)
         else:
@@ -165,8 +165,11 @@ def _maintenance(draw: random.Random, number: int) -> Thread:
 
 def _lease(draw: random.Random, number: int) -> Thread:
     """A lease from its reservation to its settlement, measured, in silence, in dispute."""
-    name, node = f"lease_{number}", draw.choice(list(NODES))
-    renter, code = draw.choice(RENTERS), list(CLOSE_REASONS)[number % len(CLOSE_REASONS)]
+    name, node = f"lease_{number}", draw.choice(("node_a", *NODES))
+    renter, code = (
+        draw.choice(("acct_r", "acct_r", *RENTERS)),
+        list(CLOSE_REASONS)[number % len(CLOSE_REASONS)],
+    )
     mine = {"lease_id": name, "account_id": renter}
 
     def told(kind: Any, /, **named: Any) -> Callable[[int], Told]:
@@ -302,7 +305,7 @@ class Book:
         self._contests: dict[str, tuple[str, set[str]]] = {}
         self._maintenance: dict[str, list[Any]] = {}
         self._measurements: dict[str, int] = {}
-        self.refused_by_a_cap = 0
+        self.leases_capped = self.measurements_capped = 0
 
     def rows(self) -> list[Row]:
         """All rows, also those that devices took to other nodes."""
@@ -413,7 +416,7 @@ class Book:
             )
         }
         rows = evidence.closed(self._at, lent, fact.code, counted)
-        self.refused_by_a_cap += len(evidence.closed(self._at, lent, fact.code, {})) - len(rows)
+        self.leases_capped += len(evidence.closed(self._at, lent, fact.code, {})) - len(rows)
         if evidence.ends_in_silence(fact.code) and fact.lease_id in self._silences:
             since_us = self._silences[fact.lease_id][0]
             rows += self._missed(fact.lease_id, fact.closed_at_us - since_us)
@@ -488,7 +491,7 @@ class Book:
         rows = evidence.measured(self._at, rented[-1], fact.name, fact.value, len(told), by_signer)
         if rows:
             self._measurements[fact.statement_id] = self._at.position
-        self.refused_by_a_cap += by_signer >= evidence.LEASES_MAX
+        self.measurements_capped += by_signer >= evidence.LEASES_MAX
         return rows
 
     def _on_attribute_revoked(self, fact: Any) -> tuple[Row, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, fields
+from collections import Counter
+from dataclasses import astuple, fields, replace
 from typing import Any
 
 import psycopg
@@ -10,14 +11,25 @@ import pytest
 
 from domain.lease import lease
 from domain.lease.close_codes import CLOSE_REASONS
-from domain.trust.evidence import Row, weighed
-from domain.trust.reputation_terms import KINDS, PERFORMANCE, REPUTATION_TERMS
+from domain.stream import Stream
+from domain.trust import attribute
+from domain.trust.evidence import LEASES_MAX, MEASURED_MAX, Row, weighed
+from domain.trust.reputation_terms import (
+    COMPLETION,
+    CONDUCT,
+    KINDS,
+    PAYMENT,
+    PERFORMANCE,
+    REPUTATION_TERMS,
+    UPTIME,
+)
 from domain.trust.scores import rate, rate_for_client
 from projections import runner, tables
 from projections.trust import scores
 from projections.trust.reputation import REPUTATION
 from tests.projections.story import Writer
 from tests.projections.trust.evidence_story import CLIENTS, FIRST_DAY, Book, Told, story
+from tests.scenes.samples import sample
 
 COLUMNS = ", ".join(field.name for field in fields(Row))
 LAST_DAYS = (1, 4, 9, 40)
@@ -44,6 +56,34 @@ def _read(told: list[Told]) -> Book:
     for position, (_, fact) in enumerate(told, start=1):
         book.read(position, fact)
     return book
+
+
+def _rented(renter: str) -> list[Told]:
+    """A lease of a node by this renter, reserved and opened."""
+    stream: Stream[Any] = Stream("lease", f"lease_{renter}")
+    reserved = replace(
+        sample(lease.LeaseReserved, leave_out_optional=True),
+        lease_id=stream.id,
+        node_id="node_a",
+        provider_id="prov_1",
+        account_id=renter,
+        own=False,
+        escrow=(),
+    )
+    opened = replace(sample(lease.LeaseOpened, leave_out_optional=True), lease_id=stream.id)
+    return [(stream, reserved), (stream, opened)]
+
+
+def _said(number: int, signer: str) -> Told:
+    stated = replace(
+        sample(attribute.AttributeStated, leave_out_optional=True),
+        statement_id=f"st_{number}",
+        subject_id="node_a",
+        name="benchmark.resnet50",
+        value="1/2",
+        signer_account_id=signer,
+    )
+    return Stream("attribute", stated.statement_id), stated
 
 
 def _in_order(rows: list[Row]) -> list[tuple[Any, ...]]:
@@ -82,16 +122,29 @@ def _require_the_same_scores(
 def _require_everything_happened(book: Book, rows: list[Row], told: list[Told]) -> None:
     """A story in which something is missing shows nothing about it."""
     inputs = {(kind, one.name) for kind in KINDS for one in REPUTATION_TERMS.weights_of(kind)}
-    for sign in (1, -1, 0):
-        found = {(row.kind, row.input) for row in rows if (row.total > 0) - (row.total < 0) == sign}
-        least = {1: inputs, -1: {("node", PERFORMANCE), ("renter", "payment")}, 0: set()}[sign]
-        assert found >= least, (sign, least - found)
-    assert {fact.code for _, fact in told if isinstance(fact, lease.LeaseClosed)} == set(
-        CLOSE_REASONS
-    )
-    assert book.refused_by_a_cap > 0
-    assert any(row.carried and row.total < 0 for row in rows), "a device took what was taken back"
-    assert any(row.input == "uptime" and row.good < 0 for row in rows), "silence"
-    assert any(row.input == "completion" and row.total < 0 for row in rows), "revised"
-    assert any(row.from_day > row.day + 1 for row in rows), "a fault that waits"
-    assert any(row.carried for row in rows)
+    counted = {(row.kind, row.input) for row in rows if row.total > 0}
+    uncounted = {(row.kind, row.input) for row in rows if row.total < 0}
+    assert counted == inputs
+    assert uncounted >= {("node", COMPLETION), ("node", PERFORMANCE), ("renter", PAYMENT)}
+    assert ("renter", CONDUCT) in uncounted
+    closes = {fact.code for _, fact in told if isinstance(fact, lease.LeaseClosed)}
+    assert closes == set(CLOSE_REASONS)
+    assert book.leases_capped > 0
+    assert book.measurements_capped > 0
+    assert any(row.input == UPTIME and row.good < 0 for row in rows), "a node was silent"
+    assert any(row.carried and row.total > 0 for row in rows), "a device moved"
+    assert len({row.from_day - row.day for row in rows}) > 2, "faults waited, by two windows"
+
+
+@pytest.mark.parametrize("facts_max", [1, 2_000])
+def test_what_one_signer_says_too_often_takes_nobody_elses_place(
+    connection: Any, facts_max: int
+) -> None:
+    told = [*_rented("acct_r"), *_rented("acct_s")]
+    told += [_said(number, "acct_r") for number in range(MEASURED_MAX)]
+    told += [_said(MEASURED_MAX + number, "acct_s") for number in range(LEASES_MAX)]
+    book = _read(told)
+    found = _followed(connection, told, facts_max)
+    assert _in_order(found) == _in_order(book.rows())
+    of_signer = Counter(row.counterparty for row in found if row.kind == "node")
+    assert of_signer == {"acct_r": LEASES_MAX, "acct_s": LEASES_MAX}
