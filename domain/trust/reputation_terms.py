@@ -3,7 +3,7 @@
     sum of the weights of a kind == 1,000,000
 
 A network scores by `REPUTATION_TERMS`: no policy version carries others yet. What counts as
-evidence at all is not here but in the rules that count it (`projections/trust/reputation.py`).
+evidence at all is not here but in the rules that count it (`domain/trust/evidence.py`).
 Source: design economics 16, whose numbers these are. What a score is worth in rewards is in
 `domain/epochs/reward_terms.py`.
 """

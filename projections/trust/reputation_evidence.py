@@ -407,7 +407,6 @@ EVIDENCE = (
             SELECT f.*, l.lease_id, l.provider_id, l.client_id, l.since, {_DAY} AS day,
                 split_part(value, '/', 1)::numeric AS delivered,
                 split_part(value, '/', 2)::numeric AS expected,
-                row_number() OVER (PARTITION BY f.subject_id, {_DAY} ORDER BY f.position) AS nth,
                 row_number() OVER (
                     PARTITION BY f.subject_id, f.signer_account_id, {_DAY} ORDER BY f.position
                 ) AS nth_of_signer
@@ -419,16 +418,19 @@ EVIDENCE = (
                 ORDER BY l.position DESC LIMIT 1) l
             WHERE starts_with(f.name, '{MEASURED_PREFIX}')
                 AND f.value ~ '^{MEASURED_FORM}$'
-        ), counted AS (
-            SELECT s.* FROM said s CROSS JOIN LATERAL (
+        ), within AS (
+            SELECT s.*, b.all_of_day,
+                row_number() OVER (PARTITION BY s.subject_id, s.day ORDER BY s.position) AS nth
+            FROM said s CROSS JOIN LATERAL (
                 SELECT count(*) AS all_of_day,
                     count(*) FILTER (WHERE e.counterparty = s.signer_account_id) AS of_signer
                 FROM own.evidence e
                 WHERE e.kind = 'node' AND e.subject_id = s.subject_id
                     AND e.input = '{PERFORMANCE}' AND e.day = s.day
                     AND e.counterparty IS NOT NULL) b
-            WHERE s.nth + b.all_of_day <= {MEASURED_MAX}
-                AND s.nth_of_signer + b.of_signer <= {LEASES_MAX}
+            WHERE s.nth_of_signer + b.of_signer <= {LEASES_MAX}
+        ), counted AS (
+            SELECT * FROM within WHERE nth + all_of_day <= {MEASURED_MAX}
         ), remembered AS (
             INSERT INTO own.measurement SELECT statement_id, position, lease_id FROM counted
         )

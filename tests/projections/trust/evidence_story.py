@@ -167,7 +167,7 @@ def _lease(draw: random.Random, number: int) -> Thread:
     """A lease from its reservation to its settlement, measured, in silence, in dispute."""
     name, node = f"lease_{number}", draw.choice(("node_a", *NODES))
     renter, code = (
-        draw.choice(("acct_r", "acct_r", *RENTERS)),
+        draw.choice(("acct_r",) * 5 + RENTERS),
         list(CLOSE_REASONS)[number % len(CLOSE_REASONS)],
     )
     mine = {"lease_id": name, "account_id": renter}
