@@ -32,6 +32,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass, replace
 
+from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
 from domain.lease.close_codes import CLOSE_REASONS, START_TIMEOUT, UNREACHABLE, fault_of
 from domain.money import PPM
@@ -49,7 +50,7 @@ from domain.trust.reputation_terms import (
     UPTIME,
     ReputationTerms,
 )
-from domain.trust.scores import NETWORK, OBSERVATION, Evidence, completion, conduct, fold
+from domain.trust.scores import NETWORK, OBSERVATION, RENTER_FAILED, SERVED, Evidence
 
 LEASES_MAX = 5
 """Leases of one counterparty and day that count for a subject."""
@@ -66,6 +67,21 @@ REVISED = (COMPLETION, CONDUCT, UPTIME)
 """What a close no longer tells once the path was at fault."""
 EXCUSES_NOTHING = "emergency"
 """The kind of maintenance that was not announced, whatever its hour says."""
+
+
+def completion(code: int) -> tuple[int, int]:
+    """(good, total) that a close adds to its node and its provider, in leases."""
+    if code in SERVED:
+        return 1, 1
+    return (0, 1) if fault_of(code) == PROVIDER else (0, 0)
+
+
+def conduct(code: int) -> tuple[int, int]:
+    """(good, total) that a close adds to its renter, in leases."""
+    if code in RENTER_FAILED:
+        return 0, 1
+    is_served = code in SERVED or fault_of(code) == PROVIDER
+    return (1, 1) if is_served else (0, 0)
 
 
 def _codes(codes: Iterable[int]) -> tuple[int, ...]:
@@ -415,3 +431,23 @@ def weighed(
         days.setdefault(name, []).append((day, within // unit, total // unit))
     found = {name: fold(counted, on_day, terms) for name, counted in days.items()}
     return {name: evidence for name, evidence in found.items() if evidence.total}
+
+
+def fold(
+    days: Iterable[tuple[int, int, int]], on_day: int, terms: ReputationTerms = REPUTATION_TERMS
+) -> Evidence:
+    """Evidence of one input from (UTC day, good, total) of each day, as it weighs on `on_day`.
+
+    What was recorded later than that day is not known on it.
+    """
+    table = weights(terms.half_life_days, terms.horizon_days)
+    g = n = all_good = everything = 0
+    for day, good, total in days:
+        assert 0 <= good <= total, (day, good, total)
+        age = on_day - day
+        if age < 0:
+            continue
+        weight = table[age] if age < len(table) else 0
+        g, n = g + good * weight, n + total * weight
+        all_good, everything = all_good + good, everything + total
+    return Evidence(g >> WEIGHT_BITS, n >> WEIGHT_BITS, all_good, everything)

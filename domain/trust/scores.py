@@ -16,10 +16,9 @@ design economics 16; the numbers are `domain/trust/reputation_terms.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from domain.decay import WEIGHT_BITS, weights
 from domain.lease.close_codes import (
     COMPLETED,
     FUNDS_ENDED,
@@ -29,7 +28,6 @@ from domain.lease.close_codes import (
     RENTER_CLOSED,
     SCALED_DOWN,
     TERM_REACHED,
-    fault_of,
 )
 from domain.money import PPM
 from domain.trust.reputation_terms import LEASES_OF, REPUTATION_TERMS, ReputationTerms
@@ -76,26 +74,6 @@ class Rating:
         """The raw part of an input that was good, undecayed; None where nothing was counted."""
         found = next(one.evidence for one in self.inputs if one.name == name)
         return found.good * PPM // found.total if found.total else None
-
-
-def fold(
-    days: Iterable[tuple[int, int, int]], on_day: int, terms: ReputationTerms = REPUTATION_TERMS
-) -> Evidence:
-    """Evidence of one input from (UTC day, good, total) of each day, as it weighs on `on_day`.
-
-    What was recorded later than that day is not known on it.
-    """
-    table = weights(terms.half_life_days, terms.horizon_days)
-    g = n = all_good = everything = 0
-    for day, good, total in days:
-        assert 0 <= good <= total, (day, good, total)
-        age = on_day - day
-        if age < 0:
-            continue
-        weight = table[age] if age < len(table) else 0
-        g, n = g + good * weight, n + total * weight
-        all_good, everything = all_good + good, everything + total
-    return Evidence(g >> WEIGHT_BITS, n >> WEIGHT_BITS, all_good, everything)
 
 
 def rate(
@@ -203,18 +181,3 @@ SERVED = frozenset({COMPLETED, RENTER_CLOSED, RECLAIMED, TERM_REACHED, SCALED_DO
 """Codes of leases that ran as long as somebody wanted and paid for them."""
 RENTER_FAILED = frozenset({PAYMENT_REVERSED, POLICY_BREACH})
 """Money taken back, and a breach of policy."""
-
-
-def completion(code: int) -> tuple[int, int]:
-    """(good, total) that a close adds to its node and its provider, in leases."""
-    if code in SERVED:
-        return 1, 1
-    return (0, 1) if fault_of(code) == PROVIDER else (0, 0)
-
-
-def conduct(code: int) -> tuple[int, int]:
-    """(good, total) that a close adds to its renter, in leases."""
-    if code in RENTER_FAILED:
-        return 0, 1
-    is_served = code in SERVED or fault_of(code) == PROVIDER
-    return (1, 1) if is_served else (0, 0)

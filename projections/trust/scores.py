@@ -1,6 +1,6 @@
 """What is a node, an owner or a renter worth now, or at any position? Read from its evidence.
 
-    score as of p, on day d == rate(weighed(rows known at p, d)): `domain/trust/scores.py` and `evidence.py`
+    score as of p, on day d == rate(weighed(rows known at p, d)): `domain/trust/evidence.py`
 
 Nothing is kept but evidence: a score changes every day by itself. SQL adds up, the domain decides.
 The view `reputation` must have reached the position asked for. For settlement: `read_standings`.

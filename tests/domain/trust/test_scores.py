@@ -15,6 +15,7 @@ from domain.epochs.reward_terms import REWARD_TERMS, bonus_ppm
 from domain.lease.close_codes import fault_of
 from domain.money import PPM
 from domain.refusal import Refused
+from domain.trust.evidence import completion, conduct, fold
 from domain.trust.reasons import TrustReason
 from domain.trust.reputation_terms import (
     COMPLETION,
@@ -33,9 +34,6 @@ from domain.trust.scores import (
     PARTIES,
     Evidence,
     ceil_sqrt,
-    completion,
-    conduct,
-    fold,
     lesser,
     lower_bound,
     posterior_mean,

@@ -25,7 +25,7 @@ from domain.parties import account
 from domain.prices.charge_split import Parts
 from domain.stream import Stream
 from domain.trust import attribute, challenge
-from domain.trust.evidence import LEASES_MAX, MEASURED_MAX
+from domain.trust.evidence import LEASES_MAX, MEASURED_MAX, completion, conduct, fold
 from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
@@ -36,7 +36,7 @@ from domain.trust.reputation_terms import (
     RESPONSIVENESS,
     UPTIME,
 )
-from domain.trust.scores import Evidence, completion, conduct, fold, rate, rate_for_client
+from domain.trust.scores import Evidence, rate, rate_for_client
 from projections import runner, tables
 from projections.trust import scores
 from projections.trust.reputation import REPUTATION, read_parties, read_settings
