@@ -121,17 +121,19 @@ def dotted(node: ast.expr) -> str | None:
 
 
 def read_in(node: ast.AST) -> Iterator[str]:
-    """The names and the chains of attributes that a piece of code reads, also in quoted types."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
-            yield one.id
-        elif isinstance(one, ast.Attribute):
-            chain = dotted(one)
-            if chain is not None:
-                yield chain
+    """The names and the chains of attributes that a piece of code reads."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        chain = dotted(one) if isinstance(one, ast.Name | ast.Attribute) else None
+        if chain is None:
+            waiting.extend(ast.iter_child_nodes(one))
+        elif not (isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)):
+            yield chain
 
 
-def unread() -> list[str]:
+@cache
+def unread() -> tuple[str, ...]:
     """The public names that no other code of the product or the benchmarks reads."""
     product = trees()
     names = {name: imported(tree) for name, tree in product.items()}
@@ -160,7 +162,7 @@ def unread() -> list[str]:
                     meant(f"{known[first]}.{rest}" if rest else known[first])
                 elif first not in own:
                     read.add(f"{name}.{first}")
-    return sorted(
+    found = (
         f"{name}.{one}"
         for name, tree in product.items()
         if name not in GENERATED and not name.startswith("benchmarks.")
@@ -168,6 +170,7 @@ def unread() -> list[str]:
         for one in named_by(statement)
         if not one.startswith("_") and one not in SEAMS and f"{name}.{one}" not in read
     )
+    return tuple(sorted(found))
 
 
 def test_a_public_name_is_read_by_the_product_or_chosen_with_a_reason() -> None:

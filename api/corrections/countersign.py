@@ -26,10 +26,9 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
-    moment,
-    moment_or_none,
     with_examples,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.parties.accounts import own, visible
 from domain.fleet.reasons import FleetReason

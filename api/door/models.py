@@ -23,9 +23,7 @@ from pydantic import (
 )
 
 from api.door.amounts import INTEGER_MAX
-from api.door.moments import moment as moment
-from api.door.moments import moment_or_none as moment_or_none
-from api.door.moments import parse_moment as parse_moment
+from api.door.moments import parse_moment
 from domain.jobs.plan import REFERENCE_MAX
 
 LeaseState = Literal[

@@ -22,10 +22,9 @@ from api.door.models import (
     Position,
     Short,
     Told_at,
-    moment,
-    moment_or_none,
     page_of,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION

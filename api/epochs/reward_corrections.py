@@ -22,16 +22,16 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
-    moment,
-    moment_or_none,
     page_of,
     with_examples,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.epochs import closing as settlement
-from domain.epochs.epoch import Reward, RewardsCredited, stream_of
+from domain.epochs.epoch import RewardsCredited, stream_of
 from domain.epochs.reasons import EpochsReason
+from domain.epochs.reward_changes import Reward
 from domain.epochs.reward_correction import (
     ADJUSTMENT,
     SLASH,

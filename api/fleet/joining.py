@@ -24,9 +24,9 @@ from api.door.models import (
     RegionId,
     RequestModel,
     Told_at,
-    moment,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet import node_signatures
 from api.fleet.node_signatures import fingerprint

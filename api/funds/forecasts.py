@@ -9,17 +9,8 @@ from fastapi import Response
 from api.door.amounts import Money, credits_, money
 from api.door.auth import with_scope
 from api.door.call import Caller
-from api.door.models import (
-    AccountId,
-    AccountInPath,
-    AnswerModel,
-    Count,
-    LeaseId,
-    Position,
-    Told_at,
-    moment,
-    moment_or_none,
-)
+from api.door.models import AccountId, AccountInPath, AnswerModel, Count, LeaseId, Position, Told_at
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.parties.accounts import visible
 from domain.funds.funding import sources_of

@@ -10,15 +10,8 @@ from pydantic import Field
 from api.door.amounts import Units
 from api.door.auth import everybody, with_scope
 from api.door.call import Caller
-from api.door.models import (
-    AnswerModel,
-    Count,
-    Position,
-    RequestModel,
-    Told_at,
-    moment,
-    with_examples,
-)
+from api.door.models import AnswerModel, Count, Position, RequestModel, Told_at, with_examples
+from api.door.moments import moment
 from api.door.operation import Resource
 from domain.duration import SECOND_US
 from domain.governance.breakers import (

@@ -21,10 +21,10 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
-    moment,
     page_of,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from domain.epochs.reasons import EpochsReason

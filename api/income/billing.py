@@ -23,10 +23,9 @@ from api.door.models import (
     MomentQuery,
     Position,
     Told_at,
-    moment,
     page_of,
-    parse_moment,
 )
+from api.door.moments import moment, parse_moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf

@@ -26,11 +26,10 @@ from api.door.models import (
     RequestModel,
     Told_at,
     TruthQuery,
-    moment,
-    moment_or_none,
     page_of,
     with_examples,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties.accounts import own, visible

@@ -21,7 +21,8 @@ from starlette.responses import StreamingResponse
 from api.door import errors
 from api.door.auth import with_scope
 from api.door.call import Call, Caller
-from api.door.models import AccountInPath, moment
+from api.door.models import AccountInPath
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.positions import POSITION
 from api.income import focus, invoicing, issuer

@@ -19,7 +19,7 @@ from xml.sax.saxutils import escape
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from api.door.models import moment
+from api.door.moments import moment
 from api.income.issuer import Issuer
 from domain.gpu_time import GPU_HOUR_US
 from domain.income.invoice import (

@@ -28,9 +28,9 @@ from api.door.models import (
     Position,
     PositionInPath,
     Told_at,
-    moment,
     page_of,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION

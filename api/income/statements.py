@@ -30,8 +30,8 @@ from api.door.models import (
     Position,
     TextQuery,
     Told_at,
-    moment,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf

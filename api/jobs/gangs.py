@@ -21,23 +21,24 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
-    moment,
-    moment_or_none,
     page_of,
     with_examples,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.matching import MATCH_AGAIN, pool_of_spec
 from api.market.placing import BID_FOR, IN_ONE_APPEND, has_waiting, keeps_queue, wait
-from api.pools.gang_orders import reservation, streams_read
+from api.pools.gang_orders import reservation
 from api.pools.pools import PoolId
+from api.process.lease_desk import streams_read
 from domain.duration import SECOND_US
 from domain.jobs.gang import MEMBERS_MAX, CloseGang, RequestGang, ReserveGang, gang_stream
 from domain.jobs.job import JobSubmitted, SubmitJob
 from domain.jobs.reasons import JobsReason
-from domain.lease.lease import CANCELLED_BEFORE_START, RequestLease, ReserveLease
+from domain.lease.close_codes import CANCELLED_BEFORE_START
+from domain.lease.lease import RequestLease, ReserveLease
 from domain.market.reasons import MarketReason
 from domain.money import PPM
 from domain.pools.pool import GANG_TIMEOUT_US, pool_stream

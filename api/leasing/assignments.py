@@ -25,10 +25,9 @@ from api.door.models import (
     Ppm,
     RequestModel,
     Told_at,
-    moment,
-    moment_or_none,
     with_examples,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.fleet.constraints import MigStart, Mode
 from api.fleet.nodes import own_node, visible_node

@@ -21,9 +21,9 @@ from api.door.models import (
     Ppm,
     RequestModel,
     Told_at,
-    moment_or_none,
     with_examples,
 )
+from api.door.moments import moment_or_none
 from api.door.operation import Resource
 from api.jobs.jobs import READ, WRITE, own_job
 from domain.funds.reasons import FundsReason

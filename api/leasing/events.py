@@ -24,7 +24,8 @@ from api.door import errors
 from api.door.auth import with_scope
 from api.door.call import Call, Caller
 from api.door.errors import Problem
-from api.door.models import AnswerModel, LeaseQuery, Position, Told_at, moment
+from api.door.models import AnswerModel, LeaseQuery, Position, Told_at
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.positions import POSITION
 from domain.lease.reasons import LeaseReason

@@ -27,9 +27,9 @@ from api.door.models import (
     RequestModel,
     Short,
     Told_at,
-    moment,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.leasing.leases import WRITE, State, visible_lease
 from domain.fleet.provider import provider_stream

@@ -35,11 +35,10 @@ from api.door.models import (
     Ref,
     RequestModel,
     Told_at,
-    moment,
-    moment_or_none,
     page_of,
     with_examples,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
@@ -57,10 +56,8 @@ from domain.funds.reasons import FundsReason
 from domain.hardware.sharing import mode_of
 from domain.jobs.job import JobSubmitted, SubmitJob
 from domain.jobs.reasons import JobsReason
-from domain.lease.close_codes import CLIENT_WITHDREW
+from domain.lease.close_codes import CANCELLED_BEFORE_START, CLIENT_WITHDREW, RENTER_CLOSED
 from domain.lease.lease import (
-    CANCELLED_BEFORE_START,
-    RENTER_CLOSED,
     CloseLease,
     Lease,
     LeaseReserved,

@@ -30,9 +30,9 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
-    moment,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.nodes import own_node
 from api.leasing.leases import State

@@ -19,7 +19,7 @@ from api.door.models import (
     RegionId,
     Told_at,
 )
-from api.door.models import moment as told_at
+from api.door.moments import moment as told_at
 from api.fleet.constraints import MatchWeightsForm
 from api.market.matching import Found
 from api.market.performance import NodePerformanceAnswer

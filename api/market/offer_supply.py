@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from api.door.models import AccountId, AnswerModel, Count, Told_at, moment
+from api.door.models import AccountId, AnswerModel, Count, Told_at
+from api.door.moments import moment
 from api.market.performance import Machine, NodePerformanceAnswer, performance_of
 from api.trust.reputation import RegionSettingAnswer, setting_told
 from domain.duration import DAY_US

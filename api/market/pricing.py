@@ -23,9 +23,9 @@ from api.door.models import (
     ProviderId,
     RequestModel,
     Told_at,
-    moment,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.providers import own_provider
 from domain.duration import SECOND_US

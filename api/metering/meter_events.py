@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from api.door.models import LeaseId, parse_moment
+from api.door.models import LeaseId
+from api.door.moments import parse_moment
 from domain.prices.tariff import METERS
 from ledger.log.meter_log import Item, Status
 

@@ -24,10 +24,9 @@ from api.door.models import (
     NodeId,
     Position,
     Told_at,
-    moment,
-    moment_or_none,
     page_of,
 )
+from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.metering.meter_events import BATCH, ONE, Rejected, ResourceEventRequest, refusal_of, split

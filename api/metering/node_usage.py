@@ -25,10 +25,10 @@ from api.door.models import (
     RequestModel,
     Short,
     Told_at,
-    moment,
     page_of,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.nodes import READ_OR_NODE, visible_node

@@ -19,9 +19,9 @@ from api.door.models import (
     TextQuery,
     Told_at,
     TruthQuery,
-    moment_or_none,
     page_of,
 )
+from api.door.moments import moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded

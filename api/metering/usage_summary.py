@@ -17,9 +17,9 @@ from api.door.models import (
     MomentQuery,
     TextQuery,
     Told_at,
-    moment_or_none,
     page_of,
 )
+from api.door.moments import moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded

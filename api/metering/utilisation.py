@@ -12,15 +12,8 @@ from fastapi import Query, Response
 from api.door.amounts import Units
 from api.door.auth import with_scope
 from api.door.call import Caller
-from api.door.models import (
-    AnswerModel,
-    Count,
-    FromQuery,
-    MomentQuery,
-    Told_at,
-    moment_or_none,
-    page_of,
-)
+from api.door.models import AnswerModel, Count, FromQuery, MomentQuery, Told_at, page_of
+from api.door.moments import moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.timespans import bounded

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from api.door import errors
 from api.door.keys import ALPHABET
-from api.door.models import moment
+from api.door.moments import moment
 from api.process.service import Service
 from contracts.wallet_challenge import LIFE_US, Challenge, SignatureInvalid, signer_of
 from domain.parties.reasons import PartiesReason

@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from api.door.models import moment
+from api.door.moments import moment
 from api.process import secret_files
 from domain.duration import SECOND_US
 from domain.parties.webhook import DisableWebhook

@@ -8,7 +8,6 @@ from typing import Any
 from api.market.matching import missing_of, places, short_of, wish_of
 from api.market.placing import within_quotas
 from api.process.lease_desk import Round
-from api.process.lease_desk import streams_read as streams_read
 from api.process.service import Service
 from domain.jobs.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
 from domain.jobs.gang_places import place

@@ -22,10 +22,10 @@ from api.door.models import (
     Ref,
     RequestModel,
     Told_at,
-    moment,
     page_of,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties.accounts import own, visible

@@ -26,10 +26,10 @@ from api.door.models import (
     RegionId,
     RequestModel,
     Told_at,
-    moment,
     page_of,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from domain.corrections.reasons import CorrectionsReason

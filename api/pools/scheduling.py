@@ -16,8 +16,8 @@ from typing import Any
 
 from api.market.matching import MATCH_AGAIN, waits_for_room, wish_again
 from api.market.placing import at_once, has_waiting
-from api.pools.gang_orders import growth, reservation, streams_read
-from api.process.lease_desk import Round
+from api.pools.gang_orders import growth, reservation
+from api.process.lease_desk import Round, streams_read
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
 from domain.duration import HOUR_US

@@ -18,9 +18,9 @@ from api.door.models import (
     RequestModel,
     Short,
     Told_at,
-    moment,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from domain.duration import SECOND_US
 from domain.money import Amount, MoneyReason

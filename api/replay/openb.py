@@ -37,14 +37,8 @@ from domain.fleet.node import (
 from domain.fleet.provider import OpenRegion, RegisterProvider
 from domain.funds.deposit import ConfirmDeposit
 from domain.jobs.job import SubmitJob
-from domain.lease.lease import (
-    TERM_REACHED,
-    CloseLease,
-    ReadyLease,
-    RequestLease,
-    ReserveLease,
-    lease_stream,
-)
+from domain.lease.close_codes import TERM_REACHED
+from domain.lease.lease import CloseLease, ReadyLease, RequestLease, ReserveLease, lease_stream
 from domain.market.matching import RULE, Match, Need, choose
 from domain.market.offer import PublishOffer
 from domain.metering import report

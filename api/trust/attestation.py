@@ -38,9 +38,9 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
-    moment,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.process import secret_files
 from domain.fleet.node import node_stream

@@ -24,9 +24,9 @@ from api.door.models import (
     RequestModel,
     Short,
     Told_at,
-    moment,
     with_examples,
 )
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.nodes import visible_node
 from domain.epochs.reasons import EpochsReason

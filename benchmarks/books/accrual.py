@@ -49,6 +49,7 @@ from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.lease import lease
+from domain.lease.funds import EscrowPart
 from domain.lease.lease import lease_stream
 from domain.metering import report
 from domain.money import PPM, credit
@@ -242,7 +243,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
             fee_per_gpu_hour=credit(FEE),
             provider_share_ppm=500_000,
             burn_share_ppm=0,
-            escrow=(lease.EscrowPart("cash", funds),),
+            escrow=(EscrowPart("cash", funds),),
             split=None,
             client_account_id=None,
             owners=(),

@@ -31,7 +31,7 @@ import psycopg
 from starlette.testclient import TestClient
 
 from api.door import keys
-from api.door.models import moment
+from api.door.moments import moment
 from api.main import create_app
 from api.process.clock import SimulatedClock
 from api.process.embedded_postgres import EmbeddedPostgres
@@ -41,6 +41,7 @@ from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US
 from domain.lease import lease
+from domain.lease.funds import EscrowPart
 from domain.lease.lease import lease_stream
 from domain.metering.counting import Watermark
 from domain.money import PPM, credit
@@ -201,7 +202,7 @@ class _Running:
                 fee_per_gpu_hour=credit(FEE),
                 provider_share_ppm=500_000,
                 burn_share_ppm=0,
-                escrow=(lease.EscrowPart("cash", credit((HOURS + 1) * PRICE)),),
+                escrow=(EscrowPart("cash", credit((HOURS + 1) * PRICE)),),
                 **at,
                 **self.names,
                 split=None,
@@ -254,7 +255,7 @@ class _Running:
             charge_new=credit(PRICE),
             parts=parts,
             parts_new=new,
-            drawn=(lease.EscrowPart("cash", credit(PRICE)),),
+            drawn=(EscrowPart("cash", credit(PRICE)),),
             watermarks=(Watermark(f"GPU-{self.number:032x}", "boot", used_us, until_us, used_us),),
             refused=(),
             at_us=until_us,

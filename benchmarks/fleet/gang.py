@@ -27,14 +27,16 @@ from typing import Any
 
 import psycopg
 
-from api.pools.gang_orders import reservation, streams_read
+from api.pools.gang_orders import reservation
 from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.lease_desk import streams_read
 from api.process.service import Service
 from api.settings import Settings
 from benchmarks.fleet.lease_open import BLINDING_KEY, PRICE, _accounts, _node
 from domain.jobs.gang import CloseGang, RequestGang, gang_stream
 from domain.jobs.job import SubmitJob
-from domain.lease.lease import CANCELLED_BEFORE_START, lease_stream
+from domain.lease.close_codes import CANCELLED_BEFORE_START
+from domain.lease.lease import lease_stream
 from domain.money import PPM, credit
 from ledger import migrate
 from ledger.log.handle import Answer, CommandKey, Ledger

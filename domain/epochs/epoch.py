@@ -27,6 +27,7 @@ from domain.epochs.policy import policy_for, policy_version
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import (
     UNCHANGED,
+    Reward,
     RewardAdjusted,
     RewardChange,
     RewardChanges,
@@ -34,7 +35,6 @@ from domain.epochs.reward_changes import (
     RewardSlashed,
     evolve_changes,
 )
-from domain.epochs.reward_changes import Reward as Reward
 from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, settle
 from domain.metering.pin import UsagePinned, last_pin, pinned
 from domain.metering.reasons import MeteringReason

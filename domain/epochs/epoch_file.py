@@ -18,7 +18,8 @@ from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any
 
-from domain.epochs.policy import EmissionSegment, PolicyPublished
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import Rated, RewardTerms
 from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
 from domain.money import Amount, Asset

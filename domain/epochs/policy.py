@@ -14,8 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from domain.duration import SECOND_US
-from domain.epochs.emission import EmissionSegment as EmissionSegment
-from domain.epochs.emission import check_segments, scheduled_through
+from domain.epochs.emission import EmissionSegment, check_segments, scheduled_through
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_terms import REWARD_TERMS, RewardTerms, check_terms
 from domain.money import PPM, Amount, Asset, token

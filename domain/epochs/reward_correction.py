@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.epochs.epoch import Epoch, Reward, epoch_of, has_credited, open_adjustments, stream_of
+from domain.epochs.epoch import Epoch, epoch_of, has_credited, open_adjustments, stream_of
 from domain.epochs.reasons import EpochsReason
-from domain.epochs.reward_changes import RewardAdjusted, RewardSlashed
+from domain.epochs.reward_changes import Reward, RewardAdjusted, RewardSlashed
 from domain.money import Big, token
 from domain.parties.account import account_of
 from domain.parties.reasons import PartiesReason

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
 from domain.hardware.capacity import NO_TIME, Level, Span, Totals, counted
-from domain.hardware.capacity import Booked as Booked
 from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import (
     WHOLE,

@@ -18,7 +18,7 @@ from typing import Any, Final
 from domain.duration import HOUR_US
 from domain.hardware.host_kind import NETWORK_CLASSES, version_rule
 from domain.hardware.reasons import HardwareReason
-from domain.hardware.sharing import SHARING_MODES as SHARING_MODES
+from domain.hardware.sharing import SHARING_MODES
 from domain.money import PPM
 from domain.refusal import Refused
 

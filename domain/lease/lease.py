@@ -33,15 +33,8 @@ from domain.fleet.revenue_share import OwnerPart, OwnerShare
 from domain.gpu_time import fee_for, gpu_us
 from domain.hardware.constraints import Constraints, Weights
 from domain.lease.budgets import Counted, LeaseParty
-from domain.lease.close_codes import CANCELLED_BEFORE_START as CANCELLED_BEFORE_START
-from domain.lease.close_codes import COMPLETED as COMPLETED
-from domain.lease.close_codes import FUNDS_ENDED as FUNDS_ENDED
-from domain.lease.close_codes import RENTER_CLOSED as RENTER_CLOSED
-from domain.lease.close_codes import START_TIMEOUT as START_TIMEOUT
-from domain.lease.close_codes import TERM_REACHED as TERM_REACHED
 from domain.lease.escrow import TIME_MAX_US
-from domain.lease.funds import EscrowPart as EscrowPart
-from domain.lease.funds import deposits_of, for_purpose, total, without
+from domain.lease.funds import EscrowPart, deposits_of, for_purpose, total, without
 from domain.lease.looked import NOT_LOOKED, Looked
 from domain.lease.reasons import LeaseReason
 from domain.lease.reserved_term import TermEndedEarly

@@ -24,14 +24,14 @@ from domain.jobs.gang import (
     gang_stream,
 )
 from domain.jobs.reasons import JobsReason
-from domain.lease.close_codes import EXPIRED, GANG_TIMEOUT, may_give
-from domain.lease.lease import (
+from domain.lease.close_codes import (
     CANCELLED_BEFORE_START,
+    EXPIRED,
+    GANG_TIMEOUT,
     START_TIMEOUT,
-    CloseLease,
-    ReadyLease,
-    lease_of,
+    may_give,
 )
+from domain.lease.lease import CloseLease, ReadyLease, lease_of
 from domain.lease.reasons import LeaseReason
 from domain.leasing.accrual import cancelled, decide_close
 from domain.leasing.opening import decide_ready, opened

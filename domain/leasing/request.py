@@ -19,15 +19,8 @@ from domain.hardware.constraints import Constraints
 from domain.jobs.job import JobState, JobSubmitted, SubmitJob, existing_job, job_of
 from domain.jobs.parts import started
 from domain.jobs.reasons import JobsReason
-from domain.lease.lease import (
-    FUNDS_ENDED,
-    RENTER_CLOSED,
-    LeaseRequested,
-    LeaseRestarted,
-    RequestLease,
-    lease_of,
-    lease_stream,
-)
+from domain.lease.close_codes import FUNDS_ENDED, RENTER_CLOSED
+from domain.lease.lease import LeaseRequested, LeaseRestarted, RequestLease, lease_of, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.leasing.escrow_sharing import draws_on_escrow
 from domain.market.offer import SETTLEMENTS

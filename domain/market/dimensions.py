@@ -15,9 +15,9 @@ from functools import lru_cache
 from typing import Any
 
 from domain.hardware import mig
-from domain.hardware.constraints import ISOLATIONS, NOTHING, SHARING_MODES, Constraints
+from domain.hardware.constraints import ISOLATIONS, NOTHING, Constraints
 from domain.hardware.host_kind import NETWORK_CLASSES, kernel_number
-from domain.hardware.sharing import MPS_STEP_PPM, Gpu, part_of
+from domain.hardware.sharing import MPS_STEP_PPM, SHARING_MODES, Gpu, part_of
 from domain.lease.looked import Stated
 from domain.market.offer import SETTLEMENTS, OfferTerms
 from domain.money import PPM

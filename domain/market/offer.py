@@ -20,7 +20,6 @@ from domain.hardware.constraints import (
     QUANTITY_MAX,
     RECLAIM_WINDOW_US,
     SECURITY_TIER_MAX,
-    SHARING_MODES,
     Rule,
     anything,
     between,
@@ -30,7 +29,7 @@ from domain.hardware.constraints import (
     words,
 )
 from domain.hardware.host_kind import NETWORK_CLASSES
-from domain.hardware.sharing import WHOLE
+from domain.hardware.sharing import SHARING_MODES, WHOLE
 from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, Asset
 from domain.parties.reasons import PartiesReason

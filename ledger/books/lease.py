@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from domain.lease.lease import (
-    EscrowPart,
-    LeaseClosed,
-    LeaseReserved,
-    LeaseSettled,
-    LeaseToppedUp,
-    UsageAccrued,
-)
+from domain.lease.funds import EscrowPart
+from domain.lease.lease import LeaseClosed, LeaseReserved, LeaseSettled, LeaseToppedUp, UsageAccrued
 from domain.lease.reserved_term import TermEndedEarly
 from domain.lease.shared_escrow import EscrowFunded, EscrowFundsTaken, EscrowReturned
 from domain.lease.turns import LeaseExtended, LeaseFundsTaken

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.hardware.constraints import ISOLATIONS, SHARING_MODES
+from domain.hardware.constraints import ISOLATIONS
 from domain.hardware.host_kind import NETWORK_CLASSES
+from domain.hardware.sharing import SHARING_MODES
 from domain.lease.looked import Stated
 from domain.market.dimensions import NEVER_US, FreeDevice, OfferedNode, modes_of
 from domain.market.offer import OfferTerms

@@ -28,8 +28,9 @@ from api.process.service import Service
 from api.settings import Settings
 from domain.chain.payout_root import ConfirmEpochMint
 from domain.duration import HOUR_US
+from domain.epochs.emission import EmissionSegment
 from domain.epochs.epoch import OpenEpoch
-from domain.epochs.policy import EmissionSegment, PublishPolicy
+from domain.epochs.policy import PublishPolicy
 from domain.money import token
 from domain.parties.account import IssueApiKey
 from tests.e2e.load import Journal

@@ -35,7 +35,6 @@ from domain.epochs.epoch import (
     CreditRewards,
     MatureRewards,
     OpenEpoch,
-    Reward,
     RewardsMatured,
     SealEpoch,
     chunks_of,
@@ -45,7 +44,7 @@ from domain.epochs.epoch import (
 from domain.epochs.epoch_file import epoch_file, file_sha256
 from domain.epochs.forfeit import ForfeitRewards
 from domain.epochs.policy import EPOCH_LENGTH_US, PublishPolicy, next_version
-from domain.epochs.reward_changes import RewardAdjusted, RewardsForfeited, RewardSlashed
+from domain.epochs.reward_changes import Reward, RewardAdjusted, RewardsForfeited, RewardSlashed
 from domain.epochs.reward_correction import (
     ADJUSTMENT,
     SLASH,

@@ -16,7 +16,8 @@ import pytest
 from api.market.bid_timer import run_bids
 from api.pools.scheduling import run_schedule
 from domain.duration import HOUR_US
-from domain.lease.lease import FUNDS_ENDED, CloseLease
+from domain.lease.close_codes import FUNDS_ENDED
+from domain.lease.lease import CloseLease
 from domain.prices.modules import MODULES, Posted
 from domain.prices.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
 from tests.scenes.server import Caller, Provider, Scene, opened

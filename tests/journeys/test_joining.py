@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from api.door.models import moment
+from api.door.moments import moment
 from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, UsageFee, publish
 from node_reporter.gpus import simulated

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.door.models import moment
+from api.door.moments import moment
 from api.leasing import watch_timer as lease_watch
 from api.market import bid_timer as bid_jobs
 from api.market.bids import resource as bids_api

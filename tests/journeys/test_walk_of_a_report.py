@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from api.door.models import moment
+from api.door.moments import moment
 from api.metering.accrual_timer import run_accrual
 from tests.scenes.server import NOW_US, Scene
 from tests.scenes.work import MINUTE_US, reported, send

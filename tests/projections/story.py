@@ -18,6 +18,7 @@ from domain.chain import payout_root as payout
 from domain.corrections import dispute, sla
 from domain.duration import DAY_US
 from domain.epochs import epoch, reward_changes, reward_correction
+from domain.epochs.reward_changes import Reward
 from domain.fleet import device, edge_device, executor_key, node, provider, storage_node
 from domain.fleet import keys as node_key
 from domain.fleet import verdicts as node_hardware
@@ -33,6 +34,7 @@ from domain.jobs import job
 from domain.lease import countersign, lease, shared_escrow
 from domain.lease import turns as lease_turns
 from domain.lease import work_commands as lease_command
+from domain.lease.funds import EscrowPart
 from domain.leasing import other_resources as resource_usage
 from domain.market import offer
 from domain.metering import counting as accrual
@@ -133,10 +135,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
 def _shared_escrow() -> Iterator[Told]:
     """Credits in the escrow of a job, of two depositors; all of them go back."""
     at, job_id, who = _at(0), f"job_{0:032x}", "acct_cash"
-    parts = (
-        lease.EscrowPart("cash", credit(5)),
-        lease.EscrowPart("cash", credit(3), 2, "acct_cash"),
-    )
+    parts = (EscrowPart("cash", credit(5)), EscrowPart("cash", credit(3), 2, "acct_cash"))
     stream = Stream("escrow", job_id)
     yield Stream("job", job_id), job.JobEscrowOpened(job_id=job_id, at_us=at)
     yield (
@@ -672,7 +671,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             fee_per_gpu_hour=credit(FEE),
             provider_share_ppm=500_000,
             burn_share_ppm=200_000,
-            escrow=(lease.EscrowPart(source, credit(escrow)),),
+            escrow=(EscrowPart(source, credit(escrow)),),
             at_us=at,
             sla_class=None if index % 2 else "standard",
             client_account_id="client_story" if index == 5 else None,
@@ -724,9 +723,9 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             at_us=at,
         ),
     )
-    more: tuple[lease.EscrowPart, ...] = ()
+    more: tuple[EscrowPart, ...] = ()
     if index == 5:
-        more = (lease.EscrowPart("burned", credit(5), 2),)
+        more = (EscrowPart("burned", credit(5), 2),)
         yield (
             stream,
             lease.LeaseToppedUp(
@@ -741,7 +740,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             ),
         )
     if index == 4:
-        more = (lease.EscrowPart(source, credit(7), 2),)
+        more = (EscrowPart(source, credit(7), 2),)
         yield from _turns(stream, who, more, escrow + 7, at)
     if index == 0:
         yield from _stick(lease_id, who, at)
@@ -785,7 +784,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             account_id=who,
             charge=credit(charged),
             gpu_us=accrued.gpu_us,
-            refund=(lease.EscrowPart(source, credit(escrow - charged)), *more),
+            refund=(EscrowPart(source, credit(escrow - charged)), *more),
             at_us=at + size.hours * GPU_HOUR_US,
             disputed=False,
         ),
@@ -822,7 +821,7 @@ def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns
 
 
 def _turns(
-    stream: Stream[Any], who: str, more: tuple[lease.EscrowPart, ...], put_in: int, at: int
+    stream: Stream[Any], who: str, more: tuple[EscrowPart, ...], put_in: int, at: int
 ) -> Iterator[Told]:
     """What may happen to a lease that runs: every turn once."""
     lease_id = stream.id
@@ -1166,7 +1165,7 @@ def _accrual(
         charge_new=credit(now - before),
         parts=parts,
         parts_new=new,
-        drawn=(lease.EscrowPart(source, credit(now - before)),),
+        drawn=(EscrowPart(source, credit(now - before)),),
         watermarks=(
             accrual.Watermark(device_id, "boot", hour * GPU_HOUR_US, until_us, now_us * PPM),
         ),
@@ -1281,11 +1280,11 @@ def _epoch_end() -> Iterator[Told]:
             price_snapshot=None,
         ),
     )
-    worker, treasury = epoch.Reward("acct_provider", token(67)), epoch.Reward("treasury", token(10))
-    rewards = (worker, epoch.Reward(WALLETLESS, token(9)), treasury)
+    worker, treasury = Reward("acct_provider", token(67)), Reward("treasury", token(10))
+    rewards = (worker, Reward(WALLETLESS, token(9)), treasury)
     yield one, epoch.RewardsCredited(epoch=1, chunk=1, rewards=rewards, at_us=at)
     yield from _corrections(at)
-    left = epoch.Reward(WALLETLESS, token(5))
+    left = Reward(WALLETLESS, token(5))
     matured = (worker, left, treasury)
     yield one, epoch.RewardsMatured(epoch=1, chunk=1, rewards=matured, at_us=at)
     yield (

@@ -27,8 +27,9 @@ from contracts.payout_tree import payout_tree
 from contracts.signers import LocalKeySigner
 from contracts.tally import TOKEN_UNIT, Tally
 from domain.duration import HOUR_US
+from domain.epochs.emission import EmissionSegment
 from domain.epochs.epoch import OpenEpoch
-from domain.epochs.policy import EmissionSegment, PublishPolicy
+from domain.epochs.policy import PublishPolicy
 from domain.epochs.reward_terms import RewardTerms
 from domain.fleet.node import (
     ActivateNode,

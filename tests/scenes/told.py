@@ -100,7 +100,7 @@ def spend(units: int, account: str = "acct_a") -> Callable[[Any], tuple[Entry, .
 
 def reserved(lease_id: str, account: str, escrow: Amount) -> Change:
     """A new lease of one whole GPU, paid from cash."""
-    from domain.lease.lease import EscrowPart
+    from domain.lease.funds import EscrowPart
 
     fact = LeaseReserved(
         lease_id=lease_id,

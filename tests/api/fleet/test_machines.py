@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from nacl.signing import SigningKey
 
-from api.door.models import moment
+from api.door.moments import moment
 from domain.fleet.node import NodeJoinRequested
 from domain.metering import report
 from domain.trust.attribute import message_for

@@ -378,7 +378,7 @@ def _stated(scene: Scene, value: str = "DE-BE", expires_us: int | None = None) -
 
 
 def _moment(at_us: int) -> str:
-    from api.door.models import moment
+    from api.door.moments import moment
 
     return str(moment(at_us))
 

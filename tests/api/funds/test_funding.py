@@ -8,7 +8,8 @@ import pytest
 
 from api.funds.promotion_timer import run_promotions
 from api.leasing.restarts import run_restarts
-from domain.lease.lease import FUNDS_ENDED, CloseLease
+from domain.lease.close_codes import FUNDS_ENDED
+from domain.lease.lease import CloseLease
 from tests.scenes.server import Caller, Scene
 
 DAY_US = 86_400_000_000

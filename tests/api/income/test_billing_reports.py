@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.door.models import moment
+from api.door.moments import moment
 from cli.commands import billing as cli_billing
 from domain.duration import HOUR_US
 from tests.scenes.server import NOW_US, Scene

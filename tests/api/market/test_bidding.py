@@ -473,7 +473,7 @@ def test_an_offer_that_ends_within_the_term_is_no_place_for_it(market: Market) -
     scene = market.scene
     scene.deposit(scene.renter, 2_000_000_000)
     until = NOW_US + 29 * 24 * HOUR_US
-    from api.door.models import moment
+    from api.door.moments import moment
 
     made = scene.owner.made(
         "/v1/offers",

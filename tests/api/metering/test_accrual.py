@@ -13,7 +13,8 @@ import pytest
 from api.metering.accrual import accrue
 from domain.duration import HOUR_US, MINUTE_US
 from domain.fleet.device import DeviceState
-from domain.lease.lease import FUNDS_ENDED, LATE_WINDOW_US, TERM_REACHED, UsageAccrued
+from domain.lease.close_codes import FUNDS_ENDED, TERM_REACHED
+from domain.lease.lease import LATE_WINDOW_US, UsageAccrued
 from domain.leasing.due import PATIENCE_US
 from domain.metering import report
 from domain.metering.report import lane_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from api.door.models import moment
+from api.door.moments import moment
 from api.metering import meter_events
 from api.metering.meter_events import BATCH, ONE, TYPE
 from api.metering.meter_timer import run_device_fees, run_resources, run_storage_nodes

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.door.models import moment
+from api.door.moments import moment
 from domain.duration import SECOND_US
 from tests.scenes.server import Caller, Scene
 

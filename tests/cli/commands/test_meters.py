@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from api.door.models import moment
+from api.door.moments import moment
 from api.metering.meter_events import TYPE
 from tests.cli.test_remote import Server, server
 

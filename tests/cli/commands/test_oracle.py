@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from api.door.models import moment
+from api.door.moments import moment
 from tests.cli.test_remote import Server, server
 
 __all__ = ["server"]

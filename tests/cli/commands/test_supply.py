@@ -8,7 +8,7 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from api.door.models import moment
+from api.door.moments import moment
 from domain.fleet.node import (
     ActivateNode,
     AdmitNode,

@@ -19,7 +19,6 @@ from domain.epochs.epoch import (
     EpochGateOverridden,
     MatureRewards,
     OpenEpoch,
-    Reward,
     RewardsCredited,
     RewardsMatured,
     SealEpoch,
@@ -33,6 +32,7 @@ from domain.epochs.epoch import (
 from domain.epochs.epoch_file import ROWS_AT_ONCE, epoch_file, file_sha256, read_cut
 from domain.epochs.policy import NETWORK
 from domain.epochs.reasons import EpochsReason
+from domain.epochs.reward_changes import Reward
 from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
 from domain.metering.pin import PINS
 from domain.metering.reasons import MeteringReason

@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.epochs.emission import scheduled
+from domain.epochs.emission import EmissionSegment, scheduled
 from domain.epochs.epoch import stream_of
 from domain.epochs.policy import (
     EPOCHS_MAX,
     NETWORK,
     SEGMENTS_MAX,
-    EmissionSegment,
     PolicyGovernance,
     PolicyPublished,
     PublishPolicy,

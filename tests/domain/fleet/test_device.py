@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from domain.duration import HOUR_US
 from domain.fleet.device import (
     AccrueCapacity,
-    Booked,
     CapacityAccrued,
     DeviceFact,
     DeviceReshaped,
@@ -28,7 +27,7 @@ from domain.fleet.device import (
     reserve,
 )
 from domain.fleet.reasons import FleetReason
-from domain.hardware.capacity import Span
+from domain.hardware.capacity import Booked, Span
 from domain.hardware.reasons import HardwareReason
 from domain.money import PPM, Amount, Asset
 from domain.parties.reasons import PartiesReason

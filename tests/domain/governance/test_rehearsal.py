@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.epochs.policy import EmissionSegment, PolicyPublished
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import REWARD_TERMS, RewardTerms
 from domain.epochs.settlement import Cut, NodeCut, Openings, Use, settle
 from domain.governance.rehearsal import RehearsalStops, Summary, plans, rehearse

@@ -28,10 +28,8 @@ from domain.jobs.gang import (
 )
 from domain.jobs.gang_places import place
 from domain.jobs.reasons import JobsReason
-from domain.lease.close_codes import GANG_TIMEOUT
+from domain.lease.close_codes import CANCELLED_BEFORE_START, GANG_TIMEOUT, START_TIMEOUT
 from domain.lease.lease import (
-    CANCELLED_BEFORE_START,
-    START_TIMEOUT,
     CloseLease,
     Lease,
     LeaseClosed,

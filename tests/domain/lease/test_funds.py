@@ -14,7 +14,8 @@ from domain.fleet.reasons import FleetReason
 from domain.funds.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget, budget_of
 from domain.funds.funding import PayerSet, PromotionGranted, SetPayer, stream_of
 from domain.funds.reasons import FundsReason
-from domain.lease.lease import FUNDS_ENDED, LeaseRestarted, TopUpLease, lease_of
+from domain.lease.close_codes import FUNDS_ENDED
+from domain.lease.lease import LeaseRestarted, TopUpLease, lease_of
 from domain.lease.reasons import LeaseReason
 from domain.leasing.request import asked_again
 from domain.money import Asset, credit

@@ -16,12 +16,12 @@ from domain.fleet.node import StartMaintenance
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.hardware.reasons import HardwareReason
+from domain.lease.close_codes import START_TIMEOUT
+from domain.lease.funds import EscrowPart
 from domain.lease.lease import (
     LATE_WINDOW_US,
-    START_TIMEOUT,
     START_TIMEOUT_US,
     AccrueUsage,
-    EscrowPart,
     Lease,
     LeaseClosed,
     LeaseReserved,

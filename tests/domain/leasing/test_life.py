@@ -18,6 +18,7 @@ from domain.hardware.reasons import HardwareReason
 from domain.lease.close_codes import (
     CLOSE_REASONS,
     FAULTS,
+    FUNDS_ENDED,
     PARTIES,
     RECLAIMED,
     UNREACHABLE,
@@ -27,7 +28,6 @@ from domain.lease.close_codes import (
 from domain.lease.lease import (
     DEGRADED_AFTER_US,
     DEGRADED_LIMIT_US,
-    FUNDS_ENDED,
     LATE_WINDOW_US,
     AccrueUsage,
     CloseLease,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from domain.epochs.emission import EmissionSegment
 from domain.epochs.epoch import EpochClosing, EpochOpened, stream_of
-from domain.epochs.policy import NETWORK, EmissionSegment, PolicyPublished
+from domain.epochs.policy import NETWORK, PolicyPublished
 from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, Use, settle
 from domain.metering.pin import PINS, LanePin, UsagePinned
 from domain.money import token

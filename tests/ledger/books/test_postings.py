@@ -14,7 +14,9 @@ from domain.chain import burn
 from domain.chain import payout_root as payout
 from domain.corrections import dispute
 from domain.epochs import epoch, reward_changes
-from domain.epochs.policy import EmissionSegment, PolicyPublished
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_changes import Reward
 from domain.fleet import device, edge_device, storage_node
 from domain.fleet.revenue_share import OwnerPart, OwnerShare, split_among
 from domain.funds import card_money, debt, deposit, funding, payment, promotion
@@ -23,6 +25,7 @@ from domain.governance import grant
 from domain.income import adjustment, cash_out, maturity, region_pool
 from domain.lease import lease, shared_escrow
 from domain.lease import turns as lease_turns
+from domain.lease.funds import EscrowPart
 from domain.leasing import other_resources as resource_usage
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.prices.charge_split import Parts, peel
@@ -63,7 +66,7 @@ def check(entries: Iterable[Entry]) -> None:
 
 sources = st.sampled_from(("grant", "earned", "cash", "card", "burned"))
 escrows = st.dictionaries(sources, positive, max_size=5).map(
-    lambda parts: tuple(lease.EscrowPart(source, credit(held)) for source, held in parts.items())
+    lambda parts: tuple(EscrowPart(source, credit(held)) for source, held in parts.items())
 )
 
 
@@ -193,7 +196,7 @@ def accrued(drawn: dict[str, int], new: Parts) -> lease.UsageAccrued:
         charge_new=credit(charge),
         parts=new,
         parts_new=new,
-        drawn=tuple(lease.EscrowPart(source, credit(part)) for source, part in drawn.items()),
+        drawn=tuple(EscrowPart(source, credit(part)) for source, part in drawn.items()),
         watermarks=(),
         refused=(),
         at_us=AT_US,
@@ -234,7 +237,7 @@ def shared(draw: st.DrawFn, fact: lease.UsageAccrued) -> lease.UsageAccrued:
     owners = tuple(
         OwnerPart(who, part, part) for who, part in split_among(new.provider, shares, OWNER)
     )
-    paid = lease.EscrowPart("cash", credit(federated), 2, "acct_creator", "federated")
+    paid = EscrowPart("cash", credit(federated), 2, "acct_creator", "federated")
     if fact.drawn and fact.drawn[-1].source != "burned":
         unfunded = lease.Unfunded("acct_creator", fact.drawn[-1].amount)
         fact = replace(fact, drawn=fact.drawn[:-1], owed=unfunded)
@@ -288,10 +291,7 @@ def escrow_funded(units: int) -> shared_escrow.EscrowFunded:
 
 
 def topped_up(units: int) -> lease.LeaseToppedUp:
-    parts = (
-        lease.EscrowPart("cash", credit(units), 2),
-        lease.EscrowPart("card", credit(1), 3, OWNER),
-    )
+    parts = (EscrowPart("cash", credit(units), 2), EscrowPart("card", credit(1), 3, OWNER))
     return lease.LeaseToppedUp(
         lease_id=LEASE,
         account_id=RENTER,
@@ -382,8 +382,7 @@ def seals(draw: st.DrawFn) -> Any:
 
 
 rewards = st.lists(
-    st.builds(epoch.Reward, st.sampled_from((RENTER, OWNER, "treasury")), positive.map(token)),
-    max_size=5,
+    st.builds(Reward, st.sampled_from((RENTER, OWNER, "treasury")), positive.map(token)), max_size=5
 ).map(tuple)
 credited = st.builds(
     epoch.RewardsCredited, epoch=st.just(1), chunk=st.just(1), rewards=rewards, at_us=st.just(AT_US)
@@ -1113,7 +1112,7 @@ def test_a_seal_gives_emission_and_old_carry_to_rewards_new_carry_and_availabili
 
 def test_a_token_goes_from_the_epoch_to_the_party_and_out_of_the_distributor() -> None:
     """Every step ends where the next begins; at the end only what was paid is outside."""
-    reward = (epoch.Reward(OWNER, token(9)),)
+    reward = (Reward(OWNER, token(9)),)
     steps = (
         minted(9),
         epoch.RewardsCredited(epoch=1, chunk=1, rewards=reward, at_us=AT_US),
@@ -1143,7 +1142,7 @@ def test_a_slash_is_the_treasurys_at_once_and_a_forfeit_is_carried_in_the_comput
         at_us=AT_US,
     )
     assert lines(fact, Asset.TOKEN) == {f"party:{OWNER}:unmatured": 4, "party:treasury:matured": -4}
-    left = (epoch.Reward(OWNER, token(5)), epoch.Reward(RENTER, token(2)))
+    left = (Reward(OWNER, token(5)), Reward(RENTER, token(2)))
     back = reward_changes.RewardsForfeited(epoch=2, through_epoch=1, rewards=left, at_us=AT_US)
     assert lines(back, Asset.TOKEN) == {
         f"party:{OWNER}:matured": 5,

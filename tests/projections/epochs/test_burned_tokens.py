@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from domain.chain import burn
 from domain.epochs import epoch
 from domain.funds import deposit
-from domain.lease.lease import EscrowPart
+from domain.lease.funds import EscrowPart
 from domain.money import credit, token
 from domain.stream import Stream
 from projections import tables

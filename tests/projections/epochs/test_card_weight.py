@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from domain.lease.lease import EscrowPart, UsageAccrued
+from domain.lease.funds import EscrowPart
+from domain.lease.lease import UsageAccrued
 from domain.money import credit
 from projections import tables
 from projections.epochs import epochs

@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from domain.funds.deposit import DepositConfirmed
-from domain.lease.lease import EscrowPart, LeaseReserved, LeaseSettled, LeaseToppedUp, UsageAccrued
+from domain.lease.funds import EscrowPart
+from domain.lease.lease import LeaseReserved, LeaseSettled, LeaseToppedUp, UsageAccrued
 from domain.money import PPM, credit
 from domain.prices.charge_split import peel
 from domain.stream import Stream

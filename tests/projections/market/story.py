@@ -8,6 +8,7 @@ from typing import Any
 from domain.funds import deposit
 from domain.lease import lease, reserved_term
 from domain.lease import turns as lease_turns
+from domain.lease.funds import EscrowPart
 from domain.market import auction, offer_prices, standing_bid
 from domain.money import PPM, credit
 from domain.prices.charge_split import Parts
@@ -243,7 +244,7 @@ def _standing(lease_id: str, at_us: int, last: str) -> Iterator[Told]:
 
 
 def _reserved(
-    lease_id: str, at_us: int, escrow: tuple[lease.EscrowPart, ...] = ()
+    lease_id: str, at_us: int, escrow: tuple[EscrowPart, ...] = ()
 ) -> lease.LeaseReserved:
     return lease.LeaseReserved(
         lease_id=lease_id,
@@ -289,7 +290,7 @@ def _reserved(
 
 
 def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
-    stream, held = Stream("lease", lease_id), lease.EscrowPart("cash", credit(10))
+    stream, held = Stream("lease", lease_id), EscrowPart("cash", credit(10))
     yield _request(lease_id, "reserved/1", at_us, months=3)
     yield stream, _reserved(lease_id, at_us + 1, (held,))
     parts = Parts(fee=1, provider=2, platform=2, burn=0)
@@ -307,7 +308,7 @@ def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
             parts=parts,
             node_id=f"node_{0:032x}",
             at_us=at_us + 2,
-            drawn=(lease.EscrowPart("cash", credit(5)),),
+            drawn=(EscrowPart("cash", credit(5)),),
             client_account_id=None,
             owners=(),
         ),
@@ -320,7 +321,7 @@ def _early_end(lease_id: str, at_us: int) -> Iterator[Told]:
             closed_at_us=at_us + 2,
             party="renter",
             code=1,
-            refund=(lease.EscrowPart("cash", credit(5)),),
+            refund=(EscrowPart("cash", credit(5)),),
             at_us=at_us + 2,
             by=None,
             evidence=None,
