@@ -2,4 +2,4 @@
 and faults come out. Only `driver` calls the library.
 """
 
-__all__ = ("backend", "driver")
+__all__ = ("backend",)
