@@ -16,7 +16,7 @@ from tests.scenes.server import Scene
 SOURCE = '''
 """A plug-in: the posted price and a tenth of what the renter would pay above it."""
 
-from domain.pricing import Posted, agreed
+from domain.prices.modules import Posted, agreed
 
 
 class Tenth(Posted):

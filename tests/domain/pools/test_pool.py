@@ -256,7 +256,7 @@ def test_a_decision_looks_at_the_earliest_and_of_one_account_not_at_too_many() -
 
 def test_a_pool_s_nodes_are_for_who_names_it_and_nobody_goes_before_the_queue() -> None:
     unnamed = scene().after(create()).after(add()).after(job()).after(request())
-    unnamed.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, pool_id="pool_a")
+    unnamed.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, dimension="queue")
     elsewhere = job(constraints=Constraints(pool_id=OTHER))
     named = scene().after(create()).after(add()).after(elsewhere).after(request())
     named.when(reserve()).then_refused(MarketReason.OFFER_MISMATCH, pool_id="pool_b")

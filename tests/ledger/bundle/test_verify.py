@@ -228,7 +228,7 @@ def refuse(*_, **__):
 socket.socket.connect = refuse
 socket.getaddrinfo = refuse
 from pathlib import Path
-from ledger.verify import verify_bundle
+from ledger.bundle.verify import verify_bundle
 found = verify_bundle(Path(sys.argv[1]))
 print(found)
 sys.exit(0 if found.ok else 1)

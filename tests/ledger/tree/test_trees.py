@@ -144,7 +144,7 @@ def test_two_followers_take_turns(scene: Scene, database: str) -> None:
 
 FOLLOWER = """
 import sys, psycopg
-from ledger import trees
+from ledger.tree import trees
 with psycopg.connect(sys.argv[1], autocommit=True) as conn:
     print("ready", flush=True)
     while True:

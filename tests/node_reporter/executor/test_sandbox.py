@@ -236,8 +236,8 @@ def test_walls_stand_without_root(tmp_path: Path) -> None:
         shutil.copy(Path(launch.__file__).with_name(f"{module}.py"), package)
     (home / "jobs").mkdir(mode=0o777)
     script = (
-        "from pathlib import Path\nfrom node_reporter.runner import *\n"
-        "from node_reporter.sandbox import *\n"
+        "from pathlib import Path\nfrom node_reporter.executor.runner import *\n"
+        "from node_reporter.executor.sandbox import *\n"
         "jobs = Path('jobs').resolve()\nrunner = SandboxRunner(jobs)\nrunner.check()\n"
         "folder = make_folder(jobs, 'lease_x', None)\n"
         "grant = Grant(lease_id='lease_x', command=('sh', '-c', 'id -u; ls /tmp /home /root'),"

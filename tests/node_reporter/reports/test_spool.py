@@ -242,8 +242,8 @@ def test_an_unsigned_row_costs_about_what_the_cap_assumes(tmp_path: Path) -> Non
 
 WRITER = """
 import sys
-from tests.node_reporter.test_spool import BOOT, KEY, NODE, now, stretch
-from node_reporter.spool import Spool
+from tests.node_reporter.reports.test_spool import BOOT, KEY, NODE, now, stretch
+from node_reporter.reports.spool import Spool
 spool = Spool(sys.argv[1], NODE, KEY)
 for minute in range(int(sys.argv[2]), 10**9):
     spool.record(BOOT, [stretch(minute)], [stretch(minute + 1)], [])
