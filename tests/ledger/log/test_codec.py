@@ -21,6 +21,7 @@ from domain.metering.counting import Passed
 from domain.money import Amount, Asset, credit
 from domain.pools.scheduling import Inputs
 from domain.prices.modules import PriceRequest
+from domain.trust.evidence import Fact
 from ledger.log import codec
 from tests.scenes.samples import every_fact
 
@@ -47,8 +48,8 @@ def _body(**changes: object) -> bytes:
     return json.dumps({name: value for name, value in values.items() if value is not None}).encode()
 
 
-ASKED = {Need, PriceRequest, Inputs, Passed}
-"""Questions of a moment and what a report shows of one, which are never stored."""
+ASKED = {Need, PriceRequest, Inputs, Passed, Fact}
+"""Questions of a moment, what a report shows of one and where a fact stands: never stored."""
 
 
 def test_every_fact_of_the_domain_has_a_stored_name() -> None:
