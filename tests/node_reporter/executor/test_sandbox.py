@@ -230,10 +230,11 @@ def test_walls_stand_without_root(tmp_path: Path) -> None:
     """The same runner, as the user nobody would start it: user namespaces need no root."""
     home = Path("/tmp") / f"tallystick-walls-{os.getpid()}"
     shutil.rmtree(home, ignore_errors=True)
-    package = home / "node_reporter"
-    package.mkdir(parents=True)
+    room = home / "node_reporter" / "executor"
+    room.mkdir(parents=True)
+    shutil.copy(Path(launch.__file__).parents[1] / "__init__.py", room.parent)
     for module in ("__init__", "launch", "runner", "sandbox", "seccomp"):
-        shutil.copy(Path(launch.__file__).with_name(f"{module}.py"), package)
+        shutil.copy(Path(launch.__file__).with_name(f"{module}.py"), room)
     (home / "jobs").mkdir(mode=0o777)
     script = (
         "from pathlib import Path\nfrom node_reporter.executor.runner import *\n"
