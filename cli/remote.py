@@ -34,7 +34,7 @@ Told = TypeVar("Told")
 Own = ParamSpec("Own")
 TRIES_MAX = 4
 WAIT_SECONDS_MAX = 5
-START_SECONDS_MAX = 10
+START_SECONDS_MAX = 30
 PAGE = 100
 
 Url = Annotated[
