@@ -5,7 +5,7 @@ Not a second set of rules. It may say yes only where the reference says yes, wit
 whatever it does not like, and whatever it does not know how to judge (backslashes, events, a device
 listed twice), the reference decides. What passed is read by `ledger/log/report_rows.py`.
 
-    read(body) raises ReportInvalid  <=>  domain.report.parse(body) raises ReportInvalid
+    read(body) raises ReportInvalid  <=>  domain.metering.report.parse(body) raises ReportInvalid
 
 A property test over thousands of mutated reports keeps it so.
 """

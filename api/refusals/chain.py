@@ -11,7 +11,8 @@ SENTENCES: dict[Reason, Sentence] = {
         CONFLICT,
         when(
             "The payout of epoch {epoch:count} waits, because the root before it is not "
-            "accepted yet. Accept or veto the earlier root first.",
+            "accepted yet. Accept it first with `tallystick payout accept`, or let the "
+            "guardian veto it on the chain.",
             rule=ANY,
         ),
         when(

@@ -138,7 +138,8 @@ SENTENCES: dict[Reason, Sentence] = {
             phase="retired",
         ),
         when(
-            "The node {node_id:text} is in quarantine. The operator must end the quarantine first.",
+            "The node {node_id:text} is in quarantine for good. Retire it with `tallystick node "
+            "retire`, and join the machine again with an empty state folder.",
             phase="quarantined",
         ),
         when(

@@ -20,8 +20,8 @@ SENTENCES: dict[Reason, Sentence] = {
             settles_at_us=ANY,
         ),
         when(
-            "The lease has finished hours that are not charged yet; {hour_index:count} are. The "
-            "timer charges them before it settles the lease.",
+            "The lease cannot be settled yet: its first {hour_index:count} hours are charged, "
+            "later ones are not. The timer charges them; nothing needs to be done.",
             hour_index=ANY,
         ),
         "This hour of the lease cannot be charged yet. The timer charges it when it is over.",
@@ -33,8 +33,8 @@ SENTENCES: dict[Reason, Sentence] = {
             reached=ANY,
         ),
         when(
-            "The log of the node {lane:text} has {size:count} entries in an earlier pin, more "
-            "than in this one. Read the log again.",
+            "Lane {lane:text} of the usage log has {size:count} entries in this pin, fewer than "
+            "the last pin or others. Compare the database with a backup before going on.",
             lane=ANY,
         ),
         "These reports are counted already. Count only later reports.",
@@ -79,8 +79,8 @@ SENTENCES: dict[Reason, Sentence] = {
             missing=ANY,
         ),
         when(
-            "A cut names each node's log once, and {lanes:count} were given out of order. Cut "
-            "again.",
+            "A pin names the 64 lanes of the usage log in order; {lanes:count} were given. Read "
+            "the lanes again.",
             lanes=ANY,
         ),
         "The cut of the epoch is not complete. Cut again.",

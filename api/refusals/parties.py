@@ -195,9 +195,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "Check the address, or look in a later epoch.",
     ),
     PartiesReason.WALLET_TAKEN: sentence(
-        CONFLICT,
-        "The wallet[ {address:text}] belongs to another account. Bind another wallet, or "
-        "release it from the other account first.",
+        CONFLICT, "The wallet[ {address:text}] belongs to another account. Link another wallet."
     ),
     PartiesReason.BAD_ADDRESS: sentence(
         INVALID,

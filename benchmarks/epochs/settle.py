@@ -5,7 +5,8 @@
     python -m benchmarks.epochs.settle --short    20,000 nodes, 200,000 rows
 
 No database: the cut is made up, the same on every machine, and its rows lie in files by lane. What
-a seal pays to read its cut from the views is measured by `projections/epochs/cut_nodes.py`. Conditions:
+a seal pays to read its cut from the views is not in it (`projections/epochs/cut_nodes.py`).
+Conditions:
 
 - 64 lanes, a file of columns each; a row is a node, one of three funding sources, credits burned,
   GPU time and attested time; every node has an account and an address of its own, the worst case

@@ -66,7 +66,7 @@ def list_disputes(
     remote: Remote,
     lease: Annotated[str | None, typer.Option(metavar="LEASE", help="Of this lease only.")] = None,
     state: Annotated[
-        Literal["open", "resolved"] | None, typer.Option(help="Only leases in this state.")
+        Literal["open", "resolved"] | None, typer.Option(help="Only disputes in this state.")
     ] = None,
     limit: Limit = 50,
 ) -> None:

@@ -111,7 +111,7 @@ def list_jobs(
     remote: Remote,
     state: Annotated[
         Literal["open", "cancelled", "completed", "failed"] | None,
-        typer.Option(help="Only leases in this state."),
+        typer.Option(help="Only jobs in this state."),
     ] = None,
     limit: Limit = 50,
 ) -> None:

@@ -184,7 +184,9 @@ def set_quota(remote: Remote, group_id: GroupId, gpus: Gpus = None) -> None:
 def add_member(
     remote: Remote,
     group_id: GroupId,
-    kind: Annotated[MemberKind, typer.Argument(help="Model of the device.")],
+    kind: Annotated[
+        MemberKind, typer.Argument(help="What to add: a project, a member or an account.")
+    ],
     target: Annotated[str, typer.Argument(help="Its name or id.")],
     remove: Annotated[bool, typer.Option("--remove", help="Remove the member.")] = False,
 ) -> None:
@@ -216,7 +218,7 @@ def set_overflow(
     remote: Remote,
     account_id: AccountId,
     project_id: Annotated[
-        str, typer.Argument(metavar="PROJECT", help="Your own name for the instance.")
+        str, typer.Argument(metavar="PROJECT", help="Label of the project, as on its leases.")
     ],
     overflow: Annotated[
         Literal["refuse", "rent"], typer.Argument(help="What to do when a quota is full.")

@@ -2,7 +2,7 @@
 
     added --(first_day .. last_day)--> charged every day of it --> forgotten;   last_day: removed on
 
-    sum of the charges of a month == floor(sum over its days of fee x U / D)    (domain/device_fee)
+    sum of the charges of a month == floor(sum over its days of fee x U / D)    (prices/device_fee)
     drawn + owed == charge                                                      every day
 
 Jetsons and their like, which run one always-on model (row C-34) and pay by the month (row C-22).

@@ -19,7 +19,7 @@ class SataDrive:
     """One SATA drive; decimal gigabytes, rounded down. A drive without platters turns 0 times."""
 
     size_gb: int
-    kind: str  # DRIVE_KINDS
+    kind: str  # ssd or hdd
     rpm: int | None = None  # None: not known
 
 

@@ -47,7 +47,7 @@ class EscrowMemberTold:
 
     escrow_id: str
     lease_id: str
-    phase: str  # PHASES
+    phase: str  # reserved, running, closed, over
     gpu_ppm: int  # the share of all its devices together
     price_per_gpu_hour: Amount
     opened_at_us: int | None

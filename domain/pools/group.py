@@ -45,7 +45,7 @@ class GroupMemberAdded:
 
     group_id: str
     scope: str  # the account, or the pool
-    kind: str  # MEMBER_KINDS
+    kind: str  # project, member, account
     target: str
     by: str
     at_us: int

@@ -44,7 +44,8 @@ def test_the_last_user_stops_the_server(folder: Path) -> None:
 
 def test_a_server_in_use_outlives_the_process_that_started_it(folder: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from api.process.embedded_postgres import EmbeddedPostgres\n"
+        "import sys; from pathlib import Path\n"
+        "from api.process.embedded_postgres import EmbeddedPostgres\n"
         "with EmbeddedPostgres(Path(sys.argv[1]), durable=False):\n"
         "    print('up', flush=True); sys.stdin.readline()"
     )
