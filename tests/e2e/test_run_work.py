@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,22 @@ def test_v_10_two_programs_share_one_gpu_through_server_reporter_and_executor(
     assert re.search(r"^state +settled$", out, re.MULTILINE)
     charge = re.findall(r"^charge +([0-9.]+) CREDIT$", out, re.MULTILINE)[-1]
     metered = int(re.findall(r"^gpu_us +([0-9]+)$", out, re.MULTILINE)[-1])
-    assert 3 * 370_000 <= metered < 60 * 370_000, "seconds, not hours"
+    window_us = _moment_us(out, "closed_at") - _moment_us(out, "opened_at")
+    assert 2_000_000 <= window_us < 60_000_000, "it opens a moment after the program starts"
+    share = window_us * 370_000 // 1_000_000
+    assert share - 370_000 < metered <= share, "never more than the window, at most a second less"
     assert micro(charge) == metered * 2_500_000 // 3_600_000_000
     matched = int(re.findall(r"^matched_gpu_us +([0-9]+)$", out, re.MULTILINE)[-1])
     assert matched == metered, "the renter signed for all of it"
     _check_they_ran_together(empty_folder / "tallystick-work" / "executor.log")
+
+
+def _moment_us(out: str, name: str) -> int:
+    """The moment that `lease show` printed under this name."""
+    text = re.findall(rf"^{name} +(\S+)$", out, re.MULTILINE)[-1]
+    return (datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+        microseconds=1
+    )
 
 
 def _check_they_ran_together(log: Path) -> None:
