@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from api.audit import registry as audit
+from api.authority import registry as authority
 from api.chain import registry as chain
 from api.corrections import registry as corrections
 from api.door.operation import Resource
@@ -28,6 +29,7 @@ from api.trust import registry as trust
 
 RESOURCES: Sequence[Resource] = (
     *parties.RESOURCES,
+    *authority.RESOURCES,
     *prices.RESOURCES,
     *funds.RESOURCES,
     *fleet.RESOURCES,
@@ -46,6 +48,7 @@ RESOURCES: Sequence[Resource] = (
 )
 TIMERS: Sequence[Timer | TimerOf] = (
     *parties.TIMERS,
+    *authority.TIMERS,
     *funds.TIMERS,
     *fleet.TIMERS,
     *metering.TIMERS,

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from domain.parties.account import DEVELOPMENT, ENVIRONMENTS, PRODUCTION
+
 PREFIX = "TALLYSTICK_"
 SECRET = frozenset({"database_url", "stripe_secret_key", "stripe_webhook_secret"})
 
@@ -66,7 +68,8 @@ class Settings:
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages under /console, where `serve` is one process
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
-    environment: str = "production"  # "development" permits fake drivers and test keys
+    # As the log was founded; "development" permits fake drivers and test keys, on this machine only
+    environment: str = PRODUCTION
 
     def __post_init__(self) -> None:
         for name in (
@@ -84,11 +87,16 @@ class Settings:
             raise SettingsInvalid("challenge_price_max: must be 0 or more")
         if self.spec_ttl_s < 0:
             raise SettingsInvalid("spec_ttl_s: must be 0 or more")
-        if self.environment not in ("production", "development"):
+        if self.environment not in ENVIRONMENTS:
             raise SettingsInvalid("environment: must be production or development")
+        if self.environment == DEVELOPMENT and not _is_here(self.host):
+            raise SettingsInvalid(
+                f"host: development listens on this machine alone, and {self.host} is open to"
+                " others. Listen on 127.0.0.1, or set TALLYSTICK_ENVIRONMENT=production"
+            )
         if " " in self.log_origin or "+" in self.log_origin:
             raise SettingsInvalid("log_origin: no space and no plus sign")
-        if self.embedded_chain and self.environment != "development":
+        if self.embedded_chain and self.environment != DEVELOPMENT:
             raise SettingsInvalid("embedded_chain: its keys are public, so in development only")
         if self.embedded_chain and self.chain_url is not None:
             raise SettingsInvalid("embedded_chain and chain_url: one of them")
@@ -97,6 +105,14 @@ class Settings:
         _check_stripe(self)
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
+
+
+def _is_here(host: str) -> bool:
+    """Whether only this machine reaches what listens on this address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _check_stripe(settings: Settings) -> None:
@@ -111,7 +127,7 @@ def _check_stripe(settings: Settings) -> None:
         raise SettingsInvalid("stripe_secret_key: 8 to 255 visible ASCII characters")
     for name in ("stripe_url", "payment_return_url"):
         address = urlsplit(getattr(settings, name) or "https://unset")
-        is_open = address.scheme == "http" and settings.environment == "development"
+        is_open = address.scheme == "http" and settings.environment == DEVELOPMENT
         if (address.scheme != "https" and not is_open) or not address.hostname:
             raise SettingsInvalid(f"{name}: an https address")
 

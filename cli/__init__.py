@@ -2,4 +2,12 @@
 document, and an exit code, come out.
 """
 
-__all__ = ("arguments", "countersigning", "remote", "settings", "terminal", "work_options")
+__all__ = (
+    "arguments",
+    "countersigning",
+    "remote",
+    "settings",
+    "signing",
+    "terminal",
+    "work_options",
+)

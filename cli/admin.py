@@ -18,7 +18,8 @@ OWNER = "operator"
 def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Create the operator's account and API key, publish tariff and policy, open epoch 1.
 
-    The key is shown once and not stored. The command is refused when an operator exists.
+    The log is founded in the environment that is set, for ever. The key is shown once and not
+    stored. The command is refused when an operator exists.
     """
     from api.door import keys
     from domain.epochs.epoch import OpenEpoch
@@ -40,6 +41,7 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
             key_id=key_id,
             key_sha256=keys.digest(api_key),
             at_us=now_us,
+            environment=service.settings.environment,
         )
         founding = [
             operator,

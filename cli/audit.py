@@ -8,6 +8,7 @@ network.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -104,7 +105,7 @@ def verify(
     if path.is_dir():
         from ledger.bundle.verify import verify_bundle
 
-        report = verify_bundle(path, root, key)
+        report = verify_bundle(path, root, key, _wallet_signer())
         tell(_told(report), str(report).split("\n"), as_json=as_json)
         if not report.ok:
             raise typer.Exit(EXIT_NO)
@@ -332,3 +333,18 @@ def _check_proof(
     if checked.report is not None:
         told |= {"node_id": checked.report.node_id, "node_seq": checked.report.node_seq}
     tell(told, [str(checked), "verified"], as_json=as_json)
+
+
+def _wallet_signer() -> Callable[[str, str], str | None] | None:
+    """Who signed a text with a wallet; None where the libraries of the server are not installed."""
+    try:
+        from contracts.wallet_challenge import SignatureInvalid, signer_of
+    except ModuleNotFoundError:
+        return None
+
+    def signer(text: str, signature: str) -> str | None:
+        with suppress(SignatureInvalid):
+            return signer_of(text, signature)
+        return None
+
+    return signer

@@ -28,15 +28,18 @@ COMMANDS = {
     "forecast": ("cli.commands.billing", "commands"),
     "fragmentation": ("cli.commands.pools", "commands"),
     "gang": ("cli.commands.pools", "gang"),
+    "governor": ("cli.commands.governor", "app"),
     "grant": ("cli.commands.governance", "grant"),
     "group": ("cli.commands.parties", "groups"),
     "invoice": ("cli.commands.billing", "invoice"),
     "job": ("cli.commands.jobs", "job"),
     "jobs": ("cli.this_machine", "commands"),
+    "key": ("cli.commands.members", "api_key"),
     "kind": ("cli.commands.trust", "kind"),
     "lease": ("cli.commands.leases", "lease"),
     "licence": ("cli.commands.trust", "licence"),
     "maintenance": ("cli.commands.supply", "maintenance"),
+    "member": ("cli.commands.members", "member"),
     "meter": ("cli.commands.metering", "meter"),
     "migrate": ("cli.this_machine", "commands"),
     "node": ("cli.commands.supply", "node"),
@@ -88,7 +91,10 @@ ABOUT = {
         "What was earned, by node, lease, hour and epoch; or why one accrual was shared as it was."
     ),
     "epoch": "Reward epochs: list, preview, close, explain.",
-    "explain": "Why the leases of a job are where they are, or why it has none.",
+    "explain": (
+        "Show why the leases of a job run on their nodes, or which demand left the job without a "
+        "node."
+    ),
     "export": "Books and bills for other tools: hledger, beancount, FOCUS, CSV, JSON.",
     "forecast": (
         "The second when the funds of each lease end, and until when the balance would last."
@@ -97,15 +103,18 @@ ABOUT = {
         "What is free now, and how many requests for 1, 2, 4 or 8 whole devices of a node fit."
     ),
     "gang": "Gangs: leases that start together or not at all.",
+    "governor": "Governors: the personal keys that decide for the network.",
     "grant": "Grants: TOKEN unlocked by milestones.",
     "group": "Groups that share a quota of GPUs.",
     "invoice": "Invoices and credit notes.",
     "job": "Jobs: work, and the leases its plan opens.",
     "jobs": "Run only the background jobs: accrual, pins, signed heads, epochs, views.",
+    "key": "API keys of your account.",
     "kind": "Kinds of resources that can be rented.",
     "lease": "Leases: rented GPUs.",
     "licence": "Licences: seats of software that nodes rent out.",
     "maintenance": "Maintenance of nodes, announced ahead.",
+    "member": "Members of your account.",
     "meter": "Meters: CPU, memory, storage and network of leases.",
     "migrate": "Create or upgrade the database.",
     "node": "Nodes: machines with GPUs.",

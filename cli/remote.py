@@ -24,7 +24,15 @@ from urllib.parse import urlsplit
 
 import typer
 
-from cli.terminal import EXIT_NO, EXIT_USAGE, AnswerIsNo, AsJson, InputUnusable, tell
+from cli.terminal import (
+    EXIT_NO,
+    EXIT_USAGE,
+    AnswerIsNo,
+    AsJson,
+    InputUnusable,
+    tell,
+    with_local_times,
+)
 
 if TYPE_CHECKING:
     from tallystick_client import Client
@@ -223,7 +231,8 @@ def _printable_key(api_key: str) -> str:
 
 
 def _no(problem: Problem) -> AnswerIsNo:
-    detail, errors = str(problem.get("detail") or problem.get("title")), problem.get("errors") or ()
+    detail = with_local_times(str(problem.get("detail") or problem.get("title")))
+    errors = problem.get("errors") or ()
     lines = [f"refused ({problem.get('code')}): {detail}"]
     broken = [f"{error.get('pointer')}: {error.get('detail')}" for error in errors]
     lines += [f"  {one}" for one in broken if one != detail]

@@ -27,6 +27,7 @@ from api import timers as jobs
 from api.door.http_bounds import BoundedProtocol
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
+from api.process import founding
 from api.process.service import Service
 from api.settings import Settings
 from cli.terminal import AnswerIsNo
@@ -41,6 +42,7 @@ def serve(settings: Settings) -> int:
         closing(_bound(settings)) as sock,
         _jobs(service),
     ):
+        founding.warn(service.ledger, settings)
         if settings.workers == 1:
             app = create_app(service, with_console=settings.console)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})

@@ -2,17 +2,19 @@
 
     exit 0: done      exit 1: the answer is no      exit 2: wrong usage or unreadable input
 
-With `--json` standard output is exactly one JSON document. Without, it is plain text in columns,
-the same in a terminal and in a pipe. Progress bars go to a terminal or nowhere. Nothing heavy is
-imported here: `tallystick --help` must be quick.
+With `--json` standard output is exactly one JSON document, whose times are UTC. Without, it is
+plain text in columns with the times of this machine's zone, the same in a terminal and in a pipe.
+Progress bars go to a terminal or nowhere. Nothing heavy is imported here: `tallystick --help` must
+be quick.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -91,10 +93,10 @@ def note(line: str) -> None:
 
 
 def facts(pairs: Mapping[str, Any]) -> list[str]:
-    """`name  value`, one per line: amounts as people write them, a list in one line, and what is
-    absent left out.
+    """`name  value`, one per line: amounts as people write them, a list in one line, a record as
+    its parts, and what is absent left out.
     """
-    shown = {name: _fact(value) for name, value in pairs.items() if value is not None}
+    shown = dict(_parts(pairs))
     width = max(map(len, shown), default=0)
     return [f"{name:<{width}}  {shown[name]}" for name in shown]
 
@@ -120,6 +122,33 @@ def amount(money: Mapping[str, Any] | None) -> str | None:
     return f"{sign}{whole}{fraction} {money['asset']}"
 
 
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?Z", re.ASCII)
+_SENTENCE_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}(?::\d{2})? UTC", re.ASCII)
+
+
+def local_time(text: str) -> str:
+    """A moment in UTC as the same moment of this machine's zone, with its offset: it can be given
+    to any command as it stands. Text that is no moment stays as it is.
+    """
+    return _local(text) if _MOMENT.fullmatch(text) else text
+
+
+def with_local_times(sentence: str) -> str:
+    """A sentence of the server with its moments in the zone of this machine."""
+    return _SENTENCE_MOMENT.sub(lambda found: _local(found[0].replace(" UTC", "Z")), sentence)
+
+
+def _local(text: str) -> str:
+    from datetime import UTC, datetime
+
+    try:
+        at = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError):
+        return text  # the end of time has no later hour
+    told = at.isoformat(timespec="microseconds" if at.microsecond else "seconds")
+    return told if at.utcoffset() else at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
 def _json(document: Any) -> str:
     """One line. JSON escapes the control characters of ASCII alone; terminals obey others too."""
     text = json.dumps(document, ensure_ascii=False)
@@ -131,17 +160,34 @@ def printable(text: str) -> str:
     return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
-def _fact(value: Any) -> Any:
-    if isinstance(value, dict) and value.keys() == {"asset", "units"}:
-        return amount(value)
-    is_plain = isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
-    return ", ".join(value) if is_plain else value
+def _parts(pairs: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """What is told by name; the parts of a record, and of each record of a list, under its name."""
+    for name, value in pairs.items():
+        path = f"{above}{name}"
+        if isinstance(value, Mapping) and value.keys() != {"asset", "units"}:
+            yield from _parts(value, f"{path} ")
+        elif isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
+            yield from _parts({str(at): one for at, one in enumerate(value, 1)}, f"{path} ")
+        elif value is not None:
+            yield path, _fact(value)
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return amount(value) or ""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_fact, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return local_time(str(value))
 
 
 def _cell(value: Any) -> str:
     if value is None:
         return "-"
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return local_time(str(value))
 
 
 # --- progress --------------------------------------------------------------------------------

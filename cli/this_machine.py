@@ -133,8 +133,10 @@ def jobs(
     May run beside any number of servers; each job has one leader at a time.
     """
     from api import timers as background
+    from api.process import founding
 
     with stopping() as stop, opened(config, data_dir=data_dir) as service:
+        founding.warn(service.ledger, service.settings)
         done = background.run(service, once=once, stop=stop)
     tell(done, facts(done), as_json=as_json)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,11 +19,24 @@ Image = Annotated[str | None, typer.Option(help="Container image to run.")]
 Gpus = Annotated[int, typer.Option(min=1, max=64, help="GPUs, all of one node.")]
 Share = Annotated[str, typer.Option(metavar="PART", help="Part of each GPU, like 0.37.")]
 Models = Annotated[list[str] | None, typer.Option(help="Allowed model; may be repeated.")]
+MaxMeters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--max-meter",
+        metavar="NAME=CREDITS",
+        help="The most for cpu, memory, storage or network; may be repeated. Default: nothing.",
+    ),
+]
 Project = Annotated[str, typer.Option(help="Your own label on the bill.")]
 
 
 def work_of(
-    command: str | None, image: str | None, gpus: int, models: list[str] | None, max_price: str
+    command: str | None,
+    image: str | None,
+    gpus: int,
+    models: list[str] | None,
+    max_price: str,
+    max_meters: list[str] | None = None,
 ) -> JobRequest:
     """The work, of which it is said at least what runs. Raises InputUnusable."""
     if command is None and image is None:
@@ -34,7 +47,16 @@ def work_of(
         "gpu_count": gpus,
         "models": models or [],
         "max_price_per_gpu_hour": credits_of(max_price),
+        "meter_maxima": [_meter_max(one) for one in max_meters or []],
     }
+
+
+def _meter_max(text: str) -> Any:
+    """`network=0.5` as the most that a resource costs. Raises InputUnusable."""
+    meter, equals, most = text.partition("=")
+    if not equals:
+        raise InputUnusable(f"--max-meter {text!r}: a name and credits, like network=0.5")
+    return {"meter": meter, "amount": credits_of(most)}
 
 
 def words_of(command: str | None) -> list[str]:

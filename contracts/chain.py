@@ -7,14 +7,10 @@ ContractRefused with the error's name and arguments.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal
-
-# Read at the first hash; the other backend is five times slower.
-os.environ.setdefault("ETH_HASH_BACKEND", "pysha3")
 
 from eth_typing import BlockNumber, ChecksumAddress, HexStr
 from web3 import HTTPProvider, Web3

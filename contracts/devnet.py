@@ -13,7 +13,6 @@ a caller waits for its answer. Never call from an event loop's own thread.
 from __future__ import annotations
 
 import ast
-import os
 import sqlite3
 import sys
 import time
@@ -23,15 +22,28 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-# Read when the machine is imported; the other backend is five times slower.
-os.environ.setdefault("ETH_HASH_BACKEND", "pysha3")
 _RECURSION_MAX = sys.getrecursionlimit()
+
+import eth
+
+# The machine lifts the limit of the whole process for call depths that no contract of ours reaches.
+# Lifted, a deeply nested JSON body overflows the C stack of the parser and kills the server, which
+# may be answering already: the limit is back before anything else is imported.
+sys.setrecursionlimit(_RECURSION_MAX)
+assert eth
 
 from eth.db.atomic import AtomicDBWriteBatch
 from eth.db.backends.base import BaseAtomicDB
+from eth.estimators.gas import binary_gas_search_intrinsic_tolerance
+from eth.exceptions import HeaderNotFound, VMError
 from eth.exceptions import TransactionNotFound as IndexMissing
+from eth.vm.spoof import SpoofTransaction
 from eth_abi.abi import encode
 from eth_tester import EthereumTester, PyEVMBackend
+from eth_tester.backends.pyevm.serializers import (
+    serialize_transaction,
+    serialize_transaction_receipt,
+)
 from eth_tester.exceptions import TransactionFailed, TransactionNotFound
 from eth_utils.exceptions import ValidationError as MachineRefused
 from web3 import EthereumTesterProvider, Web3
@@ -39,13 +51,12 @@ from web3.exceptions import ContractPanicError
 from web3.providers.eth_tester.defaults import API_ENDPOINTS, not_implemented
 from web3.types import RPCEndpoint, RPCResponse
 
+from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from contracts.payout_tree import keccak256
-from contracts.signers import EMBEDDED_CHAIN_ID, embedded_keys
+from contracts.signers import embedded_keys
 
-# The machine lifts the limit of the whole process for call depths that no contract of ours reaches.
-# Lifted, a deeply nested JSON body overflows the C stack of the parser and kills the server.
-sys.setrecursionlimit(_RECURSION_MAX)
-
+CALL_STIPEND = 2_300
+"""What a call that carries value is given beside its own gas; it is not in what was used."""
 _HEAD_KEY = b"v1:canonical_head_hash"
 _ERROR_SELECTOR = keccak256(b"Error(string)")[:4]
 
@@ -74,7 +85,7 @@ class Devnet:
         try:
             self._store = self._run(lambda: _Store(path))
             self._backend = self._run(lambda: _Backend(self._store, self._clock))
-            self._tester = self._run(lambda: EthereumTester(backend=self._backend))
+            self._tester = self._run(lambda: _Tester(backend=self._backend))
         except BaseException:
             self._owner.shutdown()
             raise
@@ -159,6 +170,27 @@ class _QueuedProvider(EthereumTesterProvider):
             return _error(-32000, _as_a_node_says(str(refused)))
 
 
+class _Tester(EthereumTester):  # type: ignore[misc]
+    """eth-tester, which reads no block that can hold no log."""
+
+    backend: _Backend
+
+    def get_logs(
+        self,
+        from_block: int | str | None = None,
+        to_block: int | str | None = None,
+        address: Any = None,
+        topics: Any = None,
+    ) -> list[Any]:
+        """The logs in [from_block, to_block]; a block without any has an empty bloom filter."""
+        if not isinstance(from_block, int) or not isinstance(to_block, int):
+            return list(super().get_logs(from_block, to_block, address, topics))
+        found: list[Any] = []
+        for number in filter(self.backend.may_hold_logs, range(from_block, to_block + 1)):
+            found += super().get_logs(number, number, address, topics)
+        return found
+
+
 class _Backend(PyEVMBackend):  # type: ignore[misc]
     """eth-tester's machine on our store and clock, with transactions found by their index."""
 
@@ -178,6 +210,7 @@ class _Backend(PyEVMBackend):  # type: ignore[misc]
                 (first_block, _timed(machine, clock))
                 for first_block, machine in made.vm_configuration
             )
+            gas_estimator = staticmethod(_estimate_gas)
 
         self._chain_class = Chain
         if not self._store.has_key(_HEAD_KEY):
@@ -210,22 +243,70 @@ class _Backend(PyEVMBackend):  # type: ignore[misc]
             hashes.append(block.hash)
         return tuple(hashes)
 
+    def may_hold_logs(self, number: int) -> bool:
+        """False when no transaction of the block said anything; True where that is not known."""
+        try:
+            header = self.chain.get_canonical_block_header_by_number(number)
+        except HeaderNotFound:
+            return True
+        return bool(header.bloom)
+
     def get_transaction_receipt(self, transaction_hash: bytes) -> Any:
-        self._require_known(transaction_hash)
-        return super().get_transaction_receipt(transaction_hash)
+        block, place = self._find(transaction_hash)
+        return serialize_transaction_receipt(
+            block,
+            block.get_receipts(self.chain.chaindb),
+            block.transactions[place],
+            place,
+            block.number == self.chain.get_block().number,
+            self.chain.get_vm(),
+        )
 
     def get_transaction_by_hash(self, transaction_hash: bytes) -> Any:
-        self._require_known(transaction_hash)
-        return super().get_transaction_by_hash(transaction_hash)
+        block, place = self._find(transaction_hash)
+        is_pending = block.number == self.chain.get_block().number
+        return serialize_transaction(block, block.transactions[place], place, is_pending)
 
-    def _require_known(self, transaction_hash: bytes) -> None:
-        """The original reads every block back to the first before it says no."""
+    def _find(self, transaction_hash: bytes) -> tuple[Any, int]:
+        """Its block and its place there; the original reads every block back to the first."""
+        pending = self.chain.get_block()
+        for place, transaction in enumerate(pending.transactions):
+            if transaction.hash == transaction_hash:
+                return pending, place
         try:
-            self.chain.chaindb.get_transaction_index(transaction_hash)
-        except IndexMissing as missing:
-            pending = self.chain.get_block().transactions
-            if transaction_hash not in {transaction.hash for transaction in pending}:
-                raise TransactionNotFound(str(missing)) from missing
+            number, place = self.chain.chaindb.get_transaction_index(transaction_hash)
+            block = self.chain.get_canonical_block_by_number(number)
+        except (IndexMissing, HeaderNotFound) as missing:
+            raise TransactionNotFound(str(missing)) from missing
+        if len(block.transactions) <= place or block.transactions[place].hash != transaction_hash:
+            raise TransactionNotFound(f"{transaction_hash.hex()} was in a block that is no more")
+        return block, place
+
+
+def _estimate_gas(state: Any, transaction: Any) -> int:
+    """A gas limit that was tried and suffices, found as real nodes find it: what is used when all
+    gas is there, and a 63rd more for the part that a call keeps back.
+
+    The original halves the range between nothing and a whole block, one run of the machine each.
+    """
+    used = state.gas_limit - _tried(state, transaction, state.gas_limit).get_gas_remaining()
+    enough = min(state.gas_limit, (used + CALL_STIPEND) * 64 // 63)
+    try:
+        _tried(state, transaction, enough)
+    except (VMError, MachineRefused):
+        return int(binary_gas_search_intrinsic_tolerance(state, transaction))
+    return int(enough)
+
+
+def _tried(state: Any, transaction: Any, gas: int) -> Any:
+    """What the transaction does with so much gas; it changes nothing. Raises VMError."""
+    mark = state.snapshot()
+    try:
+        done = state.apply_transaction(SpoofTransaction(transaction, gas=gas, gas_price=0))
+    finally:
+        state.revert(mark)
+    done.raise_if_error()
+    return done
 
 
 def _timed(machine: Any, clock: Callable[[], int]) -> Any:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -29,6 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from contracts.chain import Block, BlockTag, Call, Fees, Receipt, Sent
+from contracts.durable_file import write_durably
 from contracts.signers import Signer, check_signed
 
 BUMP_PER_MILLE = 125
@@ -369,21 +369,6 @@ class FileStore:
 
     def _path(self, intent_id: str) -> Path:
         return self._folder / f"{hashlib.sha256(intent_id.encode()).hexdigest()[:32]}.json"
-
-
-def write_durably(path: Path, data: bytes) -> None:
-    """Replace a file so that a crash leaves the old bytes or the new ones, on disk."""
-    draft = path.with_suffix(".draft")
-    with draft.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _bumped(intent: Intent) -> Fees:

@@ -18,12 +18,8 @@ from eth_account.messages import encode_defunct, encode_typed_data
 from eth_account.typed_transactions.typed_transaction import TypedTransaction
 from hexbytes import HexBytes
 
+from contracts.chain_ids import DEVNET_CHAIN_IDS
 from contracts.payout_tree import keccak256
-
-EMBEDDED_CHAIN_ID = 131277322940537
-"""The chain in the process. Beyond 32 bits, so any place that cuts it shows at once."""
-
-DEVNET_CHAIN_IDS = frozenset({EMBEDDED_CHAIN_ID, 1337, 31337})
 
 _EMBEDDED_ACCOUNTS = 10
 _ANVIL_ADDRESSES = frozenset(

@@ -11,10 +11,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from eth_account import Account
-from eth_account.messages import encode_defunct
-from eth_utils.address import to_checksum_address
-
 NONCE_PATTERN = re.compile(r"[0-9A-Za-z]{22}")
 LIFE_US = 600_000_000
 """A challenge is good for ten minutes."""
@@ -42,6 +38,8 @@ class Challenge:
 
     def text(self) -> str:
         """The EIP-4361 message; the address with its EIP-55 checksum."""
+        from eth_utils.address import to_checksum_address  # takes long to import
+
         assert NONCE_PATTERN.fullmatch(self.nonce), self.nonce
         assert "\n" not in self.statement, self.statement
         return (
@@ -64,6 +62,9 @@ def signer_of(text: str, signature: str) -> str:
     """The lower-case address whose key signed this text (EIP-191). Raises SignatureInvalid."""
     if _SIGNATURE.fullmatch(signature) is None:
         raise SignatureInvalid("65 bytes in hex are needed")
+    from eth_account import Account  # takes a second to import
+    from eth_account.messages import encode_defunct
+
     try:
         found = Account.recover_message(encode_defunct(text=text), signature=signature)
     except Exception as error:

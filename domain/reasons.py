@@ -7,6 +7,7 @@ A room without reasons of its own has none to merge; what `money` refuses stands
 
 from __future__ import annotations
 
+from domain.authority import reasons as authority
 from domain.chain import reasons as chain
 from domain.corrections import reasons as corrections
 from domain.epochs import reasons as epochs
@@ -28,6 +29,7 @@ from domain.trust import reasons as trust
 
 _ROOMS = (
     parties,
+    authority,
     prices,
     funds,
     hardware,

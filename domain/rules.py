@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from domain import account_closing
+from domain.authority import registry as authority
 from domain.chain import registry as chain
 from domain.corrections import registry as corrections
 from domain.epochs import registry as epochs
@@ -36,6 +37,7 @@ Decide = Callable[[Any, World], Sequence[Change]]
 
 _ROOMS = (
     parties,
+    authority,
     prices,
     funds,
     hardware,

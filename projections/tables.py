@@ -76,9 +76,10 @@ _POSITIONS = """
 
 def ensure(connection: Connection, projections: Iterable[Projection] = PROJECTIONS) -> None:
     """Make what is missing and rebuild what was defined otherwise. Safe from several processes."""
-    for projection in projections:
-        made = _definition(connection, projection.schema)
-        if made == projection.definition:
+    wanted = tuple(projections)
+    found = _definitions(connection, [projection.schema for projection in wanted])
+    for projection in wanted:
+        if found.get(projection.schema) == projection.definition:
             continue
         with _exclusive(connection):
             made = _definition(connection, projection.schema)
@@ -207,6 +208,23 @@ def _definition(connection: Connection, schema: str) -> str | None:
         return None
     row = connection.execute(own(schema, "SELECT sha256 FROM own.definition")).fetchone()
     return "" if row is None else str(row[0])
+
+
+def _definitions(connection: Connection, schemas: list[str]) -> dict[str, str]:
+    """Those of all schemas that are there, in two questions: a start asks for every view."""
+    there = connection.execute(
+        "SELECT s FROM unnest(%s::text[]) s WHERE to_regclass(s || '.definition') IS NOT NULL",
+        (schemas,),
+    ).fetchall()
+    each = [
+        sql.SQL("SELECT {}, sha256 FROM {}").format(
+            sql.Literal(schema), sql.Identifier(schema, "definition")
+        )
+        for (schema,) in there
+    ]
+    if not each:
+        return {}
+    return dict(connection.execute(sql.SQL(" UNION ALL ").join(each)).fetchall())
 
 
 @contextmanager

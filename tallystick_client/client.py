@@ -53,100 +53,6 @@ class Client(Calls):
         )
         return cast("forms.AccountClosedAnswer", found)
 
-    def list_members(self, account_id: str) -> forms.AccountMembersAnswer:
-        """Lists present and former members of an account."""
-        found = self._call("GET", at("/v1/accounts/{account_id}/members", account_id=account_id))
-        return cast("forms.AccountMembersAnswer", found)
-
-    def add_member(
-        self,
-        account_id: str,
-        body: forms.AccountMemberRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.AccountMemberAnswer:
-        """Adds a member with a role."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/members", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.AccountMemberAnswer", found)
-
-    def remove_member(
-        self,
-        account_id: str,
-        member_id: str,
-        body: forms.EmptyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.AccountMemberRemovedAnswer:
-        """Removes a member. Every key in the member's name ends at once."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/accounts/{account_id}/members/{member_id}/remove",
-                account_id=account_id,
-                member_id=member_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.AccountMemberRemovedAnswer", found)
-
-    def list_api_keys(self, account_id: str) -> forms.ApiKeysAnswer:
-        """Lists the keys of an account, revoked ones too. The keys themselves are not
-        stored.
-        """
-        found = self._call("GET", at("/v1/accounts/{account_id}/api-keys", account_id=account_id))
-        return cast("forms.ApiKeysAnswer", found)
-
-    def create_api_key(
-        self, account_id: str, body: forms.ApiKeyRequest, *, idempotency_key: str | None = None
-    ) -> forms.ApiKeyAnswer:
-        """Issues an API key, which is shown once."""
-        found = self._call(
-            "POST",
-            at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ApiKeyAnswer", found)
-
-    def rotate_api_key(
-        self,
-        account_id: str,
-        key_id: str,
-        body: forms.ApiKeyRotationRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.ApiKeyAnswer:
-        """Issues a successor of a key, shown once. The old key stays valid for 24 hours."""
-        found = self._call(
-            "POST",
-            at(
-                "/v1/accounts/{account_id}/api-keys/{key_id}/rotate",
-                account_id=account_id,
-                key_id=key_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.ApiKeyAnswer", found)
-
-    def delete_api_key(self, account_id: str, key_id: str) -> forms.ApiKeyAnswer:
-        """Revokes a key at once. A second call changes nothing."""
-        found = self._call(
-            "DELETE",
-            at("/v1/accounts/{account_id}/api-keys/{key_id}", account_id=account_id, key_id=key_id),
-        )
-        return cast("forms.ApiKeyAnswer", found)
-
     def create_wallet_challenge(
         self, account_id: str, body: forms.WalletChallengeRequest
     ) -> forms.WalletChallengeAnswer:
@@ -201,6 +107,166 @@ class Client(Calls):
             query={"limit": limit, "cursor": cursor},
         )
         return cast("forms.DepositPage", found)
+
+    def list_members(self, account_id: str) -> forms.AccountMembersAnswer:
+        """Lists present and former members of an account."""
+        found = self._call("GET", at("/v1/accounts/{account_id}/members", account_id=account_id))
+        return cast("forms.AccountMembersAnswer", found)
+
+    def change_member_role(
+        self,
+        account_id: str,
+        member_id: str,
+        body: forms.MemberRoleRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AccountMemberAnswer:
+        """Changes the role of a member. The member's keys are narrowed to it at once."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/members/{member_id}/role",
+                account_id=account_id,
+                member_id=member_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountMemberAnswer", found)
+
+    def remove_member(
+        self,
+        account_id: str,
+        member_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AccountMemberRemovedAnswer:
+        """Removes a member. Every key in the member's name ends at once."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/members/{member_id}/remove",
+                account_id=account_id,
+                member_id=member_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AccountMemberRemovedAnswer", found)
+
+    def invite_member(
+        self, account_id: str, body: forms.InvitationRequest, *, idempotency_key: str | None = None
+    ) -> forms.InvitationAnswer:
+        """Invites a member. The answer shows a code, once: hand it to the invitee to
+        redeem.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/invitations", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.InvitationAnswer", found)
+
+    def list_invitations(self, account_id: str) -> forms.InvitationsAnswer:
+        """Lists invitations that wait to be redeemed. Their codes are not stored."""
+        found = self._call(
+            "GET", at("/v1/accounts/{account_id}/invitations", account_id=account_id)
+        )
+        return cast("forms.InvitationsAnswer", found)
+
+    def withdraw_invitation(
+        self,
+        account_id: str,
+        invitation_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.InvitationWithdrawnAnswer:
+        """Withdraws an invitation that was not redeemed yet."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/invitations/{invitation_id}/withdraw",
+                account_id=account_id,
+                invitation_id=invitation_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.InvitationWithdrawnAnswer", found)
+
+    def redeem_invitation(
+        self, body: forms.RedeemRequest, *, idempotency_key: str | None = None
+    ) -> forms.RedeemedAnswer:
+        """Redeems an invitation: you are a member with a key, which is shown once, to you
+        alone.
+        """
+        found = self._call(
+            "POST",
+            "/v1/invitations/redeem",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RedeemedAnswer", found)
+
+    def list_api_keys(self, account_id: str) -> forms.ApiKeysAnswer:
+        """Lists the keys of an account, revoked ones too. The keys themselves are not
+        stored.
+        """
+        found = self._call("GET", at("/v1/accounts/{account_id}/api-keys", account_id=account_id))
+        return cast("forms.ApiKeysAnswer", found)
+
+    def create_api_key(
+        self, account_id: str, body: forms.ApiKeyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ApiKeyAnswer:
+        """Issues another API key for yourself, which is shown once."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/api-keys", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ApiKeyAnswer", found)
+
+    def rotate_api_key(
+        self,
+        account_id: str,
+        key_id: str,
+        body: forms.ApiKeyRotationRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.ApiKeyAnswer:
+        """Issues a successor of a key of yours, shown once. The old key stays valid for 24
+        hours.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/accounts/{account_id}/api-keys/{key_id}/rotate",
+                account_id=account_id,
+                key_id=key_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ApiKeyAnswer", found)
+
+    def delete_api_key(self, account_id: str, key_id: str) -> forms.ApiKeyAnswer:
+        """Revokes a key at once: your own, or as an administrator another's. Twice is once."""
+        found = self._call(
+            "DELETE",
+            at("/v1/accounts/{account_id}/api-keys/{key_id}", account_id=account_id, key_id=key_id),
+        )
+        return cast("forms.ApiKeyAnswer", found)
 
     def add_webhook(
         self, body: forms.WebhookRequest, *, idempotency_key: str | None = None
@@ -319,7 +385,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.ClientKeyAnswer:
-        """Issues a key for an instance of a client, shown once."""
+        """Issues a key for an instance of your client, shown once."""
         found = self._call(
             "POST",
             at(
@@ -397,6 +463,52 @@ class Client(Calls):
         )
         return cast("forms.ClientQuotaAnswer", found)
 
+    def list_governors(self) -> forms.GovernorsAnswer:
+        """Lists the governors in force and every change that was proposed."""
+        found = self._call("GET", "/v1/governors")
+        return cast("forms.GovernorsAnswer", found)
+
+    def propose_governor_change(
+        self, body: forms.GovernorChangeRequest, *, idempotency_key: str | None = None
+    ) -> forms.GovernorsAnswer:
+        """Proposes a change of the governors. The first governor is enrolled at once."""
+        found = self._call(
+            "POST",
+            "/v1/governors/changes",
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.GovernorsAnswer", found)
+
+    def vote_on_governor_change(
+        self, change: int, body: forms.GovernorVoteRequest, *, idempotency_key: str | None = None
+    ) -> forms.GovernorsAnswer:
+        """Votes on a change with a governor's signature."""
+        found = self._call(
+            "POST",
+            at("/v1/governors/changes/{change}/votes", change=change),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.GovernorsAnswer", found)
+
+    def apply_governor_change(
+        self, change: int, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.GovernorsAnswer:
+        """Puts a scheduled change into force, once its epoch was opened. A timer does this
+        too.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/governors/changes/{change}/apply", change=change),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.GovernorsAnswer", found)
+
     def read_price(self) -> forms.TokenPriceAnswer:
         """Returns the price of a TOKEN now: each source, the median, or why there is no
         price.
@@ -407,7 +519,7 @@ class Client(Calls):
     def set_price_sources(
         self, body: forms.PriceSourcesRequest, *, idempotency_key: str | None = None
     ) -> forms.PriceSourcesAnswer:
-        """Sets the price sources that count."""
+        """Sets the price sources that count, and the member whose keys feed each of them."""
         found = self._call(
             "POST", "/v1/oracle/sources", body=body, idempotency_key=idempotency_key, records=True
         )
@@ -416,7 +528,9 @@ class Client(Calls):
     def report_price(
         self, body: forms.PriceObservationRequest, *, idempotency_key: str | None = None
     ) -> forms.PriceObservationAnswer:
-        """Records a price that a source published. The same price again changes nothing."""
+        """Records a price that a source published, told by its feeder. Prices are only
+        added, each.
+        """
         found = self._call(
             "POST",
             "/v1/oracle/observations",
@@ -438,7 +552,9 @@ class Client(Calls):
     def take_price_snapshot(
         self, body: forms.PriceSnapshotRequest, *, idempotency_key: str | None = None
     ) -> forms.PriceSnapshotAnswer:
-        """Records the sources' prices now, usable or not."""
+        """Records the sources' prices now, usable or not. Within 10 s of a healthy snapshot
+        that one.
+        """
         found = self._call(
             "POST", "/v1/oracle/snapshots", body=body, idempotency_key=idempotency_key, records=True
         )
@@ -1048,6 +1164,21 @@ class Client(Calls):
         """Lists the owners that share what the node's provider earns."""
         found = self._call("GET", at("/v1/nodes/{node_id}/revenue-shares", node_id=node_id))
         return cast("forms.RevenueSharesAnswer", found)
+
+    def release_revenue_shares(
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.RevenueSharesLeftAnswer:
+        """Gives up your share of a node that another provider runs, for leases reserved
+        from now on.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/revenue-shares/release", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RevenueSharesLeftAnswer", found)
 
     def rotate_node_key(
         self,
@@ -1847,7 +1978,7 @@ class Client(Calls):
     def propose_slash(
         self, epoch: int, body: forms.RewardSlashRequest, *, idempotency_key: str | None = None
     ) -> forms.RewardCorrectionAnswer:
-        """Proposes to slash what has not matured of a reward. A second person accepts it."""
+        """Proposes to slash what has not matured of a reward. The votes of governors do it."""
         found = self._call(
             "POST",
             at("/v1/epochs/{epoch}/slashes", epoch=epoch),
@@ -1860,8 +1991,8 @@ class Client(Calls):
     def propose_reward_adjustment(
         self, epoch: int, body: forms.RewardAdjustmentRequest, *, idempotency_key: str | None = None
     ) -> forms.RewardCorrectionAnswer:
-        """Proposes to add or deduct for a sealed epoch, in the open one. A second person
-        accepts it.
+        """Proposes to add or deduct for a sealed epoch, in the open one, by governors'
+        votes.
         """
         found = self._call(
             "POST",
@@ -1879,7 +2010,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.RewardCorrectionAnswer:
-        """Accepts a proposal of another member of the governance. It takes effect now."""
+        """Votes for a proposal with a governor's signature; the last vote needed does it."""
         found = self._call(
             "POST",
             at("/v1/reward-corrections/{correction_id}/accept", correction_id=correction_id),
@@ -1973,12 +2104,12 @@ class Client(Calls):
     def approve_policy_proposal(
         self,
         proposal_number: int,
-        body: forms.EmptyRequest,
+        body: forms.PolicyVoteRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.PolicyProposalAnswer:
-        """Approves a proposal made by another governor."""
+        """Approves a proposal with a governor's signature."""
         found = self._call(
             "POST",
             at("/v1/policies/proposals/{proposal_number}/approve", proposal_number=proposal_number),
@@ -1992,15 +2123,36 @@ class Client(Calls):
     def reject_policy_proposal(
         self,
         proposal_number: int,
-        body: forms.ProposalReasonRequest,
+        body: forms.PolicyRejectionRequest,
         *,
         if_match: str,
         idempotency_key: str | None = None,
     ) -> forms.PolicyProposalAnswer:
-        """Rejects a proposal made by another governor."""
+        """Rejects a proposal with a governor's signature."""
         found = self._call(
             "POST",
             at("/v1/policies/proposals/{proposal_number}/reject", proposal_number=proposal_number),
+            body=body,
+            if_match=if_match,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PolicyProposalAnswer", found)
+
+    def cancel_policy_proposal(
+        self,
+        proposal_number: int,
+        body: forms.PolicyVoteRequest,
+        *,
+        if_match: str,
+        idempotency_key: str | None = None,
+    ) -> forms.PolicyProposalAnswer:
+        """Votes to cancel a scheduled version before its first epoch, with a governor's
+        signature.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/policies/proposals/{proposal_number}/cancel", proposal_number=proposal_number),
             body=body,
             if_match=if_match,
             idempotency_key=idempotency_key,
@@ -2098,7 +2250,7 @@ class Client(Calls):
     def propose_grant(
         self, body: forms.MilestoneGrantRequest, *, idempotency_key: str | None = None
     ) -> forms.MilestoneGrantAnswer:
-        """Proposes a grant. A second person opens it by accepting."""
+        """Proposes a grant. The votes of governors open it."""
         found = self._call(
             "POST", "/v1/grants", body=body, idempotency_key=idempotency_key, records=True
         )
@@ -2118,7 +2270,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.MilestoneGrantAnswer:
-        """Reports a milestone as done. A second person unlocks it by accepting."""
+        """Reports a milestone as done. The votes of governors unlock it."""
         found = self._call(
             "POST",
             at("/v1/grants/{grant_id}/milestones", grant_id=grant_id),
@@ -2148,7 +2300,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.MilestoneGrantAnswer:
-        """Accepts a proposal of another member of the governance."""
+        """Votes for a proposal with a governor's signature; the last vote needed does it."""
         found = self._call(
             "POST",
             at("/v1/grants/{grant_id}/accept", grant_id=grant_id),
@@ -2378,7 +2530,9 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.BidWithdrawnAnswer:
-        """Withdraws a bid that has not won. Its deposit comes back."""
+        """Withdraws a bid that has not won. Before the closing its deposit comes back; a
+        bid binds.
+        """
         found = self._call(
             "POST",
             at("/v1/auctions/{lease_id}/bids/{bid_id}/withdraw", lease_id=lease_id, bid_id=bid_id),
@@ -4020,8 +4174,8 @@ class Client(Calls):
     def open_dispute(
         self, body: forms.DisputeRequest, *, idempotency_key: str | None = None
     ) -> forms.DisputeAnswer:
-        """Opens a dispute over charges of a lease. The provider's part is held inside their
-        window.
+        """Opens a dispute over charges of a lease, inside their window; the owners' parts
+        are held.
         """
         found = self._call(
             "POST", "/v1/disputes", body=body, idempotency_key=idempotency_key, records=True

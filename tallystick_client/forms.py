@@ -58,13 +58,6 @@ class AccountMemberRemovedAnswer(TypedDict):
     position: NotRequired[int]
 
 
-class AccountMemberRequest(TypedDict):
-    """`member_id` absent: a new one."""
-
-    role: Literal["owner", "admin", "billing", "member", "viewer"]
-    member_id: NotRequired[str | None]
-
-
 class AccountMembersAnswer(TypedDict):
     data: list[AccountMemberAnswer]
     position: int
@@ -169,8 +162,9 @@ AccountStatementAnswer = TypedDict(
 
 
 class AdjustmentAnswer(TypedDict):
-    """`returned` went back to the payer; of that, `recovered` came from the accounts that
-    were paid. `charge_new`: the cost of usage that came late.
+    """`returned` of the charge is the payer's; `recovered` is what the accounts that were
+    paid answer for. `owed`: of `returned`, what the network cannot pay yet; below zero,
+    what it pays now of that. `charge_new`: the cost of usage that came late.
     """
 
     adjustment_id: str
@@ -178,10 +172,11 @@ class AdjustmentAnswer(TypedDict):
     lease_id: str
     account_id: str
     provider_account_id: str
-    reason: Literal["late_usage", "dispute", "sla", "goodwill"]
+    reason: Literal["late_usage", "dispute", "sla", "goodwill", "owed"]
     cause: str
     returned: Money
     recovered: Money
+    owed: SignedMoney
     gpu_us_new: NotRequired[str]
     charge_new: NotRequired[Money]
     lines: list[BookLineAnswer]
@@ -199,7 +194,9 @@ class AdjustmentPage(TypedDict):
 
 
 class ApiKeyAnswer(TypedDict):
-    """`key` is there only in the answer that makes it."""
+    """`key` is there only in the answer that makes it. `scopes` are those the key was
+    issued with; `opens` are those that its member's role leaves of them now.
+    """
 
     key_id: str
     member_id: str
@@ -221,6 +218,27 @@ class ApiKeyAnswer(TypedDict):
             "oracle:write",
         ]
     ]
+    opens: NotRequired[
+        list[
+            Literal[
+                "account",
+                "account:admin",
+                "provider",
+                "renter",
+                "client",
+                "billing:read",
+                "earnings:read",
+                "payout:read",
+                "payout:approve",
+                "operator",
+                "governance",
+                "audit:read",
+                "meter",
+                "oracle:write",
+            ]
+        ]
+    ]
+    succeeds: NotRequired[str]
     expires_at: NotRequired[str]
     revoked_at: NotRequired[str]
     key: NotRequired[str]
@@ -228,7 +246,9 @@ class ApiKeyAnswer(TypedDict):
 
 
 class ApiKeyRequest(TypedDict):
-    """`member_id` absent: in the name of the caller."""
+    """A key of your own. Its scopes are among those of the key you call with, and it ends
+    with that key at the latest: `expires_at` absent is that end.
+    """
 
     scopes: list[
         Literal[
@@ -248,12 +268,11 @@ class ApiKeyRequest(TypedDict):
             "oracle:write",
         ]
     ]
-    member_id: NotRequired[str | None]
     expires_at: NotRequired[str | None]
 
 
 class ApiKeyRotationRequest(TypedDict):
-    """`expires_at` of the new key."""
+    """`expires_at` of the new key, not after the old one's; absent: as the old one's."""
 
     expires_at: NotRequired[str | None]
 
@@ -492,6 +511,27 @@ class BalancesAnswer(TypedDict):
     as_of: NotRequired[str]
 
 
+class BallotAnswer(TypedDict):
+    """What is voted on, and the votes that count. The text that a vote signs has these
+    lines: `network`, `kind`, `subject`, `revision`, `content_sha256`, `governors`, the
+    choice, and the hash of a rehearsal. `needed` yes votes carry it; in mode `single` that
+    is one.
+    """
+
+    network: str
+    kind: str
+    subject: str
+    revision: int
+    content: NotRequired[dict[str, Any]]
+    content_sha256: str
+    governors: int
+    mode: Literal["single", "shared"]
+    needed: int
+    yes: list[str]
+    no: list[str]
+    cancel: list[str]
+
+
 class BankConfirmationRequest(TypedDict):
     """`reference`: of the line on the bank's statement. `amount` absent: what was asked
     for.
@@ -567,7 +607,8 @@ class BidPage(TypedDict):
 
 class BidRequest(TypedDict):
     """With which offer of yours, at which price. `device_ids` absent: free ones of its
-    node. `expires_at` absent: it stands until the auction is over.
+    node. `expires_at` absent: it stands until the auction is over; else no later than the
+    closing, from which on a bid binds.
     """
 
     offer_id: str
@@ -1776,13 +1817,67 @@ class GoodwillAdjustmentRequest(TypedDict):
     amount: Money
 
 
-class GrantAcceptanceRequest(TypedDict):
-    """A second person's acceptance: of the `opening`, of one `milestone`, or of the
-    `clawback`.
+class GovernorAnswer(TypedDict):
+    governor_id: str
+    key: str
+
+
+class GovernorChangeAnswer(TypedDict):
+    """`from_epoch`: it comes into force once this epoch was opened."""
+
+    number: int
+    action: Literal["enrol", "remove", "threshold"]
+    status: Literal["proposed", "scheduled", "applied", "rejected", "cancelled"]
+    governor_id: NotRequired[str]
+    key: NotRequired[str]
+    threshold: NotRequired[int]
+    from_epoch: NotRequired[int]
+    proposed_by: str
+    proposed_at: str
+    ballot: BallotAnswer
+
+
+class GovernorChangeRequest(TypedDict):
+    """`enrol`: a public key, and its own signature over the text of `tallystick governor
+    v1`. `remove`: a governor. `threshold`: how many votes carry. `governors`: the version
+    you have read.
     """
+
+    action: Literal["enrol", "remove", "threshold"]
+    governors: int
+    key: NotRequired[str | None]
+    signature: NotRequired[str | None]
+    governor_id: NotRequired[str | None]
+    threshold: NotRequired[int | None]
+
+
+class GovernorVoteRequest(TypedDict):
+    """`cancel` stops a change that is scheduled and not in force yet."""
+
+    choice: Literal["yes", "no", "cancel"]
+    vote: VoteRequest
+
+
+class GovernorsAnswer(TypedDict):
+    """`mode`: `single` until three governors are enrolled at once, `shared` for ever after.
+    `threshold` votes carry what is proposed now.
+    """
+
+    network: str
+    version: int
+    mode: Literal["single", "shared"]
+    threshold: int
+    governors: list[GovernorAnswer]
+    changes: list[GovernorChangeAnswer]
+    position: NotRequired[int]
+
+
+class GrantAcceptanceRequest(TypedDict):
+    """A governor's signed vote: on the `opening`, on one `milestone`, or on the `clawback`."""
 
     what: Literal["opening", "milestone", "clawback"]
     milestone_id: NotRequired[str | None]
+    vote: VoteRequest
 
 
 class GrantClawbackAnswer(TypedDict):
@@ -1903,6 +1998,79 @@ class IngressLoadsAnswer(TypedDict):
     position: int
 
 
+class InvitationAnswer(TypedDict):
+    """`code` is there only in the answer that makes it. With it the invitee becomes a
+    member.
+    """
+
+    invitation_id: str
+    member_id: str
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    key_expires_at: NotRequired[str]
+    expires_at: str
+    code: NotRequired[str]
+    position: NotRequired[int]
+
+
+class InvitationRequest(TypedDict):
+    """The invitee's first key has these `scopes`, which the role may hold and the key you
+    call with has; it ends at `key_expires_at`, or with your key. `member_id`: a present
+    member who is to get another key, and redeems with one of their own. `expires_at`
+    absent: in 24 hours.
+    """
+
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    member_id: NotRequired[str | None]
+    key_expires_at: NotRequired[str | None]
+    expires_at: NotRequired[str | None]
+
+
+class InvitationWithdrawnAnswer(TypedDict):
+    invitation_id: str
+    position: NotRequired[int]
+
+
+class InvitationsAnswer(TypedDict):
+    data: list[InvitationAnswer]
+    position: int
+
+
 class InvoiceAnswer(TypedDict):
     """The whole document. `canonical` is the text whose SHA-256 is in the fact."""
 
@@ -1939,7 +2107,9 @@ class InvoiceIssuedAnswer(TypedDict):
 
 
 class InvoiceLineAnswer(TypedDict):
-    """`quantity` in `unit`; `credited` is what credit notes took off since."""
+    """One line: how much of what, at which amount. `credited`: what later credit notes took
+    off.
+    """
 
     what: str
     detail: NotRequired[str]
@@ -2017,6 +2187,7 @@ class JobAnswer(TypedDict):
     plan: NotRequired[JobPlanForm]
     parent_job_id: NotRequired[str]
     instance_id: NotRequired[str]
+    meter_maxima: NotRequired[list[MeterMaxForm]]
     state: Literal["open", "cancelled", "completed", "failed"]
     submitted_at: str
     ended_at: NotRequired[str]
@@ -2179,6 +2350,8 @@ class JobRequest(TypedDict):
     `mig_profile` the shares are the profile's. `work`: what it does; of a federated job it
     settles the fee, and an endpoint is inference. `plan`: which leases are opened for it.
     `parent_job_id`: a job of yours that it is a part of; their costs add up.
+    `meter_maxima`: what each of its leases is charged at most for a resource beside the
+    GPU, held with its escrow; a resource that is not named is charged nothing.
     """
 
     kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]]
@@ -2201,6 +2374,7 @@ class JobRequest(TypedDict):
     references: NotRequired[list[JobReferenceForm]]
     plan: NotRequired[JobPlanForm | None]
     parent_job_id: NotRequired[str | None]
+    meter_maxima: NotRequired[list[MeterMaxForm]]
 
 
 class JobRestartRequest(TypedDict):
@@ -2337,15 +2511,15 @@ class LeaseAcceptorAnswer(TypedDict):
 
 class LeaseAnswer(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
-    far.
+    far. `project_id` and `end_user_ref` are not told to the provider.
     """
 
     lease_id: str
     job_id: str
     account_id: str
     client_id: str
-    project_id: str
-    end_user_ref: str
+    project_id: NotRequired[str]
+    end_user_ref: NotRequired[str]
     state: Literal[
         "requested",
         "quoted",
@@ -2821,8 +2995,8 @@ class LeaseRequest(TypedDict):
 
 class LeaseResourceAnswer(TypedDict):
     """One meter of a lease: all that counts, its price, and where the charge went. `charge`
-    is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
-    that no balance was there for when it was charged.
+    is floor(quantity x price / per); `price` absent: it costs nothing. `agreed`: the most
+    that the renter pays for it; absent: nothing.
     """
 
     lease_id: str
@@ -2837,7 +3011,7 @@ class LeaseResourceAnswer(TypedDict):
     provider: Money
     platform: Money
     burn: Money
-    owed: Money
+    agreed: NotRequired[Money]
     events: int
     events_through: int
     events_chain: str
@@ -3250,6 +3424,17 @@ class MaturityWindowRequest(TypedDict):
     effective_from: str
 
 
+class MemberRoleRequest(TypedDict):
+    role: Literal["owner", "admin", "billing", "member", "viewer"]
+
+
+class MeterMaxForm(TypedDict):
+    """The most that a lease is charged for one resource beside the GPU."""
+
+    meter: Literal["cpu", "memory", "storage", "network"]
+    amount: Money
+
+
 class MigPlacementAnswer(TypedDict):
     """An instance that could be placed: a lease of the profile begins at the first start
     listed.
@@ -3261,7 +3446,7 @@ class MigPlacementAnswer(TypedDict):
 
 class MilestoneGrantAnswer(TypedDict):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
-    has no milestone. `clawback`: one that waits for its second person.
+    has no milestone. `clawback`: one that waits for votes. `ballots`: what is voted on now.
     """
 
     grant_id: str
@@ -3274,6 +3459,7 @@ class MilestoneGrantAnswer(TypedDict):
     clawed_back: Money
     milestones: list[GrantMilestoneAnswer]
     clawback: NotRequired[GrantClawbackAnswer]
+    ballots: list[BallotAnswer]
     proposed_by: str
     proposed_at: str
     position: NotRequired[int]
@@ -4097,6 +4283,7 @@ class PolicyProposalAnswer(TypedDict):
         "withdrawn",
         "scheduled",
         "effective",
+        "cancelled",
     ]
     revision: int
     changes: int
@@ -4104,6 +4291,7 @@ class PolicyProposalAnswer(TypedDict):
     proposed_at: str
     approved_by: list[str]
     rejected_by: list[str]
+    ballot: BallotAnswer
     lint: PolicyLintAnswer
     policy_version: NotRequired[int]
     effective_from_epoch: NotRequired[int]
@@ -4128,6 +4316,7 @@ class PolicyProposalDetailAnswer(TypedDict):
         "withdrawn",
         "scheduled",
         "effective",
+        "cancelled",
     ]
     revision: int
     changes: int
@@ -4135,6 +4324,7 @@ class PolicyProposalDetailAnswer(TypedDict):
     proposed_at: str
     approved_by: list[str]
     rejected_by: list[str]
+    ballot: BallotAnswer
     lint: PolicyLintAnswer
     policy_version: NotRequired[int]
     effective_from_epoch: NotRequired[int]
@@ -4171,6 +4361,7 @@ class PolicyProposalStepAnswer(TypedDict):
         "withdrawn",
         "scheduled",
         "effective",
+        "cancelled",
     ]
     by: str
     at: str
@@ -4214,6 +4405,13 @@ class PolicyRehearsalRequest(TypedDict):
     limit: NotRequired[int]
 
 
+class PolicyRejectionRequest(TypedDict):
+    """A governor's signed no, and why."""
+
+    reason: str
+    vote: VoteRequest
+
+
 class PolicyReviewRequest(TypedDict):
     """`stage`: a short text of the reviewer's own."""
 
@@ -4227,13 +4425,17 @@ class PolicySchedulingRequest(TypedDict):
 
 
 class PolicyVersionAnswer(TypedDict):
-    """`in_force`: the newest epoch was opened under it. `proposal`: absent in the first
-    version, which an operator published. Without `rewards`, availability is not paid.
+    """`in_force`: the newest epoch was opened under it. `cancelled`: governors stopped it
+    before its first epoch. `proposal`: absent in the first version, which an operator
+    published. `mode`: of the governors when it was scheduled. Without `rewards`,
+    availability is not paid.
     """
 
     version: int
     effective_from_epoch: int
     in_force: bool
+    cancelled: bool
+    mode: NotRequired[Literal["single", "shared"]]
     epoch_length_seconds: int
     hard_cap: Money
     segments: list[EmissionSegmentAnswer]
@@ -4259,6 +4461,12 @@ class PolicyVersionPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[PolicyVersionAnswer]
+
+
+class PolicyVoteRequest(TypedDict):
+    """A governor's signed vote on the document that was read."""
+
+    vote: VoteRequest
 
 
 class PoolAnswer(TypedDict):
@@ -4433,6 +4641,11 @@ class PoolRequest(TypedDict):
     controller_address: NotRequired[str | None]
 
 
+class PriceFeederAnswer(TypedDict):
+    source: str
+    member_id: str
+
+
 class PriceObservationAnswer(TypedDict):
     """The newest price of the source; it may be another one than was sent."""
 
@@ -4444,7 +4657,9 @@ class PriceObservationAnswer(TypedDict):
 
 
 class PriceObservationRequest(TypedDict):
-    """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
+    """`published_at`: the source's own time, at most a minute before `observed_at`: when it
+    was seen, at most a minute ago, or now.
+    """
 
     source: str
     price_micro_usd: int
@@ -4455,7 +4670,7 @@ class PriceObservationRequest(TypedDict):
 class PriceSnapshotAnswer(TypedDict):
     """What the sources said when a price was needed; burns refer to `snapshot`."""
 
-    health: Literal["healthy", "too_few_sources", "deviation"]
+    health: Literal["healthy", "too_few_sources", "deviation", "moved"]
     median_micro_usd: NotRequired[int]
     deviation_bps: NotRequired[int]
     sources: list[PriceSourceAnswer]
@@ -4463,6 +4678,8 @@ class PriceSnapshotAnswer(TypedDict):
     max_age_seconds: int
     max_deviation_bps: int
     min_sources: int
+    held_to: NotRequired[int]
+    max_move_bps: NotRequired[int]
     at: str
     snapshot: int
     by: str
@@ -4493,15 +4710,22 @@ class PriceSourceAnswer(TypedDict):
     observed_at: NotRequired[str]
 
 
+class PriceSourceRequest(TypedDict):
+    """`member_id`: whose keys tell what this source published; one member feeds one source."""
+
+    source: str
+    member_id: str
+
+
 class PriceSourcesAnswer(TypedDict):
-    sources: list[str]
+    sources: list[PriceFeederAnswer]
     position: NotRequired[int]
 
 
 class PriceSourcesRequest(TypedDict):
     """All sources that count from now on. Prices of other sources are not kept."""
 
-    sources: list[str]
+    sources: list[PriceSourceRequest]
 
 
 class PricingModuleAnswer(TypedDict):
@@ -4783,6 +5007,61 @@ class QuotedPlacementAnswer(TypedDict):
     higher_offline_odds: bool
     expected: NotRequired[SettingExpectationAnswer]
     performance: list[NodePerformanceAnswer]
+
+
+class RedeemRequest(TypedDict):
+    code: str
+
+
+class RedeemedAnswer(TypedDict):
+    """`account_id`: the account whose member you are now."""
+
+    key_id: str
+    member_id: str
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "governance",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    opens: NotRequired[
+        list[
+            Literal[
+                "account",
+                "account:admin",
+                "provider",
+                "renter",
+                "client",
+                "billing:read",
+                "earnings:read",
+                "payout:read",
+                "payout:approve",
+                "operator",
+                "governance",
+                "audit:read",
+                "meter",
+                "oracle:write",
+            ]
+        ]
+    ]
+    succeeds: NotRequired[str]
+    expires_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    key: NotRequired[str]
+    position: NotRequired[int]
+    account_id: str
 
 
 class RefundConfirmationRequest(TypedDict):
@@ -5126,7 +5405,6 @@ class ResourceChargeAnswer(TypedDict):
     meter: Literal["cpu", "memory", "storage", "network"]
     quantity: str
     charge: Money
-    owed: Money
     events: int
     events_after: int
     events_through: int
@@ -5269,6 +5547,11 @@ class RevenueSharesAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class RevenueSharesLeftAnswer(TypedDict):
+    node_id: str
+    position: NotRequired[int]
+
+
 class RevenueSharesRequest(TypedDict):
     """The owners that share what the node's provider earns; the provider's own account owns
     the rest.
@@ -5278,7 +5561,9 @@ class RevenueSharesRequest(TypedDict):
 
 
 class RewardAcceptanceRequest(TypedDict):
-    """No fields: `{}`."""
+    """A governor's signed vote."""
+
+    vote: VoteRequest
 
 
 class RewardAdjustmentRequest(TypedDict):
@@ -5310,6 +5595,7 @@ class RewardCorrectionAnswer(TypedDict):
     slashed: NotRequired[Money]
     adjusted: NotRequired[str]
     adjusted_epoch: NotRequired[int]
+    ballot: BallotAnswer
     position: NotRequired[int]
 
 
@@ -5671,7 +5957,7 @@ class TaskQueueAnswer(TypedDict):
 class TokenPriceAnswer(TypedDict):
     """What the sources say now, and the last snapshot that was taken."""
 
-    health: Literal["healthy", "too_few_sources", "deviation"]
+    health: Literal["healthy", "too_few_sources", "deviation", "moved"]
     median_micro_usd: NotRequired[int]
     deviation_bps: NotRequired[int]
     sources: list[PriceSourceAnswer]
@@ -5679,6 +5965,8 @@ class TokenPriceAnswer(TypedDict):
     max_age_seconds: int
     max_deviation_bps: int
     min_sources: int
+    held_to: NotRequired[int]
+    max_move_bps: NotRequired[int]
     at: str
     last_snapshot: NotRequired[PriceSnapshotAnswer]
     position: NotRequired[int]
@@ -5896,6 +6184,19 @@ class UtilisationPage(TypedDict):
     data: list[UtilisationAnswer]
 
 
+class VoteRequest(TypedDict):
+    """A governor's signed vote. `signature`: over the text of `tallystick vote v1`, in hex;
+    of an Ed25519 key 64 bytes, of a wallet 65 bytes behind 0x.
+    """
+
+    governor_id: str
+    revision: int
+    content_sha256: str
+    governors: int
+    rehearsal_sha256: NotRequired[str | None]
+    signature: str
+
+
 class WaitingRequestAnswer(TypedDict):
     """`request_id`: of a lease or a gang. Its account is shown to that account and to
     operators only.
@@ -5920,7 +6221,7 @@ class WaitingRequestPage(TypedDict):
 
 
 class WalletAnswer(TypedDict):
-    """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
+    """Paid from `effective_at` on: 72 hours after it was linked."""
 
     address: str
     effective_at: str

@@ -47,7 +47,7 @@ SEAMS = {
     "STORED",
 }
 # The rule in words of the domain; views say it in SQL, and a test holds the two together.
-REFERENCES = {"domain.trust.evidence"}
+REFERENCES = {"domain.trust.evidence", "domain.trust.related"}
 CHOSEN = {
     "cli.serve.application": "named to uvicorn as text",
     "contracts.payout_tree.conform": "the conformance runner loads it by name",

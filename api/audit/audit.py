@@ -6,6 +6,7 @@ for everybody. A proof holds the whole fact, so it is given to whoever may read 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
@@ -32,6 +33,7 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION, ReadAsOf
+from api.parties.webhook_sender import of_the_renter
 from ledger.log.lanes import lane_of
 from ledger.log.usage_reads import report_at
 from ledger.tree import prove, trees
@@ -42,7 +44,7 @@ from projections.fleet.fleet import FLEET
 
 resource = Resource("audit")
 
-READ = with_scope("audit:read", "operator", "governance")
+READ = with_scope("audit:read", "operator")
 Party = Annotated[
     str | None,
     Query(
@@ -117,7 +119,9 @@ def list_events(
                 until_position=until,
                 limit=limit + 1,
             )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _event)
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position], partial(_event, call)
+        )
 
 
 def _of_both(
@@ -169,7 +173,7 @@ def read_event(position: PositionInPath, call: Caller) -> Response:
         found = audit_index.read_event(view.connection, position)
         if found is None or not _may_read(call, view.connection, position):
             raise errors.problem("not_found", f"no fact at {position}")
-        return call.answer(view, _event(found))
+        return call.answer(view, _event(call, found))
 
 
 def _may_read(call: Call, connection: Any, position: int) -> bool:
@@ -243,8 +247,11 @@ def _proof(call: Call, position: int, make: Any) -> Response:
     return Response(text, headers={POSITION: str(position)}, media_type="text/plain")
 
 
-def _event(row: audit_index.Event) -> LogEventAnswer:
-    body = {name: value for name, value in row.body.items() if name != "blind"}
+def _event(call: Call, row: audit_index.Event) -> LogEventAnswer:
+    """The fact, without its blind and, for the provider in it, without what is the renter's."""
+    only = call.principal.only
+    withheld = {"blind"} | (set() if only is None else of_the_renter(only, row.body))
+    body = {name: value for name, value in row.body.items() if name not in withheld}
     return LogEventAnswer(
         position=row.position,
         type=row.topic,

@@ -1,8 +1,10 @@
 """Chain against ledger: the ledger's own totals, and every way in which the two differ, by name.
 
     effects of the chain up to final block b == effects in the market log
+    what the burns still have to cover == network:burn_due          at the position of the view
 
-The ledger's side comes from facts and books, never from a projection; the leaves of the accepted
+The ledger's side of what the chain tells comes from facts and books, never from a projection; the
+view that says what is to be burned is itself held against the books. The leaves of the accepted
 root are computed again from the facts. The comparison is `contracts/reconcile.py`. Nothing is
 repaired here: any difference stops proposals until a person has looked.
 """
@@ -26,6 +28,8 @@ from domain.chain import payout_root as payouts
 from domain.duration import SECOND_US
 from domain.epochs.policy import NETWORK
 from ledger.log.handle import Ledger
+from projections import tables
+from projections.epochs.burning import read_burn_open
 
 Connection = psycopg.Connection[Any]
 
@@ -78,7 +82,11 @@ def ledger_totals(
         credits_from_burns=_units(purchases, "credits") + sum(own[1] for own in own_burns),
         tokens_burned=_units(purchases, "tokens_burned") + sum(own[0] for own in own_burns),
     )
-    return totals, [*_term_differences(ledger, tally), *differences]
+    return totals, [
+        *_term_differences(ledger, tally),
+        *burn_differences(ledger, connection),
+        *differences,
+    ]
 
 
 def _minted(sealed: dict[str, Any]) -> int:
@@ -131,6 +139,15 @@ def _term_differences(ledger: Ledger, tally: Tally) -> Iterator[Difference]:
     first = settlement.epoch_state(ledger, 1).opened
     if first is not None and first.start_us != terms.genesis_s * SECOND_US:
         yield Difference("start of epoch 1", first.start_us, terms.genesis_s * SECOND_US)
+
+
+def burn_differences(ledger: Ledger, connection: Connection) -> Iterator[Difference]:
+    """What was charged to be burned is in some burn, or waits for one: nothing is forgotten."""
+    tables.step_all(connection, only=("epochs",))
+    position, is_open = read_burn_open(connection)
+    booked = ledger.books.balance_at("network:burn_due", position)
+    if is_open != booked:
+        yield Difference("credits to be burned", booked, is_open)
 
 
 def tree_of(tally: Tally, leaves: Leaves) -> StandardTree:

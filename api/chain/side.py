@@ -49,11 +49,6 @@ class Keys:
     treasury: str
 
 
-def is_wanted(settings: Settings) -> bool:
-    """Whether the settings name a chain at all."""
-    return settings.embedded_chain or settings.chain_url is not None
-
-
 class ChainSide:
     """The chain's jobs of one process; opened at the first step and again after any failure."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from api.chain.side import ChainNotReady, ChainSide, is_wanted
 from api.process.service import Service
 from api.process.timer import Timer
 from projections.runner import Connection
@@ -18,8 +17,10 @@ class ChainDiffers(Exception):
 
 def chain_timer(service: Service) -> Timer | None:
     """The chain's side: scan, mint, propose, accept. Keeps a node's connection between rounds."""
-    if not is_wanted(service.settings):
+    if not (service.settings.embedded_chain or service.settings.chain_url is not None):
         return None
+    from api.chain.side import ChainNotReady, ChainSide  # its libraries take a second to import
+
     side = ChainSide(service)
 
     def run_chain(_service: Service, _connection: Connection, now_us: int) -> int:

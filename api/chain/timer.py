@@ -3,7 +3,7 @@
     scan:   final events -> commands of the market log, each once
     mint:   a sealed epoch's emission to the distributor, in order
     root:   leaves -> payout.json, durable -> PayoutRootBuilt -> proposeRoot, timelock, acceptRoot
-    burn:   credits charged to be burned -> BurnIntended -> burnForCredits -> BurnConfirmed
+    burn:   credits charged to be burned, once final -> BurnIntended -> burnForCredits -> confirmed
 
 Every step looks first for what it did before: transactions by their purpose ("mint/7"), facts by
 their stream. Nothing moves money here: money moves when a final event enters the log. Any
@@ -32,7 +32,8 @@ from contracts import manifest
 from contracts.abi import ContractRefused
 from contracts.chain import Call
 from contracts.deployment import Difference
-from contracts.outbox import FeeCapReached, Intent, Limits, Outbox, State, write_durably
+from contracts.durable_file import write_durably
+from contracts.outbox import FeeCapReached, Intent, Limits, Outbox, State
 from contracts.scanner import Observation, Scanner
 from contracts.signers import Signer
 from contracts.tally import PriceQuote, Tally
@@ -63,7 +64,8 @@ from domain.prices.token_burn import tokens_for
 from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from projections import tables
-from projections.epochs.epochs import EPOCHS, read_burn_due
+from projections.epochs.burning import read_ripe
+from projections.epochs.epochs import EPOCHS
 
 __all__ = [
     "ChainJobs",
@@ -598,26 +600,43 @@ class ChainJobs:
         if last.intended is not None:
             repeats = last.failed is not None
             first = last.intended.first_position if repeats else last.intended.last_position + 1
-        due = read_burn_due(self._connection, first, position) if position >= first else 0
-        if due < how.credits_min:
+        ripe = read_ripe(self._connection, first, position)
+        if not ripe or ripe[-1][1] < how.credits_min:
             return None
-        bank = self._ledger.books.balance("world:bank")
-        if bank < due:
-            self._report.waiting.append(f"burn: the bank holds {bank}, needed {due}")
-            return None
-        needed, held = tokens_for(due, price), self._tally.balance(how.wallet.address)
-        if held < needed:
-            self._report.waiting.append(f"burn: the wallet holds {held}, needed {needed}")
+        through, credits = self._affordable(how, ripe, price)
+        if credits < how.credits_min:
             return None
         return IntendBurn(
             burn_id=last_id + 1,
             first_position=first,
-            last_position=position,
-            credits=credit(due),
+            last_position=position if (through, credits) == ripe[-1] else through,
+            credits=credit(credits),
             price_micro_usd=price,
             price_round=1,
             at_us=self._now_us,
         )
+
+    def _affordable(
+        self, how: NetworkBurns, ripe: list[tuple[int, int]], price: int
+    ) -> tuple[int, int]:
+        """The last position up to which bank and wallet pay for all that became ripe, and how much
+        that is: what they do not pay for yet delays nothing before it. What is on its way out of
+        the bank is not there any more.
+        """
+        balances = self._ledger.books.balances_of(["world:bank", "payout:in_flight"])
+        bank = balances["world:bank"] - balances["payout:in_flight"]
+        held = self._tally.balance(how.wallet.address)
+        paid = (0, 0)
+        for through, credits in ripe:
+            if credits > bank:
+                self._report.waiting.append(f"burn: the bank holds {bank}, needed {ripe[-1][1]}")
+                break
+            if tokens_for(credits, price) > held:
+                needed = tokens_for(ripe[-1][1], price)
+                self._report.waiting.append(f"burn: the wallet holds {held}, needed {needed}")
+                break
+            paid = (through, credits)
+        return paid
 
     def _burn_tokens(self, how: NetworkBurns, intended: BurnIntended) -> None:
         """Send the burn once. One that can never happen any more frees its range for the next."""

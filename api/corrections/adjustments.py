@@ -42,7 +42,7 @@ from projections.corrections.disputes import DISPUTES
 
 resource = Resource("adjustments")
 
-READ = with_scope("renter", "provider", "billing:read", "operator", "governance", "audit:read")
+READ = with_scope("renter", "provider", "billing:read", "operator", "audit:read")
 AdjustmentId = Annotated[str, Field(pattern=r"^adj_[0-9a-f]{32}$")]
 AdjustmentInPath = Annotated[str, Path(pattern=r"^adj_[0-9a-f]{32}$")]
 CorrectsQuery = Annotated[
@@ -76,8 +76,9 @@ class BookLineAnswer(AnswerModel):
 
 
 class AdjustmentAnswer(FactAnswer):
-    """`returned` went back to the payer; of that, `recovered` came from the accounts that were
-    paid. `charge_new`: the cost of usage that came late.
+    """`returned` of the charge is the payer's; `recovered` is what the accounts that were paid
+    answer for. `owed`: of `returned`, what the network cannot pay yet; below zero, what it pays now
+    of that. `charge_new`: the cost of usage that came late.
     """
 
     adjustment_id: AdjustmentId
@@ -85,10 +86,11 @@ class AdjustmentAnswer(FactAnswer):
     lease_id: LeaseId
     account_id: AccountId
     provider_account_id: AccountId
-    reason: Literal["late_usage", "dispute", "sla", "goodwill"]
+    reason: Literal["late_usage", "dispute", "sla", "goodwill", "owed"]
     cause: str
     returned: Money
     recovered: Money
+    owed: SignedMoney
     gpu_us_new: Units | None = None
     charge_new: Money | None = None
     lines: list[BookLineAnswer]
@@ -131,7 +133,7 @@ def create_adjustment(body: GoodwillAdjustmentRequest, call: Caller) -> Response
 
 @resource.post(
     "/v1/adjustments/late-usage",
-    with_scope("operator", "governance"),
+    with_scope("operator"),
     AdjustmentAnswer,
     status=201,
     problems=[
@@ -217,6 +219,7 @@ def booked(after: After) -> AdjustmentAnswer:
         cause=fact.cause,
         returned=credits_(fact.returned),
         recovered=credits_(fact.recovered),
+        owed=SignedMoney(asset="CREDIT", units=str(fact.owed)),
         gpu_us_new=None if fact.late is None else str(fact.late.gpu_us_new),
         charge_new=None if fact.late is None else credits_(fact.late.charge_new.units),
         lines=[_line(line.account, line.units) for line in fact.lines],
@@ -237,6 +240,7 @@ def _told(row: disputes.AdjustmentRow, call: Call) -> AdjustmentAnswer:
         cause=row.cause,
         returned=credits_(row.returned),
         recovered=credits_(row.recovered),
+        owed=SignedMoney(asset="CREDIT", units=str(row.owed)),
         gpu_us_new=None if row.gpu_us_new is None else str(row.gpu_us_new),
         charge_new=credits_or_none(row.charge_new),
         lines=[_line(*line) for line in lines if _may_see(call, row, line[0])],

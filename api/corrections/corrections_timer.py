@@ -1,7 +1,8 @@
 """Corrections as the log and the usage log ask for them: SLA credits after settlement, disputes
-that nobody ruled, and the command for usage that came late.
+that nobody ruled, what the network owes for either, and the command for usage that came late.
 
     every settled lease with an SLA class is assessed once; every dispute ends after 90 days
+    what the network owes for a correction is paid as soon as its revenue has it
 
 A run that stops anywhere is run again: the log knows what was assessed, credited and ruled. A lease
 or a dispute that fails stops by itself and is named; the others go on.
@@ -10,27 +11,30 @@ or a dispute that fails stops by itself and is named; the others go on.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
+from domain.chain.reasons import ChainReason
 from domain.corrections.dispute import TimeOutDispute
 from domain.corrections.dispute import stream_of as dispute_stream
 from domain.corrections.late_usage import BillLateUsage
 from domain.corrections.sla import CreditSla, Sla
 from domain.corrections.sla import stream_of as sla_stream
 from domain.fleet.reasons import FleetReason
-from domain.income.adjustment import ChargedLine
+from domain.income.adjustment import ChargedLine, PayOwed, Unburned
 from domain.income.adjustment import stream_of as adjustments_of
 from domain.lease.lease import LeaseSettled, UsageAccrued, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.metering.report import lane_of
-from domain.refusal import Refused
+from domain.refusal import Reason, Refused
+from domain.stream import derive_id
 from ledger.beside.charged import charged_line
 from ledger.log.handle import Ledger
 from ledger.log.usage_reads import NodeReader
 from projections import tables
 from projections.corrections import disputes
+from projections.epochs.burning import read_unburned
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
@@ -38,6 +42,8 @@ logger = logging.getLogger(__name__)
 LINES_MAX = 100
 """Charges of one append."""
 DUE_MAX = 1_000
+AGAIN: frozenset[Reason] = frozenset({ChainReason.BURN_STATE})
+"""A burn began meanwhile: what a correction may take of what is to be burned is read again."""
 
 
 class CorrectionsStopped(Exception):
@@ -45,14 +51,31 @@ class CorrectionsStopped(Exception):
 
 
 def correct_due(ledger: Ledger, connection: Connection, now_us: int) -> int:
-    """SLA credits and timeouts that are due; how many. Raises CorrectionsStopped after all."""
+    """SLA credits, timeouts and owed corrections that are due; how many of them were looked at.
+
+    Raises CorrectionsStopped after all.
+    """
     tables.step_all(connection, only=("disputes", "epochs"))
     corrections = OneByOne(logger, "the correction of %s stops")
     for lease_id in disputes.read_sla_due(connection, DUE_MAX):
         corrections.take(lease_id, credit_sla, ledger, connection, lease_id, now_us)
     for dispute_id in disputes.read_expired(connection, now_us, DUE_MAX):
         corrections.take(dispute_id, time_out, ledger, connection, dispute_id, now_us)
+    for position in disputes.read_owed(connection, DUE_MAX):
+        corrections.take(str(position), pay_owed, ledger, position, now_us)
     return corrections.end(CorrectionsStopped)
+
+
+def pay_owed(ledger: Ledger, position: int, now_us: int) -> None:
+    """Pay what the network owes for the corrections of a charge, as far as it has it."""
+
+    def command() -> PayOwed:
+        state = ledger.market.state_of(adjustments_of(position))
+        (line,) = _lines(ledger, [position])
+        name = derive_id("adj", f"owed-{position}", str(state.given))
+        return PayOwed(adjustment_id=name, line=line, at_us=now_us)
+
+    ledger.handle(command, key=None, now_us=now_us)
 
 
 def credit_sla(ledger: Ledger, connection: Connection, lease_id: str, now_us: int) -> None:
@@ -65,16 +88,16 @@ def credit_sla(ledger: Ledger, connection: Connection, lease_id: str, now_us: in
         page = () if first is None else positions[first : first + LINES_MAX]
         is_last = first is not None and first + LINES_MAX >= len(positions)
 
-        def command(page: Iterable[int] = page, is_last: bool = is_last) -> CreditSla:
+        def command(page: Sequence[int] = page, is_last: bool = is_last) -> CreditSla:
             return CreditSla(
                 lease_id=lease_id,
                 lines=_lines(ledger, page),
                 is_last=is_last,
-                burn_promised=disputes.read_burn_promised(connection),
+                unburned=unburned(connection, page),
                 at_us=now_us,
             )
 
-        ledger.handle(command, key=None, now_us=now_us)
+        ledger.handle(command, key=None, now_us=now_us, again_on=AGAIN)
         if first is None:
             positions = _charges(ledger, lease_id)
             first = 0
@@ -88,14 +111,21 @@ def time_out(ledger: Ledger, connection: Connection, dispute_id: str, now_us: in
     def command() -> TimeOutDispute:
         state = ledger.market.state_of(dispute_stream(dispute_id))
         assert state.opened is not None
+        positions = [line.position for line in state.opened.lines]
         return TimeOutDispute(
             dispute_id=dispute_id,
-            lines=_lines(ledger, [line.position for line in state.opened.lines]),
-            burn_promised=disputes.read_burn_promised(connection),
+            lines=_lines(ledger, positions),
+            unburned=unburned(connection, positions),
             at_us=now_us,
         )
 
-    ledger.handle(command, key=None, now_us=now_us)
+    ledger.handle(command, key=None, now_us=now_us, again_on=AGAIN)
+
+
+def unburned(connection: Connection, positions: Iterable[int]) -> Unburned:
+    """What no burn covers of charges now."""
+    tables.step_all(connection, only=("epochs",))
+    return read_unburned(connection, positions)
 
 
 def late_command(

@@ -27,6 +27,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from domain.chain.reasons import ChainReason
 from domain.corrections.dispute import (
     EVIDENCE_MAX,
     LINES_MAX,
@@ -55,12 +56,13 @@ from ledger.beside.charged import charged_line
 from ledger.beside.dispute_texts import TEXT_MAX
 from projections.corrections import disputes
 from projections.corrections.disputes import DISPUTES
+from projections.epochs.burning import read_unburned
 from projections.epochs.epochs import EPOCHS
 
 resource = Resource("disputes")
 
 PARTY = with_scope("renter", "provider")
-READ = with_scope("renter", "provider", "operator", "governance", "audit:read")
+READ = with_scope("renter", "provider", "operator", "audit:read")
 
 ClaimCode = Literal[
     "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
@@ -231,7 +233,7 @@ class DisputeDetailAnswer(DisputeAnswer):
     ],
 )
 def open_dispute(body: DisputeRequest, call: Caller) -> Response:
-    """Opens a dispute over charges of a lease. The provider's part is held inside their window."""
+    """Opens a dispute over charges of a lease, inside their window; the owners' parts are held."""
     dispute_id = call.id("dispute")
 
     def commands() -> OpenDispute:
@@ -348,7 +350,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: 
 
 @resource.post(
     "/v1/disputes/{dispute_id}/rule",
-    with_scope("governance"),
+    with_scope("operator"),
     DisputeAnswer,
     problems=[
         CorrectionsReason.DISPUTE_UNKNOWN,
@@ -356,6 +358,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: 
         PartiesReason.NOT_PERMITTED,
         PartiesReason.SHARE_OUT_OF_RANGE,
         FundsReason.CREDIT_TOO_LOW,
+        ChainReason.BURN_STATE,
     ],
 )
 def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Caller) -> Response:
@@ -368,21 +371,25 @@ def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Ca
         whole = {"upheld": PPM, "rejected": 0}
         with call.read(EPOCHS) as view:
             dispute_texts.keep(view.connection, dispute_id, body.reason)
-            promised = disputes.read_burn_promised(view.connection)
+            unburned = read_unburned(view.connection, [line.position for line in opened.lines])
         ppm = body.upheld_ppm
         return RuleDispute(
             dispute_id=dispute_id,
             outcome=body.outcome,
             upheld_ppm=whole[body.outcome] if ppm is None else ppm,
             lines=tuple(_line(call, line.position) for line in opened.lines),
-            burn_promised=promised,
+            unburned=unburned,
             arbiter_account_id=call.principal.account_id,
             reason_sha256=dispute_texts.digest(body.reason),
             by=call.principal.member_id,
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda after: _after(after, dispute_id))
+    return call.record(
+        commands,
+        lambda after: _after(after, dispute_id),
+        again_on=frozenset({ChainReason.BURN_STATE}),
+    )
 
 
 # --- what commands are made of -----------------------------------------------------------------

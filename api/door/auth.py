@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 PUBLIC, KEY, NODE, EXECUTOR = "public", "key", "node", "executor"
 NOBODY = ""
 """No account has this id."""
-SEES_ALL = {
-    "operator": frozenset({"operator", "governance", "audit:read"}),
-    "auditor": frozenset(SCOPES),
-}
+SEES_ALL = {"operator": frozenset({"operator", "audit:read"}), "auditor": frozenset(SCOPES)}
 """By kind of account: keys with one of these scopes read what is not their own account's."""
 CACHE_SECONDS = 2.0
 CACHE_MAX = 10_000
@@ -229,7 +226,7 @@ def _of_key(row: access.ApiKey | None, token: str, now_us: int) -> Principal:
     if any(end is not None and end <= now_us for end in (row.expires_at_us, row.revoked_at_us)):
         raise _invalid()
     return Principal(
-        KEY, row.account_id, row.account_kind, row.member_id, row.key_id, frozenset(row.scopes)
+        KEY, row.account_id, row.account_kind, row.member_id, row.key_id, row.effective
     )
 
 

@@ -51,7 +51,7 @@ DOOR: dict[str, tuple[int, str]] = {
     "invalid": (422, "A field breaks its rule; `errors` names field and rule."),
     "rehearsal_too_large": (422, "The past is too long for here: `tallystick policy dry-run`."),
     "challenge_unknown": (422, "No such challenge: never made here, used or expired."),
-    "signature_invalid": (422, "The signature is not one of this wallet over the challenge."),
+    "signature_invalid": (422, "The signature is not one of this key over the text it is for."),
     "payment_method_unavailable": (422, "This installation takes no money in this way."),
     "processor_refused": (422, "The payment processor refuses; `detail` is its word for why."),
     "processor_away": (503, "The payment processor does not answer. Ask again with the same key."),

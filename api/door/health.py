@@ -17,8 +17,10 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from api.door import errors
 from api.door.limits import Buckets
+from api.process import founding
 from api.process.service import Service
 from api.process.waiting import JobLag
+from domain.parties.account import DEVELOPMENT
 from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
@@ -103,6 +105,7 @@ def _ready(service: Service) -> Response:
     try:
         with service.connection() as connection:
             found, runs = lags(connection), job_runs.read(connection)
+        environment = founding.environment_of(service.ledger, service.settings)
     except psycopg.OperationalError:
         return JSONResponse({"status": "unavailable", "database": "unreachable"}, 503)
     now_us = service.clock.now_us()
@@ -121,6 +124,7 @@ def _ready(service: Service) -> Response:
     return JSONResponse(
         {
             "status": "ready",
+            "environment": environment,
             "database": "ok",
             "jobs": jobs + [_run_told(run, now_us) for run in runs],
         }
@@ -141,8 +145,15 @@ def _metrics(service: Service) -> Response:
     with service.connection() as connection:
         found, runs = lags(connection), job_runs.read(connection)
         head = service.head(connection)
+    environment = founding.environment_of(service.ledger, service.settings)
     now_us = service.clock.now_us()
     lines = [
+        *_metric(
+            "tallystick_development",
+            "gauge",
+            "1: founded in development, where simulated devices are paid and nothing is real",
+            [("", int(environment == DEVELOPMENT))],
+        ),
         *_metric("tallystick_log_position", "counter", "Facts in the market log", [("", head)]),
         *_metric(
             "tallystick_usage_reports_total",

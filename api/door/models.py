@@ -113,7 +113,18 @@ def _id_pattern(prefix: str) -> str:
 
 
 AccountId = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.-]{1,100}$", examples=["acct_" + "1" * 32])]
-MemberId = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.@-]{1,100}$")]
+
+
+def no_address(value: object) -> object:
+    """No e-mail address enters the log, where nothing can be erased. Raises ValueError."""
+    if isinstance(value, str) and "@" in value:
+        raise ValueError(
+            "no e-mail address enters the log: send a name of your own without the sign '@'"
+        )
+    return value
+
+
+MemberId = Annotated[str, BeforeValidator(no_address), Field(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 KeyId = Annotated[str, Field(pattern=r"^[0-9A-Za-z]{8,16}$")]
 ProviderId = Annotated[str, Field(pattern=_id_pattern("prov"))]
 RegionId = Annotated[str, Field(pattern=_id_pattern("region"))]
@@ -197,7 +208,12 @@ def page_of(item: type[AnswerModel]) -> type[Page]:
 
 
 ReferenceKind = Literal["third_party_key", "checkpoint", "dataset"]
-Ref = Annotated[str, Field(max_length=100, pattern=r"^[0-9A-Za-z_.:@/-]*$")]
+Ref = Annotated[
+    str, BeforeValidator(no_address), Field(max_length=100, pattern=r"^[0-9A-Za-z_.:/-]*$")
+]
+Reference = Annotated[
+    str, BeforeValidator(no_address), Field(min_length=1, max_length=TEXT_MAX, pattern=r"^[^@]*$")
+]
 TERM_SECONDS_MAX = 10 * 366 * 86_400
 
 

@@ -25,8 +25,9 @@ import psycopg
 from api.epochs.files import epoch_path
 from api.epochs.gate import missing_for
 from api.process.collecting import collecting_later
+from api.process.founding import is_development
 from api.process.leading import keeping_out
-from contracts.outbox import write_durably
+from contracts.durable_file import write_durably
 from domain.epochs import epoch as epochs
 from domain.epochs.epoch import (
     CloseEpoch,
@@ -147,20 +148,14 @@ def _known(ledger: Ledger, epoch: int) -> Epoch:
 
 @collecting_later()
 def seal_epoch(
-    ledger: Ledger,
-    connection: Connection,
-    epoch: int,
-    now_us: int,
-    *,
-    data_dir: Path,
-    development: bool = False,
+    ledger: Ledger, connection: Connection, epoch: int, now_us: int, *, data_dir: Path
 ) -> EpochSealed:
     """Seal a closed epoch and credit all of its rewards; what was done before is not done again.
 
-    Also writes the epoch file again when it is gone. In `development` simulated devices count.
+    Also writes the epoch file again when it is gone.
     Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers.
     """
-    settlement = settlement_at(ledger, connection, epoch, development=development)
+    settlement = settlement_at(ledger, connection, epoch)
     data = epoch_file(settlement)
     _keep_file(epoch_path(data_dir, epoch), data)
     if _known(ledger, epoch).sealed is None:
@@ -207,9 +202,7 @@ INPUTS = ("epochs", "availability", "reputation")
 """The views that a settlement reads."""
 
 
-def settlement_at(
-    ledger: Ledger, connection: Connection, epoch: int, *, development: bool = False
-) -> Settlement:
+def settlement_at(ledger: Ledger, connection: Connection, epoch: int) -> Settlement:
     """What the cut of an epoch gives, computed now, whether it is sealed already or not.
 
     Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers when it is sealed
@@ -229,6 +222,7 @@ def settlement_at(
     recyclable = read_recyclable(connection, epoch, position)
     before = _sealed_before(ledger, epoch)
     openings = epochs.openings(before, unissued, recyclable, state.changes)
+    development = is_development(ledger)
     nodes = read_nodes(connection, preview, position, development=development)
     settlement = settle(
         Cut(epoch=epoch, cut_position=position, policy=policy, openings=openings, nodes=nodes)
@@ -257,7 +251,7 @@ def _sealed_before(ledger: Ledger, epoch: int) -> EpochSealed | None:
 
 
 def sealed_settlement(
-    ledger: Ledger, connection: Connection, epoch: int, *, data_dir: Path, development: bool = False
+    ledger: Ledger, connection: Connection, epoch: int, *, data_dir: Path
 ) -> Settlement:
     """What was sealed: from the epoch file when it has the sealed hash, else computed again.
 
@@ -268,7 +262,7 @@ def sealed_settlement(
         data = path.read_bytes()
         if sha256(data).hexdigest() == sealed.file_sha256:
             return settle(read_cut(data))
-    return settlement_at(ledger, connection, epoch, development=development)
+    return settlement_at(ledger, connection, epoch)
 
 
 def _keep_file(path: Path, data: bytes) -> None:
@@ -292,21 +286,13 @@ def _credit(ledger: Ledger, epoch: int, rewards: Iterable[Reward], now_us: int) 
 
 @collecting_later()
 def mature_rewards(
-    ledger: Ledger,
-    connection: Connection,
-    epoch: int,
-    now_us: int,
-    *,
-    data_dir: Path,
-    development: bool = False,
+    ledger: Ledger, connection: Connection, epoch: int, now_us: int, *, data_dir: Path
 ) -> int:
     """Mature the credited chunks of an epoch whose holdback has passed; how many it were."""
     state = _known(ledger, epoch)
     if state.status != "credited" or not _is_mature(ledger, state, now_us):
         return 0
-    settlement = sealed_settlement(
-        ledger, connection, epoch, data_dir=data_dir, development=development
-    )
+    settlement = sealed_settlement(ledger, connection, epoch, data_dir=data_dir)
     chunks = epochs.chunks_of(epochs.rewards_of(settlement))
     due = list(enumerate(chunks, 1))[state.matured_count :]
     for number, chunk in due:
@@ -360,13 +346,7 @@ def _forfeited_through(ledger: Ledger, epoch: int, now_us: int) -> int:
 
 
 def settle_due(
-    ledger: Ledger,
-    connection: Connection,
-    now_us: int,
-    by: str,
-    *,
-    data_dir: Path,
-    development: bool = False,
+    ledger: Ledger, connection: Connection, now_us: int, by: str, *, data_dir: Path
 ) -> tuple[str, ...]:
     """The job: close what is over, seal, credit and mature what is due, in order of epochs.
 
@@ -383,10 +363,6 @@ def settle_due(
                 return missing
             close_epoch(ledger, connection, epoch, now_us, by)
         if state.status != "credited":
-            seal_epoch(
-                ledger, connection, epoch, now_us, data_dir=data_dir, development=development
-            )
-        mature_rewards(
-            ledger, connection, epoch, now_us, data_dir=data_dir, development=development
-        )
+            seal_epoch(ledger, connection, epoch, now_us, data_dir=data_dir)
+        mature_rewards(ledger, connection, epoch, now_us, data_dir=data_dir)
     return ()

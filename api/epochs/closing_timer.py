@@ -15,12 +15,7 @@ def run_epochs(service: Service, connection: Connection, now_us: int) -> int:
     """Close, seal and credit epochs whose time has come."""
     before = service.head(connection)
     waits = settle_due(
-        service.ledger,
-        connection,
-        now_us,
-        "job",
-        data_dir=service.settings.data_dir,
-        development=service.settings.environment == "development",
+        service.ledger, connection, now_us, "job", data_dir=service.settings.data_dir
     )
     if waits:
         logger.info("the open epoch waits: %s", "; ".join(waits))

@@ -32,7 +32,7 @@ from api.epochs.payout_files import payout_path
 from api.process.service import Service
 from domain.epochs.reasons import EpochsReason
 from domain.refusal import Refused
-from projections.epochs import epochs
+from projections.epochs import counted, epochs
 from projections.epochs.epochs import EPOCHS
 
 resource = Resource("epochs")
@@ -137,7 +137,8 @@ def list_epochs(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
 def preview_epoch(call: Caller, epoch: EpochQuery = None) -> Response:
     """Returns the weights of the open epoch, or of the one named."""
     with call.read(EPOCHS) as view:
-        found = epochs.read_preview(view.connection, epoch)
+        moved = epochs.read_preview(view.connection, epoch)
+        found = counted.read_weights(view.connection, moved)
         told = EpochPreviewAnswer(
             epoch=found.epoch,
             is_final=found.is_final,

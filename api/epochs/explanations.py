@@ -137,7 +137,7 @@ def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Resp
         sealed = _sealed(view, epoch)
         told = _explained(call, sealed, node_id)
         used = counterparties.read_used(view.connection, epoch, node_id)
-        signs = signals(told.paid, told.burned_tokens, used.others, used.related)
+        signs = signals(told.paid, told.burned_tokens, used.others, used.related, used.age_us)
         answer = _told(sealed, told, signs, view.position)
         return call.answer(view, answer, headers=FOR_EVER)
 
@@ -280,7 +280,7 @@ def _share(share: ExplainedShare) -> RewardShareAnswer:
 
 
 def _divided(row: Divided) -> UseDivisionAnswer:
-    largest, related, raised = of_shares(row.largest_us, row.related_us, row.gpu_us)
+    largest, related, raised = of_shares(row.largest_us, row.related_us, row.gpu_us, row.age_us)
     return UseDivisionAnswer(
         subject_id=row.subject_id,
         gpu_us=str(row.gpu_us),

@@ -1,11 +1,12 @@
 """The closing gate of an epoch: what has to be there before it may be cut.
 
     end + the policy's wait <= now;  every lease accrued, every talking node heard, every chain
-    final: all of them past the end;  a healthy price, where prices are fed
+    final: all of them past the end;  sources that agree on a price, where prices are fed
 
 A node that is away or silent is not waited for, and nobody is a day after the wait: what comes
 later counts in the next epoch, so nothing is lost by going on. The one way round is an operator's
-reason, which is a fact. Source: design economics 10.
+reason, which is a fact. A price that moved too far is not waited for: no reward depends on it, and
+the seal names no snapshot then. Source: design economics 10.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from domain.epochs.epoch import MISSING_MAX, EpochOpened
 from domain.epochs.policy import NETWORK
 from domain.epochs.reward_terms import NO_TERMS
 from domain.lease.lease import lease_stream
-from domain.prices.price_feed import FEED, reading_of
+from domain.prices.price_feed import FEED, MOVED, reading_of
 from ledger.beside import chain_store
 from ledger.log.handle import Ledger
 from projections import tables
@@ -99,5 +100,5 @@ def _no_price(ledger: Ledger, now_us: int) -> Iterator[str]:
     feed = ledger.market.state_of(FEED)
     if feed.is_set:
         reading = reading_of(feed, now_us)
-        if reading.price is None:
+        if reading.price is None and reading.health != MOVED:
             yield f"price: {reading.health}"

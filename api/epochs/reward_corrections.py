@@ -1,4 +1,4 @@
-"""Corrections of rewards over HTTP: slashes and adjustments, each by two of the governance.
+"""Corrections of rewards over HTTP: slashes and adjustments, each by the votes of governors.
 
 A slash takes what an epoch credited and what has not matured; an adjustment gives or takes in the
 epoch that is open when it is accepted. Everybody may read them, and why.
@@ -11,9 +11,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Response
 from pydantic import Field
 
+from api.authority.votes import EXAMPLE, ON_VOTE, BallotAnswer, VoteRequest, ballot_told, checked
 from api.door.amounts import Money, tokens
 from api.door.auth import everybody, with_scope
-from api.door.call import After, Caller
+from api.door.call import After, Caller, States
 from api.door.models import (
     AccountId,
     AnswerModel,
@@ -29,6 +30,9 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.epochs import closing as settlement
+from domain.authority.reasons import AuthorityReason
+from domain.authority.register import GOVERNORS
+from domain.authority.vote import SignedVote
 from domain.epochs.epoch import RewardsCredited, stream_of
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward
@@ -51,7 +55,7 @@ from projections.epochs.rewards import REWARDS
 
 resource = Resource("rewards")
 
-GOVERNANCE = with_scope("governance")
+CARRIER = with_scope("operator")
 CorrectionId = Annotated[str, Field(pattern=r"^correction_[0-9a-f]{32}$")]
 CorrectionInPath = Annotated[str, Path(pattern=r"^correction_[0-9a-f]{32}$")]
 Sentence = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
@@ -97,9 +101,11 @@ class RewardAdjustmentRequest(RequestModel):
 
 
 class RewardAcceptanceRequest(RequestModel):
-    """No fields: `{}`."""
+    """A governor's signed vote."""
 
-    model_config = with_examples({})
+    vote: VoteRequest
+
+    model_config = with_examples({"vote": EXAMPLE})
 
 
 class RewardCorrectionAnswer(AnswerModel):
@@ -120,10 +126,12 @@ class RewardCorrectionAnswer(AnswerModel):
     slashed: Money | None = None
     adjusted: str | None = None
     adjusted_epoch: Count | None = None
+    ballot: BallotAnswer
     position: Position | None = None
 
 
 ON_PROPOSAL = (
+    AuthorityReason.NO_GOVERNORS,
     PartiesReason.ACCOUNT_UNKNOWN,
     EpochsReason.EPOCH_UNKNOWN,
     EpochsReason.EPOCH_STATE,
@@ -133,13 +141,13 @@ ON_PROPOSAL = (
 
 @resource.post(
     "/v1/epochs/{epoch}/slashes",
-    GOVERNANCE,
+    CARRIER,
     RewardCorrectionAnswer,
     status=201,
     problems=[*ON_PROPOSAL],
 )
 def propose_slash(epoch: EpochInPath, body: RewardSlashRequest, call: Caller) -> Response:
-    """Proposes to slash what has not matured of a reward. A second person accepts it."""
+    """Proposes to slash what has not matured of a reward. The votes of governors do it."""
     amount = body.amount.amount()
     if amount.asset.value != "TOKEN":
         raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="amount", asset=amount.asset.value)
@@ -148,7 +156,7 @@ def propose_slash(epoch: EpochInPath, body: RewardSlashRequest, call: Caller) ->
 
 @resource.post(
     "/v1/epochs/{epoch}/adjustments",
-    GOVERNANCE,
+    CARRIER,
     RewardCorrectionAnswer,
     status=201,
     problems=[*ON_PROPOSAL],
@@ -156,7 +164,7 @@ def propose_slash(epoch: EpochInPath, body: RewardSlashRequest, call: Caller) ->
 def propose_reward_adjustment(
     epoch: EpochInPath, body: RewardAdjustmentRequest, call: Caller
 ) -> Response:
-    """Proposes to add or deduct for a sealed epoch, in the open one. A second person accepts it."""
+    """Proposes to add or deduct for a sealed epoch, in the open one, by governors' votes."""
     return _propose(call, ADJUSTMENT, epoch, body, int(body.delta))
 
 
@@ -187,11 +195,11 @@ def _propose(
 
 @resource.post(
     "/v1/reward-corrections/{correction_id}/accept",
-    GOVERNANCE,
+    CARRIER,
     RewardCorrectionAnswer,
     problems=[
         EpochsReason.REWARD_CORRECTION_UNKNOWN,
-        EpochsReason.SECOND_PERSON_NEEDED,
+        *ON_VOTE,
         EpochsReason.NOTHING_UNMATURED,
         EpochsReason.REWARDS_MISMATCH,
         EpochsReason.EPOCH_STATE,
@@ -199,20 +207,30 @@ def _propose(
     ],
 )
 def accept_reward_correction(
-    correction_id: CorrectionInPath,
-    body: RewardAcceptanceRequest,  # noqa: ARG001
-    call: Caller,
+    correction_id: CorrectionInPath, body: RewardAcceptanceRequest, call: Caller
 ) -> Response:
-    """Accepts a proposal of another member of the governance. It takes effect now."""
+    """Votes for a proposal with a governor's signature; the last vote needed does it."""
+    asked = correction_of(call.service.ledger.world(), correction_id).proposed
+    assert asked is not None
+    vote = checked(call, asked.kind, correction_id, body.vote)
 
     def commands() -> AcceptRewardCorrection:
-        return acceptance(call.service.ledger, correction_id, call.principal.member_id, call.now_us)
+        return acceptance(
+            call.service.ledger,
+            correction_id,
+            vote,
+            key_id=call.principal.key_id,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
 
     return call.record(commands, lambda after: _after(after, correction_id))
 
 
-def acceptance(ledger: Ledger, correction_id: str, by: str, at_us: int) -> AcceptRewardCorrection:
-    """The second person's yes, with the reward it is about and the epoch that is open now.
+def acceptance(
+    ledger: Ledger, correction_id: str, vote: SignedVote, *, key_id: str, by: str, at_us: int
+) -> AcceptRewardCorrection:
+    """A governor's yes, with the reward it is about and the epoch that is open now.
 
     Raises Refused: REWARD_CORRECTION_UNKNOWN.
     """
@@ -224,6 +242,8 @@ def acceptance(ledger: Ledger, correction_id: str, by: str, at_us: int) -> Accep
         open_epoch=settlement.open_epoch(ledger),
         chunk=chunk,
         rewards=credited,
+        vote=vote,
+        key_id=key_id,
         by=by,
         at_us=at_us,
     )
@@ -253,7 +273,10 @@ def list_reward_corrections(
     place = call.place(cursor, [0])
     with call.read(REWARDS) as view:
         rows = rewards.read_corrections(view.connection, after=place.after[0], limit=limit + 1)
-        return call.page(view, place, rows, limit, lambda row: [row.position], _row)
+        world = call.service.ledger.world()
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position], lambda row: _told(row, world)
+        )
 
 
 @resource.get(
@@ -268,7 +291,7 @@ def read_reward_correction(correction_id: CorrectionInPath, call: Caller) -> Res
         found = rewards.read_correction(view.connection, correction_id)
         if found is None:
             raise Refused(EpochsReason.REWARD_CORRECTION_UNKNOWN, correction_id=correction_id)
-        return call.answer(view, _row(found))
+        return call.answer(view, _told(found, call.service.ledger.world()))
 
 
 def _after(after: After, correction_id: str) -> RewardCorrectionAnswer:
@@ -292,16 +315,15 @@ def _after(after: After, correction_id: str) -> RewardCorrectionAnswer:
                 if yes is None
                 else (yes.by, yes.at_us, yes.slashed, yes.adjusted, yes.adjusted_epoch)
             ),
-        )
+        ),
+        after,
     )
 
 
-def _row(row: rewards.Correction) -> RewardCorrectionAnswer:
-    return _told(row)
-
-
-def _told(row: rewards.Correction) -> RewardCorrectionAnswer:
+def _told(row: rewards.Correction, world: States) -> RewardCorrectionAnswer:
     kind: Any = row.kind
+    state = world.state(correction_stream(row.correction_id))
+    subject, content = state.ballot()
     return RewardCorrectionAnswer(
         correction_id=row.correction_id,
         kind=kind,
@@ -318,4 +340,5 @@ def _told(row: rewards.Correction) -> RewardCorrectionAnswer:
         slashed=None if row.slashed is None else tokens(row.slashed),
         adjusted=None if row.adjusted is None else str(row.adjusted),
         adjusted_epoch=row.adjusted_epoch,
+        ballot=ballot_told(world.state(GOVERNORS), subject, state.votes, content=content),
     )

@@ -180,7 +180,7 @@ def list_resource_kinds(call: Caller) -> Response:
 
 @resource.post(
     "/v1/resource-kinds",
-    with_scope("governance"),
+    with_scope("operator"),
     ResourceKindAnswer,
     status=201,
     problems=[
@@ -216,7 +216,7 @@ def register_resource_kind(body: ResourceKindRequest, call: Caller) -> Response:
 
 @resource.post(
     "/v1/resource-kinds/models",
-    with_scope("governance"),
+    with_scope("operator"),
     ModelClassAnswer,
     status=201,
     problems=[

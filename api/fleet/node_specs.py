@@ -11,6 +11,7 @@ from pydantic import Field
 
 from api.door.call import Call
 from api.door.models import DeviceId, RequestModel, Short, with_examples
+from api.process import founding
 from domain.fleet.node import DeviceSpec, HostSpec
 from domain.fleet.reasons import FleetReason
 from domain.hardware.facts import DRIVES_MAX, HardwareFacts, SataDrive
@@ -126,5 +127,5 @@ def require_driver(call: Call, driver: str | None) -> None:
 
     Raises Refused: NODE_NOT_JOINABLE.
     """
-    if call.service.settings.environment != "development" and is_fake_driver(driver):
+    if is_fake_driver(driver) and not founding.is_development(call.service.ledger):
         raise Refused(FleetReason.NODE_NOT_JOINABLE, failing=("real_driver",), driver=driver)

@@ -12,6 +12,7 @@ from api.door.models import (
     AccountId,
     AnswerModel,
     Count,
+    EmptyRequest,
     NodeId,
     NodeInPath,
     Position,
@@ -22,7 +23,13 @@ from api.door.models import (
 from api.door.operation import Resource
 from api.fleet.nodes import READ_OR_NODE, WRITE, visible_node
 from domain.fleet.reasons import FleetReason
-from domain.fleet.revenue_share import OWNERS_MAX, OwnerShare, SetRevenueShares, revenue_stream
+from domain.fleet.revenue_share import (
+    OWNERS_MAX,
+    LeaveRevenueShares,
+    OwnerShare,
+    SetRevenueShares,
+    revenue_stream,
+)
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
 from projections.fleet.fleet import FLEET
@@ -51,6 +58,11 @@ class RevenueSharesAnswer(AnswerModel):
     node_id: NodeId
     shares: list[OwnerShareForm]
     provider_ppm: Count
+    position: Position | None = None
+
+
+class RevenueSharesLeftAnswer(AnswerModel):
+    node_id: NodeId
     position: Position | None = None
 
 
@@ -96,6 +108,24 @@ def read_revenue_shares(node_id: NodeInPath, call: Caller) -> Response:
         visible_node(call, view, node_id)
         shares = call.service.ledger.market.state_of(revenue_stream(node_id)).shares
         return call.answer(view, _shares(node_id, shares))
+
+
+@resource.post(
+    "/v1/nodes/{node_id}/revenue-shares/release",
+    WRITE,
+    RevenueSharesLeftAnswer,
+    problems=[FleetReason.NODE_UNKNOWN],
+)
+def release_revenue_shares(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Response:
+    """Gives up your share of a node that another provider runs, for leases reserved from now on."""
+    del body
+    command = LeaveRevenueShares(
+        node_id=node_id,
+        account_id=call.principal.account_id,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
+    return call.record(lambda: command, lambda _after: RevenueSharesLeftAnswer(node_id=node_id))
 
 
 def _shares(node_id: str, shares: tuple[OwnerShare, ...]) -> RevenueSharesAnswer:

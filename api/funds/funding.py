@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from api.door.amounts import Money, credits_, credits_or_none
 from api.door.auth import with_scope
@@ -22,6 +22,7 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
+    no_address,
     page_of,
     with_examples,
 )
@@ -29,7 +30,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties.accounts import own, visible
-from domain.funds.budget import ACCOUNT, SetBudget, budget_of, left_this_month, month_at
+from domain.funds.budget import ACCOUNT, SetBudget, budget_of, left_this_month, month_at, target_of
 from domain.funds.funding import EndPayer, SetPayer, funding_of, sources_of
 from domain.funds.reasons import FundsReason
 from domain.market.offer import SETTLEMENTS
@@ -45,7 +46,7 @@ resource = Resource("funding")
 
 ADMIN = with_scope("account:admin")
 READ = with_scope("account", "billing:read", "operator", "audit:read")
-Target = Annotated[str, Field(pattern=r"^[0-9A-Za-z_.:@/-]{1,100}$")]
+Target = Annotated[str, BeforeValidator(no_address), Field(pattern=r"^[0-9A-Za-z_.:/-]{1,100}$")]
 
 
 class FundingSourceAnswer(AnswerModel):
@@ -322,11 +323,12 @@ def set_budget(account_id: AccountInPath, body: BudgetRequest, call: Caller) -> 
         )
 
     def told(_after: Any) -> AnswerModel:
-        used = _budget(call, account_id, body.scope, body.target).used
+        target = target_of(call.service.ledger.world(), account_id, body.scope, body.target)
+        used = _budget(call, account_id, body.scope, target).used
         left = None if monthly is None else max(0, int(monthly.units) - int(used.units))
         return BudgetAnswer(
             scope=body.scope,
-            target=body.target,
+            target=target,
             monthly=monthly,
             month=month_at(call.now_us),
             used=used,

@@ -23,6 +23,7 @@ from api.door.models import (
     AnswerModel,
     Moment,
     Position,
+    Reference,
     RequestModel,
     Short,
     Told_at,
@@ -332,7 +333,7 @@ def _taking_told(row: payments.TakingRow) -> PaymentReturnAnswer:
 class BankConfirmationRequest(RequestModel):
     """`reference`: of the line on the bank's statement. `amount` absent: what was asked for."""
 
-    reference: Short
+    reference: Reference
     amount: Money | None = None
 
     model_config = with_examples({"reference": "statement 2026-11/17"})
@@ -340,8 +341,8 @@ class BankConfirmationRequest(RequestModel):
 
 class BankReversalRequest(RequestModel):
     amount: Money
-    reference: Short
-    reason: Short
+    reference: Reference
+    reason: Reference
 
     model_config = with_examples(
         {"amount": CREDITS_25, "reference": "statement 2026-11/44", "reason": "recalled"}
@@ -426,7 +427,7 @@ class PaymentRefundRequest(RequestModel):
 
 
 class RefundConfirmationRequest(RequestModel):
-    reference: Short
+    reference: Reference
 
     model_config = with_examples({"reference": "statement 2026-11/51"})
 
@@ -755,7 +756,7 @@ def read_payment_terms(call: Caller) -> Response:
 
 @resource.post(
     "/v1/payment-terms",
-    with_scope("governance"),
+    with_scope("operator"),
     PaymentTermsAnswer,
     status=201,
     problems=[FundsReason.PAYMENT_TERMS_VERSION, FundsReason.PAYMENT_TERMS_INVALID],
@@ -777,7 +778,7 @@ def publish_payment_terms(body: PaymentTermsRequest, call: Caller) -> Response:
 
 class DebtWriteOffRequest(RequestModel):
     amount: Money
-    reason: Short
+    reason: Reference
 
     model_config = with_examples({"amount": CREDITS_25, "reason": "insolvent"})
 

@@ -89,7 +89,7 @@ def list_breakers(call: Caller) -> Response:
 
 @resource.post(
     "/v1/breakers/{breaker}/limit",
-    with_scope("governance"),
+    with_scope("operator"),
     BreakerAnswer,
     problems=[PricesReason.AMOUNT_OUT_OF_RANGE, PricesReason.BAD_WINDOW],
 )

@@ -1,7 +1,8 @@
 """Milestone grants: TOKEN of the treasury, unlocked milestone by milestone (row R-11).
 
-Every step takes two members of the governance: one proposes, another accepts. Everybody may read:
-the parts of a grant, what has no milestone, and who said yes to what.
+A key of the operator proposes and carries votes; each step is done by the signatures of governors
+(`api/authority/votes.py`). Everybody may read: the parts of a grant, what has no milestone, and who
+said yes to what.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Response
 from pydantic import Field, model_validator
 
+from api.authority.votes import EXAMPLE, ON_VOTE, BallotAnswer, VoteRequest, ballot_told, checked
 from api.door.amounts import Money, money, tokens
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
@@ -27,11 +29,13 @@ from api.door.models import (
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from domain.epochs.reasons import EpochsReason
+from domain.authority.reasons import AuthorityReason
+from domain.authority.register import GOVERNORS, Register
 from domain.funds.reasons import FundsReason
 from domain.governance.grant import (
     MILESTONE_ID,
     MILESTONES_MAX,
+    OPENING,
     TEXT_MAX,
     AcceptClawback,
     AcceptMilestone,
@@ -41,6 +45,8 @@ from domain.governance.grant import (
     ProposeClawback,
     ProposeGrant,
     ProposeMilestone,
+    WaitingClawback,
+    WaitingMilestone,
     existing_grant,
     stream_of,
 )
@@ -52,7 +58,7 @@ from projections.funds.funding import FUNDING
 
 resource = Resource("grants")
 
-GOVERNANCE = with_scope("governance")
+CARRIER = with_scope("operator")
 GrantId = Annotated[str, Field(pattern=r"^grant_[0-9A-Za-z]{1,64}$")]
 GrantInPath = Annotated[str, Path(pattern=r"^grant_[0-9A-Za-z]{1,64}$")]
 MilestoneId = Annotated[str, Field(pattern=f"^{MILESTONE_ID}$", examples=["api-integration"])]
@@ -109,12 +115,13 @@ class GrantClawbackRequest(RequestModel):
 
 
 class GrantAcceptanceRequest(RequestModel):
-    """A second person's acceptance: of the `opening`, of one `milestone`, or of the `clawback`."""
+    """A governor's signed vote: on the `opening`, on one `milestone`, or on the `clawback`."""
 
     what: Literal["opening", "milestone", "clawback"]
     milestone_id: MilestoneId | None = None
+    vote: VoteRequest
 
-    model_config = with_examples({"what": "opening"})
+    model_config = with_examples({"what": "opening", "vote": EXAMPLE})
 
     @model_validator(mode="after")
     def _names_the_milestone(self) -> GrantAcceptanceRequest:
@@ -138,7 +145,7 @@ class GrantClawbackAnswer(AnswerModel):
 
 class MilestoneGrantAnswer(AnswerModel):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned` has no
-    milestone. `clawback`: one that waits for its second person.
+    milestone. `clawback`: one that waits for votes. `ballots`: what is voted on now.
     """
 
     grant_id: GrantId
@@ -151,6 +158,7 @@ class MilestoneGrantAnswer(AnswerModel):
     clawed_back: Money
     milestones: list[GrantMilestoneAnswer]
     clawback: GrantClawbackAnswer | None = None
+    ballots: list[BallotAnswer]
     proposed_by: str
     proposed_at: Told_at
     position: Position | None = None
@@ -161,10 +169,11 @@ ON_GRANT = (GovernanceReason.GRANT_UNKNOWN, GovernanceReason.GRANT_STATE)
 
 @resource.post(
     "/v1/grants",
-    GOVERNANCE,
+    CARRIER,
     MilestoneGrantAnswer,
     status=201,
     problems=[
+        AuthorityReason.NO_GOVERNORS,
         PartiesReason.ACCOUNT_UNKNOWN,
         PartiesReason.ACCOUNT_CLOSED,
         GovernanceReason.GRANT_EXISTS,
@@ -178,7 +187,7 @@ ON_GRANT = (GovernanceReason.GRANT_UNKNOWN, GovernanceReason.GRANT_STATE)
     ],
 )
 def propose_grant(body: MilestoneGrantRequest, call: Caller) -> Response:
-    """Proposes a grant. A second person opens it by accepting."""
+    """Proposes a grant. The votes of governors open it."""
     grant_id = call.id("grant")
 
     def commands() -> ProposeGrant:
@@ -196,14 +205,14 @@ def propose_grant(body: MilestoneGrantRequest, call: Caller) -> Response:
 
 @resource.post(
     "/v1/grants/{grant_id}/milestones",
-    GOVERNANCE,
+    CARRIER,
     MilestoneGrantAnswer,
     problems=[*ON_GRANT, GovernanceReason.UNKNOWN_MILESTONE, GovernanceReason.MILESTONE_STATE],
 )
 def propose_milestone(
     grant_id: GrantInPath, body: GrantMilestoneDoneRequest, call: Caller
 ) -> Response:
-    """Reports a milestone as done. A second person unlocks it by accepting."""
+    """Reports a milestone as done. The votes of governors unlock it."""
 
     def commands() -> ProposeMilestone:
         return ProposeMilestone(
@@ -218,7 +227,7 @@ def propose_milestone(
 
 
 @resource.post(
-    "/v1/grants/{grant_id}/clawback", GOVERNANCE, MilestoneGrantAnswer, problems=[*ON_GRANT]
+    "/v1/grants/{grant_id}/clawback", CARRIER, MilestoneGrantAnswer, problems=[*ON_GRANT]
 )
 def propose_clawback(grant_id: GrantInPath, body: GrantClawbackRequest, call: Caller) -> Response:
     """Proposes to claw back what is not earned. Unlocked TOKEN stay."""
@@ -237,23 +246,32 @@ def propose_clawback(grant_id: GrantInPath, body: GrantClawbackRequest, call: Ca
 
 @resource.post(
     "/v1/grants/{grant_id}/accept",
-    GOVERNANCE,
+    CARRIER,
     MilestoneGrantAnswer,
     problems=[
         *ON_GRANT,
         GovernanceReason.UNKNOWN_MILESTONE,
         GovernanceReason.MILESTONE_STATE,
-        EpochsReason.SECOND_PERSON_NEEDED,
+        *ON_VOTE,
         GovernanceReason.TREASURY_SHORT,
         PartiesReason.ACCOUNT_UNKNOWN,
         PartiesReason.ACCOUNT_CLOSED,
     ],
 )
 def accept_grant(grant_id: GrantInPath, body: GrantAcceptanceRequest, call: Caller) -> Response:
-    """Accepts a proposal of another member of the governance."""
+    """Votes for a proposal with a governor's signature; the last vote needed does it."""
+    kind, subject = body.what, grant_id
+    if body.what == "milestone":
+        subject = f"{grant_id}/{body.milestone_id}"
+    vote = checked(call, OPENING if kind == "opening" else kind, subject, body.vote)
 
     def commands() -> Any:
-        by: dict[str, Any] = {"by": call.principal.member_id, "at_us": call.now_us}
+        by: dict[str, Any] = {
+            "vote": vote,
+            "key_id": call.principal.key_id,
+            "by": call.principal.member_id,
+            "at_us": call.now_us,
+        }
         if body.what == "opening":
             return OpenGrant(grant_id=grant_id, **by)
         if body.what == "clawback":
@@ -271,13 +289,14 @@ def list_grants(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) 
     with call.read(FUNDING) as view:
         rows = funding.read_grants(view.connection, after=place.after[0], limit=limit + 1)
         market = call.service.ledger.market
+        register = market.state_of(GOVERNORS)
         return call.page(
             view,
             place,
             rows,
             limit,
             lambda row: [row.position],
-            lambda row: grant_told(market.state_of(stream_of(row.grant_id))),
+            lambda row: grant_told(market.state_of(stream_of(row.grant_id)), register),
         )
 
 
@@ -291,19 +310,20 @@ def read_grant(grant_id: GrantInPath, call: Caller) -> Response:
     """Returns one grant: its locked and unlocked parts, and the part without a milestone."""
     with call.read(FUNDING) as view:
         grant, _ = existing_grant(call.service.ledger.world(), grant_id)
-        return call.answer(view, grant_told(grant))
+        register = call.service.ledger.market.state_of(GOVERNORS)
+        return call.answer(view, grant_told(grant, register))
 
 
 def _told(after: After, grant_id: str) -> MilestoneGrantAnswer:
-    return grant_told(after.state(stream_of(grant_id)))
+    return grant_told(after.state(stream_of(grant_id)), after.state(GOVERNORS))
 
 
-def grant_told(grant: Grant) -> MilestoneGrantAnswer:
+def grant_told(grant: Grant, register: Register) -> MilestoneGrantAnswer:
     """A grant as it is told."""
     asked, status, back = grant.proposed, grant.status, grant.clawback
     assert asked is not None
     shown: Any = status
-    scope: Any = None if back is None else back.scope
+    asked_back: Any = None if back is None else back.proposed
     amounts = grant.parts.amounts
     return MilestoneGrantAnswer(
         grant_id=asked.grant_id,
@@ -324,11 +344,21 @@ def grant_told(grant: Grant) -> MilestoneGrantAnswer:
                 else "proposed"
                 if one.milestone_id in grant.waiting
                 else "locked",
-                proposed_by=grant.waiting.get(one.milestone_id),
+                proposed_by=_by(grant.waiting.get(one.milestone_id)),
             )
             for one in asked.milestones
         ],
-        clawback=None if back is None else GrantClawbackAnswer(scope=scope, proposed_by=back.by),
+        clawback=None
+        if back is None
+        else GrantClawbackAnswer(scope=asked_back.scope, proposed_by=asked_back.by),
+        ballots=[
+            ballot_told(register, subject, votes, content=content)
+            for subject, content, votes in grant.ballots()
+        ],
         proposed_by=asked.by,
         proposed_at=moment(asked.at_us),
     )
+
+
+def _by(waiting: WaitingMilestone | WaitingClawback | None) -> str | None:
+    return None if waiting is None else waiting.proposed.by

@@ -1,18 +1,29 @@
 """The policy of rewards: its versions, and the proposals by which a next one comes to be.
 
-Everybody reads. Members of the governance propose, and others of them say yes or no; every call
-that changes a proposal names in If-Match what it has read of it.
+Everybody reads. A key of the operator carries proposals and votes; what decides is the signatures
+of governors (`api/authority/votes.py`). Every call that changes a proposal names in If-Match what
+it has read of it.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
 from pydantic import Field
 
+from api.authority.votes import (
+    EXAMPLE,
+    ON_VOTE,
+    BallotAnswer,
+    Mode,
+    VoteRequest,
+    ballot_told,
+    checked,
+)
 from api.door.amounts import Money, Units, money, tokens, tokens_or_none
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
@@ -21,7 +32,6 @@ from api.door.models import (
     AnswerModel,
     Count,
     Digits,
-    EmptyRequest,
     Hex32,
     Position,
     RequestModel,
@@ -33,15 +43,19 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
+from domain.authority.reasons import AuthorityReason
+from domain.authority.register import GOVERNORS
+from domain.authority.vote import CANCEL, NO, YES
 from domain.duration import SECOND_US
 from domain.epochs.policy import NETWORK, PolicyPublished, governance_of
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_terms import RewardTerms
 from domain.governance.document import FORMAT, PROPOSAL_MAX
-from domain.governance.proposal import TEXT_MAX, Proposal, Step, existing_proposal, stream_of
+from domain.governance.proposal import KIND, TEXT_MAX, Proposal, Step, existing_proposal, stream_of
 from domain.governance.reasons import GovernanceReason
 from domain.governance.vote import (
     ApprovePolicyProposal,
+    CancelPolicy,
     OpenPolicyReview,
     ProposePolicy,
     RejectPolicyProposal,
@@ -49,6 +63,7 @@ from domain.governance.vote import (
     SchedulePolicyProposal,
     WithdrawPolicyProposal,
     lint_of,
+    rules_in_force,
 )
 from domain.parties.reasons import PartiesReason
 from domain.trust.reasons import TrustReason
@@ -58,13 +73,21 @@ from projections.runner import Connection
 
 resource = Resource("policies")
 
-GOVERNANCE = with_scope("governance")
+CARRIER = with_scope("operator")
 NumberInPath = Annotated[int, Path(ge=1, le=PROPOSAL_MAX), Digits]
 VersionInPath = Annotated[int, Path(ge=1, le=1_000_000), Digits]
 Epoch = Annotated[int, Field(ge=1, le=1_000_000)]
 Sentence = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
 Status = Literal[
-    "draft", "linted", "in_review", "approved", "rejected", "withdrawn", "scheduled", "effective"
+    "draft",
+    "linted",
+    "in_review",
+    "approved",
+    "rejected",
+    "withdrawn",
+    "scheduled",
+    "effective",
+    "cancelled",
 ]
 _DOCUMENT = {
     "format": FORMAT,
@@ -105,6 +128,23 @@ class ProposalReasonRequest(RequestModel):
     reason: Sentence
 
     model_config = with_examples({"reason": "The remainder needs an owner"})
+
+
+class PolicyVoteRequest(RequestModel):
+    """A governor's signed vote on the document that was read."""
+
+    vote: VoteRequest
+
+    model_config = with_examples({"vote": EXAMPLE})
+
+
+class PolicyRejectionRequest(RequestModel):
+    """A governor's signed no, and why."""
+
+    reason: Sentence
+    vote: VoteRequest
+
+    model_config = with_examples({"reason": "The remainder needs an owner", "vote": EXAMPLE})
 
 
 class PolicySchedulingRequest(RequestModel):
@@ -151,13 +191,16 @@ class RewardTermsAnswer(AnswerModel):
 
 
 class PolicyVersionAnswer(AnswerModel):
-    """`in_force`: the newest epoch was opened under it. `proposal`: absent in the first version,
-    which an operator published. Without `rewards`, availability is not paid.
+    """`in_force`: the newest epoch was opened under it. `cancelled`: governors stopped it before
+    its first epoch. `proposal`: absent in the first version, which an operator published. `mode`:
+    of the governors when it was scheduled. Without `rewards`, availability is not paid.
     """
 
     version: Count
     effective_from_epoch: Count
     in_force: bool
+    cancelled: bool
+    mode: Mode | None = None
     epoch_length_seconds: Count
     hard_cap: Money
     segments: list[EmissionSegmentAnswer]
@@ -217,6 +260,7 @@ class PolicyProposalAnswer(AnswerModel):
     proposed_at: Told_at
     approved_by: list[str]
     rejected_by: list[str]
+    ballot: BallotAnswer
     lint: PolicyLintAnswer
     policy_version: Count | None = None
     effective_from_epoch: Count | None = None
@@ -239,22 +283,26 @@ ON_PROPOSAL = (
     GovernanceReason.PROPOSAL_STATE,
     GovernanceReason.PROPOSAL_INVALID,
 )
-ON_VOTE = (*ON_PROPOSAL, EpochsReason.SECOND_PERSON_NEEDED, GovernanceReason.VOTED_ALREADY)
+ON_PROPOSAL_VOTE = (*ON_PROPOSAL, *ON_VOTE)
 
 
 @resource.post(
     "/v1/policies/proposals",
-    GOVERNANCE,
+    CARRIER,
     PolicyProposalAnswer,
     status=201,
-    problems=[GovernanceReason.PROPOSAL_INVALID, GovernanceReason.PROPOSAL_EXISTS],
+    problems=[
+        AuthorityReason.NO_GOVERNORS,
+        GovernanceReason.PROPOSAL_INVALID,
+        GovernanceReason.PROPOSAL_EXISTS,
+    ],
 )
 def propose_policy(body: PolicyProposalRequest, call: Caller) -> Response:
     """Proposes a policy, or another document for approval. Its lint is recorded."""
     text = json.dumps(body.document)
 
     def told(after: After) -> PolicyProposalAnswer:
-        return proposal_told(after.state(after.changes[0].stream))
+        return proposal_told(after.state(after.changes[0].stream), after)
 
     def command() -> ProposePolicy:
         return ProposePolicy(document=text, by=call.principal.member_id, at_us=call.now_us)
@@ -264,7 +312,7 @@ def propose_policy(body: PolicyProposalRequest, call: Caller) -> Response:
 
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/revise",
-    GOVERNANCE,
+    CARRIER,
     PolicyProposalAnswer,
     guarded=True,
     problems=[*ON_PROPOSAL, PartiesReason.NOT_PERMITTED],
@@ -279,7 +327,7 @@ def revise_policy_proposal(
 
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/review",
-    GOVERNANCE,
+    CARRIER,
     PolicyProposalAnswer,
     guarded=True,
     problems=ON_PROPOSAL,
@@ -293,11 +341,11 @@ def open_policy_review(
 
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/approve",
-    GOVERNANCE,
+    CARRIER,
     PolicyProposalAnswer,
     guarded=True,
     problems=[
-        *ON_VOTE,
+        *ON_PROPOSAL_VOTE,
         GovernanceReason.PROPOSAL_LINT,
         TrustReason.POLICY_INVALID,
         EpochsReason.BAD_SEGMENT,
@@ -305,32 +353,43 @@ def open_policy_review(
     ],
 )
 def approve_policy_proposal(
-    proposal_number: NumberInPath, body: EmptyRequest, call: Caller
+    proposal_number: NumberInPath, body: PolicyVoteRequest, call: Caller
 ) -> Response:
-    """Approves a proposal made by another governor."""
-    del body
-    key_id = call.principal.key_id
-    return _change(call, proposal_number, ApprovePolicyProposal, key_id=key_id)
+    """Approves a proposal with a governor's signature."""
+    return _vote(call, proposal_number, ApprovePolicyProposal, body.vote, YES)
 
 
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/reject",
-    GOVERNANCE,
+    CARRIER,
     PolicyProposalAnswer,
     guarded=True,
-    problems=ON_VOTE,
+    problems=ON_PROPOSAL_VOTE,
 )
 def reject_policy_proposal(
-    proposal_number: NumberInPath, body: ProposalReasonRequest, call: Caller
+    proposal_number: NumberInPath, body: PolicyRejectionRequest, call: Caller
 ) -> Response:
-    """Rejects a proposal made by another governor."""
-    more = {"reason": body.reason, "key_id": call.principal.key_id}
-    return _change(call, proposal_number, RejectPolicyProposal, **more)
+    """Rejects a proposal with a governor's signature."""
+    return _vote(call, proposal_number, RejectPolicyProposal, body.vote, NO, reason=body.reason)
+
+
+@resource.post(
+    "/v1/policies/proposals/{proposal_number}/cancel",
+    CARRIER,
+    PolicyProposalAnswer,
+    guarded=True,
+    problems=[*ON_PROPOSAL_VOTE, TrustReason.POLICY_INVALID],
+)
+def cancel_policy_proposal(
+    proposal_number: NumberInPath, body: PolicyVoteRequest, call: Caller
+) -> Response:
+    """Votes to cancel a scheduled version before its first epoch, with a governor's signature."""
+    return _vote(call, proposal_number, CancelPolicy, body.vote, CANCEL)
 
 
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/withdraw",
-    GOVERNANCE,
+    CARRIER,
     PolicyProposalAnswer,
     guarded=True,
     problems=[*ON_PROPOSAL, PartiesReason.NOT_PERMITTED],
@@ -344,11 +403,12 @@ def withdraw_policy_proposal(
 
 @resource.post(
     "/v1/policies/proposals/{proposal_number}/schedule",
-    GOVERNANCE,
+    CARRIER,
     PolicyProposalAnswer,
     guarded=True,
     problems=[
         *ON_PROPOSAL,
+        AuthorityReason.SECOND_PERSON_NEEDED,
         GovernanceReason.PROPOSAL_WITHOUT_TERMS,
         GovernanceReason.PROPOSAL_NOTICE,
         EpochsReason.EPOCH_STATE,
@@ -393,14 +453,14 @@ def list_policy_proposals(
     place = call.place(cursor, [0])
     with call.read(POLICIES) as view:
         rows = policies.read_proposals(view.connection, after=place.after[0], limit=limit + 1)
-        market = call.service.ledger.market
+        world = call.service.ledger.world()
         return call.page(
             view,
             place,
             rows,
             limit,
             lambda row: [row.position],
-            lambda row: proposal_told(market.state_of(stream_of(row.number)), view.connection),
+            lambda row: proposal_told(world.state(stream_of(row.number)), world, view.connection),
         )
 
 
@@ -413,9 +473,10 @@ def list_policy_proposals(
 def read_policy_proposal(proposal_number: NumberInPath, call: Caller) -> Response:
     """Returns one proposal: its document, the lint's findings, and its votes with their times."""
     with call.read(POLICIES) as view:
-        found = existing_proposal(call.service.ledger.world(), proposal_number)
+        world = call.service.ledger.world()
+        found = existing_proposal(world, proposal_number)
         told = PolicyProposalDetailAnswer(
-            **proposal_told(found, view.connection).model_dump(),
+            **proposal_told(found, world, view.connection).model_dump(),
             document=json.loads(found.document),
             findings=[
                 PolicyLintFindingAnswer.model_validate(asdict(one))
@@ -444,14 +505,9 @@ def list_policies(
             view.connection, as_of=view.as_of, after=place.after[0], limit=limit + 1
         )
         in_force = _in_force(view.connection, view.as_of)
-        published = _published(call)
+        told = _versions(call)
         return call.page(
-            view,
-            place,
-            rows,
-            limit,
-            lambda row: [row.version],
-            lambda row: policy_told(published[row.version - 1], row.position, in_force),
+            view, place, rows, limit, lambda row: [row.version], lambda row: told(row, in_force)
         )
 
 
@@ -470,8 +526,7 @@ def read_policy(policy_version: VersionInPath, call: Caller, as_of: ReadAsOf) ->
         if [row.version for row in rows] != [policy_version]:
             raise problem("not_found", f"there is no version {policy_version}")
         in_force = _in_force(view.connection, view.as_of)
-        told = policy_told(_published(call)[policy_version - 1], rows[0].position, in_force)
-        return call.answer(view, told)
+        return call.answer(view, _versions(call)(rows[0], in_force))
 
 
 def _change(call: Call, number: int, kind: Any, **more: Any) -> Response:
@@ -486,16 +541,37 @@ def _change(call: Call, number: int, kind: Any, **more: Any) -> Response:
     return call.record(command, _told_of(number), tag=_changes)
 
 
+def _vote(
+    call: Call, number: int, kind: Any, body: VoteRequest, choice: str, **more: Any
+) -> Response:
+    """Record a governor's vote, its signature checked."""
+    vote = checked(call, KIND, str(number), body, choice)
+    return _change(call, number, kind, vote=vote, key_id=call.principal.key_id, **more)
+
+
 def _told_of(number: int) -> Any:
-    return lambda after: proposal_told(after.state(stream_of(number)))
+    return lambda after: proposal_told(after.state(stream_of(number)), after)
 
 
 def _changes(body: dict[str, Any]) -> int:
     return int(body["changes"])
 
 
-def _published(call: Call) -> tuple[PolicyPublished, ...]:
-    return call.service.ledger.market.state_of(NETWORK).published
+def _versions(call: Call) -> Callable[[policies.PolicyRow, int], PolicyVersionAnswer]:
+    """How a row is told: with its version's terms, and how it came to be."""
+    market = call.service.ledger.market
+    state = market.state_of(NETWORK)
+
+    def told(row: policies.PolicyRow, in_force: int) -> PolicyVersionAnswer:
+        policy = state.published[row.version - 1]
+        mode = None
+        if policy.proposal is not None:
+            scheduled = market.state_of(stream_of(policy.proposal)).scheduled
+            mode = None if scheduled is None else scheduled.mode
+        is_cancelled = row.version in state.cancelled
+        return policy_told(policy, row.position, in_force, mode, is_cancelled)
+
+    return told
 
 
 def _in_force(connection: Connection, as_of: int | None) -> int:
@@ -503,13 +579,17 @@ def _in_force(connection: Connection, as_of: int | None) -> int:
     return 0 if newest is None else newest.policy_version
 
 
-def policy_told(policy: PolicyPublished, position: int, in_force: int) -> PolicyVersionAnswer:
+def policy_told(
+    policy: PolicyPublished, position: int, in_force: int, mode: Any, is_cancelled: bool
+) -> PolicyVersionAnswer:
     """A version as it is told."""
     rules = governance_of(policy)
     return PolicyVersionAnswer(
         version=policy.version,
         effective_from_epoch=policy.effective_from_epoch,
         in_force=policy.version == in_force,
+        cancelled=is_cancelled,
+        mode=mode,
         epoch_length_seconds=policy.epoch_length_us // SECOND_US,
         hard_cap=money(policy.hard_cap),
         segments=[
@@ -558,10 +638,13 @@ def _rewards(terms: RewardTerms) -> RewardTermsAnswer:
     )
 
 
-def proposal_told(found: Proposal, connection: Connection | None = None) -> PolicyProposalAnswer:
-    """A proposal as it is told. With a connection, also that its version came into force: that is
-    the opening of an epoch, and no fact of the proposal.
+def proposal_told(
+    found: Proposal, world: Any, connection: Connection | None = None
+) -> PolicyProposalAnswer:
+    """A proposal as it is told, with `world` for who votes on it. With a connection, also that its
+    version came into force: that is the opening of an epoch, and no fact of the proposal.
     """
+    register, approvals = world.state(GOVERNORS), rules_in_force(world).approvals
     heading, linted, scheduled = found.heading, found.linted, found.scheduled
     assert heading is not None
     assert linted is not None
@@ -586,6 +669,7 @@ def proposal_told(found: Proposal, connection: Connection | None = None) -> Poli
         proposed_at=moment(found.proposed_at_us),
         approved_by=list(found.approved_by),
         rejected_by=list(found.rejected_by),
+        ballot=ballot_told(register, found.subject, found.votes, approvals=approvals),
         lint=PolicyLintAnswer(
             passes=linted.passes,
             errors=linted.errors,

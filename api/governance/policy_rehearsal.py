@@ -114,7 +114,7 @@ class PolicyRehearsalAnswer(AnswerModel):
 
 @resource.post(
     "/v1/policies/dry-run",
-    with_scope("governance"),
+    with_scope("operator"),
     PolicyRehearsalAnswer,
     records=False,
     problems=["invalid", "rehearsal_too_large"],

@@ -664,7 +664,7 @@ def read_cash_out_terms(call: Caller) -> Response:
 
 @resource.post(
     "/v1/cash-outs/terms/window",
-    with_scope("governance"),
+    with_scope("operator"),
     MoneyOutTermsAnswer,
     status=201,
     problems=[IncomeReason.MATURITY_WINDOW],
@@ -686,7 +686,7 @@ def publish_maturity_window(body: MaturityWindowRequest, call: Caller) -> Respon
 
 @resource.post(
     "/v1/cash-outs/terms/minimum",
-    with_scope("governance"),
+    with_scope("operator"),
     MoneyOutTermsAnswer,
     status=201,
     problems=[PricesReason.AMOUNT_OUT_OF_RANGE, FundsReason.AMOUNT_NOT_CENTS],

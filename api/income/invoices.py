@@ -76,13 +76,23 @@ Kind = Literal["charges", "earnings"]
 Month = Annotated[str, Field(pattern=r"^20[0-9]{2}-(0[1-9]|1[0-2])$", examples=["2026-11"])]
 
 
+Quantity = Annotated[
+    str,
+    Field(
+        pattern=r"^(0|-?[1-9][0-9]{0,38})$",
+        description="How many units of the line's `unit`, as a decimal string",
+        examples=["3600000000"],
+    ),
+]
+
+
 class InvoiceLineAnswer(AnswerModel):
-    """`quantity` in `unit`; `credited` is what credit notes took off since."""
+    """One line: how much of what, at which amount. `credited`: what later credit notes took off."""
 
     what: Annotated[str, Field(examples=["usage"])]
     detail: str | None = None
-    quantity: SignedUnits | None = None
-    unit: str | None = None
+    quantity: Quantity | None = None
+    unit: Annotated[str | None, Field(examples=["GPU-microsecond"])] = None
     amount: Money
     credited: Money | None = None
 

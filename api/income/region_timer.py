@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 
+from api.process import founding
 from api.process.service import Service
 from domain.calendar import day_start_us
 from domain.duration import DAY_US, HOUR_US
@@ -119,7 +120,7 @@ def node_times(
     signed = regions.read_countersigned(connection, region_id, day)
     libraries = set(trust.read_libraries(connection))
     span = trust.Span(None, day_start_us(day + 1) - TRUST_US, day_start_us(day + 1))
-    development = service.settings.environment == "development"
+    development = founding.is_development(service.ledger)
     times = []
     for node_id, present in by_node.items():
         tiers = {

@@ -59,6 +59,7 @@ from domain.jobs.reasons import JobsReason
 from domain.lease.lease import MatchDecided, RequestLease
 from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
+from domain.prices.tariff import MeterMax
 from domain.refusal import Refused
 from domain.rules import refused_by
 from domain.trust.reasons import TrustReason
@@ -128,6 +129,16 @@ class JobPlanForm(RequestModel):
         )
 
 
+class MeterMaxForm(RequestModel):
+    """The most that a lease is charged for one resource beside the GPU."""
+
+    meter: Literal["cpu", "memory", "storage", "network"]
+    amount: Money
+
+
+MeterMaxima = Annotated[list[MeterMaxForm], Field(max_length=4)]
+
+
 class JobRequest(RequestModel):
     """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
 
@@ -138,7 +149,8 @@ class JobRequest(RequestModel):
     what else its nodes must be and have; of a `mig_profile` the shares are the profile's.
     `work`: what it does; of a federated job it settles the fee, and an endpoint is inference.
     `plan`: which leases are opened for it. `parent_job_id`: a job of yours that it is a part of;
-    their costs add up.
+    their costs add up. `meter_maxima`: what each of its leases is charged at most for a resource
+    beside the GPU, held with its escrow; a resource that is not named is charged nothing.
     """
 
     kind: JobKind = "batch"
@@ -165,6 +177,7 @@ class JobRequest(RequestModel):
     )
     plan: JobPlanForm | None = None
     parent_job_id: JobId | None = None
+    meter_maxima: MeterMaxima = Field(default_factory=list)
 
     model_config = with_examples(EXAMPLE, CHUNKED, NIGHTLY)
 
@@ -210,6 +223,9 @@ class JobRequest(RequestModel):
             references=tuple(Reference(one.kind, one.name) for one in self.references),
             parent_job_id=self.parent_job_id,
             key_id=call.principal.key_id,
+            meter_maxima=tuple(
+                MeterMax(one.meter, one.amount.amount()) for one in self.meter_maxima
+            ),
         )
 
     def _shares(self) -> tuple[int, int]:
@@ -247,6 +263,7 @@ class JobAnswer(AnswerModel):
     plan: JobPlanForm | None = None
     parent_job_id: JobId | None = None
     instance_id: str | None = None
+    meter_maxima: MeterMaxima | None = None
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -449,6 +466,7 @@ def _job(row: leases.Job) -> JobAnswer:
         work=told.work,
         parent_job_id=row.parent_job_id,
         instance_id=row.instance_id,
+        meter_maxima=[MeterMaxForm(**one) for one in told.meter_maxima] or None,
         references=[JobReferenceForm(**one) for one in told.refs or ()] or None,
         plan=plan_told(row.plan),
         max_price_per_gpu_hour=credits_(row.price_max_units),

@@ -6,6 +6,7 @@ escrow are recorded together or not at all. Billing starts when the node says th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -165,14 +166,16 @@ class LeaseOpenedAnswer(AnswerModel):
 
 
 class LeaseAnswer(AnswerModel):
-    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far."""
+    """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far.
+    `project_id` and `end_user_ref` are not told to the provider.
+    """
 
     lease_id: LeaseId
     job_id: JobId
     account_id: AccountId
     client_id: str
-    project_id: str
-    end_user_ref: str
+    project_id: str | None = None
+    end_user_ref: str | None = None
     state: State
     gpu_count: Annotated[int, Field(ge=1, le=64)]
     share_ppm: Ppm
@@ -596,7 +599,9 @@ def list_leases(
             after=place.after[0],
             limit=limit + 1,
         )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _lease)
+        return call.page(
+            view, place, rows, limit, lambda row: [row.position], partial(_lease, call)
+        )
 
 
 @resource.get(
@@ -608,7 +613,8 @@ def list_leases(
 def read_lease(lease_id: LeaseInPath, call: Caller, as_of: ReadAsOf) -> Response:
     """Returns a lease, now or as of a position or a time."""
     with call.read(LEASES, as_of=as_of) as view:
-        return call.answer(view, _lease(visible_lease(call, view.connection, lease_id, view.as_of)))
+        found = visible_lease(call, view.connection, lease_id, view.as_of)
+        return call.answer(view, _lease(call, found))
 
 
 @resource.get(
@@ -753,15 +759,16 @@ def _moment_in(row: leases.LeaseRow, state: str) -> str | None:
     return moment_or_none(row.moment_us) if row.state == state else None
 
 
-def _lease(row: leases.LeaseRow) -> LeaseAnswer:
+def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
     told: Any = row
+    sees_purpose = call.principal.may_see(row.account_id) or call.principal.owns(row.client_id)
     return LeaseAnswer(
         lease_id=row.lease_id,
         job_id=row.job_id,
         account_id=row.account_id,
         client_id=row.client_id,
-        project_id=row.project_id,
-        end_user_ref=row.end_user_ref,
+        project_id=row.project_id if sees_purpose else None,
+        end_user_ref=row.end_user_ref if sees_purpose else None,
         state=told.state,
         gpu_count=row.gpu_count,
         share_ppm=row.share_ppm,

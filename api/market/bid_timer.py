@@ -60,6 +60,7 @@ NOT_NOW = frozenset(
         FleetReason.NODE_IN_MAINTENANCE,
         PartiesReason.COUNTERPARTY_DENIED,
         PartiesReason.QUOTA_EXHAUSTED,
+        PoolsReason.BASE_FULL,
         PartiesReason.CLIENT_NOT_AUTHORISED,
         PricesReason.GPU_CLASS_UNPRICED,
         PricesReason.TARIFF_UNKNOWN,

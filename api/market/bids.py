@@ -39,11 +39,10 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_provider
 from api.market.bidding_devices import bids_offered, free_devices, looked_for_bid
-from api.market.matching import looked_again
+from api.market.making_room import kept_place
 from domain.funds.reasons import FundsReason
 from domain.jobs.reasons import JobsReason
 from domain.lease.lease import Lease, ReserveLease, lease_stream
-from domain.lease.looked import NOT_LOOKED, Looked
 from domain.lease.reasons import LeaseReason
 from domain.lease.turns import QuoteLease
 from domain.leasing.bidding import PlaceBid, award
@@ -100,7 +99,8 @@ class AuctionAnswer(AnswerModel):
 
 class BidRequest(RequestModel):
     """With which offer of yours, at which price. `device_ids` absent: free ones of its node.
-    `expires_at` absent: it stands until the auction is over.
+    `expires_at` absent: it stands until the auction is over; else no later than the closing, from
+    which on a bid binds.
     """
 
     offer_id: OfferId
@@ -303,13 +303,17 @@ def list_bids(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) ->
 def withdraw_bid(
     lease_id: LeaseInPath, bid_id: BidInPath, body: EmptyRequest, call: Caller
 ) -> Response:
-    """Withdraws a bid that has not won. Its deposit comes back."""
+    """Withdraws a bid that has not won. Before the closing its deposit comes back; a bid binds
+    from then on, and a bidder that withdraws it forfeits the deposit to the network.
+    """
     del body
     returned: list[int] = []
 
     def commands() -> WithdrawBid:
-        bid = _state(call, lease_id).bids.get(bid_id)
-        returned[:] = [0 if bid is None else sum(part.amount.units for part in bid.deposit)]
+        auction = _state(call, lease_id)
+        bid = auction.bids.get(bid_id)
+        back = () if bid is None or not auction.is_open(call.now_us) else bid.deposit
+        returned[:] = [sum(part.amount.units for part in back)]
         return WithdrawBid(
             lease_id=lease_id,
             bid_id=bid_id,
@@ -393,8 +397,9 @@ def set_standing_bid(lease_id: LeaseInPath, body: StandingBidRequest, call: Call
 
     def commands() -> list[Any]:
         lease = _own_lease(call, lease_id)
-        looked = _looked_where_it_is(call, lease)
-        found = rebidding(lease, body.bid.amount(), next_id, call.now_us, looked)
+        bid = body.bid.amount()
+        kept = kept_place(call.service, lease, bid.units, call.now_us)
+        found = rebidding(lease, bid, next_id, call.now_us, kept)
         at[:] = [found.lease_id]
         return list(found.commands)
 
@@ -435,15 +440,6 @@ def read_standing_bid(lease_id: LeaseInPath, call: Caller) -> Response:
 
 
 # --- small things ----------------------------------------------------------------------------
-
-
-def _looked_where_it_is(call: Call, lease: Lease) -> Looked:
-    """What the views tell of the node that a lease holds, if it holds one."""
-    asked, held = lease.requested, lease.reserved
-    if asked is None or held is None:
-        return NOT_LOOKED
-    place = held.node_id, held.offer_id, held.device_ids
-    return looked_again(call.service, asked, place, call.now_us)
 
 
 def _own_lease(call: Call, lease_id: str) -> Lease:

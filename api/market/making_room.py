@@ -10,15 +10,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from api.market.matching import Wish, asking, looked_at
+from api.market.matching import Wish, asking, looked_at, offered
 from api.process.lease_desk import Round
 from api.process.service import Service
-from domain.lease.lease import Lease, lease_stream
+from domain.lease.lease import Candidate, Lease, lease_stream
 from domain.lease.looked import NOT_LOOKED
 from domain.lease.turns import PauseLease, ResumeLease
 from domain.leasing.taking import Place
 from domain.market.dimensions import DIMENSIONS, FreeDevice, Need, OfferedNode
-from domain.market.matching import Match, candidate_of, rule_of
+from domain.market.matching import RULE, Match, candidate_of, rule_of
+from domain.market.need import need_of
 from domain.market.offer import PRICE_UNITS_MAX
 from domain.money import PPM
 from domain.prices.modules import PriceOffer, PriceRequest, PricingPolicy, module_of
@@ -84,6 +85,33 @@ class Room:
             position=self.wanted.position,
             weights=need.constraints.weights,
         )
+
+
+def kept_place(service: Service, lease: Lease, price: int, now_us: int) -> Place | None:
+    """The place of a lease that goes on where it is, at another price: the one node that it was
+    chosen from, without what the lease itself holds of it. None: it holds no place.
+    """
+    asked, held = lease.requested, lease.reserved
+    if asked is None or held is None:
+        return None
+    where = {"": (held.node_id, held.offer_id, held.device_ids[0])}
+    with service.connection() as connection:
+        seen = offered(service, connection, asked, where, now_us).get("")
+    known = Candidate(held.node_id, held.offer_id, price, 0, 0)
+    place = Match(held.node_id, held.offer_id, held.device_ids, (known,), 1)
+    if seen is None:
+        return Place(match=place, rule=asked.pricing or RULE)
+    freed = dict.fromkeys(held.device_ids, (held.share_ppm, held.mem_ppm))
+    devices = tuple(_without(one, freed) for one in seen.node.devices)
+    node = replace(seen.node, devices=devices, price=price)
+    need = need_of(service.ledger.world(), asked, now_us, seen.looked)
+    return Place(
+        match=replace(place, candidates=(_candidate(need, node, held.device_ids),)),
+        rule=asked.pricing or RULE,
+        looked=seen.looked,
+        position=seen.position,
+        weights=need.constraints.weights,
+    )
 
 
 def _candidate(need: Need, node: OfferedNode, device_ids: tuple[str, ...]) -> Any:

@@ -22,11 +22,13 @@ from domain.lease.looked import NOT_LOOKED, Looked
 from domain.leasing.bidding import Offered
 from domain.leasing.request import asked_of
 from domain.leasing.taking import Place
+from domain.leasing.terms import rents_nothing
 from domain.market.dimensions import Need, OfferedNode
 from domain.market.explanation import Explanation, Relaxation
 from domain.market.matching import Match, choose, ranked, rule_of
 from domain.market.need import need_of, with_money, without_money
 from domain.market.reasons import MarketReason
+from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
 from domain.trust.reputation_terms import RENTER
 from projections.fleet import fleet
@@ -95,6 +97,7 @@ class Found:
     looked: Looked
     explanation: Explanation
     shortage: Shortage | None = None  # where no node meets the need
+    is_elsewhere: bool = False  # only nodes meet it that the project may not rent
 
     @property
     def rule(self) -> str:
@@ -104,12 +107,12 @@ class Found:
 def match(service: Service, wish: Wish, here: Round) -> Place:
     """The best node for a wish, on top of what the round has given away.
 
-    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
+    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE, BASE_FULL.
     """
     found = look(service, wish, here)
     chosen, need = found.match or found.unpaid, found.need
     if chosen is None:
-        raise no_match(found)
+        raise no_match(found, wish.asked.project_id)
     if found.match is not None:
         here.give(chosen.node_id, chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
     return Place(
@@ -153,7 +156,15 @@ def _look(columns: Columns, position: int, need: Need, fees: dict[str, int], her
         unpaid, nodes = _chosen(freely, could), could.nodes
     looked = _looked_at(need, nodes, best or unpaid)
     short = None if found.nodes else shortage(columns, need, fees, 1)
-    return Found(need, position, found.nodes, best, unpaid, looked, found.explanation, short)
+    is_elsewhere = need.own_only and not nodes and bool(_anywhere(columns, need, fees).nodes)
+    return Found(
+        need, position, found.nodes, best, unpaid, looked, found.explanation, short, is_elsewhere
+    )
+
+
+def _anywhere(columns: Columns, need: Need, fees: dict[str, int]) -> Answer:
+    """What a need would find if its project rented where its base is full."""
+    return answer(columns, replace(without_money(need), own_only=False), fees, limit=1)
 
 
 def asking(
@@ -181,6 +192,7 @@ def _need(
     world, asked, at_us = here.world, wish.asked, here.now_us
     looked = _renter(service, connection, columns, asked.account_id, at_us)
     need = need_of(world, asked, at_us, looked, base_pool_id=wish.base_pool_id)
+    need = replace(need, own_only=need.has_base and rents_nothing(asked, world))
     near_region = need.constraints.near_region
     if near_region is not None:
         near = fleet.read_regions(connection, region_id=near_region)
@@ -193,11 +205,12 @@ def _renter(
 ) -> Looked:
     """The score of a renter, read where some offer asks for one."""
     ttl_us = service.settings.spec_ttl_s * SECOND_US
+    has_base = columns.has_account(account_id)
     if not columns.numbers["min_renter"].any():
-        return Looked(spec_ttl_us=ttl_us)
+        return Looked(spec_ttl_us=ttl_us, has_base=has_base)
     known = scores.read_rating(connection, RENTER, account_id, day=at_us // DAY_US)
     renter_ppm = None if known.is_provisional else known.score_ppm
-    return Looked(renter_ppm=renter_ppm, spec_ttl_us=ttl_us)
+    return Looked(renter_ppm=renter_ppm, spec_ttl_us=ttl_us, has_base=has_base)
 
 
 def looked_at(need: Need, node: OfferedNode) -> Looked:
@@ -207,6 +220,7 @@ def looked_at(need: Need, node: OfferedNode) -> Looked:
         renter_ppm=need.renter_ppm,
         attributes=node.attributes,
         spec_ttl_us=need.spec_ttl_us,
+        has_base=need.has_base,
     )
 
 
@@ -272,8 +286,10 @@ def _chosen(need: Need, found: Answer) -> Match | None:
     return None if chosen is None else replace(chosen, considered=found.considered)
 
 
-def no_match(found: Found) -> Refused:
+def no_match(found: Found, project_id: str) -> Refused:
     """The refusal, with the demand that left nothing and the nearest single one to ease."""
+    if found.is_elsewhere:
+        return Refused(PoolsReason.BASE_FULL, project_id=project_id, gpu_count=found.need.gpu_count)
     explained = found.explanation
     told = next(
         (one for one in explained.dimensions if not one.nodes_left), explained.dimensions[-1]

@@ -89,7 +89,7 @@ def placed(
     in the queue of the pool that the job names, where that keeps one. `by`: the member who asks.
 
     Raises Refused: QUOTA_EXHAUSTED, POOL_UNKNOWN, QUEUE_MOVED in a round of several, NO_MATCH,
-    MATCH_IMPOSSIBLE.
+    MATCH_IMPOSSIBLE, BASE_FULL.
     """
     request = within_quotas(here.world, request, spec)
     wish = wish_of(request, spec, here)
@@ -116,13 +116,13 @@ def at_once(
 ) -> list[Any]:
     """What reserves the best node for a wish, or pauses the lowest standing bids for it.
 
-    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
+    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE, BASE_FULL.
     """
     lease_id, now_us = wish.asked.lease_id, here.now_us
     try:
         place = match(service, wish, here)
     except Refused as refused:
-        if refused.reason is not MarketReason.NO_MATCH:
+        if refused.reason not in (MarketReason.NO_MATCH, PoolsReason.BASE_FULL):
             raise
         if waits:
             raise _NoRoom from refused

@@ -14,6 +14,7 @@ from api.process.one_by_one import OneByOne
 from api.process.service import Service
 from domain.fleet.edge_device import ChargeDeviceFee
 from domain.fleet.storage_node import ChargeStorageNode
+from domain.lease.lease import LATE_WINDOW_US
 from domain.leasing.other_resources import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
 from ledger.log import meter_log
 from projections import tables
@@ -56,10 +57,31 @@ def run_storage_nodes(service: Service, connection: Connection, now_us: int) -> 
 
 
 def run_resources(service: Service, connection: Connection, now_us: int) -> int:
-    """Every event whose time is over, of every lease that has run."""
+    """Every event whose time is over, of every lease that has run; and what is left of holds."""
     tables.step_all(connection, only=("leases", "meters"))
+
+    def of_events(after: int) -> list[tuple[int, str, str]]:
+        return meters.read_due(connection, after=after, limit=DUE_MAX)
+
+    def of_holds(after: int) -> list[tuple[int, str, str]]:
+        until_us = now_us - LATE_WINDOW_US
+        return meters.read_holds_due(connection, until_us, after=after, limit=DUE_MAX)
+
+    both = [_accrue_all(service, connection, now_us, due) for due in (of_events, of_holds)]
+    if any(stopped for _, stopped in both):
+        raise MetersStopped("some resources of leases stop: the log of this process names them")
+    return sum(done for done, _ in both)
+
+
+def _accrue_all(
+    service: Service,
+    connection: Connection,
+    now_us: int,
+    due_after: Callable[[int], list[tuple[int, str, str]]],
+) -> tuple[int, bool]:
+    """How many facts the meters that are due made, and whether one of them stopped."""
     done, after, stopped = 0, 0, False
-    while due := meters.read_due(connection, after=after, limit=DUE_MAX):
+    while due := due_after(after):
         after = due[-1][0]
         try:
             done += _each(
@@ -68,9 +90,7 @@ def run_resources(service: Service, connection: Connection, now_us: int) -> int:
             )
         except MetersStopped:
             stopped = True
-    if stopped:
-        raise MetersStopped("some resources of leases stop: the log of this process names them")
-    return done
+    return done, stopped
 
 
 def accrue_resource(

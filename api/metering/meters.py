@@ -106,8 +106,8 @@ class ResourceEventAnswer(AnswerModel):
 class LeaseResourceAnswer(AnswerModel):
     """One meter of a lease: all that counts, its price, and where the charge went.
 
-    `charge` is floor(quantity x price / per); `price` absent: it costs nothing. `owed` is the part
-    that no balance was there for when it was charged.
+    `charge` is floor(quantity x price / per); `price` absent: it costs nothing. `agreed`: the most
+    that the renter pays for it; absent: nothing.
     """
 
     lease_id: LeaseId
@@ -122,7 +122,7 @@ class LeaseResourceAnswer(AnswerModel):
     provider: Money
     platform: Money
     burn: Money
-    owed: Money
+    agreed: Money | None = None
     events: Count
     events_through: Position
     events_chain: Hex32
@@ -145,7 +145,6 @@ class ResourceChargeAnswer(AnswerModel):
     meter: MeterName
     quantity: Units
     charge: Money
-    owed: Money
     events: Count
     events_after: Position
     events_through: Position
@@ -423,7 +422,7 @@ def _resource(row: meters.Resource) -> LeaseResourceAnswer:
         provider=credits_(row.provider_units),
         platform=credits_(row.platform_units),
         burn=credits_(row.burn_units),
-        owed=credits_(row.owed_units),
+        agreed=credits_or_none(row.agreed_units),
         events=row.events,
         events_through=row.through_position,
         events_chain=row.events_chain,
@@ -439,7 +438,6 @@ def _charge(row: meters.Accrual) -> ResourceChargeAnswer:
         meter=meter,
         quantity=str(row.quantity),
         charge=credits_(row.charge_units),
-        owed=credits_(row.owed_units),
         events=row.events,
         events_after=row.after_position,
         events_through=row.through_position,

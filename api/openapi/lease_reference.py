@@ -70,7 +70,7 @@ _TIMES = (
     ("degraded it is closed as unreachable after", DEGRADED_LIMIT_US),
     ("a closed lease waits for late reports", LATE_WINDOW_US),
     *(("the end of the funds is told before", us) for us in sorted(WARNINGS_US, reverse=True)),
-    ("a settled lease can be disputed, then it is archived after", DISPUTED_US_MAX),
+    ("a settled lease is archived after", DISPUTED_US_MAX),
 )
 
 

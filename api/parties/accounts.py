@@ -1,7 +1,7 @@
-"""Accounts, their members, API keys, wallets and deposits.
+"""Accounts, their wallets and deposits.
 
-An account is opened by the operator and starts with one owner and one key. A key is shown in the
-answer that makes it, also when that answer is asked for again, and kept nowhere.
+An account is opened by the operator and starts with one owner and one key. More members come by
+invitation (`members`), and more keys from the keys they have (`api_keys`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pydantic import Field
 from api.door import keys
 from api.door.amounts import Money, credits_, tokens_or_none
 from api.door.auth import Principal, with_scope
-from api.door.call import After, Call, Caller
+from api.door.call import After, Caller
 from api.door.models import (
     AccountId,
     AccountInPath,
@@ -23,11 +23,9 @@ from api.door.models import (
     AnswerModel,
     EmptyRequest,
     KeyId,
-    KeyInPath,
     MemberId,
-    MemberInPath,
-    Moment,
     Position,
+    Reference,
     RequestModel,
     Short,
     Told_at,
@@ -38,23 +36,11 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.parties import wallet_challenges
-from api.process import secret_files
+from api.parties.new_keys import ScopeName, Scopes, id_of_key, new_key
 from domain.account_closing import CloseAccount
 from domain.funds.deposit import ConfirmDeposit, deposit_id_of
 from domain.funds.reasons import FundsReason
-from domain.money import MoneyReason
-from domain.parties.account import (
-    SCOPES_OF,
-    AddMember,
-    ApiKey,
-    IssueApiKey,
-    LinkWallet,
-    OpenAccount,
-    RemoveMember,
-    RevokeApiKey,
-    RotateApiKey,
-    account_stream,
-)
+from domain.parties.account import SCOPES_OF, FirstKey, LinkWallet, OpenAccount, account_stream
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
@@ -71,25 +57,6 @@ from projections.parties import access
 from projections.parties.access import ACCESS
 
 resource = Resource("accounts")
-
-Role = Literal["owner", "admin", "billing", "member", "viewer"]
-ScopeName = Literal[
-    "account",
-    "account:admin",
-    "provider",
-    "renter",
-    "client",
-    "billing:read",
-    "earnings:read",
-    "payout:read",
-    "payout:approve",
-    "operator",
-    "governance",
-    "audit:read",
-    "meter",
-    "oracle:write",
-]
-Scopes = Annotated[list[ScopeName], Field(min_length=1, max_length=14)]
 
 READ = with_scope("account", "audit:read", "operator")
 ADMIN = with_scope("account:admin")
@@ -117,18 +84,6 @@ class AccountRequest(RequestModel):
     scopes: Scopes | None = None
 
     model_config = with_examples({"kind": "party"})
-
-
-class ApiKeyAnswer(AnswerModel):
-    """`key` is there only in the answer that makes it."""
-
-    key_id: KeyId
-    member_id: MemberId
-    scopes: list[ScopeName]
-    expires_at: Told_at | None = None
-    revoked_at: Told_at | None = None
-    key: str | None = None
-    position: Position | None = None
 
 
 class AccountAnswer(AnswerModel):
@@ -159,7 +114,7 @@ class AccountOpenedAnswer(AccountAnswer):
     with_scope("operator"),
     AccountOpenedAnswer,
     status=201,
-    problems=[PartiesReason.NOT_PERMITTED, PartiesReason.ACCOUNT_EXISTS, MoneyReason.DUPLICATE_ID],
+    problems=[PartiesReason.NOT_PERMITTED, PartiesReason.ACCOUNT_EXISTS],
 )
 def create_account(body: AccountRequest, call: Caller) -> Response:
     """Opens an account with its first owner and a first API key, which is shown once."""
@@ -167,15 +122,15 @@ def create_account(body: AccountRequest, call: Caller) -> Response:
     scopes: Any = tuple(body.scopes or sorted(SCOPES_OF[body.kind]))
     key = new_key(call)
 
-    def commands() -> list[Any]:
-        opening = OpenAccount(
+    def commands() -> OpenAccount:
+        return OpenAccount(
             account_id=account_id,
             kind=body.kind,
             opened_by=call.principal.member_id,
             owner_member_id=member_id,
+            first_key=FirstKey(key_id=id_of_key(key), key_sha256=keys.digest(key), scopes=scopes),
             at_us=call.now_us,
         )
-        return [opening, issuing(call, account_id, member_id, key, scopes, None)]
 
     def told(_after: After) -> AnswerModel:
         return AccountOpenedAnswer(
@@ -267,304 +222,6 @@ def close_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) -
     return call.record(commands, told)
 
 
-# --- members ---------------------------------------------------------------------------------
-
-
-class AccountMemberRequest(RequestModel):
-    """`member_id` absent: a new one."""
-
-    role: Role
-    member_id: MemberId | None = None
-
-    model_config = with_examples({"role": "viewer"})
-
-
-class AccountMemberAnswer(AnswerModel):
-    member_id: MemberId
-    role: Role
-    added_at: Told_at | None = None
-    removed_at: Told_at | None = None
-    position: Position | None = None
-
-
-class AccountMemberRemovedAnswer(AnswerModel):
-    member_id: MemberId
-    position: Position | None = None
-
-
-class AccountMembersAnswer(AnswerModel):
-    data: list[AccountMemberAnswer]
-    position: Position
-
-
-@resource.get(
-    "/v1/accounts/{account_id}/members",
-    READ,
-    AccountMembersAnswer,
-    problems=[PartiesReason.ACCOUNT_UNKNOWN],
-)
-def list_members(account_id: AccountInPath, call: Caller) -> Response:
-    """Lists present and former members of an account."""
-    visible(call.principal, account_id)
-    with call.read(ACCESS) as view:
-        _existing(view.connection, account_id)
-        rows = access.read_members(view.connection, account_id)
-        return call.answer(view, {"data": [_member(row) for row in rows]})
-
-
-def _member(row: access.Member) -> dict[str, Any]:
-    role: Any = row.role
-    told = AccountMemberAnswer(
-        member_id=row.member_id,
-        role=role,
-        added_at=moment(row.at_us),
-        removed_at=moment_or_none(row.removed_at_us),
-    )
-    return told.model_dump(exclude_none=True)
-
-
-@resource.post(
-    "/v1/accounts/{account_id}/members",
-    ADMIN,
-    AccountMemberAnswer,
-    status=201,
-    problems=[
-        PartiesReason.ACCOUNT_UNKNOWN,
-        PartiesReason.ACCOUNT_CLOSED,
-        PartiesReason.MEMBER_EXISTS,
-    ],
-)
-def add_member(account_id: AccountInPath, body: AccountMemberRequest, call: Caller) -> Response:
-    """Adds a member with a role."""
-    member_id = body.member_id or call.id("member")
-
-    def commands() -> AddMember:
-        own(call.principal, account_id)
-        return AddMember(
-            account_id=account_id,
-            member_id=member_id,
-            role=body.role,
-            by=call.principal.member_id,
-            at_us=call.now_us,
-        )
-
-    return call.record(
-        commands, lambda _after: AccountMemberAnswer(member_id=member_id, role=body.role)
-    )
-
-
-@resource.post(
-    "/v1/accounts/{account_id}/members/{member_id}/remove",
-    ADMIN,
-    AccountMemberRemovedAnswer,
-    problems=[
-        PartiesReason.ACCOUNT_UNKNOWN,
-        PartiesReason.ACCOUNT_CLOSED,
-        PartiesReason.MEMBER_UNKNOWN,
-        PartiesReason.LAST_OWNER,
-    ],
-)
-def remove_member(
-    account_id: AccountInPath, member_id: MemberInPath, body: EmptyRequest, call: Caller
-) -> Response:
-    """Removes a member. Every key in the member's name ends at once."""
-    del body
-
-    def commands() -> RemoveMember:
-        own(call.principal, account_id)
-        return RemoveMember(
-            account_id=account_id,
-            member_id=member_id,
-            by=call.principal.member_id,
-            at_us=call.now_us,
-        )
-
-    return call.record(commands, lambda _after: AccountMemberRemovedAnswer(member_id=member_id))
-
-
-# --- API keys --------------------------------------------------------------------------------
-
-
-class ApiKeyRequest(RequestModel):
-    """`member_id` absent: in the name of the caller."""
-
-    scopes: Scopes
-    member_id: MemberId | None = None
-    expires_at: Moment | None = None
-
-    model_config = with_examples({"scopes": ["billing:read"], "expires_at": "2030-01-01T00:00:00Z"})
-
-
-class ApiKeyRotationRequest(RequestModel):
-    """`expires_at` of the new key."""
-
-    expires_at: Moment | None = None
-
-    model_config = with_examples({})
-
-
-class ApiKeysAnswer(AnswerModel):
-    data: list[ApiKeyAnswer]
-    position: Position
-
-
-@resource.get(
-    "/v1/accounts/{account_id}/api-keys",
-    with_scope("account:admin", "audit:read", "operator"),
-    ApiKeysAnswer,
-    problems=[PartiesReason.ACCOUNT_UNKNOWN],
-)
-def list_api_keys(account_id: AccountInPath, call: Caller) -> Response:
-    """Lists the keys of an account, revoked ones too. The keys themselves are not stored."""
-    visible(call.principal, account_id)
-    with call.read(ACCESS) as view:
-        _existing(view.connection, account_id)
-        rows = access.read_api_keys(view.connection, account_id)
-        return call.answer(view, {"data": [_key_row(row) for row in rows]})
-
-
-def _key_row(row: access.ApiKey) -> dict[str, Any]:
-    scopes: Any = row.scopes
-    told = ApiKeyAnswer(
-        key_id=row.key_id,
-        member_id=row.member_id,
-        scopes=scopes,
-        expires_at=moment_or_none(row.expires_at_us),
-        revoked_at=moment_or_none(row.revoked_at_us),
-    )
-    return told.model_dump(exclude_none=True)
-
-
-@resource.post(
-    "/v1/accounts/{account_id}/api-keys",
-    ADMIN,
-    ApiKeyAnswer,
-    status=201,
-    problems=[
-        PartiesReason.ACCOUNT_UNKNOWN,
-        PartiesReason.ACCOUNT_CLOSED,
-        PartiesReason.NOT_PERMITTED,
-        PartiesReason.MEMBER_UNKNOWN,
-        MoneyReason.DUPLICATE_ID,
-    ],
-)
-def create_api_key(account_id: AccountInPath, body: ApiKeyRequest, call: Caller) -> Response:
-    """Issues an API key, which is shown once."""
-    member_id = body.member_id or call.principal.member_id
-    key, scopes = new_key(call), tuple(body.scopes)
-
-    def commands() -> IssueApiKey:
-        own(call.principal, account_id)
-        return issuing(call, account_id, member_id, key, scopes, body.expires_at)
-
-    def told(after: After) -> AnswerModel:
-        return _key_told(after, account_id, id_of_key(key))
-
-    return call.record(commands, told, reveal=lambda: {"key": key})
-
-
-@resource.post(
-    "/v1/accounts/{account_id}/api-keys/{key_id}/rotate",
-    ADMIN,
-    ApiKeyAnswer,
-    status=201,
-    problems=[
-        PartiesReason.ACCOUNT_UNKNOWN,
-        PartiesReason.ACCOUNT_CLOSED,
-        PartiesReason.API_KEY_UNKNOWN,
-        PartiesReason.API_KEY_REVOKED,
-        MoneyReason.DUPLICATE_ID,
-    ],
-)
-def rotate_api_key(
-    account_id: AccountInPath, key_id: KeyInPath, body: ApiKeyRotationRequest, call: Caller
-) -> Response:
-    """Issues a successor of a key, shown once. The old key stays valid for 24 hours."""
-    key = new_key(call)
-
-    def commands() -> RotateApiKey:
-        own(call.principal, account_id)
-        return RotateApiKey(
-            account_id=account_id,
-            key_id=key_id,
-            new_key_id=id_of_key(key),
-            new_key_sha256=keys.digest(key),
-            expires_at_us=body.expires_at,
-            by=call.principal.member_id,
-            at_us=call.now_us,
-        )
-
-    def told(after: After) -> AnswerModel:
-        return _key_told(after, account_id, id_of_key(key))
-
-    return call.record(commands, told, reveal=lambda: {"key": key})
-
-
-@resource.delete(
-    "/v1/accounts/{account_id}/api-keys/{key_id}",
-    ADMIN,
-    ApiKeyAnswer,
-    problems=[PartiesReason.ACCOUNT_UNKNOWN, PartiesReason.API_KEY_UNKNOWN],
-)
-def delete_api_key(account_id: AccountInPath, key_id: KeyInPath, call: Caller) -> Response:
-    """Revokes a key at once. A second call changes nothing."""
-
-    def commands() -> RevokeApiKey:
-        own(call.principal, account_id)
-        return RevokeApiKey(
-            account_id=account_id, key_id=key_id, by=call.principal.member_id, at_us=call.now_us
-        )
-
-    return call.record(commands, lambda after: _key_told(after, account_id, key_id))
-
-
-def new_key(call: Call) -> str:
-    """The same for the same request, so that a lost answer can be asked for again."""
-    assert call.key is not None
-    random = secret_files.derive(call.service.server_key, "api-key/v1", call.account, call.key)
-    return keys.make(random[:38], live=call.service.settings.environment == "production")
-
-
-def id_of_key(key: str) -> str:
-    """The 8 public characters of a key that was just made."""
-    key_id = keys.key_id(key)
-    assert key_id is not None
-    return key_id
-
-
-def issuing(
-    call: Call,
-    account_id: str,
-    member_id: str,
-    key: str,
-    scopes: tuple[str, ...],
-    expires_at_us: int | None,
-) -> IssueApiKey:
-    """The command that issues this key."""
-    return IssueApiKey(
-        account_id=account_id,
-        key_id=id_of_key(key),
-        key_sha256=keys.digest(key),
-        member_id=member_id,
-        scopes=scopes,
-        expires_at_us=expires_at_us,
-        at_us=call.now_us,
-    )
-
-
-def _key_told(after: After, account_id: str, key_id: str) -> ApiKeyAnswer:
-    state = after.state(account_stream(account_id))
-    key: ApiKey = state.keys[key_id]
-    scopes: Any = list(key.scopes)
-    return ApiKeyAnswer(
-        key_id=key_id,
-        member_id=key.member_id,
-        scopes=scopes,
-        expires_at=moment_or_none(key.expires_at_us),
-        revoked_at=moment_or_none(key.revoked_at_us),
-    )
-
-
 # --- wallets ---------------------------------------------------------------------------------
 
 
@@ -591,7 +248,7 @@ class WalletProofRequest(RequestModel):
 
 
 class WalletAnswer(AnswerModel):
-    """Paid from `effective_at` on: the first wallet at once, a changed one after 72 hours."""
+    """Paid from `effective_at` on: 72 hours after it was linked."""
 
     address: Address
     effective_at: Told_at
@@ -683,7 +340,7 @@ def list_wallets(account_id: AccountInPath, call: Caller) -> Response:
     """Lists the wallets of an account and shows which one is paid now."""
     visible(call.principal, account_id)
     with call.read(ACCESS) as view:
-        _existing(view.connection, account_id)
+        existing(view.connection, account_id)
         rows = access.read_wallets(view.connection, account_id)
         told: dict[str, Any] = {"data": [_wallet(row) for row in rows]}
         paid = [row.address for row in rows if row.effective_at_us <= call.now_us]
@@ -707,7 +364,7 @@ class DepositRequest(RequestModel):
 
     source: Literal["cash", "card"]
     amount: Money
-    reference: Short
+    reference: Reference
 
     model_config = with_examples(
         {
@@ -777,7 +434,7 @@ def list_deposits(
     visible(call.principal, account_id)
     place = call.place(cursor, [0])
     with call.read(ACCESS, STATEMENTS) as view:
-        _existing(view.connection, account_id)
+        existing(view.connection, account_id)
         rows = statements.read_deposits(
             view.connection, account_id=account_id, after=place.after[0], limit=limit + 1
         )
@@ -797,6 +454,7 @@ def _deposit(row: statements.Deposit) -> DepositAnswer:
     )
 
 
-def _existing(connection: Any, account_id: str) -> None:
+def existing(connection: Any, account_id: str) -> None:
+    """Raises Refused: ACCOUNT_UNKNOWN."""
     if access.read_account(connection, account_id) is None:
         raise Refused(PartiesReason.ACCOUNT_UNKNOWN, account_id=account_id)

@@ -31,8 +31,10 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.parties.accounts import id_of_key, issuing, new_key
-from domain.parties.account import RevokeApiKey, existing_account
+from api.parties.accounts import own
+from api.parties.api_keys import issuing
+from api.parties.new_keys import id_of_key, new_key
+from domain.parties.api_key import RevokeApiKey
 from domain.parties.client import (
     AddClientKey,
     RegisterComputeClient,
@@ -203,7 +205,7 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
 
 @resource.post(
     "/v1/clients/{client_id}/instances/{instance_id}/keys",
-    ADMIN,
+    with_scope("account:admin"),
     ClientKeyAnswer,
     status=201,
     problems=[
@@ -216,16 +218,12 @@ def read_client(client_id: AccountInPath, call: Caller) -> Response:
 def add_client_key(
     client_id: AccountInPath, instance_id: InstanceInPath, body: ClientKeyRequest, call: Caller
 ) -> Response:
-    """Issues a key for an instance of a client, shown once."""
+    """Issues a key for an instance of your client, shown once."""
     key = new_key(call)
 
     def commands() -> list[Any]:
-        _own(call, client_id)
-        account = existing_account(call.service.ledger.world(), client_id)
-        member = call.principal.member_id
-        if member not in account.members:
-            member = account.owners[0]
-        issue = issuing(call, client_id, member, key, ("client",), body.expires_at)
+        own(call.principal, client_id)
+        issue = issuing(call, client_id, key, ("client",), body.expires_at)
         bind = AddClientKey(
             client_id=client_id,
             instance_id=instance_id,
@@ -252,10 +250,16 @@ def revoke_client_key(client_id: AccountInPath, key_id: KeyInPath, call: Caller)
 
     def commands() -> list[Any]:
         _own(call, client_id)
-        by: dict[str, Any] = {"by": call.principal.member_id, "at_us": call.now_us}
+        by, at_us = call.principal, call.now_us
         return [
-            RevokeClientKey(client_id=client_id, key_id=key_id, **by),
-            RevokeApiKey(account_id=client_id, key_id=key_id, **by),
+            RevokeClientKey(client_id=client_id, key_id=key_id, by=by.member_id, at_us=at_us),
+            RevokeApiKey(
+                account_id=client_id,
+                key_id=key_id,
+                by_key_id=by.key_id,
+                by_account_id=by.account_id,
+                at_us=at_us,
+            ),
         ]
 
     return call.record(commands, lambda after: _told(after, client_id))

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.parties import accounts, clients, webhook_sender, webhooks
+from api.parties import accounts, api_keys, clients, members, webhook_sender, webhooks
 from api.process.timer import Timer
 
-RESOURCES: tuple[Resource, ...] = (accounts.resource, webhooks.resource, clients.resource)
+RESOURCES: tuple[Resource, ...] = (
+    accounts.resource,
+    members.resource,
+    api_keys.resource,
+    webhooks.resource,
+    clients.resource,
+)
 TIMERS: tuple[Timer, ...] = (Timer("webhooks", 5, 86_400, webhook_sender.run, turn=250),)

@@ -19,7 +19,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,8 +57,12 @@ WITHHELD = frozenset(
     {"blind", "key_sha256", "code_sha256", "token_sha256", "message", "signature", "saved_method"}
 )
 """Of every fact: what credentials, links of wallets and saved cards are made of."""
-RENTERS_ALONE = frozenset({"project_id", "end_user_ref", "escrow", "drawn", "counted"})
-"""Not told to the provider: for whom a renter works, whose money pays, and which budgets."""
+RENTERS_ALONE = frozenset(
+    {"project_id", "end_user_ref", "escrow", "drawn", "counted", "by", "key_id"}
+)
+"""Not told to the provider: for whom a renter works, whose money pays, which budgets, and who of
+the renter asked, with which key.
+"""
 PROVIDERS_ALONE = frozenset({"owners"})
 """Told to the provider alone: who shares what it earns, and how much of it."""
 WITHHELD_OF = {"adjustment.booked.v1": frozenset({"lines"})}
@@ -112,8 +116,7 @@ def message_id(endpoint_id: str, position: int) -> str:
 def fields_for(account_id: str, event: audit_index.Event) -> dict[str, Any]:
     """The fields of a fact that are told to an account's endpoint: all but those withheld."""
     facts = event.body
-    is_provider = facts.get("provider_account_id") == account_id != facts.get("account_id")
-    withheld = WITHHELD | (RENTERS_ALONE if is_provider else frozenset())
+    withheld = WITHHELD | of_the_renter(account_id, facts)
     if facts.get("provider_account_id") != account_id:
         withheld |= PROVIDERS_ALONE
     withheld |= WITHHELD_OF.get(event.topic, frozenset())
@@ -122,6 +125,12 @@ def fields_for(account_id: str, event: audit_index.Event) -> dict[str, Any]:
         rewards = fields["rewards"]
         fields["rewards"] = [one for one in rewards if one["account_id"] == account_id]
     return fields
+
+
+def of_the_renter(account_id: str, facts: Mapping[str, Any]) -> frozenset[str]:
+    """The fields of a fact that are not told to this account, because it is the provider in it."""
+    is_provider = facts.get("provider_account_id") == account_id != facts.get("account_id")
+    return RENTERS_ALONE if is_provider else frozenset()
 
 
 def body_of(event: audit_index.Event, moment: str, account_id: str) -> bytes:

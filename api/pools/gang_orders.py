@@ -15,8 +15,10 @@ from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
 from domain.lease.lease import RequestLease
 from domain.leasing.taking import reserving
 from domain.market.reasons import MarketReason
+from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
 from domain.stream import derive_id
+from projections.market.match import ROOM
 
 Asked = RequestGang | GangRequested
 
@@ -26,7 +28,7 @@ def reservation(
 ) -> list[Any]:
     """Reserve every member, at least as many as it needs.
 
-    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE.
+    Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE, BASE_FULL.
 
     `spec`: the job, where it is not recorded yet.
     """
@@ -70,6 +72,8 @@ def _members(
     matches = place(found.need, found.nodes, members=members, min_members=min_members)
     if not matches:
         short = short_of(service, found.need, min_members)
+        if found.need.own_only and short.dimension in ("offer", ROOM):
+            raise Refused(PoolsReason.BASE_FULL, project_id=spec.project_id, gang_id=asked.gang_id)
         raise Refused(
             MarketReason.MATCH_IMPOSSIBLE if short.is_lasting else MarketReason.NO_MATCH,
             gang_id=asked.gang_id,

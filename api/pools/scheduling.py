@@ -72,6 +72,7 @@ _UNPAID = frozenset(
         PartiesReason.ACCOUNT_CLOSED,
         JobsReason.JOB_STATE,
         PartiesReason.QUOTA_EXHAUSTED,
+        PoolsReason.BASE_FULL,
         PartiesReason.COUNTERPARTY_DENIED,
         PricesReason.PRICE_ABOVE_CAP,
         PricesReason.GPU_CLASS_UNPRICED,

@@ -12,6 +12,7 @@ from api.door.call import After, Caller
 from api.door.models import (
     AnswerModel,
     Count,
+    MemberId,
     Moment,
     Position,
     RequestModel,
@@ -34,9 +35,11 @@ from domain.prices.price_feed import (
     Feed,
     ObservePrice,
     PriceSnapshotTaken,
+    PriceSource,
     SetPriceSources,
     SourceReading,
     TakePriceSnapshot,
+    move_max_bps,
     reading_of,
     sources_of,
 )
@@ -50,16 +53,35 @@ SourceName = Annotated[str, Field(min_length=1, max_length=NAME_MAX, examples=["
 MicroUsd = Annotated[int, Field(ge=0, le=PRICE_MAX, description="Micro-dollars per whole TOKEN")]
 
 
+class PriceSourceRequest(RequestModel):
+    """`member_id`: whose keys tell what this source published; one member feeds one source."""
+
+    source: SourceName
+    member_id: MemberId
+
+    model_config = with_examples({"source": "exchange-a", "member_id": "member_feeder_a"})
+
+
 class PriceSourcesRequest(RequestModel):
     """All sources that count from now on. Prices of other sources are not kept."""
 
-    sources: Annotated[list[SourceName], Field(max_length=SOURCES_MAX)]
+    sources: Annotated[list[PriceSourceRequest], Field(max_length=SOURCES_MAX)]
 
-    model_config = with_examples({"sources": ["exchange-a", "exchange-b", "exchange-c"]})
+    model_config = with_examples(
+        {
+            "sources": [
+                {"source": "exchange-a", "member_id": "member_feeder_a"},
+                {"source": "exchange-b", "member_id": "member_feeder_b"},
+                {"source": "exchange-c", "member_id": "member_feeder_c"},
+            ]
+        }
+    )
 
 
 class PriceObservationRequest(RequestModel):
-    """`published_at`: the source's own time; `observed_at`: when it was seen, or now."""
+    """`published_at`: the source's own time, at most a minute before `observed_at`: when it was
+    seen, at most a minute ago, or now.
+    """
 
     source: SourceName
     price_micro_usd: MicroUsd
@@ -81,8 +103,13 @@ class PriceSnapshotRequest(RequestModel):
     model_config = with_examples({})
 
 
+class PriceFeederAnswer(AnswerModel):
+    source: SourceName
+    member_id: MemberId
+
+
 class PriceSourcesAnswer(AnswerModel):
-    sources: list[SourceName]
+    sources: list[PriceFeederAnswer]
     position: Position | None = None
 
 
@@ -108,9 +135,12 @@ class PriceSourceAnswer(AnswerModel):
 
 
 class PriceReadingAnswer(AnswerModel):
-    """Usable while `health` is healthy; else nothing is burned, and `health` is the reason."""
+    """Usable while `health` is healthy; else nothing is burned, and `health` is the reason.
 
-    health: Literal["healthy", "too_few_sources", "deviation"]
+    `held_to`: the snapshot from which the median may be `max_move_bps` away; absent: none.
+    """
+
+    health: Literal["healthy", "too_few_sources", "deviation", "moved"]
     median_micro_usd: MicroUsd | None = None
     deviation_bps: Count | None = None
     sources: list[PriceSourceAnswer]
@@ -118,6 +148,8 @@ class PriceReadingAnswer(AnswerModel):
     max_age_seconds: Count
     max_deviation_bps: Count
     min_sources: Count
+    held_to: Count | None = None
+    max_move_bps: Count | None = None
     at: Told_at
 
 
@@ -146,18 +178,25 @@ def read_price(call: Caller) -> Response:
 
 @resource.post(
     "/v1/oracle/sources",
-    with_scope("governance"),
+    with_scope("operator"),
     PriceSourcesAnswer,
     problems=[PricesReason.PRICE_SOURCES_INVALID],
 )
 def set_price_sources(body: PriceSourcesRequest, call: Caller) -> Response:
-    """Sets the price sources that count."""
+    """Sets the price sources that count, and the member whose keys feed each of them."""
     command = SetPriceSources(
-        sources=tuple(body.sources), by=call.principal.member_id, at_us=call.now_us
+        sources=tuple(PriceSource(one.source, one.member_id) for one in body.sources),
+        by=call.principal.member_id,
+        at_us=call.now_us,
     )
-    return call.record(
-        lambda: command, lambda after: PriceSourcesAnswer(sources=sorted(after.state(FEED).seen))
-    )
+
+    def told(after: After) -> PriceSourcesAnswer:
+        feeders = after.state(FEED).feeders
+        return PriceSourcesAnswer(
+            sources=[PriceFeederAnswer(source=s, member_id=feeders[s]) for s in sorted(feeders)]
+        )
+
+    return call.record(lambda: command, told)
 
 
 @resource.post(
@@ -167,14 +206,18 @@ def set_price_sources(body: PriceSourcesRequest, call: Caller) -> Response:
     status=201,
     problems=[
         PricesReason.PRICE_SOURCE_UNKNOWN,
+        PricesReason.PRICE_SOURCE_FOREIGN,
         PricesReason.PRICE_TIMES,
+        PricesReason.PRICE_KNOWN,
         PricesReason.PRICE_TOO_LOW,
         PricesReason.AMOUNT_OUT_OF_RANGE,
         PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
 def report_price(body: PriceObservationRequest, call: Caller) -> Response:
-    """Records a price that a source published. The same price again changes nothing."""
+    """Records a price that a source published, told by its feeder. Prices are only added, each
+    published later than the one before; the same price again changes nothing.
+    """
     observed_us = call.now_us if body.observed_at is None else body.observed_at
     command = ObservePrice(
         source=body.source,
@@ -220,7 +263,9 @@ def list_price_snapshots(
 
 @resource.post("/v1/oracle/snapshots", WRITE, PriceSnapshotAnswer, status=201)
 def take_price_snapshot(_body: PriceSnapshotRequest, call: Caller) -> Response:
-    """Records the sources' prices now, usable or not."""
+    """Records the sources' prices now, usable or not. Within 10 s of a healthy snapshot that one
+    is the answer.
+    """
     command = TakePriceSnapshot(by=call.principal.member_id, at_us=call.now_us)
 
     def told(after: After) -> PriceSnapshotAnswer:
@@ -232,9 +277,11 @@ def take_price_snapshot(_body: PriceSnapshotRequest, call: Caller) -> Response:
 
 
 def _price(feed: Feed, now_us: int) -> TokenPriceAnswer:
-    reading = reading_of(feed, now_us)
+    reading, held_to = reading_of(feed, now_us), feed.held_to
     return TokenPriceAnswer(
         **_limits(LIMITS),
+        held_to=held_to.number if held_to else None,
+        max_move_bps=move_max_bps(now_us - held_to.at_us) if held_to else None,
         health=_word(reading.health),
         median_micro_usd=reading.median,
         deviation_bps=reading.deviation_bps,
@@ -247,6 +294,8 @@ def _price(feed: Feed, now_us: int) -> TokenPriceAnswer:
 def _snapshot(taken: PriceSnapshotTaken) -> PriceSnapshotAnswer:
     return PriceSnapshotAnswer(
         **_limits(taken),
+        held_to=taken.held_to,
+        max_move_bps=taken.max_move_bps,
         snapshot=taken.number,
         by=taken.by,
         at=moment(taken.at_us),

@@ -156,7 +156,7 @@ def list_tariffs(call: Caller) -> Response:
 
 @resource.post(
     "/v1/tariffs",
-    with_scope("governance"),
+    with_scope("operator"),
     TariffAnswer,
     status=201,
     problems=[

@@ -6,6 +6,7 @@ __all__ = (
     "clock",
     "collecting",
     "embedded_postgres",
+    "founding",
     "leading",
     "lease_desk",
     "one_by_one",

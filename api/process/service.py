@@ -20,7 +20,7 @@ from psycopg_pool import ConnectionPool
 
 from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
-from api.process import pricing_plugins, secret_files
+from api.process import founding, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.fleet_memory import FleetMemory
@@ -29,8 +29,7 @@ from api.process.waiting import ProjectionBehind
 from api.processors.configured import processors_of
 from api.processors.seam import Processor
 from api.settings import Settings
-from contracts import deployment as deployments
-from contracts.signers import EMBEDDED_CHAIN_ID
+from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from ledger import migrate
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
@@ -105,6 +104,7 @@ class Service:
     def open(cls, settings: Settings, *, clock: Clock | None = None) -> Service:
         """Find or start the database, bring it to this version and make the projections.
 
+        Raises SettingsInvalid: the log was founded in another environment.
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
@@ -117,6 +117,7 @@ class Service:
             migrate.migrate(conninfo)
             service = cls(settings, conninfo, clock or WallClock())
             stack.callback(service._close)
+            founding.require_environment(service.ledger, settings)
             with service.connect() as connection:
                 tables.ensure(connection)
                 service.node_keys.refresh(connection)
@@ -262,6 +263,8 @@ def _chain_id(settings: Settings) -> int:
     """The chain wallets sign for."""
     if settings.chain_deployment is None:
         return EMBEDDED_CHAIN_ID
+    from contracts import deployment as deployments  # its libraries take a second to import
+
     return deployments.read(settings.chain_deployment).chain_id
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from api.processors.seam import Bank, Processor
-from api.processors.stripe_cards import Stripe
 from api.settings import Settings
 
 
@@ -15,6 +14,8 @@ def processors_of(settings: Settings) -> Mapping[str, Processor]:
     if settings.stripe_secret_key is not None:
         assert settings.stripe_webhook_secret is not None, "settings are checked"
         assert settings.payment_return_url is not None, "settings are checked"
+        from api.processors.stripe_cards import Stripe  # its library takes long to import
+
         found["stripe"] = Stripe(
             settings.stripe_secret_key,
             settings.stripe_webhook_secret,

@@ -58,6 +58,11 @@ SENTENCES: dict[Reason, Sentence] = {
             rule="not open",
         ),
         when(
+            "A burn began while this correction was decided, so what of the charge is not burned "
+            "yet has changed. Ask again.",
+            rule="a burn began",
+        ),
+        when(
             "A new burn needs the next free number, and {burn_id:count} is taken or below 1. "
             "Use the next one.",
             rule=ANY,

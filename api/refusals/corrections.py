@@ -40,8 +40,12 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     CorrectionsReason.DISPUTE_TOO_LATE: sentence(
         CONFLICT,
-        "The line[ {position:count}] is too old to be disputed. Ask the operator for an "
-        "adjustment.",
+        when(
+            "The line {position:count} could be disputed until {until_us:time}. Ask the operator "
+            "for goodwill.",
+            until_us=ANY,
+        ),
+        "The line[ {position:count}] can be disputed no more. Ask the operator for goodwill.",
     ),
     CorrectionsReason.EVIDENCE_UNKNOWN: sentence(
         INVALID,

@@ -143,7 +143,8 @@ SENTENCES: dict[Reason, Sentence] = {
             rule=ANY,
         ),
         "The unclaimed rewards[ up to epoch {epoch:count}] cannot be forfeited: the policy sets "
-        "no time limit, or the epoch is not settled.",
+        "no time limit for claims, or the epoch is not settled. Wait until `tallystick epoch list` "
+        "shows it as settled, or schedule a policy with such a limit.",
     ),
     EpochsReason.BAD_EPOCH: sentence(
         INVALID, "The number of an epoch must be 0 or more. Correct it."
@@ -191,10 +192,5 @@ SENTENCES: dict[Reason, Sentence] = {
         CONFLICT,
         "A policy changes by an approved proposal only. Write one, and send it with `tallystick "
         "policy propose`.",
-    ),
-    EpochsReason.SECOND_PERSON_NEEDED: sentence(
-        CONFLICT,
-        "You proposed this yourself, so another person must accept it. Ask another member with "
-        "the right to decide.",
     ),
 }

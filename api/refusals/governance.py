@@ -35,8 +35,9 @@ SENTENCES: dict[Reason, Sentence] = {
     GovernanceReason.PROPOSAL_STATE: sentence(
         CONFLICT,
         when(
-            "The proposal cannot be revised again: {rule:rule} are allowed. Propose a new one "
-            "with `tallystick policy propose`.",
+            "The proposal was not revised, because it has its last revision ({rule:rule}). "
+            "Withdraw it with `tallystick policy withdraw`, and propose the text under a new "
+            "number with `tallystick policy propose`.",
             rule=ANY,
         ),
         "The proposal {number:count} is {status:word}, which does not allow this. `tallystick "
@@ -68,11 +69,6 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The document of the proposal was refused. Correct it and check it with `tallystick "
         "policy lint`.",
-    ),
-    GovernanceReason.VOTED_ALREADY: sentence(
-        CONFLICT,
-        "You have voted on this revision[ ({revision:count})] already, and each person votes "
-        "once. Wait for other votes or for a new revision.",
     ),
     GovernanceReason.PROPOSAL_LINT: sentence(
         CONFLICT,

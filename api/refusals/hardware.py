@@ -46,13 +46,16 @@ SENTENCES: dict[Reason, Sentence] = {
         "model.",
     ),
     HardwareReason.UNKNOWN_ID: sentence(
-        INVALID, "There is no MIG instance of this id. Check the ids of the case."
+        INVALID,
+        "No MIG instance with this id is placed on the GPU, so it cannot be removed. Name the id "
+        "of an instance that is placed.",
     ),
     HardwareReason.UNKNOWN_RESOURCE: sentence(
         INVALID,
-        "The user {user:text} asks for a resource that does not exist: {resource:text}. Name "
-        "resources of the pool only.",
-        "A user asks for a resource that does not exist. Name resources of the pool only.",
+        "Nothing was shared out: the user {user:text} asks for {resource:text}, and the pool has "
+        "no such resource. Add the resource to the pool, or leave it out of the demand.",
+        "Nothing was shared out: a user asks for a resource that the pool does not have. Add the "
+        "resource to the pool, or leave it out of the demand.",
     ),
     HardwareReason.BAD_INITIAL_STATE: sentence(
         INVALID,

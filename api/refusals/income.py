@@ -73,11 +73,6 @@ SENTENCES: dict[Reason, Sentence] = {
             until_us=ANY,
         ),
         when(
-            "{held_units:credit} of the earnings are held back by open disputes or reversals. "
-            "Cash out less, or wait until they are decided.",
-            held_units=ANY,
-        ),
-        when(
             "Cash-outs of the account {account_id:text} are held: {holds:text}. The operator "
             "can release a hold with `tallystick cash-out release`.",
             holds=ANY,

@@ -10,7 +10,8 @@ SENTENCES: dict[Reason, Sentence] = {
     MarketReason.OFFER_UNKNOWN: sentence(
         NOT_FOUND,
         when(
-            "The offer {offer_id:text} has no price list. Set one with `tallystick bid offer`.",
+            "The offer {offer_id:text} has no prices for bids or months. Its provider can set "
+            "them with `tallystick bid offer`; `tallystick offer list` shows other offers.",
             rule=ANY,
         ),
         "There is no offer[ {offer_id:text}] that you may see. `tallystick offer list` shows "
@@ -127,6 +128,11 @@ SENTENCES: dict[Reason, Sentence] = {
             "The {field:field} of the auction is out of range; the latest is {at_most_us:span} "
             "after the request. Choose another time.",
             at_most_us=ANY,
+        ),
+        when(
+            "A bid that stands when the auction closes at {closes_at_us:time} binds until it is "
+            "decided. Leave its expiry out, or let it expire before.",
+            rule="binds",
         ),
         when(
             "The deposit of an auction must be from 0 to {at_most:credit}. Choose another amount.",

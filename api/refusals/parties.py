@@ -79,8 +79,8 @@ SENTENCES: dict[Reason, Sentence] = {
             payer_account_id=ANY,
         ),
         when(
-            "You are not the party that can do this in the dispute {dispute_id:text}. The other "
-            "party must do it.",
+            "Your account is neither the renter nor the provider of the dispute "
+            "{dispute_id:text}, so it cannot act in it. Use a key of one of these two accounts.",
             dispute_id=ANY,
         ),
         when(
@@ -89,8 +89,13 @@ SENTENCES: dict[Reason, Sentence] = {
             position=ANY,
         ),
         when(
-            "An account of the kind {kind:word} cannot do this. Use an account of the kind that "
-            "the operation needs.",
+            "The operator's account cannot be opened or closed this way. Choose another account.",
+            kind="operator",
+        ),
+        when(
+            "An account of the kind {kind:word} cannot do this: a provider needs an account of "
+            "the kind party, and a compute client one of the kind client. Open such an account "
+            "with `tallystick account create`.",
             kind=ANY,
         ),
         "Your account is not allowed to do this. Use a key of the account that the object "
@@ -157,8 +162,8 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     PartiesReason.MEMBER_EXISTS: sentence(
         CONFLICT,
-        "The member[ {member_id:text}] belongs to the account already[, as {role:word}]. Remove "
-        "the member first to give another role.",
+        "The member[ {member_id:text}] belongs to the account already[, as {role:word}]. Change "
+        "the role with `tallystick member role`, then invite again with that role.",
     ),
     PartiesReason.ROLE_UNKNOWN: sentence(
         INVALID,
@@ -167,8 +172,59 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     PartiesReason.LAST_OWNER: sentence(
         CONFLICT,
-        "The member[ {member_id:text}] is the last owner of the account and cannot be removed. "
-        "Add another owner first.",
+        "The member[ {member_id:text}] is the last owner of the account and must stay its owner. "
+        "Invite another owner first.",
+    ),
+    PartiesReason.OWNER_NEEDED: sentence(
+        FORBIDDEN,
+        "Only an owner of the account can do that to an owner, or make one[; your role is "
+        "{role:word}]. Ask an owner.",
+    ),
+    PartiesReason.ADMINISTRATOR_NEEDED: sentence(
+        FORBIDDEN,
+        "Your key, or the role of its member, does not allow this[; it needs the scope "
+        "{needs:text}]. Ask an administrator of the account.",
+    ),
+    PartiesReason.ROLE_LACKS_SCOPE: sentence(
+        FORBIDDEN,
+        "A member[ with the role {role:word}] cannot hold the scope[ {scope:text}]. Leave that "
+        "scope out, or choose another role.",
+    ),
+    PartiesReason.KEY_OF_ANOTHER: sentence(
+        FORBIDDEN,
+        when(
+            "The API key {key_id:text} belongs to another member, and only its holder can rotate "
+            "it. Ask the holder, or revoke the key with `tallystick key revoke`.",
+            key_id=ANY,
+        ),
+        "The invitation is for a present member of the account[, {member_id:text}]. Redeem it with "
+        "an API key of that member.",
+    ),
+    PartiesReason.KEY_EXCEEDS_ISSUER: sentence(
+        FORBIDDEN,
+        when(
+            "The member {member_id:text} has a key with the scope {scope:text}, which your key "
+            "does not open. Use a key with every scope that the member's keys have.",
+            member_id=ANY,
+            scope=ANY,
+        ),
+        when(
+            "A key can only give scopes that it opens itself, and yours does not open "
+            "{scope:text}. Leave that scope out, or use a key that has it.",
+            scope=ANY,
+        ),
+        "A key can only give what lasts as long as itself[, until {latest_us:time}]. Choose an "
+        "earlier end, or use a key that lasts longer.",
+    ),
+    PartiesReason.INVITATION_UNKNOWN: sentence(
+        NOT_FOUND,
+        "There is no such invitation that waits[: {invitation_id:text}]. Check the code, or ask "
+        "for a new invitation.",
+    ),
+    PartiesReason.INVITATION_ENDED: sentence(
+        CONFLICT,
+        "The invitation has ended, or the key that made it has. Ask an administrator of the "
+        "account for a new one.",
     ),
     PartiesReason.API_KEY_UNKNOWN: sentence(
         NOT_FOUND,
@@ -546,6 +602,15 @@ SENTENCES: dict[Reason, Sentence] = {
     PartiesReason.COUNT_OUT_OF_RANGE: sentence(
         INVALID,
         when(
+            "{invitations:count} invitations wait to be redeemed, and the most is "
+            "{at_most:count}. Withdraw one first.",
+            invitations=ANY,
+        ),
+        when(
+            "An invitation must end in the future, and within {at_most:span}. Choose such a time.",
+            invitation_us=ANY,
+        ),
+        when(
             "This account has {keys:count} keys, and the most is {at_most:count}. Revoke one "
             "first.",
             keys=ANY,
@@ -576,7 +641,8 @@ SENTENCES: dict[Reason, Sentence] = {
             answers=ANY,
         ),
         when(
-            "{gpus:gpus} for {workers:count} workers is out of range. Correct the numbers.",
+            "A charge needs at least 1 GPU and 1 worker; {gpus:gpus} and {workers:count} workers "
+            "were given. Raise both to at least 1.",
             gpus=ANY,
             workers=ANY,
         ),

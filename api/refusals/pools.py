@@ -33,6 +33,12 @@ SENTENCES: dict[Reason, Sentence] = {
         "send the policy again.",
         "The policy of the pool breaks a rule. Correct it and send it again.",
     ),
+    PoolsReason.BASE_FULL: sentence(
+        CONFLICT,
+        "Your own nodes have no room for this, and the project[ {project_id:text}] refuses to "
+        "rent from others. Close a lease, or let the project rent with `tallystick project "
+        "overflow`.",
+    ),
     PoolsReason.QUEUE_FULL: sentence(
         CONFLICT,
         when(

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from api.refusals.sentence import (
+    ANY,
+    CONFLICT,
+    FORBIDDEN,
+    INVALID,
+    NOT_FOUND,
+    Sentence,
+    sentence,
+    when,
+)
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason
 
@@ -138,9 +147,21 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     PricesReason.PRICE_TIMES: sentence(
         INVALID,
-        "The times of the price are out of order[: published {published_at_us:time}, observed "
-        "{observed_at_us:time}]. A price is published first and then observed, and neither is "
-        "later than now.",
+        "The times of the price are too far apart or out of order[: published "
+        "{published_at_us:time}, observed {observed_at_us:time}]. A price is observed within a "
+        "minute after it was published and sent within a minute after that: send the newest one.",
+    ),
+    PricesReason.PRICE_SOURCE_FOREIGN: sentence(
+        FORBIDDEN,
+        "Another member feeds [the price source {source:text}]. Use the key of its feeder, or let "
+        "`tallystick oracle sources` name this member for it.",
+        "Another member feeds this price source. Use the key of its feeder.",
+    ),
+    PricesReason.PRICE_KNOWN: sentence(
+        CONFLICT,
+        "[{source:text} has a price published at {newest_us:time}, and this one is of "
+        "{published_at_us:time}. ]Prices are only added, each published later than the one "
+        "before: send the next one.",
     ),
     PricesReason.PRICE_SNAPSHOT: sentence(
         CONFLICT,
@@ -155,9 +176,9 @@ SENTENCES: dict[Reason, Sentence] = {
             rule="not the last snapshot",
         ),
         when(
-            "The last snapshot of the TOKEN price is not healthy. Wait for a healthy one, or "
-            "repair the price sources.",
-            rule="no healthy last snapshot",
+            "The snapshot of the TOKEN price has no usable price or is older than 10 minutes. "
+            "Take a new one with `tallystick oracle snapshot`.",
+            rule="no healthy recent snapshot",
         ),
         when(
             "The last snapshot of the TOKEN price is too old: it is from {taken_us:time}. Take "

@@ -6,6 +6,7 @@ A new reason is written into the file of its room, with its status, and nowhere 
 from __future__ import annotations
 
 from api.refusals import (
+    authority,
     chain,
     corrections,
     epochs,
@@ -31,6 +32,7 @@ from domain.refusal import Reason
 _ROOMS = (
     money.SENTENCES,
     parties.SENTENCES,
+    authority.SENTENCES,
     prices.SENTENCES,
     funds.SENTENCES,
     hardware.SENTENCES,

@@ -43,7 +43,7 @@ from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import PublishPolicy
 from domain.epochs.reward_terms import REWARD_TERMS
 from domain.money import token
-from domain.parties.account import BootstrapOperator
+from domain.parties.account import WALLET_DELAY_US, BootstrapOperator
 from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import derive_id
 from ledger.bundle.export import export_bundle, read_epoch_files
@@ -315,6 +315,7 @@ def _bootstrap(stage: Stage) -> str:
                 key_id=public_id,
                 key_sha256=digest(operator_key),
                 at_us=at_us,
+                environment=stage.service.settings.environment,
             ),
             publish(CLOUDBENDER, version=1, effective_from_us=at_us, by="operator", at_us=at_us),
             PublishPolicy(
@@ -510,7 +511,8 @@ def _settle_epoch(stage: Stage) -> None:
 
 def _pay(stage: Stage, parties: dict[str, Party]) -> int:
     """Mint, propose the root, wait out the timelock on the chain's clock, claim, confirm."""
-    stage.progress("minting, and proposing the root of lifetime totals")
+    stage.progress("a new wallet waits three days; then minting, and proposing the root of totals")
+    stage.advance_to(START_US + WALLET_DELAY_US + MINUTE_US)
     stage.chain_jobs.step(stage.clock.now_us())
     payout = manifest.read(payout_path(stage.data_dir, 1))
     tally, relay = stage.tally, stage.keys["relay"]

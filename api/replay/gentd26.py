@@ -291,7 +291,6 @@ def replay_gentd26(
         settings = Settings(
             data_dir=folder,
             database_url=conninfo,
-            environment="development",
             spec_ttl_s=0,
             requests_per_second=100_000,
             requests_burst=100_000,

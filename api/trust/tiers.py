@@ -29,6 +29,7 @@ from api.door.models import (
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.nodes import visible_node
+from api.process import founding
 from domain.epochs.reasons import EpochsReason
 from domain.fleet.reasons import FleetReason
 from domain.refusal import Refused
@@ -119,7 +120,7 @@ def read_node_trust(
         if span is None:
             raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
         libraries = set(view_of.read_libraries(view.connection))
-        development = call.service.settings.environment == "development"
+        development = founding.is_development(call.service.ledger)
         told = NodeTrustAnswer(
             node_id=node_id,
             epoch=span.epoch,

@@ -78,9 +78,7 @@ def run(short: bool = False) -> dict[str, Any]:
         Path(folder).chmod(0o755)
         server = stack.enter_context(EmbeddedPostgres(Path(folder)))
         settings = Settings(
-            data_dir=Path(folder) / "data",
-            database_url=server.create_database("bench"),
-            environment="development",
+            data_dir=Path(folder) / "data", database_url=server.create_database("bench")
         )
         clock = SimulatedClock(START_US)
         service = stack.enter_context(Service.open(settings, clock=clock))
@@ -178,6 +176,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
     yield (
         stream,
         lease.LeaseRequested(
+            meter_maxima=(),
             **common,
             gpu_count=1,
             share_ppm=PPM,
@@ -227,6 +226,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
     yield (
         stream,
         lease.LeaseReserved(
+            meter_maxima=(),
             **common,
             node_id=node.id,
             provider_id=f"prov_{provider:032x}",

@@ -113,6 +113,8 @@ def _account(account_id: str, kind: str, key: str | None) -> Iterator[Told]:
                 member_id="mem_a",
                 scopes=("operator", "billing:read"),
                 expires_at_us=None,
+                by_key_id=None,
+                succeeds=None,
                 **at,
             ),
         )
@@ -153,6 +155,7 @@ class _Running:
         yield (
             self.stream,
             lease.LeaseRequested(
+                meter_maxima=(),
                 job_id=f"job_{self.number:032x}",
                 gpu_count=1,
                 share_ppm=PPM,
@@ -186,6 +189,7 @@ class _Running:
         yield (
             self.stream,
             lease.LeaseReserved(
+                meter_maxima=(),
                 job_id=f"job_{self.number:032x}",
                 node_id=node,
                 provider_id="prov_1",
@@ -388,11 +392,7 @@ class _Asked:
 
     def __init__(self, log: _Log, folder: Path, clock: SimulatedClock, stack: ExitStack) -> None:
         settings = Settings(
-            data_dir=folder,
-            database_url=log.uri,
-            environment="development",
-            requests_per_second=10**6,
-            requests_burst=10**6,
+            data_dir=folder, database_url=log.uri, requests_per_second=10**6, requests_burst=10**6
         )
         self.log = log
         app: Any = create_app(stack.enter_context(Service.open(settings, clock=clock)))

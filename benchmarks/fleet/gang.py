@@ -58,9 +58,7 @@ def run(short: bool = False) -> dict[str, Any]:
         with EmbeddedPostgres(folder / "pg") as server:
             uri = server.create_database("gang")
             _found(uri)
-            settings = Settings(
-                data_dir=folder / "data", database_url=uri, environment="development"
-            )
+            settings = Settings(data_dir=folder / "data", database_url=uri)
             with Service.open(settings) as service:
                 ours, facts, mean_bytes = _ours(service, uri, rounds)
             peer, limit = _peer(uri, rounds), _limit(uri, rounds, facts, mean_bytes)

@@ -53,7 +53,7 @@ from domain.fleet.provider import OpenRegion, RegisterProvider
 from domain.funds.deposit import ConfirmDeposit
 from domain.market.offer import PublishOffer
 from domain.money import credit
-from domain.parties.account import BootstrapOperator, IssueApiKey, OpenAccount
+from domain.parties.account import BootstrapOperator, FirstKey, OpenAccount
 from domain.prices.tariff import CLOUDBENDER, publish
 from ledger import migrate
 from ledger.log.handle import Ledger
@@ -219,7 +219,7 @@ def _accounts(ledger: Ledger, now_us: int) -> list[str]:
         ),
     ]
     for number, secret in enumerate(secrets):
-        account_id, member = f"acct_{number:032x}", f"renter{number}"
+        account_id = f"acct_{number:032x}"
         key_id = keys.key_id(secret)
         assert key_id is not None
         commands += [
@@ -227,16 +227,10 @@ def _accounts(ledger: Ledger, now_us: int) -> list[str]:
                 account_id=account_id,
                 kind="party",
                 opened_by="operator",
-                owner_member_id=member,
-                **at,
-            ),
-            IssueApiKey(
-                account_id=account_id,
-                key_id=key_id,
-                key_sha256=keys.digest(secret),
-                member_id=member,
-                scopes=("renter",),
-                expires_at_us=None,
+                owner_member_id=f"renter{number}",
+                first_key=FirstKey(
+                    key_id=key_id, key_sha256=keys.digest(secret), scopes=("renter",)
+                ),
                 **at,
             ),
             ConfirmDeposit(

@@ -132,7 +132,6 @@ def measure(conninfo: str, folder: Path, online: int, offline: int) -> dict[str,
         settings = Settings(
             data_dir=folder,
             database_url=conninfo,
-            environment="development",
             spec_ttl_s=0,
             reports_per_second=100_000,
             reports_burst=100_000,  # a day passes in a minute

@@ -10,7 +10,7 @@ import typer
 from cli.arguments import LeaseId, OfferId
 from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
-from cli.work_options import Command, Gpus, Image, MaxPrice, Models, Share, work_of
+from cli.work_options import Command, Gpus, Image, MaxMeters, MaxPrice, Models, Share, work_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import LeaseRequest
@@ -39,7 +39,10 @@ def ask(
     auction: Annotated[
         int | None, typer.Option(min=1, metavar="SECONDS", help="Time for providers' bids.")
     ] = None,
-    sealed: Annotated[bool, typer.Option(help="Second price: the lowest ask wins.")] = False,
+    sealed: Annotated[
+        bool,
+        typer.Option(help="Sealed bids: the lowest wins, and is paid the price of the next one."),
+    ] = False,
     pick: Annotated[
         Pick, typer.Option(help="The winner: the cheapest bid, or the bid you accept.")
     ] = ("cheapest"),
@@ -47,11 +50,15 @@ def ask(
         str | None, typer.Option(metavar="CREDITS", help="Interruptible, at this standing bid.")
     ] = None,
     months: Annotated[int | None, typer.Option(help="Reserve 1, 3 or 6 months, prepaid.")] = None,
+    max_meter: MaxMeters = None,
 ) -> None:
     """Request a lease by auction (the default), by a standing bid, or for whole months."""
     pricing = _pricing(auction, sealed, pick, bid, months)
     body: LeaseRequest = {
-        "job": {**work_of(command, image, gpus, model, max_price), "share_ppm": ppm_of(share)},
+        "job": {
+            **work_of(command, image, gpus, model, max_price, max_meter),
+            "share_ppm": ppm_of(share),
+        },
         "pricing": pricing,
     }
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))

@@ -15,6 +15,7 @@ from cli.arguments import NodeId
 from cli.commands.governance import tokens_of
 from cli.remote import Limit, Remote, Url, reads, records
 from cli.settings import ConfigFile, DataDir, opened
+from cli.signing import KeyFile, vote_on
 from cli.terminal import AnswerIsNo, AsJson, InputUnusable, amount, columns, facts, group, tell
 from domain.metering.reasons import MeteringReason
 
@@ -166,12 +167,9 @@ def _close(service: Service, epoch: int, override: str | None) -> dict[str, Any]
         cut = settlement.close_epoch(
             ledger, connection, epoch, now_us, "operator", override=override
         )
-        how: Any = {
-            "data_dir": service.settings.data_dir,
-            "development": service.settings.environment == "development",
-        }
-        sealed = settlement.seal_epoch(ledger, connection, epoch, now_us, **how)
-        settlement.mature_rewards(ledger, connection, epoch, now_us, **how)
+        folder = service.settings.data_dir
+        sealed = settlement.seal_epoch(ledger, connection, epoch, now_us, data_dir=folder)
+        settlement.mature_rewards(ledger, connection, epoch, now_us, data_dir=folder)
     return {
         "epoch": epoch,
         "cut_position": cut,
@@ -214,7 +212,7 @@ def slash(
     reason: Why,
     evidence: Evidence = None,
 ) -> None:
-    """Propose to slash the unmatured part of a reward (governance). A second person accepts."""
+    """Propose to slash the unmatured part of a reward. A second person accepts."""
     body: RewardSlashRequest = {
         "account_id": account_id,
         "amount": tokens_of(tokens),
@@ -239,7 +237,7 @@ def adjust(
     take: Annotated[str | None, typer.Option(metavar="TOKEN", help="TOKEN to deduct.")] = None,
     evidence: Evidence = None,
 ) -> None:
-    """Propose to add or deduct in the open epoch (governance). A second person accepts it."""
+    """Propose to add or deduct in the open epoch. A second person accepts it."""
     if (give is None) == (take is None):
         raise InputUnusable("either --give or --take")
     units = tokens_of(give or take or "")["units"]
@@ -261,10 +259,15 @@ def adjust(
 def accept(
     remote: Remote,
     correction_id: Annotated[str, typer.Argument(metavar="CORRECTION", help="correction_...")],
+    signer: KeyFile,
 ) -> None:
-    """Accept a proposal of another member of the governance. It takes effect now."""
+    """Vote for a correction with your personal key; what is signed is shown first."""
+    ballot = remote.ask(lambda c: c.read_reward_correction(correction_id))["ballot"]
+    vote = vote_on(ballot, signer, "yes")
     told = remote.ask(
-        lambda c: c.accept_reward_correction(correction_id, {}, idempotency_key=remote.key)
+        lambda c: c.accept_reward_correction(
+            correction_id, {"vote": vote}, idempotency_key=remote.key
+        )
     )
     remote.tell(told, _lines(told))
 

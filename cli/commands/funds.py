@@ -165,7 +165,10 @@ def stop_funding(remote: Remote, account_id: AccountId, funded: OtherId) -> None
 def set_budget(
     remote: Remote,
     account_id: AccountId,
-    scope: Annotated[Literal["project", "key"], typer.Argument(metavar="project|key")],
+    scope: Annotated[
+        Literal["project", "key"],
+        typer.Argument(metavar="project|key", help="Whose spending the budget limits."),
+    ],
     target: Annotated[str, typer.Argument(help="The project, or the key's 8 characters.")],
     credits: Annotated[
         str | None,

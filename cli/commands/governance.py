@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.remote import Limit, Remote, reads, records
+from cli.signing import KeyFile, vote_on
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def propose_grant(
         list[str], typer.Option(metavar="ID=SHARE", help="Like api-integration=0.1; repeat it.")
     ],
 ) -> None:
-    """Propose a grant (governance). A second person opens it: `grant accept GRANT opening`."""
+    """Propose a grant. A second person opens it: `grant accept GRANT opening`."""
     body: MilestoneGrantRequest = {
         "account_id": account_id,
         "total": tokens_of(total),
@@ -75,10 +76,12 @@ def show_grant(remote: Remote, grant_id: GrantId) -> None:
 def propose_milestone(
     remote: Remote,
     grant_id: GrantId,
-    milestone_id: Annotated[str, typer.Argument(metavar="MILESTONE")],
+    milestone_id: Annotated[
+        str, typer.Argument(metavar="MILESTONE", help="Name of the milestone, as in the grant.")
+    ],
     evidence: Annotated[str, typer.Option(help="Address or text that shows the result.")],
 ) -> None:
-    """Report a milestone as done (governance). A second person accepts it."""
+    """Report a milestone as done. A second person accepts it."""
     told = remote.ask(
         lambda c: c.propose_milestone(
             grant_id,
@@ -100,13 +103,21 @@ def accept_grant(
             metavar="opening|clawback|MILESTONE", help="The part of the grant that was proposed."
         ),
     ],
+    signer: KeyFile,
 ) -> None:
-    """Accept a proposal of another member of the governance."""
-    body: GrantAcceptanceRequest = {"what": "milestone", "milestone_id": what}
+    """Vote for a proposal with your personal key; what is signed is shown first."""
+    kind = {"opening": "grant", "clawback": "clawback"}.get(what, "milestone")
+    subject = f"{grant_id}/{what}" if kind == "milestone" else grant_id
+    found = remote.ask(lambda c: c.read_grant(grant_id))["ballots"]
+    ballots = [one for one in found if (one["kind"], one["subject"]) == (kind, subject)]
+    if not ballots:
+        raise InputUnusable(f"{what} of {grant_id} is not voted on now; see `grant show`")
+    vote = vote_on(ballots[0], signer, "yes")
+    body: GrantAcceptanceRequest = {"what": "milestone", "milestone_id": what, "vote": vote}
     if what == "opening":
-        body = {"what": "opening"}
+        body = {"what": "opening", "vote": vote}
     elif what == "clawback":
-        body = {"what": "clawback"}
+        body = {"what": "clawback", "vote": vote}
     told = remote.ask(lambda c: c.accept_grant(grant_id, body, idempotency_key=remote.key))
     remote.tell(told, _lines(told))
 
@@ -124,7 +135,7 @@ def propose_clawback(
         typer.Option("--unassigned", help="Only the part without a milestone; the grant goes on."),
     ] = False,
 ) -> None:
-    """Propose to claw back what is not earned (governance). A second person accepts it."""
+    """Propose to claw back what is not earned. A second person accepts it."""
     told = remote.ask(
         lambda c: c.propose_clawback(
             grant_id,
@@ -186,15 +197,20 @@ def list_breakers(remote: Remote) -> None:
 @records
 def set_breaker(
     remote: Remote,
-    breaker: Annotated[str, typer.Argument(metavar="mint|payout|cash_out")],
+    breaker: Annotated[
+        str, typer.Argument(metavar="mint|payout|cash_out", help="What the limit is for.")
+    ],
     reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
     limit: Annotated[
         str | None,
         typer.Option(metavar="UNITS", help="In 10^-8 TOKEN or 10^-6 CREDIT; default: no limit."),
     ] = None,
-    window: Annotated[int, typer.Option(metavar="SECONDS", min=1)] = 86_400,
+    window: Annotated[
+        int,
+        typer.Option(metavar="SECONDS", min=1, help="Time over which the amounts are added up."),
+    ] = 86_400,
 ) -> None:
-    """Set or remove a limit (governance). Waiting amounts are checked again."""
+    """Set or remove a limit. Waiting amounts are checked again."""
     body: BreakerLimitRequest = {"window_seconds": window, "reason": reason}
     if limit is not None:
         body["limit"] = limit

@@ -8,8 +8,8 @@ import typer
 
 from cli.arguments import JobId
 from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
-from cli.terminal import InputUnusable, amount, columns, facts, group, note
-from cli.work_options import Command, Image, MaxPrice, Models, Project, Share, work_of
+from cli.terminal import InputUnusable, amount, columns, facts, group, local_time, note
+from cli.work_options import Command, Image, MaxMeters, MaxPrice, Models, Project, Share, work_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import EscrowFundingRequest, JobPlanForm, JobRequest
@@ -55,10 +55,11 @@ def submit_job(
     parent: Annotated[str | None, typer.Option(help="The job it is a part of.")] = None,
     project: Project = "",
     end_user: Annotated[str, typer.Option(help="The end user, in your own words.")] = "",
+    max_meter: MaxMeters = None,
 ) -> None:
     """Submit a job. With a plan, the server opens and replaces its leases."""
     body: JobRequest = {
-        **work_of(command, image, gpus, model, max_price),
+        **work_of(command, image, gpus, model, max_price, max_meter),
         "kind": kind,
         "share_ppm": ppm_of(share),
         "project_id": project,
@@ -199,7 +200,7 @@ def use_escrow(
         told = remote.ask(lambda c: c.read_escrow(job_id))
     note(
         f"held {amount(told['held'])} of {amount(told['put_in'])}, until "
-        f"{told.get('funds_end_at', 'a lease runs')}"
+        f"{local_time(told.get('funds_end_at', 'a lease runs'))}"
     )
     rows = [{**row, "charged": amount(row["charged"])} for row in told["leases"]]
     remote.tell(told, columns(rows, ("lease_id", "phase", "gpu_ppm", "charged")))

@@ -26,7 +26,17 @@ from cli.terminal import (
     note,
     tell,
 )
-from cli.work_options import Command, Gpus, Image, MaxPrice, Models, Project, Share, work_of
+from cli.work_options import (
+    Command,
+    Gpus,
+    Image,
+    MaxMeters,
+    MaxPrice,
+    Models,
+    Project,
+    Share,
+    work_of,
+)
 
 if TYPE_CHECKING:
     from tallystick_client.forms import JobRequest, LeaseQuoteRequest, LeaseRequest
@@ -92,10 +102,11 @@ def create_lease(
         typer.Option(help="Kind of credits to pay with; default: any that you have."),
     ] = None,
     project: Project = "",
+    max_meter: MaxMeters = None,
 ) -> None:
     """Rent the cheapest GPUs that fit. The money is held until the lease is settled."""
     job: JobRequest = {
-        **work_of(command, image, gpus, model, max_price),
+        **work_of(command, image, gpus, model, max_price, max_meter),
         "project_id": project,
         **_sharing(share, memory, mode, mig),
     }
@@ -314,7 +325,7 @@ def sign(
 @lease.command("stick", epilog="Example: tallystick lease stick lease_1f0c... --json")
 @reads
 def stick(remote: Remote, lease_id: LeaseId) -> None:
-    """Show both halves: the node's reports and the renter's signature."""
+    """Show how much of the reported GPU time the renter has confirmed with a signature."""
     told = remote.ask(lambda c: c.read_stick(lease_id))
     names = ("gpu_us", "matched_gpu_us", "unconfirmed_gpu_us", "contested_gpu_us", "signed_until")
     remote.tell(told, facts({name: told.get(name) for name in names}))

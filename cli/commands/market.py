@@ -52,7 +52,12 @@ NetworkClass = Annotated[
 ]
 Substrate = Annotated[str | None, typer.Option(help="Like bare_metal, esxi or kubernetes.")]
 Tier = Annotated[int | None, typer.Option(min=0, max=9, help="Security tier, at least.")]
-Reputation = Annotated[int | None, typer.Option(min=0, max=1_000_000, metavar="PPM")]
+Reputation = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=1_000_000, metavar="PPM", help="Reputation of the node, at least; 900000 is 0.9."
+    ),
+]
 
 
 # --- accounts --------------------------------------------------------------------------------
@@ -122,9 +127,7 @@ def close_account(remote: Remote, account_id: AccountId) -> None:
     "signing-key", epilog="Example: tallystick account signing-key acct_1f0c... --key-file me.key"
 )
 @records
-def signing_key(
-    remote: Remote, account_id: Annotated[str, typer.Argument(metavar="ACCOUNT")], key_file: KeyFile
-) -> None:
+def signing_key(remote: Remote, account_id: AccountId, key_file: KeyFile) -> None:
     """Register the key in a file to sign for usage. The file is created if it is missing."""
     from cli.countersigning import key_of
 
@@ -324,7 +327,10 @@ def quote(
 @commands.command("explain", epilog="Example: tallystick explain job_1f0c...")
 @reads
 def explain(remote: Remote, job_id: JobId) -> None:
-    """Why the leases of a job are where they are, or why it has none. Exit 1: a record differs."""
+    """Show why the leases of a job run on their nodes, or which demand left the job without a node.
+
+    Each recorded choice is computed again. Exit 1: a record does not follow from its inputs.
+    """
     told = remote.ask(lambda c: c.explain_job(job_id))
     lines: list[str] = []
     for match in told["matches"]:

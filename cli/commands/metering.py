@@ -164,7 +164,10 @@ def provision_storage(
     region_id: RegionId,
     storage_class: Annotated[str, typer.Argument(metavar="CLASS", help="As the cloud names it.")],
 ) -> None:
-    """Request a region's storage node. It runs always: a commitment with the cloud is cheaper."""
+    """Request a storage node for a region.
+
+    The node runs day and night, so a long commitment with the cloud provider costs less.
+    """
     told = remote.ask(
         lambda c: c.provision_storage_node(
             region_id, {"storage_class": storage_class}, idempotency_key=remote.key

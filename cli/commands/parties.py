@@ -42,7 +42,15 @@ GPU_PPM = 1_000_000
 def register_client(
     remote: Remote,
     client_id: ClientId,
-    min_reputation_ppm: Annotated[int | None, typer.Option(min=0, max=1_000_000)] = None,
+    min_reputation_ppm: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=1_000_000,
+            metavar="PPM",
+            help="Reputation of the nodes that its jobs run on, at least; 900000 is 0.9.",
+        ),
+    ] = None,
 ) -> None:
     """Allow an account of the kind client to bring jobs (operator)."""
     body: ComputeClientRequest = {"client_id": client_id}
@@ -221,10 +229,14 @@ def set_overflow(
         str, typer.Argument(metavar="PROJECT", help="Label of the project, as on its leases.")
     ],
     overflow: Annotated[
-        Literal["refuse", "rent"], typer.Argument(help="What to do when a quota is full.")
+        Literal["refuse", "rent"], typer.Argument(help="What happens when a quota is full.")
     ],
 ) -> None:
-    """Set what a project does when a quota is full: own the base, rent the burst, or refuse."""
+    """Set what happens to a lease of a project when a quota or your own nodes are full.
+
+    refuse: the lease is refused. rent: the lease runs on a node of another provider, and no quota
+    counts it.
+    """
     told = remote.ask(
         lambda c: c.set_project_policy(
             account_id, {"project_id": project_id, "overflow": overflow}, idempotency_key=remote.key

@@ -13,6 +13,7 @@ import typer
 
 from cli.remote import Limit, Remote, reads, records
 from cli.settings import ConfigFile, DataDir, in_force
+from cli.signing import KeyFile, vote_on
 from cli.terminal import (
     EXIT_NO,
     AsJson,
@@ -27,7 +28,7 @@ from cli.terminal import (
 
 if TYPE_CHECKING:
     from domain.governance.lint import Report
-    from tallystick_client.forms import PolicyProposalRequest, PolicySchedulingRequest
+    from tallystick_client.forms import PolicyProposalRequest, PolicySchedulingRequest, VoteRequest
 
 app = group(
     "policy",
@@ -105,7 +106,7 @@ _SHOWN = (
 @app.command("propose", epilog="Example: tallystick policy propose proposal.toml")
 @records
 def propose(remote: Remote, file: File) -> None:
-    """Propose a policy document (governance). Two other members approve it: `policy approve`."""
+    """Propose a policy document. Governors approve it: `policy approve`."""
     body: PolicyProposalRequest = {"document": document_of(file)}
     told = remote.ask(lambda c: c.propose_policy(body, idempotency_key=remote.key))
     remote.tell(told, _lines(told))
@@ -178,7 +179,7 @@ def review(
     ],
     seen: Seen = None,
 ) -> None:
-    """Open the review of a proposal (governance)."""
+    """Open the review of a proposal."""
     tag = _tag(remote, number, seen)
     told = remote.ask(
         lambda c: c.open_policy_review(
@@ -188,25 +189,42 @@ def review(
     remote.tell(told, _lines(told))
 
 
-@app.command("approve", epilog="Example: tallystick policy approve 5")
+@app.command("approve", epilog="Example: tallystick policy approve 5 --key me.key")
 @records
-def approve(remote: Remote, number: Number, seen: Seen = None) -> None:
-    """Approve a proposal made by another governor (governance)."""
-    tag = _tag(remote, number, seen)
+def approve(remote: Remote, number: Number, signer: KeyFile, seen: Seen = None) -> None:
+    """Approve a proposal with your personal key; what changes is shown first."""
+    tag, vote = _signed(remote, number, signer, "yes", seen)
     told = remote.ask(
-        lambda c: c.approve_policy_proposal(number, {}, if_match=tag, idempotency_key=remote.key)
+        lambda c: c.approve_policy_proposal(
+            number, {"vote": vote}, if_match=tag, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, _lines(told))
+
+
+@app.command("cancel", epilog="Example: tallystick policy cancel 5 --key me.key")
+@records
+def cancel(remote: Remote, number: Number, signer: KeyFile, seen: Seen = None) -> None:
+    """Vote to cancel a scheduled version before its first epoch."""
+    tag, vote = _signed(remote, number, signer, "cancel", seen)
+    told = remote.ask(
+        lambda c: c.cancel_policy_proposal(
+            number, {"vote": vote}, if_match=tag, idempotency_key=remote.key
+        )
     )
     remote.tell(told, _lines(told))
 
 
 @app.command("reject", epilog='Example: tallystick policy reject 5 --reason "It sums to 90 %"')
 @records
-def reject(remote: Remote, number: Number, reason: Reason, seen: Seen = None) -> None:
-    """Reject a proposal made by another governor (governance)."""
-    tag = _tag(remote, number, seen)
+def reject(
+    remote: Remote, number: Number, reason: Reason, signer: KeyFile, seen: Seen = None
+) -> None:
+    """Reject a proposal with your personal key."""
+    tag, vote = _signed(remote, number, signer, "no", seen)
     told = remote.ask(
         lambda c: c.reject_policy_proposal(
-            number, {"reason": reason}, if_match=tag, idempotency_key=remote.key
+            number, {"reason": reason, "vote": vote}, if_match=tag, idempotency_key=remote.key
         )
     )
     remote.tell(told, _lines(told))
@@ -235,7 +253,7 @@ def schedule(
     ] = None,
     seen: Seen = None,
 ) -> None:
-    """Publish an approved proposal as the next version (governance)."""
+    """Publish an approved proposal as the next version."""
     tag = _tag(remote, number, seen)
     body: PolicySchedulingRequest = (
         {} if from_epoch is None else {"effective_from_epoch": from_epoch}
@@ -251,6 +269,25 @@ def _tag(remote: Remote, number: int, seen: int | None) -> str:
     if seen is None:
         seen = remote.ask(lambda c: c.read_policy_proposal(number))["changes"]
     return f'"v{seen}"'
+
+
+def _signed(
+    remote: Remote, number: int, signer: Path, choice: str, seen: int | None
+) -> tuple[str, VoteRequest]:
+    """The ETag, and a vote on the document as it is; its terms beside those in force."""
+    told = remote.ask(lambda c: c.read_policy_proposal(number))
+    published = remote.list(
+        lambda c, size, cursor: c.list_policies(limit=size, cursor=cursor), 1000
+    )
+    in_force = next((one for one in published["data"] if one["in_force"]), None)
+    governors = None
+    if choice == "cancel":
+        governors = remote.ask(lambda c: c.list_governors())["version"]
+    document, before = told["document"], {"terms": in_force}
+    vote = vote_on(
+        told["ballot"], signer, choice, content=document, before=before, governors=governors
+    )
+    return f'"v{told["changes"] if seen is None else seen}"', vote
 
 
 def _lines(told: Mapping[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from cli.arguments import NodeId
 from cli.commands.billing import From, To
 from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import InputUnusable, columns, facts, group, top_level
-from cli.work_options import Image, MaxPrice, Models, work_of
+from cli.work_options import Image, MaxMeters, MaxPrice, Models, work_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import GangRequest, PoolPolicyForm, PoolRequest
@@ -202,9 +202,10 @@ def open_gang(
             metavar="CREDITS", help="Credits of each member; it ends when they are used up."
         ),
     ] = None,
+    max_meter: MaxMeters = None,
 ) -> None:
     """Reserve every member at once, or none. A pool with a queue lets the gang wait."""
-    asked: Any = work_of(command, image, gpus, model, max_price)
+    asked: Any = work_of(command, image, gpus, model, max_price, max_meter)
     if pool_id is not None:
         asked["constraints"] = {"pool_id": pool_id}
     body: GangRequest = {

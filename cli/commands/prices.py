@@ -12,7 +12,11 @@ from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import PriceObservationRequest
+    from tallystick_client.forms import (
+        PriceObservationRequest,
+        PriceSourceRequest,
+        PriceSourcesRequest,
+    )
 
 tariff = group(
     "tariff", "Tariffs: dated versions of what things cost.", "tallystick tariff list --json"
@@ -90,7 +94,7 @@ def observe(
         str | None, typer.Option(help="Time of observation; default: now.")
     ] = None,
 ) -> None:
-    """Record a price that a source published (operator, or a key with oracle:write)."""
+    """Record a price that a source published (its feeder's key: operator, or oracle:write)."""
     body: PriceObservationRequest = {
         "source": source,
         "price_micro_usd": int(credits_of(price)["units"]),
@@ -121,18 +125,30 @@ def snapshot(remote: Remote) -> None:
 
 
 @oracle.command(
-    "sources", epilog="Example: tallystick oracle sources exchange-a exchange-b venue-c"
+    "sources", epilog="Example: tallystick oracle sources exchange-a=member_1 venue-b=member_2"
 )
 @records
 def sources(
     remote: Remote,
     names: Annotated[
-        list[str], typer.Argument(metavar="SOURCE...", help="All sources that count.")
+        list[str],
+        typer.Argument(
+            metavar="SOURCE=MEMBER...",
+            help="All sources that count, each with the member whose keys feed it.",
+        ),
     ],
 ) -> None:
-    """Set the price sources that count. Prices of other sources are not kept (governance)."""
-    told = remote.ask(lambda c: c.set_price_sources({"sources": names}, idempotency_key=remote.key))
-    remote.tell(told, facts({"sources": ", ".join(told["sources"])}))
+    """Set the price sources that count. Prices of other sources are not kept."""
+    body: PriceSourcesRequest = {"sources": [_fed_by(name) for name in names]}
+    told = remote.ask(lambda c: c.set_price_sources(body, idempotency_key=remote.key))
+    remote.tell(told, columns(told["sources"], ("source", "member_id")))
+
+
+def _fed_by(text: str) -> PriceSourceRequest:
+    source, equals, member_id = text.rpartition("=")
+    if not equals:
+        raise InputUnusable(f"{text}: name a source and its feeder, like exchange-a=member_1")
+    return {"source": source, "member_id": member_id}
 
 
 def _facts(told: Any) -> list[str]:

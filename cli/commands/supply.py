@@ -9,7 +9,7 @@ import typer
 
 from cli.arguments import NodeId, ProviderId, RegionId
 from cli.remote import Limit, Remote, reads, records
-from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group
+from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group, local_time
 
 if TYPE_CHECKING:
     from tallystick_client import Client
@@ -136,9 +136,10 @@ def show_usage(remote: Remote, node_id: NodeId) -> None:
         lines.append(f"report {one['seq']}: {one['rule']} ({one['detail']}), {cost}")
     for hour in told["refused"]:
         cost = _seconds(int(hour["microseconds"]))
-        lines.append(f"{hour['lease_id']} until {hour['until']}: {hour['rule']}, {cost}")
+        until = local_time(hour["until"])
+        lines.append(f"{hour['lease_id']} until {until}: {hour['rule']}, {cost}")
         lines += [
-            f"  {row['device_id']} {row['start']} to {row['end']}:"
+            f"  {row['device_id']} {local_time(row['start'])} to {local_time(row['end'])}:"
             f" {_seconds(int(row['microseconds']))} of the report at {row['usage_position']}"
             for row in hour["rows"]
         ]
@@ -171,7 +172,7 @@ def confirm_node(
     told = remote.ask(
         lambda c: c.confirm_node(node_id, {"key_id": given[:16]}, idempotency_key=remote.key)
     )
-    remote.tell(told, facts(told))
+    remote.tell(told, facts(_with_verdict(told)))
 
 
 def _step(name: str, about: str, call: Callable[[Client, str, str], Any]) -> None:
@@ -318,7 +319,9 @@ _SHOWN = ("maintenance_id", "kind", "status", "from", "until", "keep_leases")
 def schedule(
     remote: Remote,
     node_id: NodeId,
-    from_: Annotated[str, typer.Option("--from", metavar="TIME", help="RFC 3339, with Z.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="RFC 3339, with its offset.")
+    ],
     until: Annotated[str, typer.Option(metavar="TIME", help="At most 7 days later.")],
     kind: Annotated[Kind, typer.Option(help="Why.")] = "planned",
     keep_leases: Annotated[

@@ -199,7 +199,9 @@ def class_model(
     remote: Remote,
     model: Annotated[str, typer.Argument(help="Words of the model's name.")],
     gpu_class: Annotated[str, typer.Argument(metavar="CLASS", help="A row of the tariff.")],
-    from_: Annotated[str, typer.Option("--from", metavar="TIME", help="RFC 3339, with Z.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="RFC 3339, with its offset.")
+    ],
 ) -> None:
     """Put a model into a class of the tariff, from a date on."""
     body: Any = {"model": model, "gpu_class": gpu_class, "effective_from": from_}
@@ -223,7 +225,9 @@ def grant_licence(
     model: Annotated[str, typer.Argument(help="The product, as its seats name it.")],
     seats: Annotated[int, typer.Option(min=1, help="Number of seats.")],
     terms: Annotated[Path, typer.Option(help="The paper that grants them; its hash is kept.")],
-    from_: Annotated[str, typer.Option("--from", metavar="TIME", help="RFC 3339, with Z.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="RFC 3339, with its offset.")
+    ],
     until: Annotated[str | None, typer.Option(metavar="TIME", help="End of the licence.")] = None,
 ) -> None:
     """Record a licence; seat n is the device LICENCE:n of a node's inventory, of kind seat."""

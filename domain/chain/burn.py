@@ -3,8 +3,11 @@
     intended --BurnConfirmed--> confirmed        intended --BurnFailed--> failed
     tokens = max(1, ceil(credits x 10^8 / price))
 
-Burns cover the market log without gap or overlap, one after the other, so each charge is in
-exactly one burn: the range of a failed burn is the next one's to begin with. The price is the
+Burns cover the market log without gap or overlap, one after the other. A burn covers what became
+ripe in its range: what cash, earned credits and grants paid, at the charge itself, what card money
+paid, once it is confirmed (`projections/epochs/burning.py`). So each charge's parts are in exactly
+one burn, and money that may still go back is never burned; the range of a failed burn is the next
+one's to begin with. A range ends where the bank's money ends. The price is the
 median of a snapshot of its sources (`domain/prices/price_feed.py`), once sources are named. Not
 purchases of credits by burning (`domain/funds/deposit.py`), and not the formula
 (`domain/prices/token_burn.py`).
@@ -65,7 +68,7 @@ BurnFact = BurnIntended | BurnConfirmed | BurnFailed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntendBurn:
-    """Burn for the credits charged in market positions [first, last]; both ends included."""
+    """Burn for the credits that became ripe in market positions [first, last], both included."""
 
     burn_id: int
     first_position: int

@@ -2,21 +2,25 @@
 
     opened --DisputeAnswered*--> upheld | rejected | split(ppm) | timed out after 90 days
 
+    held of a line == the parts of its owners in the claim                 for every open dispute
     reserved == returned to the renter from it + paid to the provider      at every resolution
     upheld   == floor(claimed x upheld_ppm / 10^6)       per line; the remainder is the provider's
+    upheld   <= reserved                                 of a dispute that timed out
     a charge can be disputed once, and only what has not been given back of it yet
 
-The claim is always the same: this much of these charges should not have been charged. Opening
-inside the dispute window of a charge moves the provider's part of the claim from its holdback to
-`dispute:{id}`, so that it does not mature; after the window, or with window 0, nothing is held and
-a resolution debits the provider's later earnings. A resolution is an Adjustment for each line
-(`domain/income/adjustment.py`), never an edit of what was charged.
+The claim is always the same: this much of these charges should not have been charged. A charge can
+be disputed inside its dispute window, whatever it was for. Opening moves the part of each owner of
+it from that owner's holdback to `dispute:{id}`: none of it matures, so none of it is swept or paid
+out, whoever shares an account with whom. After the window, or with window 0, there is only the
+operator's goodwill. A resolution is an Adjustment for each line (`domain/income/adjustment.py`),
+never an edit of what was charged.
 
-Whoever opened it and the other party may add evidence, named by its position in a log or by hash.
+The renter and the provider may add evidence, named by its position in a log or by hash.
 An arbiter who is neither of them rules. Unsigned, overlapping and outside-window time needs no
-arbiter: accrual never charges it. Nobody ruled for 90 days: it ends for the provider if only the
-provider has put in signed evidence, else for the renter. No text is here: claims and statements
-are SHA-256 hashes of texts that can be erased. How we decide:
+arbiter: accrual never charges it. Without a ruling for 90 days, a charge that the log proves
+stands (rows that the node signed, or a close that the renter asked for); another one goes back as
+far as it is reserved, unless only the provider has put in signed evidence. No text is here: claims
+and statements are SHA-256 hashes of texts that can be erased. How we decide:
 `domain/corrections/dispute_opening.py` and `domain/corrections/dispute_ruling.py`. Source: design
 economics 17, marketplace 1 and 9.
 """
@@ -28,8 +32,7 @@ from typing import Any, assert_never
 
 from domain.corrections.reasons import CorrectionsReason
 from domain.duration import DAY_US
-from domain.income.adjustment import ChargedLine, Part
-from domain.leasing.life import DISPUTED_US_MAX
+from domain.income.adjustment import ChargedLine, Part, Unburned
 from domain.money import Amount, Big
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
@@ -66,6 +69,7 @@ class DisputedLine:
     claimed: Amount
     gpu_us: Big  # of the claim: floor(gpu_us of the line x claimed / charge)
     held: tuple[Held, ...]
+    proven: bool  # the log itself shows what was charged for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +170,7 @@ class AnswerDispute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleDispute:
-    """`lines`: the disputed charges, as read again from log and books; `burn_promised` as in
+    """`lines`: the disputed charges, as read again from log and books; `unburned` as in
     `domain.income.adjustment.Taking`.
     """
 
@@ -174,7 +178,7 @@ class RuleDispute:
     outcome: str  # "upheld", "rejected" or "split"
     upheld_ppm: int
     lines: tuple[ChargedLine, ...]
-    burn_promised: int
+    unburned: Unburned
     arbiter_account_id: str
     reason_sha256: str | None
     by: str
@@ -187,13 +191,11 @@ class TimeOutDispute:
 
     dispute_id: str
     lines: tuple[ChargedLine, ...]
-    burn_promised: int
+    unburned: Unburned
     at_us: int
 
 
 TIMEOUT_US = 90 * DAY_US
-OPEN_US_MAX = DISPUTED_US_MAX
-"""A charge can be disputed for so long after its posting; held is only inside its window."""
 LINES_MAX = 100
 HELD_MAX = 400
 """Owners' parts held by one dispute: its fact stays small."""
@@ -270,7 +272,10 @@ def evolve(dispute: Dispute, fact: DisputeFact) -> Dispute:
 
 
 def _signed(dispute: Dispute, side: str, evidence: tuple[Evidence, ...]) -> frozenset[str]:
-    return dispute.signed_sides | {side for one in evidence if one.signed}
+    """Who has signed evidence. What the node signed speaks for the provider, whoever names it."""
+    return dispute.signed_sides | {
+        "provider" if one.kind == "usage_report" else side for one in evidence if one.signed
+    }
 
 
 def dispute_of(world: World, dispute_id: str) -> Dispute:

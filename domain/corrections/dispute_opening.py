@@ -1,22 +1,19 @@
 """How a dispute is opened: which charges are contested, by whom, and what is held meanwhile.
 
-    held of a line <= its owners' parts of the claim      held only inside the dispute window
+    held of a line == its owners' parts of the claim      one entry for each owner and charge
 
-Inside the window of a charge the provider's part of the claim moves from its holdback to
-`dispute:{id}`, so that it does not mature; what has left the holdback by then is kept from being
-paid out as cash. A charge is contested once. Source: design economics 17.
+A charge can be contested inside its window, once. The part of each owner moves from its holdback
+to `dispute:{id}` and does not mature meanwhile. Source: design economics 17; decision 0046.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from domain.corrections.dispute import (
     CLAIMS,
     HELD_MAX,
     LINES_MAX,
-    OPEN_US_MAX,
     TIMEOUT_US,
     Claim,
     DisputedLine,
@@ -29,7 +26,6 @@ from domain.corrections.dispute import (
     stream_of,
 )
 from domain.corrections.reasons import CorrectionsReason
-from domain.income import cash_out
 from domain.income.adjustment import (
     ChargedLine,
     LineDisputed,
@@ -49,7 +45,7 @@ from domain.stream import Change, World
 
 
 def decide_open(command: OpenDispute, world: World) -> list[Change]:
-    """The claims, what is held for them, and what else of them must not leave as cash.
+    """The claims, and what is held for them.
 
     Raises Refused: DISPUTE_STATE, UNKNOWN_MODE, COUNT_OUT_OF_RANGE, LINE_UNKNOWN, NOT_PERMITTED,
     LINE_DISPUTED, DISPUTE_TOO_LATE, AMOUNT_NOT_POSITIVE, ADJUSTMENT_TOO_LARGE.
@@ -65,30 +61,14 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
     lines: list[DisputedLine] = []
     frozen: list[Change] = []
     reduced: list[Change] = []
-    exposed: dict[str, int] = {}
     for claim in command.claims:
         held = _hold(claim, command, world)
         lines.append(_disputed(claim, held))
         frozen.append(_frozen(claim, command))
         reduced += _reduced(claim, held, command, world)
-        for account_id, units in _exposed(claim, held, world):
-            exposed[account_id] = exposed.get(account_id, 0) + units
     opened = Change(stream_of(command.dispute_id), _opened(command, first, tuple(lines)))
-    kept = [
-        change
-        for account_id, units in exposed.items()
-        for change in cash_out.hold_disputed(
-            world,
-            account_id,
-            reference_of(command.dispute_id),
-            units,
-            "an open dispute",
-            command.by,
-            command.at_us,
-        )
-    ]
     told = disputed_on_lease(first.lease_id, command.dispute_id, command.at_us, world)
-    return [opened, *frozen, *reduced, *kept, *told]
+    return [opened, *frozen, *reduced, *told]
 
 
 def _opened(
@@ -144,8 +124,8 @@ def _require_one_lease(command: OpenDispute) -> ChargedLine:
 
 
 def _hold(claim: Claim, command: OpenDispute, world: World) -> tuple[Held, ...]:
-    """The owners' parts of a claim that are still held back inside the window, to the unit what a
-    resolution in the renter's favour would take from them.
+    """The owners' parts of a claim, to the unit what a resolution in the renter's favour would take
+    from them. Inside the window all of it is still held back: nothing of it has matured.
 
     Raises Refused: LINE_DISPUTED, DISPUTE_TOO_LATE, AMOUNT_NOT_POSITIVE, ADJUSTMENT_TOO_LARGE.
     """
@@ -154,17 +134,22 @@ def _hold(claim: Claim, command: OpenDispute, world: World) -> tuple[Held, ...]:
         raise Refused(
             IncomeReason.LINE_DISPUTED, position=line.position, dispute_id=state.dispute_id
         )
-    if command.at_us >= line.posted_at_us + OPEN_US_MAX:
-        raise Refused(CorrectionsReason.DISPUTE_TOO_LATE, position=line.position)
-    require_room(state, line, claim.claimed)
-    if command.at_us >= line.posted_at_us + window_at(windows_of(world), line.posted_at_us):
-        return ()
+    until_us = line.posted_at_us + window_at(windows_of(world), line.posted_at_us)
+    too_late = Refused(
+        CorrectionsReason.DISPUTE_TOO_LATE, position=line.position, until_us=until_us
+    )
+    if command.at_us >= until_us:
+        raise too_late
+    require_room(state, line, claim.claimed, state.corrected)
     shares = peel_between(line.payees, state.recovered, state.recovered + claim.claimed)
     found = []
     for payee, units in zip(line.payees, shares, strict=True):
         owner = owner_of(payee)
-        if units and owner and held_back(world, owner, line.position, payee.units) >= units:
-            found.append(Held(owner, units))
+        if not units or owner is None:
+            continue
+        if held_back(world, owner, line.position, payee.units) < units:
+            raise too_late  # by a clock that is ahead it has just matured
+        found.append(Held(owner, units))
     return tuple(found)
 
 
@@ -179,17 +164,6 @@ def _reduced(
     ]
 
 
-def _exposed(claim: Claim, held: tuple[Held, ...], world: World) -> Iterator[tuple[str, int]]:
-    """The owners' parts of a claim that are not held back: they must not leave as cash."""
-    line, state = claim.line, corrections_of(world, claim.line.position)
-    shares = peel_between(line.payees, state.recovered, state.recovered + claim.claimed)
-    kept = {one.account_id for one in held}
-    for payee, units in zip(line.payees, shares, strict=True):
-        owner = owner_of(payee)
-        if units and owner and owner not in kept:
-            yield owner, units
-
-
 def _disputed(claim: Claim, held: tuple[Held, ...]) -> DisputedLine:
     line = claim.line
     return DisputedLine(
@@ -198,6 +172,7 @@ def _disputed(claim: Claim, held: tuple[Held, ...]) -> DisputedLine:
         claimed=credit(claim.claimed),
         gpu_us=line.gpu_us * claim.claimed // line.charge,
         held=held,
+        proven=line.proven,
     )
 
 

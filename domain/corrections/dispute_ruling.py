@@ -2,9 +2,12 @@
 
     reserved == returned to the renter from it + paid to the provider      at every resolution
     upheld   == floor(claimed x upheld_ppm / 10^6)       per line; the remainder is the provider's
+    upheld   <= reserved                                 of a dispute that timed out
 
-Nobody ruled for 90 days: it ends for the provider if only the provider has put in signed evidence,
-else for the renter. A resolution is an Adjustment for each line (`domain/income/adjustment.py`),
+Without a ruling for 90 days, a charge that the log proves stands: the reports that the node signed
+are the provider's evidence by themselves. Of another one the renter gets what is reserved, and
+neither the network nor later earnings are asked; where only the provider has put in signed
+evidence it stands too. A resolution is an Adjustment for each line (`domain/income/adjustment.py`),
 never an edit of what was charged. Source: design economics 17.
 """
 
@@ -26,13 +29,11 @@ from domain.corrections.dispute import (
     RuleDispute,
     TimeOutDispute,
     dispute_of,
-    owner_of,
     reference_of,
     require_evidence_count,
     stream_of,
 )
 from domain.corrections.reasons import CorrectionsReason
-from domain.income import cash_out
 from domain.income.adjustment import ChargedLine, Taking, refund
 from domain.leasing.life import resolved as resolved_on_lease
 from domain.money import PPM, credit
@@ -116,8 +117,7 @@ def decide_time_out(command: TimeOutDispute, world: World) -> list[Change]:
             dispute_id=command.dispute_id,
             expires_at_us=dispute.opened.expires_at_us,
         )
-    upheld_ppm = 0 if dispute.signed_sides == {"provider"} else PPM
-    ruling = _Ruling(outcome="timed_out", upheld_ppm=upheld_ppm, by="job")
+    ruling = _Ruling(outcome="timed_out", upheld_ppm=PPM, by="job", is_ruled=False)
     return _resolve(world, dispute, command, ruling)
 
 
@@ -130,6 +130,7 @@ class _Ruling:
     by: str
     arbiter_account_id: str | None = None
     reason_sha256: str | None = None
+    is_ruled: bool = True
 
 
 def _resolve(
@@ -139,59 +140,68 @@ def _resolve(
     opened = dispute.opened
     assert opened is not None
     by_position = {line.position: line for line in command.lines}
-    taking = Taking(world, command.at_us, command.burn_promised)
+    taking = Taking(world, command.at_us, command.unburned)
     adjustments: list[Change] = []
     resolved: list[ResolvedLine] = []
     for disputed in opened.lines:
-        line = _resolved(disputed, command.dispute_id, ruling)
-        resolved.append(line)
-        if line.adjustment_id is not None:
-            charged = by_position[disputed.position]
-            adjustments.append(_adjusted(taking, charged, disputed, line, opened, ruling))
+        units = _upheld(disputed, dispute, ruling)
+        charged = by_position[disputed.position]
+        found = _adjusted(taking, charged, disputed, units, opened, ruling)
+        upheld = 0 if found is None else found.fact.returned
+        adjustments += [] if found is None else [found]
+        resolved.append(
+            ResolvedLine(
+                position=disputed.position,
+                claimed=disputed.claimed,
+                upheld=credit(upheld),
+                adjustment_id=None if found is None else found.fact.adjustment_id,
+            )
+        )
     fact = _ruled(opened, tuple(resolved), ruling, command.at_us)
+    assert ruling.is_ruled or fact.upheld.units <= opened.reserved.units, fact
     return [
         *taking.changes,
         *adjustments,
         Change(stream_of(opened.dispute_id), fact),
-        *_released(command, world, ruling.by),
         *resolved_on_lease(
             opened.lease_id, opened.dispute_id, ruling.outcome, command.at_us, world
         ),
     ]
 
 
-def _resolved(disputed: DisputedLine, dispute_id: str, ruling: _Ruling) -> ResolvedLine:
-    units = disputed.claimed.units * ruling.upheld_ppm // PPM
-    is_adjusted = units or disputed.held
-    return ResolvedLine(
-        position=disputed.position,
-        claimed=disputed.claimed,
-        upheld=credit(units),
-        adjustment_id=derive_id("adj", dispute_id, str(disputed.position)) if is_adjusted else None,
-    )
+def _upheld(disputed: DisputedLine, dispute: Dispute, ruling: _Ruling) -> int:
+    """What of the claim is taken back from those that the charge paid."""
+    if ruling.is_ruled:
+        return disputed.claimed.units * ruling.upheld_ppm // PPM
+    stands = disputed.proven or dispute.signed_sides == {"provider"} or not disputed.held
+    return 0 if stands else disputed.claimed.units
 
 
 def _adjusted(
     taking: Taking,
     charged: ChargedLine,
     disputed: DisputedLine,
-    line: ResolvedLine,
+    units: int,
     opened: DisputeOpened,
     ruling: _Ruling,
-) -> Change:
-    """What is upheld of a line goes back to the renter, and the rest of what was held to owners."""
-    assert line.adjustment_id is not None
+) -> Change | None:
+    """What is upheld of a line goes back to the renter, and the rest of what was held to owners.
+    None: nothing was held and nothing is given back.
+    """
+    if not units and not disputed.held:
+        return None
     reference = reference_of(opened.dispute_id)
     return refund(
         taking,
         charged,
-        line.upheld.units,
-        adjustment_id=line.adjustment_id,
+        units,
+        adjustment_id=derive_id("adj", opened.dispute_id, str(disputed.position)),
         reason="dispute",
         cause=reference,
         by=ruling.by,
         held={f"party:{one.account_id}:holdback": one.units for one in disputed.held},
         reserve=reference,
+        only_held=not ruling.is_ruled,
     )
 
 
@@ -199,11 +209,12 @@ def _ruled(
     opened: DisputeOpened, lines: tuple[ResolvedLine, ...], ruling: _Ruling, at_us: int
 ) -> DisputeResolved:
     upheld = sum(line.upheld.units for line in lines)
+    upheld_ppm = ruling.upheld_ppm if ruling.is_ruled else upheld * PPM // opened.claimed.units
     return DisputeResolved(
         dispute_id=opened.dispute_id,
         lease_id=opened.lease_id,
         outcome=ruling.outcome,
-        upheld_ppm=ruling.upheld_ppm,
+        upheld_ppm=upheld_ppm,
         lines=lines,
         claimed=opened.claimed,
         upheld=credit(upheld),
@@ -214,18 +225,6 @@ def _ruled(
         by=ruling.by,
         at_us=at_us,
     )
-
-
-def _released(command: RuleDispute | TimeOutDispute, world: World, by: str) -> list[Change]:
-    """Nothing is kept from being paid out for this dispute any more."""
-    owners = [owner_of(payee) for line in command.lines for payee in line.payees]
-    return [
-        change
-        for account_id in dict.fromkeys(owner for owner in owners if owner is not None)
-        for change in cash_out.release_disputed(
-            world, account_id, reference_of(command.dispute_id), by, command.at_us
-        )
-    ]
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}

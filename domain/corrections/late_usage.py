@@ -126,6 +126,7 @@ def _adjustment(
             gpu_us=accrued.gpu_us_new,
             payers=(),
             payees=(),
+            proven=True,
         ),
         [*debits, owed, *credits_of(accrued, burned)],
         adjustment_id=command.adjustment_id,

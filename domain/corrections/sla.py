@@ -24,7 +24,14 @@ from typing import Any, assert_never
 
 from domain.fleet.maintenance import announced_us
 from domain.fleet.reasons import FleetReason
-from domain.income.adjustment import ADJUSTMENTS_MAX, ChargedLine, Taking, corrections_of, refund
+from domain.income.adjustment import (
+    ADJUSTMENTS_MAX,
+    ChargedLine,
+    Taking,
+    Unburned,
+    corrections_of,
+    refund,
+)
 from domain.lease.close_codes import fault_of
 from domain.lease.lease import Lease, LeaseReserved, lease_of
 from domain.money import PPM, Amount, Big, credit
@@ -80,7 +87,7 @@ class CreditSla:
     lease_id: str
     lines: tuple[ChargedLine, ...]
     is_last: bool
-    burn_promised: int
+    unburned: Unburned
     at_us: int
 
 
@@ -143,7 +150,7 @@ def decide_credit(command: CreditSla, world: World) -> list[Change]:
     left = state.assessed.credit.units - state.credited
     if not command.lines or not left:
         return changes
-    taking = Taking(world, command.at_us, command.burn_promised)
+    taking = Taking(world, command.at_us, command.unburned)
     adjustments: list[Change] = []
     paid, has_frozen = 0, False
     for line in command.lines:
@@ -221,7 +228,7 @@ def promised_gpu_us(lease: Lease, reserved: LeaseReserved) -> int:
 
 def _room(line: ChargedLine, world: World) -> int:
     state = corrections_of(world, line.position)
-    return 0 if len(state.booked) >= ADJUSTMENTS_MAX else line.charge - state.returned
+    return 0 if len(state.booked) >= ADJUSTMENTS_MAX else line.charge - state.corrected
 
 
 def _is_frozen(line: ChargedLine, world: World) -> bool:

@@ -16,5 +16,6 @@ __all__ = (
     "reward_correction",
     "reward_terms",
     "settlement",
+    "taken_back",
     "wash_signals",
 )

@@ -5,9 +5,9 @@
 
 Its SHA-256 is in `EpochSealed`, goes on chain with the mint and the payout root, and is what an
 auditor starts from. Nodes and accounts are in order of their ids; a node is
-`[id, account, [[source, burned, gpu_us]], burned_tokens, score_ppm, devices]` and each of its
-devices `[class, tier, gpu_us, promised_us]`. The policy's numbers are in the file too: it needs
-nothing else to be checked.
+`[id, account, [[source, burned, gpu_us]], burned_tokens, score_ppm, devices, bought_tokens]` and
+each of its devices `[class, tier, gpu_us, promised_us]`. The policy's numbers are in the file too:
+it needs nothing else to be checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from domain.epochs.reward_terms import Rated, RewardTerms
 from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
 from domain.money import Amount, Asset
 
-EPOCH_FORMAT = "tallystick-epoch-v2"
+EPOCH_FORMAT = "tallystick-epoch-v3"
 ROWS_AT_ONCE = 1_000
 _WIDE = ("availability_cap_per_gpu_hour", "availability_cap_per_node", "owner_cap", "release_cap")
 
@@ -128,6 +128,7 @@ def node_row(node: NodeCut) -> list[Any]:
         str(node.burned_tokens),
         node.score_ppm,
         [[name, tier, str(us), str(promised)] for name, tier, us, promised in node.attested],
+        str(node.bought_tokens),
     ]
 
 
@@ -193,7 +194,7 @@ def _read_terms(document: dict[str, Any]) -> RewardTerms:
 
 def read_node(row: list[Any]) -> NodeCut:
     """A node of the cut from its row in the file."""
-    node_id, account_id, uses, burned_tokens, score_ppm, attested = row
+    node_id, account_id, uses, burned_tokens, score_ppm, attested, bought_tokens = row
     return NodeCut(
         node_id,
         account_id,
@@ -203,4 +204,5 @@ def read_node(row: list[Any]) -> NodeCut:
         tuple(
             Attested(name, tier, int(us), int(promised)) for name, tier, us, promised in attested
         ),
+        int(bought_tokens),
     )

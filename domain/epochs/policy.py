@@ -33,7 +33,7 @@ SEGMENTS_MAX = 500
 """More would not fit into a fact."""
 
 APPROVALS_MIN, APPROVALS_MAX = 2, 16
-"""So many persons besides the proposer: an approval of one would be the word of one."""
+"""So many governors: an approval of one would be the word of one."""
 NOTICE_EPOCHS_MAX = 1_000
 
 # Facts.
@@ -68,6 +68,15 @@ class PolicyPublished:
     rewards: RewardTerms | None  # None: NO_TERMS
     governance: PolicyGovernance | None  # None: the default
     proposal: int | None  # its number; None: published at the start, by an operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyCancelled:
+    """A scheduled version that governors stopped before its first epoch: no epoch gets it."""
+
+    version: int
+    proposal: int
+    at_us: int
 
 
 # Commands.
@@ -133,23 +142,36 @@ class PolicyState:
     """Every version, in order: version n is `published[n - 1]`."""
 
     published: tuple[PolicyPublished, ...] = ()
+    cancelled: tuple[int, ...] = ()
+
+    @property
+    def standing(self) -> tuple[PolicyPublished, ...]:
+        """The versions that were not cancelled."""
+        return tuple(one for one in self.published if one.version not in self.cancelled)
 
 
 NETWORK: Stream[PolicyState] = Stream("policy", "network")
 
 
-def evolve_policy(state: PolicyState, fact: PolicyPublished) -> PolicyState:
-    return PolicyState((*state.published, fact))
+def evolve_policy(state: PolicyState, fact: PolicyPublished | PolicyCancelled) -> PolicyState:
+    if isinstance(fact, PolicyCancelled):
+        return replace(state, cancelled=(*state.cancelled, fact.version))
+    return replace(state, published=(*state.published, fact))
 
 
 def policies_of(world: World) -> tuple[PolicyPublished, ...]:
-    state = world.state(NETWORK)
-    return state.published
+    """Every version, also the cancelled ones."""
+    return world.state(NETWORK).published
+
+
+def standing_policies(world: World) -> tuple[PolicyPublished, ...]:
+    """Every version that was not cancelled."""
+    return world.state(NETWORK).standing
 
 
 def policy_for(world: World, epoch: int) -> PolicyPublished:
     """The version in force for an epoch. Raises Refused: POLICY_VERSION when there is none."""
-    for policy in reversed(policies_of(world)):
+    for policy in reversed(standing_policies(world)):
         if policy.effective_from_epoch <= epoch:
             return policy
     raise Refused(EpochsReason.POLICY_VERSION, epoch=epoch)
@@ -190,7 +212,7 @@ def next_version(command: PublishPolicy, world: World) -> Change:
         raise Refused(
             EpochsReason.POLICY_VERSION, version=fact.version, expected=len(published) + 1
         )
-    _check_start(fact, published, world)
+    _check_start(fact, standing_policies(world), world)
     check_version(command, world)
     return Change(NETWORK, fact)
 
@@ -200,13 +222,22 @@ def check_version(command: PublishPolicy, world: World) -> None:
 
     Raises Refused: POLICY_INVALID, BAD_SEGMENT, SEGMENTS_OVERLAP.
     """
-    published = policies_of(world)
+    published = standing_policies(world)
     fact = _fact(command)
     _check_numbers(fact)
     if published:
         _check_constants(fact, published[0])
     check_segments(fact.segments)
     _check_cap((*published, fact))
+
+
+def cancel_version(version: int, proposal: int, at_us: int, world: World) -> Change:
+    """Take a version back that no epoch was opened under; who may do so is checked elsewhere.
+
+    Raises Refused: POLICY_INVALID where the versions beside it need it for the hard cap.
+    """
+    _check_cap(tuple(one for one in standing_policies(world) if one.version != version))
+    return Change(NETWORK, PolicyCancelled(version=version, proposal=proposal, at_us=at_us))
 
 
 def governance_of(policy: PolicyPublished) -> PolicyGovernance:

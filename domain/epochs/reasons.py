@@ -12,7 +12,6 @@ from domain.refusal import Reason
 class EpochsReason(Reason):
     """Why a command of this room was refused."""
 
-    SECOND_PERSON_NEEDED = "second_person_needed"
     POLICY_VERSION = "policy_version"
     PROPOSAL_NEEDED = "proposal_needed"
     EPOCH_UNKNOWN = "epoch_unknown"
@@ -35,7 +34,6 @@ class EpochsReason(Reason):
 REASONS = tuple(EpochsReason)
 STORED: frozenset[Reason] = frozenset(
     {
-        EpochsReason.SECOND_PERSON_NEEDED,
         EpochsReason.POLICY_VERSION,
         EpochsReason.EPOCH_UNKNOWN,
         EpochsReason.EPOCH_STATE,

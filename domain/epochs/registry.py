@@ -20,4 +20,5 @@ FACTS: dict[str, type[Any]] = {
     "reward_correction.proposed.v1": reward_correction.RewardCorrectionProposed,
     "reward_correction.accepted.v1": reward_correction.RewardCorrectionAccepted,
     "policy.published.v1": policy.PolicyPublished,
+    "policy.cancelled.v1": policy.PolicyCancelled,
 }

@@ -1,6 +1,6 @@
 """Corrections of rewards: a slash takes what is not mature, an adjustment settles with an epoch.
 
-    proposed --a second person--> accepted: RewardSlashed, and for the rest RewardAdjusted
+    proposed --votes--> accepted: RewardSlashed, and for the rest RewardAdjusted
 
     slashed == min(asked, unmatured of the epoch)        slashed - adjusted == what was asked for
     accounts with an open adjustment <= 500              a slash leaves nothing to adjust
@@ -8,7 +8,8 @@
 A sealed epoch is never edited. What is taken comes from its unmatured reward first, and then from
 what the account earns in the open epoch and after it; what is given is paid by the treasury then.
 What has matured is never taken, so no payout leaf falls. Not how it is settled: that is
-`domain/epochs/settlement.py`. Source: design economics 10 and 17.
+`domain/epochs/settlement.py`; nor how votes count: that is `domain/authority/ballot.py`.
+Source: design economics 10 and 17.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.authority import ballot
+from domain.authority.vote import SignedVote, Subject, VoteCast, content_text, digest
 from domain.epochs.epoch import Epoch, epoch_of, has_credited, open_adjustments, stream_of
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_changes import Reward, RewardAdjusted, RewardSlashed
@@ -48,6 +51,7 @@ class RewardCorrectionProposed:
     delta: Big  # TOKEN units to give (> 0) or to take (< 0)
     reason: str
     evidence_position: int | None  # of the market log
+    governors: int  # the set that votes on it
     by: str
     at_us: int
 
@@ -65,7 +69,7 @@ class RewardCorrectionAccepted:
     at_us: int
 
 
-Fact: TypeAlias = RewardCorrectionProposed | RewardCorrectionAccepted
+Fact: TypeAlias = RewardCorrectionProposed | VoteCast | RewardCorrectionAccepted
 
 # Commands.
 
@@ -85,14 +89,16 @@ class ProposeRewardCorrection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptRewardCorrection:
-    """The second person's yes. `chunk` and `rewards`: the credited chunk that holds the account's
-    reward; 0 and nothing where the epoch credited it none.
+    """A governor's yes; the last one needed does it. `chunk` and `rewards`: the credited chunk that
+    holds the account's reward; 0 and nothing where the epoch credited it none.
     """
 
     correction_id: str
     open_epoch: int
     chunk: int
     rewards: tuple[Reward, ...]
+    vote: SignedVote
+    key_id: str
     by: str
     at_us: int
 
@@ -103,13 +109,32 @@ class AcceptRewardCorrection:
 @dataclass(frozen=True, slots=True)
 class RewardCorrection:
     proposed: RewardCorrectionProposed | None = None
+    votes: tuple[VoteCast, ...] = ()
     accepted: RewardCorrectionAccepted | None = None
+
+    def ballot(self) -> tuple[Subject, dict[str, Any]]:
+        """What a vote is on, and its content."""
+        asked = self.proposed
+        assert asked is not None
+        content = {
+            "correction_id": asked.correction_id,
+            "kind": asked.kind,
+            "epoch": asked.epoch,
+            "account_id": asked.account_id,
+            "delta": str(asked.delta),
+            "reason": asked.reason,
+            "evidence_position": asked.evidence_position,
+        }
+        text = digest(content_text(content))
+        return Subject(asked.kind, asked.correction_id, 1, text, asked.governors), content
 
 
 def evolve(correction: RewardCorrection, fact: Fact) -> RewardCorrection:
     match fact:
         case RewardCorrectionProposed():
             return replace(correction, proposed=fact)
+        case VoteCast():
+            return replace(correction, votes=(*correction.votes, fact))
         case RewardCorrectionAccepted():
             return replace(correction, accepted=fact)
         case _:
@@ -150,7 +175,8 @@ def unmatured_of(epoch: Epoch, account_id: str, chunk: int, rewards: Sequence[Re
 
 def decide_propose(command: ProposeRewardCorrection, world: World) -> list[Change]:
     """Raises Refused: ACCOUNT_UNKNOWN (the treasury has no account: it cannot be corrected),
-    EPOCH_UNKNOWN, EPOCH_STATE, UNKNOWN_MODE, AMOUNT_OUT_OF_RANGE, REWARD_CORRECTION_STATE.
+    EPOCH_UNKNOWN, EPOCH_STATE, UNKNOWN_MODE, AMOUNT_OUT_OF_RANGE, REWARD_CORRECTION_STATE,
+    NO_GOVERNORS.
     """
     state = world.state(correction_stream(command.correction_id))
     fact = RewardCorrectionProposed(
@@ -161,11 +187,12 @@ def decide_propose(command: ProposeRewardCorrection, world: World) -> list[Chang
         delta=command.delta,
         reason=command.reason,
         evidence_position=command.evidence_position,
+        governors=ballot.present_set(world),
         by=command.by,
         at_us=command.at_us,
     )
     if state.proposed is not None:
-        if replace(state.proposed, at_us=command.at_us) == fact:
+        if replace(state.proposed, at_us=command.at_us, governors=fact.governors) == fact:
             return []
         raise Refused(EpochsReason.REWARD_CORRECTION_STATE, correction_id=command.correction_id)
     if not account_of(world, command.account_id).exists:
@@ -186,16 +213,14 @@ def decide_propose(command: ProposeRewardCorrection, world: World) -> list[Chang
 def decide_accept(command: AcceptRewardCorrection, world: World) -> list[Change]:
     """Accepting again changes nothing.
 
-    Raises Refused: REWARD_CORRECTION_UNKNOWN, SECOND_PERSON_NEEDED, REWARDS_MISMATCH,
-    NOTHING_UNMATURED, EPOCH_UNKNOWN, EPOCH_STATE, COUNT_OUT_OF_RANGE.
+    Raises Refused: REWARD_CORRECTION_UNKNOWN, REWARDS_MISMATCH, NOTHING_UNMATURED, EPOCH_UNKNOWN,
+    EPOCH_STATE, COUNT_OUT_OF_RANGE, and those of `ballot.cast`.
     """
     correction = correction_of(world, command.correction_id)
     proposed = correction.proposed
     assert proposed is not None
     if correction.accepted is not None:
         return []
-    if proposed.by == command.by:
-        raise Refused(EpochsReason.SECOND_PERSON_NEEDED, proposed_by=proposed.by)
     epoch = epoch_of(world, proposed.epoch)
     unmatured = unmatured_of(epoch, proposed.account_id, command.chunk, command.rewards)
     slashed = min(max(-proposed.delta, 0), unmatured)
@@ -204,6 +229,18 @@ def decide_accept(command: AcceptRewardCorrection, world: World) -> list[Change]
         raise Refused(EpochsReason.NOTHING_UNMATURED, epoch=proposed.epoch)
     if adjusted:
         _check_open(world, command.open_epoch, proposed.account_id)
+    stream = correction_stream(command.correction_id)
+    vote = ballot.cast(
+        world,
+        correction.ballot()[0],
+        correction.votes,
+        command.vote,
+        key_id=command.key_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    if not vote.carries:
+        return [Change(stream, vote)]
     accepted = RewardCorrectionAccepted(
         correction_id=command.correction_id,
         slashed=slashed,
@@ -214,7 +251,8 @@ def decide_accept(command: AcceptRewardCorrection, world: World) -> list[Change]
         at_us=command.at_us,
     )
     return [
-        Change(correction_stream(command.correction_id), accepted),
+        Change(stream, vote),
+        Change(stream, accepted),
         *_slashing(proposed, slashed, command),
         *_adjusting(proposed, adjusted, command),
     ]

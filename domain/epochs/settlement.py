@@ -63,7 +63,9 @@ class Attested(NamedTuple):
 
 class NodeCut(NamedTuple):
     """All that the cut says of one node. `score_ppm`: the lower of its and its owner's reputation,
-    None while provisional. `burned_tokens`: TOKEN units burned for its use.
+    None while provisional. `burned_tokens`: TOKEN units burned for its use, of which
+    `bought_tokens` by renters, for the credits that they used. What corrections took back is set
+    off already (`domain/epochs/taken_back.py`).
     """
 
     node_id: str
@@ -72,6 +74,13 @@ class NodeCut(NamedTuple):
     burned_tokens: int = 0
     score_ppm: int | None = None
     attested: tuple[Attested, ...] = ()
+    bought_tokens: int = 0
+
+
+BOUGHT_MULTIPLE_MAX_PPM = 950_000
+"""Of the TOKEN that a renter burned for credits at most this part comes back to whoever earned
+them: leases in burned credits have no other cost, so else washing with them would be free.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,10 +303,14 @@ def _availability_weights(nodes: Iterable[NodeCut], terms: RewardTerms) -> list[
 
 
 def compute_cap(node: NodeCut, terms: RewardTerms) -> int | None:
-    """A washer who burns for himself gets at most that back. Source: design economics 13."""
-    if terms.cap_multiple_ppm is None:
+    """A washer who burns for himself gets at most that back, and of credits that he bought less
+    than he paid. Source: design economics 13.
+    """
+    multiple = terms.cap_multiple_ppm
+    if multiple is None:
         return None
-    return node.burned_tokens * terms.cap_multiple_ppm // PPM
+    by_network = (node.burned_tokens - node.bought_tokens) * multiple
+    return (by_network + node.bought_tokens * min(multiple, BOUGHT_MULTIPLE_MAX_PPM)) // PPM
 
 
 def idle_cap(node: NodeCut, terms: RewardTerms) -> int | None:
@@ -338,7 +351,7 @@ def _has_negative(node: NodeCut) -> bool:
     for _, _, gpu_us, promised_us in node.attested:
         if gpu_us < 0 or promised_us < 0:
             return True
-    return node.burned_tokens < 0
+    return not 0 <= node.bought_tokens <= node.burned_tokens
 
 
 # --- sharing ---------------------------------------------------------------------------------

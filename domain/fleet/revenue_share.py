@@ -4,6 +4,7 @@
 
 A lease keeps the shares that stood when it was reserved. Parts are peeled from the provider's
 cumulative part one after the other, so every owner's total is monotone and they sum to the unit.
+An owner leaves by itself, without the provider: its share is the provider's from the next lease on.
 Row K-1: all earnings reach one provider, the ledger splits them among the owners of the workers.
 """
 
@@ -54,6 +55,16 @@ class SetRevenueShares:
     node_id: str
     account_id: str  # who asks: the provider's account
     shares: tuple[OwnerShare, ...]
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveRevenueShares:
+    """An owner gives up its share, for leases that are reserved from now on."""
+
+    node_id: str
+    account_id: str  # who asks: the owner that leaves
     by: str
     at_us: int
 
@@ -122,5 +133,17 @@ def decide_set(command: SetRevenueShares, world: World) -> list[Change]:
     return [Change(revenue_stream(command.node_id), fact)]
 
 
+def decide_leave(command: LeaveRevenueShares, world: World) -> list[Change]:
+    """Raises Refused: NODE_UNKNOWN for whoever owns nothing of it."""
+    shares = shares_of(world, command.node_id)
+    left = tuple(one for one in shares if one.account_id != command.account_id)
+    if left == shares:
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=command.node_id)
+    fact = RevenueSharesSet(
+        node_id=command.node_id, shares=left, by=command.by, at_us=command.at_us
+    )
+    return [Change(revenue_stream(command.node_id), fact)]
+
+
 STREAMS: dict[str, tuple[Any, Any]] = {"revenue": (RevenueState(), evolve)}
-DECIDERS: dict[type[Any], Any] = {SetRevenueShares: decide_set}
+DECIDERS: dict[type[Any], Any] = {SetRevenueShares: decide_set, LeaveRevenueShares: decide_leave}

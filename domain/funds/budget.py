@@ -4,10 +4,11 @@
     used(month) <= limit          after every hold, whatever runs at the same time
 
 `project` and `key` are caps an account sets for itself; `account` is what a payer allows an account
-it pays for, and counts only what the payer's own balances pay. A hold is a fact of the budget's own
-stream, in the append of the lease: two leases that would pass the cap together meet there. What
-comes back is taken off the month it was held in, the latest hold of the lease first. Counting
-begins when a cap is set. Months are UTC's.
+it pays for, and counts only what the payer's own balances pay. The cap of a key is one for the
+whole chain of its rotations, and what was used counts on, in the stream of the first key. A hold is
+a fact of the budget's own stream, in the append of the lease: two leases that would pass the cap
+together meet there. What comes back is taken off the month it was held in, the latest hold of the
+lease first. Counting begins when a cap is set. Months are UTC's.
 
 Read top to bottom: what can happen, what can be asked, what we remember, how we decide.
 """
@@ -20,7 +21,7 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_of, day_text
 from domain.money import Amount, Asset, Big, credit
-from domain.parties.account import existing_account
+from domain.parties.account import account_of, existing_account
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
@@ -35,7 +36,7 @@ class BudgetSet:
 
     account_id: str
     scope: str  # SCOPES
-    target: str  # a project, the 8 characters of a key, or an account that is paid for
+    target: str  # a project, the first key of a chain of rotations, or an account that is paid for
     monthly: Amount | None
     by: str
     at_us: int
@@ -180,6 +181,11 @@ def stream_of(account_id: str, scope: str, target: str) -> Stream[Budget]:
     return Stream("budget", f"{account_id}|{scope}|{target}")
 
 
+def target_of(world: World, account_id: str, scope: str, target: str) -> str:
+    """What a cap is kept for: of a key, the first one of its chain of rotations."""
+    return account_of(world, account_id).root_of(target) if scope == KEY else target
+
+
 def budget_of(world: World, account_id: str, scope: str, target: str) -> Budget:
     return world.state(stream_of(account_id, scope, target))
 
@@ -209,18 +215,19 @@ def decide_set(command: SetBudget, world: World) -> list[Change]:
         monthly.asset is not Asset.CREDIT or not 0 <= monthly.units <= BUDGET_UNITS_MAX
     ):
         raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="monthly", units=monthly.units)
-    present = budget_of(world, command.account_id, command.scope, command.target).limit_units
+    target = target_of(world, command.account_id, command.scope, command.target)
+    present = budget_of(world, command.account_id, command.scope, target).limit_units
     if present == (None if monthly is None else monthly.units):
         return []
     fact = BudgetSet(
         account_id=command.account_id,
         scope=command.scope,
-        target=command.target,
+        target=target,
         monthly=monthly,
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.account_id, command.scope, command.target), fact)]
+    return [Change(stream_of(command.account_id, command.scope, target), fact)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,9 @@ log keeps of a proposal, so everybody can judge it again.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from hashlib import sha256
 from typing import Any, get_args, get_origin, get_type_hints
 
 from domain.epochs.emission import EmissionSegment
@@ -263,16 +261,6 @@ def read_document(plain: Any) -> tuple[Document | None, tuple[Fault, ...]]:
     if found is not None:
         _check_heading(found.proposal, faults)
     return (None, tuple(faults[:FAULTS_MAX])) if faults else (found, ())
-
-
-def canonical(plain: Any) -> str:
-    """The text of a document that the log keeps: JSON, keys sorted, no spaces."""
-    return json.dumps(plain, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
-
-
-def digest(text: str) -> str:
-    """SHA-256 of a text, hex."""
-    return sha256(text.encode()).hexdigest()
 
 
 def fractions_of(plain: Any, place: str = "") -> list[str]:

@@ -8,7 +8,9 @@
     unlocked == sum of the amounts of accepted milestones                     never more
 
 Shares need not make 100 %: what has no milestone is `unassigned`, is told, and can only go back.
-Every step takes two people: one proposes it, another one of the governance accepts it. The tokens
+Every step is proposed, and done by the vote of governors that carries it
+(`domain/authority/ballot.py`): opening, each milestone, clawback. A vote names the hash of what was
+proposed, so what was proposed instead meanwhile is not accepted by it. The tokens
 are set aside from what has matured to the treasury (`party:treasury:matured`), where they are
 final and no longer await an epoch's slashing. Their leaf is still the treasury's: what its claim
 takes of them is set aside in its wallet (`domain/chain/payout_root.py`). Unlocked is what the
@@ -21,9 +23,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, assert_never
+from typing import Any, TypeAlias, TypeVar, assert_never
 
-from domain.epochs.reasons import EpochsReason
+from domain.authority import ballot
+from domain.authority.vote import SignedVote, Subject, VoteCast, content_text, digest
 from domain.funds.reasons import FundsReason
 from domain.governance.reasons import GovernanceReason
 from domain.money import PPM, Amount, Asset, Big, token
@@ -52,6 +55,7 @@ class GrantProposed:
     account_id: str  # whose the unlocked part will be
     total: Amount
     milestones: tuple[Milestone, ...]
+    governors: int  # the set that votes on it
     by: str
     at_us: int
 
@@ -74,7 +78,9 @@ class MilestoneProposed:
 
     grant_id: str
     milestone_id: str
+    revision: int  # how often it was proposed; votes are on the newest
     evidence: str
+    governors: int
     by: str
     at_us: int
 
@@ -94,8 +100,10 @@ class MilestoneAccepted:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClawbackProposed:
     grant_id: str
+    revision: int  # how often one was proposed; votes are on the newest
     scope: str  # CLAWBACKS
     reason: str
+    governors: int
     by: str
     at_us: int
 
@@ -120,6 +128,7 @@ Fact: TypeAlias = (
     | MilestoneAccepted
     | ClawbackProposed
     | GrantClawedBack
+    | VoteCast
 )
 
 # Commands.
@@ -137,9 +146,11 @@ class ProposeGrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenGrant:
-    """The second person's yes."""
+    """A governor's yes; the last one needed opens it."""
 
     grant_id: str
+    vote: SignedVote
+    key_id: str
     by: str
     at_us: int
 
@@ -155,10 +166,12 @@ class ProposeMilestone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptMilestone:
-    """The second person's yes."""
+    """A governor's yes; the last one needed unlocks it."""
 
     grant_id: str
     milestone_id: str
+    vote: SignedVote
+    key_id: str
     by: str
     at_us: int
 
@@ -174,9 +187,11 @@ class ProposeClawback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptClawback:
-    """The second person's yes."""
+    """A governor's yes; the last one needed takes it back."""
 
     grant_id: str
+    vote: SignedVote
+    key_id: str
     by: str
     at_us: int
 
@@ -237,12 +252,24 @@ def split(total: int, milestones: Sequence[Milestone], completed: Iterable[str] 
 # State.
 
 
-@dataclass(frozen=True, slots=True)
-class Clawback:
-    """A clawback that waits for its second person."""
+OPENING, MILESTONE, CLAWBACK = "grant", "milestone", "clawback"
+"""Kinds of votes."""
 
-    scope: str
-    by: str
+
+@dataclass(frozen=True, slots=True)
+class WaitingMilestone:
+    """A milestone that waits for votes, with those it has."""
+
+    proposed: MilestoneProposed
+    votes: tuple[VoteCast, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingClawback:
+    """A clawback that waits for votes, with those it has."""
+
+    proposed: ClawbackProposed
+    votes: tuple[VoteCast, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +277,12 @@ class Grant:
     """A grant as far as its facts go; `waiting` are milestones proposed and not accepted."""
 
     proposed: GrantProposed | None = None
+    votes: tuple[VoteCast, ...] = ()  # on the opening
     status: str = "unknown"  # "proposed", "open", "ended"
-    waiting: dict[str, str] = field(default_factory=dict)  # milestone -> who proposed
+    waiting: dict[str, WaitingMilestone] = field(default_factory=dict)
     accepted: tuple[str, ...] = ()
-    clawback: Clawback | None = None
+    clawback: WaitingClawback | None = None
+    clawbacks: int = 0  # ever proposed
     locked: Big = 0
     unlocked: Big = 0
     unassigned: Big = 0
@@ -265,6 +294,56 @@ class Grant:
         assert self.proposed is not None
         return split(self.proposed.total.units, self.proposed.milestones, self.accepted)
 
+    def ballots(self) -> list[tuple[Subject, dict[str, Any], tuple[VoteCast, ...]]]:
+        """What is voted on now: the subject, its content, and its votes."""
+        assert self.proposed is not None
+        found = []
+        if self.status == "proposed":
+            found.append((*opening_of(self.proposed), self.votes))
+        found += [(*milestone_of(self, one.proposed), one.votes) for one in self.waiting.values()]
+        if self.clawback is not None:
+            found.append((*clawback_of(self.clawback.proposed), self.clawback.votes))
+        return found
+
+
+def opening_of(proposed: GrantProposed) -> tuple[Subject, dict[str, Any]]:
+    """What a vote on an opening is on."""
+    content = {
+        "grant_id": proposed.grant_id,
+        "account_id": proposed.account_id,
+        "total": str(proposed.total.units),
+        "milestones": [
+            {"milestone_id": one.milestone_id, "share_ppm": one.share_ppm}
+            for one in proposed.milestones
+        ],
+    }
+    return _subject(OPENING, proposed.grant_id, 1, content, proposed.governors), content
+
+
+def milestone_of(grant: Grant, proposed: Any) -> tuple[Subject, dict[str, Any]]:
+    """What a vote on a milestone is on."""
+    content = {
+        "grant_id": proposed.grant_id,
+        "milestone_id": proposed.milestone_id,
+        "amount": str(grant.parts.amounts[proposed.milestone_id]),
+        "evidence": proposed.evidence,
+    }
+    name = f"{proposed.grant_id}/{proposed.milestone_id}"
+    return _subject(MILESTONE, name, proposed.revision, content, proposed.governors), content
+
+
+def clawback_of(proposed: Any) -> tuple[Subject, dict[str, Any]]:
+    """What a vote on a clawback is on."""
+    content = {"grant_id": proposed.grant_id, "scope": proposed.scope, "reason": proposed.reason}
+    subject = _subject(CLAWBACK, proposed.grant_id, proposed.revision, content, proposed.governors)
+    return subject, content
+
+
+def _subject(
+    kind: str, name: str, revision: int, content: dict[str, Any], governors: int
+) -> Subject:
+    return Subject(kind, name, revision, digest(content_text(content)), governors)
+
 
 def evolve(grant: Grant, fact: Fact) -> Grant:
     match fact:
@@ -275,9 +354,11 @@ def evolve(grant: Grant, fact: Fact) -> Grant:
                 grant, status="open", locked=fact.locked.units, unassigned=fact.unassigned.units
             )
         case MilestoneProposed():
-            return replace(grant, waiting={**grant.waiting, fact.milestone_id: fact.by})
+            return replace(
+                grant, waiting={**grant.waiting, fact.milestone_id: WaitingMilestone(fact)}
+            )
         case MilestoneAccepted():
-            waiting = {k: who for k, who in grant.waiting.items() if k != fact.milestone_id}
+            waiting = {k: one for k, one in grant.waiting.items() if k != fact.milestone_id}
             return replace(
                 grant,
                 waiting=waiting,
@@ -286,7 +367,7 @@ def evolve(grant: Grant, fact: Fact) -> Grant:
                 unlocked=grant.unlocked + fact.amount.units,
             )
         case ClawbackProposed():
-            return replace(grant, clawback=Clawback(fact.scope, fact.by))
+            return replace(grant, clawback=WaitingClawback(fact), clawbacks=fact.revision)
         case GrantClawedBack():
             return replace(
                 grant,
@@ -296,8 +377,28 @@ def evolve(grant: Grant, fact: Fact) -> Grant:
                 unassigned=grant.unassigned - fact.unassigned.units,
                 clawed_back=grant.clawed_back + fact.locked.units + fact.unassigned.units,
             )
+        case VoteCast():
+            return _with_vote(grant, fact)
         case _:
             assert_never(fact)
+
+
+def _with_vote(grant: Grant, fact: VoteCast) -> Grant:
+    if fact.kind == OPENING:
+        return replace(grant, votes=(*grant.votes, fact))
+    if fact.kind == CLAWBACK:
+        assert grant.clawback is not None
+        return replace(grant, clawback=_voted(grant.clawback, fact))
+    name = fact.subject.partition("/")[2]
+    waiting = {**grant.waiting, name: _voted(grant.waiting[name], fact)}
+    return replace(grant, waiting=waiting)
+
+
+_Waiting = TypeVar("_Waiting", WaitingMilestone, WaitingClawback)
+
+
+def _voted(waiting: _Waiting, fact: VoteCast) -> _Waiting:
+    return replace(waiting, votes=(*waiting.votes, fact))
 
 
 def stream_of(grant_id: str) -> Stream[Grant]:
@@ -317,7 +418,7 @@ def existing_grant(world: World, grant_id: str) -> tuple[Grant, GrantProposed]:
 
 def decide_propose(command: ProposeGrant, world: World) -> list[Change]:
     """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, GRANT_EXISTS, AMOUNT_NOT_POSITIVE,
-    AMOUNT_OUT_OF_RANGE, COUNT_OUT_OF_RANGE, BAD_MILESTONE, and those of `split`.
+    AMOUNT_OUT_OF_RANGE, COUNT_OUT_OF_RANGE, BAD_MILESTONE, NO_GOVERNORS, and those of `split`.
     """
     open_account(world, command.account_id)
     state = world.state(stream_of(command.grant_id))
@@ -340,6 +441,7 @@ def decide_propose(command: ProposeGrant, world: World) -> list[Change]:
         account_id=command.account_id,
         total=command.total,
         milestones=command.milestones,
+        governors=ballot.present_set(world),
         by=command.by,
         at_us=command.at_us,
     )
@@ -347,17 +449,19 @@ def decide_propose(command: ProposeGrant, world: World) -> list[Change]:
 
 
 def decide_open(command: OpenGrant, world: World) -> list[Change]:
-    """Set the tokens aside. Raises Refused: GRANT_UNKNOWN, GRANT_STATE, SECOND_PERSON_NEEDED,
-    ACCOUNT_CLOSED, TREASURY_SHORT.
+    """Set the tokens aside. Raises Refused: GRANT_UNKNOWN, GRANT_STATE, ACCOUNT_CLOSED,
+    TREASURY_SHORT, and those of `ballot.cast`.
     """
     grant, proposed = existing_grant(world, command.grant_id)
     if grant.status != "proposed":
         raise Refused(GovernanceReason.GRANT_STATE, grant_id=command.grant_id, status=grant.status)
-    _require_second(proposed.by, command.by)
     open_account(world, proposed.account_id)
     total, there = proposed.total.units, world.balance(TREASURY)
     if total > there:
         raise Refused(GovernanceReason.TREASURY_SHORT, needed=total, matured=there)
+    voted = _cast(world, command, opening_of(proposed)[0], grant.votes)
+    if not voted.fact.carries:
+        return [voted]
     parts = grant.parts
     fact = GrantOpened(
         grant_id=command.grant_id,
@@ -367,88 +471,101 @@ def decide_open(command: OpenGrant, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.grant_id), fact)]
+    return [voted, Change(stream_of(command.grant_id), fact)]
 
 
 def decide_propose_milestone(command: ProposeMilestone, world: World) -> list[Change]:
-    """Proposing it again names a new proposer. Raises Refused: GRANT_UNKNOWN, GRANT_STATE,
-    UNKNOWN_MILESTONE, MILESTONE_STATE, AMOUNT_OUT_OF_RANGE.
+    """Proposing it again begins its votes anew. Raises Refused: GRANT_UNKNOWN, GRANT_STATE,
+    UNKNOWN_MILESTONE, MILESTONE_STATE, AMOUNT_OUT_OF_RANGE, NO_GOVERNORS.
     """
     grant = _open_with(world, command.grant_id, command.milestone_id)
     _require_text(command.evidence, "evidence")
-    if grant.waiting.get(command.milestone_id) == command.by:
-        return []
+    waiting = grant.waiting.get(command.milestone_id)
+    before: Any = None if waiting is None else waiting.proposed
     fact = MilestoneProposed(
         grant_id=command.grant_id,
         milestone_id=command.milestone_id,
+        revision=1 if before is None else before.revision + 1,
         evidence=command.evidence,
+        governors=ballot.present_set(world),
         by=command.by,
         at_us=command.at_us,
     )
+    if _same(before, fact):
+        return []
     return [Change(stream_of(command.grant_id), fact)]
 
 
 def decide_accept_milestone(command: AcceptMilestone, world: World) -> list[Change]:
     """Unlock what the milestone is worth, exactly once.
 
-    Raises Refused: GRANT_UNKNOWN, GRANT_STATE, UNKNOWN_MILESTONE, MILESTONE_STATE,
-    SECOND_PERSON_NEEDED.
+    Raises Refused: GRANT_UNKNOWN, GRANT_STATE, UNKNOWN_MILESTONE, MILESTONE_STATE, and those of
+    `ballot.cast`.
     """
     grant = _open_with(world, command.grant_id, command.milestone_id)
-    proposed_by = grant.waiting.get(command.milestone_id)
-    if proposed_by is None:
+    waiting = grant.waiting.get(command.milestone_id)
+    if waiting is None:
         raise Refused(
             GovernanceReason.MILESTONE_STATE, milestone_id=command.milestone_id, rule="not proposed"
         )
-    _require_second(proposed_by, command.by)
+    voted = _cast(world, command, milestone_of(grant, waiting.proposed)[0], waiting.votes)
+    if not voted.fact.carries:
+        return [voted]
     fact = MilestoneAccepted(
         grant_id=command.grant_id,
         milestone_id=command.milestone_id,
         amount=token(grant.parts.amounts[command.milestone_id]),
-        proposed_by=proposed_by,
+        proposed_by=waiting.proposed.by,
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.grant_id), fact)]
+    return [voted, Change(stream_of(command.grant_id), fact)]
 
 
 def decide_propose_clawback(command: ProposeClawback, world: World) -> list[Change]:
-    """Raises Refused: GRANT_UNKNOWN, GRANT_STATE, UNKNOWN_MODE, AMOUNT_OUT_OF_RANGE."""
+    """Proposing another begins the votes anew. Raises Refused: GRANT_UNKNOWN, GRANT_STATE,
+    UNKNOWN_MODE, AMOUNT_OUT_OF_RANGE, NO_GOVERNORS.
+    """
     grant = _open(world, command.grant_id)
     if command.scope not in CLAWBACKS:
         raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope)
     _require_text(command.reason, "reason")
-    if grant.clawback == Clawback(command.scope, command.by):
-        return []
     fact = ClawbackProposed(
         grant_id=command.grant_id,
+        revision=grant.clawbacks + 1,
         scope=command.scope,
         reason=command.reason,
+        governors=ballot.present_set(world),
         by=command.by,
         at_us=command.at_us,
     )
+    if grant.clawback is not None and _same(grant.clawback.proposed, fact):
+        return []
     return [Change(stream_of(command.grant_id), fact)]
 
 
 def decide_accept_clawback(command: AcceptClawback, world: World) -> list[Change]:
-    """What was unlocked stays unlocked. Raises Refused: GRANT_UNKNOWN, GRANT_STATE,
-    SECOND_PERSON_NEEDED.
+    """What was unlocked stays unlocked. Raises Refused: GRANT_UNKNOWN, GRANT_STATE, and those of
+    `ballot.cast`.
     """
     grant = _open(world, command.grant_id)
     if grant.clawback is None:
         raise Refused(GovernanceReason.GRANT_STATE, grant_id=command.grant_id, rule="not proposed")
-    _require_second(grant.clawback.by, command.by)
-    scope = grant.clawback.scope
+    proposed: Any = grant.clawback.proposed
+    voted = _cast(world, command, clawback_of(proposed)[0], grant.clawback.votes)
+    if not voted.fact.carries:
+        return [voted]
+    scope = proposed.scope
     fact = GrantClawedBack(
         grant_id=command.grant_id,
         scope=scope,
         locked=token(grant.locked if scope == UNEARNED else 0),
         unassigned=token(grant.unassigned),
-        proposed_by=grant.clawback.by,
+        proposed_by=proposed.by,
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.grant_id), fact)]
+    return [voted, Change(stream_of(command.grant_id), fact)]
 
 
 def _open(world: World, grant_id: str) -> Grant:
@@ -471,10 +588,30 @@ def _open_with(world: World, grant_id: str, milestone_id: str) -> Grant:
     return grant
 
 
-def _require_second(proposed_by: str, by: str) -> None:
-    """Raises Refused: SECOND_PERSON_NEEDED."""
-    if proposed_by == by:
-        raise Refused(EpochsReason.SECOND_PERSON_NEEDED, proposed_by=proposed_by)
+def _cast(
+    world: World,
+    command: OpenGrant | AcceptMilestone | AcceptClawback,
+    subject: Subject,
+    votes: tuple[VoteCast, ...],
+) -> Change:
+    """Raises Refused: those of `ballot.cast`."""
+    fact = ballot.cast(
+        world,
+        subject,
+        votes,
+        command.vote,
+        key_id=command.key_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return Change(stream_of(command.grant_id), fact)
+
+
+def _same(before: Any, fact: MilestoneProposed | ClawbackProposed) -> bool:
+    """Whether nothing but the moment and the count is new."""
+    return before is not None and replace(before, at_us=0, revision=0) == replace(
+        fact, at_us=0, revision=0
+    )
 
 
 def _require_text(text: str, name: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from domain.authority.vote import content_text, digest
 from domain.epochs.policy import APPROVALS_MAX, APPROVALS_MIN, COMPUTE_BASES, NOTICE_EPOCHS_MAX
 from domain.epochs.reward_terms import RewardTerms, check_terms
 from domain.governance.document import (
@@ -22,8 +23,6 @@ from domain.governance.document import (
     Part,
     Split,
     Terms,
-    canonical,
-    digest,
     fractions_of,
     read_document,
 )
@@ -101,7 +100,7 @@ class Report:
     @property
     def sha256(self) -> str:
         """Of the findings as canonical JSON."""
-        return digest(canonical([asdict(one) for one in self.findings]))
+        return digest(content_text([asdict(one) for one in self.findings]))
 
 
 def lint(plain: Any) -> Report:

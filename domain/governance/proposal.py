@@ -1,7 +1,8 @@
 """Proposals of a policy: facts, and how far one has come.
 
-    draft --linted--> linted --review--> in_review --approvals--> approved --scheduled--> scheduled
+    draft --linted--> linted --review--> in_review --votes--> approved --scheduled--> scheduled
     all but scheduled --> rejected | withdrawn;   a revision begins again, without a vote
+    scheduled --> cancelled, until its first epoch was opened
 
 The document is kept whole, so everybody can repeat the lint. How a proposal moves on is decided in
 `domain/governance/vote.py`. That a scheduled version is in force says the epoch that was opened
@@ -13,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.authority.vote import CANCEL, NO, SINGLE, YES, Subject, VoteCast
 from domain.governance.document import Heading
 from domain.governance.reasons import GovernanceReason
 from domain.refusal import Refused
@@ -23,7 +25,9 @@ from domain.stream import Stream, World
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyProposed:
-    """`document` is canonical JSON; what is beside it is in it, for whoever reads facts alone."""
+    """`document` is canonical JSON; what is beside it is in it, for whoever reads facts alone.
+    `governors`: the set in force before it, which votes on it.
+    """
 
     number: int
     title: str
@@ -31,6 +35,7 @@ class PolicyProposed:
     authors: tuple[str, ...]
     created: str  # the day the authors wrote it
     document: str
+    governors: int
     by: str
     at_us: int
 
@@ -46,6 +51,7 @@ class PolicyProposalRevised:
     authors: tuple[str, ...]
     created: str
     document: str
+    governors: int
     by: str
     at_us: int
 
@@ -75,33 +81,6 @@ class PolicyReviewOpened:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyProposalApproved:
-    """One person's yes; with the last one needed the proposal is approved."""
-
-    number: int
-    revision: int
-    count: int
-    needed: int
-    key_id: str
-    by: str
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyProposalRejected:
-    """One person's no; with the last one needed the proposal is rejected."""
-
-    number: int
-    revision: int
-    count: int
-    needed: int
-    reason: str
-    key_id: str
-    by: str
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyProposalWithdrawn:
     number: int
     reason: str
@@ -117,6 +96,7 @@ class PolicyProposalScheduled:
     version: int
     effective_from_epoch: int
     open_epoch: int  # when it was scheduled; 0: none yet
+    mode: str  # of the register of governors
     by: str
     at_us: int
 
@@ -126,17 +106,21 @@ Fact: TypeAlias = (
     | PolicyProposalRevised
     | PolicyProposalLinted
     | PolicyReviewOpened
-    | PolicyProposalApproved
-    | PolicyProposalRejected
+    | VoteCast
     | PolicyProposalWithdrawn
     | PolicyProposalScheduled
 )
 
 DRAFT, LINTED, IN_REVIEW, APPROVED = "draft", "linted", "in_review", "approved"
 REJECTED, WITHDRAWN, SCHEDULED = "rejected", "withdrawn", "scheduled"
-STATUSES = (DRAFT, LINTED, IN_REVIEW, APPROVED, REJECTED, WITHDRAWN, SCHEDULED)
-ENDED = frozenset({REJECTED, WITHDRAWN, SCHEDULED})
-VOTED_ON = frozenset({LINTED, IN_REVIEW})
+CANCELLED = "cancelled"
+STATUSES = (DRAFT, LINTED, IN_REVIEW, APPROVED, REJECTED, WITHDRAWN, SCHEDULED, CANCELLED)
+ENDED = frozenset({REJECTED, WITHDRAWN, SCHEDULED, CANCELLED})
+REVISED_IN = frozenset({DRAFT, LINTED, IN_REVIEW})
+VOTED_ON = frozenset({LINTED, IN_REVIEW, APPROVED})
+"""Also what is approved: a vote may have dropped out by the scheduling."""
+KIND = "policy"
+"""Of a vote on a proposal."""
 REVISIONS_MAX = 20
 TEXT_MAX = 1_000
 
@@ -166,17 +150,42 @@ class Proposal:
     proposed_by: str = ""
     proposed_at_us: int = 0
     linted: PolicyProposalLinted | None = None
-    approved_by: tuple[str, ...] = ()
-    rejected_by: tuple[str, ...] = ()
+    governors: int = 0
+    votes: tuple[VoteCast, ...] = ()  # on the newest revision
     scheduled: PolicyProposalScheduled | None = None
     history: tuple[Step, ...] = ()
+
+    @property
+    def subject(self) -> Subject:
+        """What a vote is on: the newest revision of the document."""
+        assert self.linted is not None
+        content = self.linted.document_sha256
+        return Subject(KIND, str(self.number), self.revision, content, self.governors)
+
+    @property
+    def approved_by(self) -> tuple[str, ...]:
+        return tuple(one.governor_id for one in self.votes if one.choice == YES)
+
+    @property
+    def rejected_by(self) -> tuple[str, ...]:
+        return tuple(one.governor_id for one in self.votes if one.choice == NO)
+
+
+_CARRIED = {YES: APPROVED, NO: REJECTED, CANCEL: CANCELLED}
+_WORDS = {YES: "approval", NO: "rejection", CANCEL: "cancellation"}
 
 
 def evolve(state: Proposal, fact: Fact) -> Proposal:
     after = _evolved(state, fact)
-    by = state.history[-1].by if isinstance(fact, PolicyProposalLinted) else fact.by
+    by = state.history[-1].by if isinstance(fact, PolicyProposalLinted) else _by(fact)
     step = Step(after.status, by, fact.at_us, _note(fact))
     return replace(after, changes=state.changes + 1, history=(*state.history, step))
+
+
+def _by(fact: Any) -> str:
+    """Whose step it is: of a vote the governor, whoever carried it."""
+    who: str = fact.governor_id if isinstance(fact, VoteCast) else fact.by
+    return who
 
 
 def _evolved(state: Proposal, fact: Fact) -> Proposal:
@@ -194,12 +203,9 @@ def _evolved(state: Proposal, fact: Fact) -> Proposal:
             return replace(state, linted=fact, status=LINTED if fact.passes else DRAFT)
         case PolicyReviewOpened():
             return replace(state, status=IN_REVIEW)
-        case PolicyProposalApproved():
-            status = APPROVED if fact.count >= fact.needed else state.status
-            return replace(state, status=status, approved_by=(*state.approved_by, fact.by))
-        case PolicyProposalRejected():
-            status = REJECTED if fact.count >= fact.needed else state.status
-            return replace(state, status=status, rejected_by=(*state.rejected_by, fact.by))
+        case VoteCast():
+            status = _CARRIED[fact.choice] if fact.carries else state.status
+            return replace(state, status=status, votes=(*state.votes, fact))
         case PolicyProposalWithdrawn():
             return replace(state, status=WITHDRAWN)
         case PolicyProposalScheduled():
@@ -215,9 +221,9 @@ def _with_document(state: Proposal, fact: PolicyProposed | PolicyProposalRevised
         revision=state.revision + 1,
         heading=Heading(fact.number, fact.title, fact.category, fact.authors, fact.created),
         document=fact.document,
+        governors=fact.governors,
         linted=None,
-        approved_by=(),
-        rejected_by=(),
+        votes=(),
     )
 
 
@@ -233,10 +239,10 @@ def _note(fact: Fact) -> str:
             return f"lint {outcome}: {fact.errors} errors, {fact.warnings} warnings"
         case PolicyReviewOpened():
             return fact.stage
-        case PolicyProposalApproved():
-            return f"approval {fact.count} of {fact.needed}"
-        case PolicyProposalRejected():
-            return f"rejection {fact.count} of {fact.needed}: {fact.reason}"
+        case VoteCast():
+            reason = "" if fact.reason is None else f": {fact.reason}"
+            mode = " (single)" if fact.mode == SINGLE else ""
+            return f"{_WORDS[fact.choice]} {fact.count} of {fact.needed}{mode}{reason}"
         case PolicyProposalWithdrawn():
             return fact.reason
         case PolicyProposalScheduled():

@@ -27,7 +27,6 @@ class GovernanceReason(Reason):
     PROPOSAL_MOVED = "proposal_moved"
     PROPOSAL_STATE = "proposal_state"
     PROPOSAL_INVALID = "proposal_invalid"
-    VOTED_ALREADY = "voted_already"
     PROPOSAL_LINT = "proposal_lint"
     PROPOSAL_WITHOUT_TERMS = "proposal_without_terms"
     PROPOSAL_NOTICE = "proposal_notice"
@@ -45,7 +44,6 @@ STORED: frozenset[Reason] = frozenset(
         GovernanceReason.PROPOSAL_UNKNOWN,
         GovernanceReason.PROPOSAL_EXISTS,
         GovernanceReason.PROPOSAL_STATE,
-        GovernanceReason.VOTED_ALREADY,
         GovernanceReason.PROPOSAL_LINT,
         GovernanceReason.PROPOSAL_WITHOUT_TERMS,
         GovernanceReason.PROPOSAL_NOTICE,

@@ -21,8 +21,6 @@ FACTS: dict[str, type[Any]] = {
     "policy_proposal.revised.v1": proposal.PolicyProposalRevised,
     "policy_proposal.linted.v1": proposal.PolicyProposalLinted,
     "policy_proposal.review_opened.v1": proposal.PolicyReviewOpened,
-    "policy_proposal.approved.v1": proposal.PolicyProposalApproved,
-    "policy_proposal.rejected.v1": proposal.PolicyProposalRejected,
     "policy_proposal.withdrawn.v1": proposal.PolicyProposalWithdrawn,
     "policy_proposal.scheduled.v1": proposal.PolicyProposalScheduled,
 }

@@ -1,12 +1,13 @@
-"""How a proposal becomes the next version of the policy: by persons, after the lint, with notice.
+"""How a proposal becomes the next version of the policy: by governors, after the lint, with notice.
 
-    scheduled  =>  approvals by different persons, none the proposer, >= what the policy asks for
+    scheduled  =>  signed votes of present governors >= the register's threshold and the policy's
     effective_from_epoch >= open epoch + notice      no epoch that was opened gets another policy
 
 What fails the lint can be talked about and revised, and not be approved. A proposal without terms,
 like a grant, ends as approved. What is scheduled is published, and published versions are never
-edited: to stop one, propose the next. How many approvals and how much notice is part of the policy
-itself, so lowering the bar takes as many. Source: design economics 12, design api 3.
+edited: as many governors cancel one until its first epoch was opened. How many approvals and how
+much notice is part of the policy itself, so lowering the bar takes as many. Who may vote, and how
+votes count, is decided in `domain/authority/ballot.py`. Source: design economics 12, design api 3.
 """
 
 from __future__ import annotations
@@ -15,23 +16,27 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
+from domain.authority import ballot
+from domain.authority.governors import has_opened
+from domain.authority.register import register_of
+from domain.authority.vote import CANCEL, NO, YES, SignedVote, VoteCast, content_text, digest
 from domain.duration import SECOND_US
 from domain.epochs.policy import (
     GOVERNANCE,
     PolicyGovernance,
     PublishPolicy,
+    cancel_version,
     check_version,
     governance_of,
     next_version,
     policies_of,
+    standing_policies,
 )
 from domain.epochs.reasons import EpochsReason
 from domain.governance.document import (
     DOCUMENT_BYTES_MAX,
     Document,
     Terms,
-    canonical,
-    digest,
     fractions_of,
     read_document,
 )
@@ -41,13 +46,13 @@ from domain.governance.proposal import (
     DRAFT,
     ENDED,
     LINTED,
+    REVISED_IN,
     REVISIONS_MAX,
+    SCHEDULED,
     STATUSES,
     TEXT_MAX,
     VOTED_ON,
-    PolicyProposalApproved,
     PolicyProposalLinted,
-    PolicyProposalRejected,
     PolicyProposalRevised,
     PolicyProposalScheduled,
     PolicyProposalWithdrawn,
@@ -61,7 +66,7 @@ from domain.governance.reasons import GovernanceReason
 from domain.money import token
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
-from domain.stream import Change, Stream, World
+from domain.stream import Change, World
 
 # Commands. `expected`: the state's `changes` that the caller saw; any other is refused.
 
@@ -95,6 +100,7 @@ class OpenPolicyReview:
 class ApprovePolicyProposal:
     number: int
     expected: int
+    vote: SignedVote
     key_id: str
     by: str
     at_us: int
@@ -104,7 +110,20 @@ class ApprovePolicyProposal:
 class RejectPolicyProposal:
     number: int
     expected: int
+    vote: SignedVote
     reason: str
+    key_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelPolicy:
+    """A governor's word against a scheduled version, before its first epoch."""
+
+    number: int
+    expected: int
+    vote: SignedVote
     key_id: str
     by: str
     at_us: int
@@ -132,9 +151,14 @@ class SchedulePolicyProposal:
 
 
 def rules_in_force(world: World) -> PolicyGovernance:
-    """How many approvals and how much notice the newest published version asks for."""
-    published = policies_of(world)
-    return governance_of(published[-1]) if published else GOVERNANCE
+    """How many approvals and how much notice the version in force asks for: the newest whose first
+    epoch has been opened. One that waits for its epoch decides nothing yet, a cancelled one never.
+    """
+    published = standing_policies(world)
+    for one in reversed(published):
+        if has_opened(world, one.effective_from_epoch):
+            return governance_of(one)
+    return governance_of(published[0]) if published else GOVERNANCE
 
 
 def document_in(text: str) -> tuple[Document, str]:
@@ -153,7 +177,7 @@ def document_in(text: str) -> tuple[Document, str]:
         raise Refused(
             GovernanceReason.PROPOSAL_INVALID, field=faults[0].field, rule=faults[0].message
         )
-    told = canonical(plain)
+    told = content_text(plain)
     if len(told.encode()) > DOCUMENT_BYTES_MAX:
         raise Refused(GovernanceReason.PROPOSAL_INVALID, rule=f"at most {DOCUMENT_BYTES_MAX} bytes")
     return document, told
@@ -167,7 +191,7 @@ def lint_of(proposal: Proposal) -> Report:
 def earliest_epoch(terms: Terms, world: World, open_epoch: int) -> int:
     """The first epoch a version may start with, if it is scheduled now."""
     notice = rules_in_force(world).notice_epochs
-    last = max((one.effective_from_epoch for one in policies_of(world)), default=0)
+    last = max((one.effective_from_epoch for one in standing_policies(world)), default=0)
     return max(terms.effective_from_epoch, open_epoch + notice, last + 1)
 
 
@@ -175,7 +199,7 @@ def earliest_epoch(terms: Terms, world: World, open_epoch: int) -> int:
 
 
 def decide_propose(command: ProposePolicy, world: World) -> list[Change]:
-    """Raises Refused: PROPOSAL_INVALID, PROPOSAL_EXISTS."""
+    """Raises Refused: NO_GOVERNORS, PROPOSAL_INVALID, PROPOSAL_EXISTS."""
     document, text = document_in(command.document)
     heading = document.proposal
     stream = stream_of(heading.number)
@@ -188,6 +212,7 @@ def decide_propose(command: ProposePolicy, world: World) -> list[Change]:
         authors=heading.authors,
         created=heading.created,
         document=text,
+        governors=ballot.present_set(world),
         by=command.by,
         at_us=command.at_us,
     )
@@ -202,7 +227,7 @@ def decide_revise(command: RevisePolicyProposal, world: World) -> list[Change]:
     state = _seen(world, command.number, command.expected)
     if command.by != state.proposed_by:
         raise Refused(PartiesReason.NOT_PERMITTED, rule="only its author revises it")
-    _require(state, VOTED_ON | {DRAFT})
+    _require(state, REVISED_IN)
     if state.revision >= REVISIONS_MAX:
         raise Refused(GovernanceReason.PROPOSAL_STATE, rule=f"at most {REVISIONS_MAX} revisions")
     document, text = document_in(command.document)
@@ -222,6 +247,7 @@ def decide_revise(command: RevisePolicyProposal, world: World) -> list[Change]:
         authors=heading.authors,
         created=heading.created,
         document=text,
+        governors=ballot.present_set(world),
         by=command.by,
         at_us=command.at_us,
     )
@@ -244,45 +270,45 @@ def decide_review(command: OpenPolicyReview, world: World) -> list[Change]:
 
 
 def decide_approve(command: ApprovePolicyProposal, world: World) -> list[Change]:
-    """Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, SECOND_PERSON_NEEDED,
-    VOTED_ALREADY, PROPOSAL_LINT, and those of `check_version`: nobody votes in vain.
+    """Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, PROPOSAL_LINT, and those
+    of `check_version` and `ballot.cast`: nobody votes in vain.
     """
-    state = _voted_on(world, command.number, command.expected, command.by)
+    state = _seen(world, command.number, command.expected)
+    _require(state, VOTED_ON)
     report = lint_of(state)
     if not report.passes:
         raise Refused(GovernanceReason.PROPOSAL_LINT, errors=report.errors, rule=report.first_error)
     terms = document_in(state.document)[0].terms
     if terms is not None:
         check_version(_soonest(terms, world, command.by, command.at_us), world)
-    fact = PolicyProposalApproved(
-        number=command.number,
-        revision=state.revision,
-        count=len(state.approved_by) + 1,
-        needed=rules_in_force(world).approvals,
-        key_id=command.key_id,
-        by=command.by,
-        at_us=command.at_us,
-    )
-    return [Change(stream_of(command.number), fact)]
+    return [_cast(command, state, YES, world)]
 
 
 def decide_reject(command: RejectPolicyProposal, world: World) -> list[Change]:
     """As many are needed as for a yes. Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED,
-    PROPOSAL_STATE, SECOND_PERSON_NEEDED, VOTED_ALREADY, PROPOSAL_INVALID.
+    PROPOSAL_STATE, PROPOSAL_INVALID, and those of `ballot.cast`.
     """
-    state = _voted_on(world, command.number, command.expected, command.by)
+    state = _seen(world, command.number, command.expected)
+    _require(state, VOTED_ON)
     _require_text(command.reason, "reason")
-    fact = PolicyProposalRejected(
-        number=command.number,
-        revision=state.revision,
-        count=len(state.rejected_by) + 1,
-        needed=rules_in_force(world).approvals,
-        reason=command.reason,
-        key_id=command.key_id,
-        by=command.by,
-        at_us=command.at_us,
-    )
-    return [Change(stream_of(command.number), fact)]
+    return [_cast(command, state, NO, world)]
+
+
+def decide_cancel(command: CancelPolicy, world: World) -> list[Change]:
+    """The last vote needed takes the version back. Raises Refused: PROPOSAL_UNKNOWN,
+    PROPOSAL_MOVED, PROPOSAL_STATE, POLICY_INVALID, and those of `ballot.cast`.
+    """
+    state = _seen(world, command.number, command.expected)
+    _require(state, frozenset({SCHEDULED}))
+    scheduled = state.scheduled
+    assert scheduled is not None
+    if has_opened(world, scheduled.effective_from_epoch):
+        raise Refused(
+            GovernanceReason.PROPOSAL_STATE, number=command.number, status=SCHEDULED, rule="begun"
+        )
+    cancelled = cancel_version(scheduled.version, command.number, command.at_us, world)
+    voted = _cast(command, state, CANCEL, world)
+    return [voted, cancelled] if voted.fact.carries else [voted]
 
 
 def decide_withdraw(command: WithdrawPolicyProposal, world: World) -> list[Change]:
@@ -301,13 +327,14 @@ def decide_withdraw(command: WithdrawPolicyProposal, world: World) -> list[Chang
 
 
 def decide_schedule(command: SchedulePolicyProposal, world: World) -> list[Change]:
-    """Publish the next version of the policy, far enough ahead.
+    """Publish the next version of the policy, far enough ahead. Its votes are counted again.
 
-    Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, PROPOSAL_WITHOUT_TERMS,
-    EPOCH_STATE, PROPOSAL_NOTICE, and those of `next_version`.
+    Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, SECOND_PERSON_NEEDED,
+    PROPOSAL_WITHOUT_TERMS, EPOCH_STATE, PROPOSAL_NOTICE, and those of `next_version`.
     """
     state = _seen(world, command.number, command.expected)
     _require(state, frozenset({APPROVED}))
+    ballot.require_votes(world, state.subject, state.votes, rules_in_force(world).approvals)
     terms = document_in(state.document)[0].terms
     if terms is None:
         raise Refused(GovernanceReason.PROPOSAL_WITHOUT_TERMS, number=command.number)
@@ -326,6 +353,7 @@ def decide_schedule(command: SchedulePolicyProposal, world: World) -> list[Chang
         version=publishing.version,
         effective_from_epoch=start,
         open_epoch=command.open_epoch,
+        mode=register_of(world).now.mode,
         by=command.by,
         at_us=command.at_us,
     )
@@ -384,14 +412,26 @@ def _seen(world: World, number: int, expected: int) -> Proposal:
     return state
 
 
-def _voted_on(world: World, number: int, expected: int, by: str) -> Proposal:
-    state = _seen(world, number, expected)
-    _require(state, VOTED_ON)
-    if by == state.proposed_by:
-        raise Refused(EpochsReason.SECOND_PERSON_NEEDED, proposed_by=by)
-    if by in (*state.approved_by, *state.rejected_by):
-        raise Refused(GovernanceReason.VOTED_ALREADY, by=by, revision=state.revision)
-    return state
+def _cast(
+    command: ApprovePolicyProposal | RejectPolicyProposal | CancelPolicy,
+    state: Proposal,
+    choice: str,
+    world: World,
+) -> Change:
+    """Raises Refused: those of `ballot.cast`."""
+    fact: VoteCast = ballot.cast(
+        world,
+        state.subject,
+        state.votes,
+        command.vote,
+        choice=choice,
+        reason=command.reason if isinstance(command, RejectPolicyProposal) else None,
+        approvals=rules_in_force(world).approvals,
+        key_id=command.key_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return Change(stream_of(command.number), fact)
 
 
 def _require(state: Proposal, wanted: frozenset[str]) -> None:
@@ -408,13 +448,8 @@ def _require_text(text: str, name: str) -> None:
 
 def _check_open_epoch(world: World, epoch: int) -> None:
     """Raises Refused: EPOCH_STATE when another epoch is the newest by now."""
-    if (epoch and not _has_opened(world, epoch)) or _has_opened(world, epoch + 1):
+    if (epoch and not has_opened(world, epoch)) or has_opened(world, epoch + 1):
         raise Refused(EpochsReason.EPOCH_STATE, epoch=epoch, rule="is not the newest")
-
-
-def _has_opened(world: World, epoch: int) -> bool:
-    stream: Stream[Any] = Stream("epoch", str(epoch))  # its file imports this one
-    return world.state(stream).opened is not None
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {}
@@ -424,6 +459,7 @@ DECIDERS: dict[type[Any], Any] = {
     OpenPolicyReview: decide_review,
     ApprovePolicyProposal: decide_approve,
     RejectPolicyProposal: decide_reject,
+    CancelPolicy: decide_cancel,
     WithdrawPolicyProposal: decide_withdraw,
     SchedulePolicyProposal: decide_schedule,
 }

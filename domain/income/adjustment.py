@@ -1,9 +1,11 @@
 """Adjustments: corrections of what was charged, as new facts that point at what they correct.
 
     sum(lines) == 0                                          every adjustment, to the unit
-    recovered <= returned <= charge                          every corrected position, always
-    given back to a payer  == peel(payers, returned after) - peel(payers, returned before)
-    taken from a payee     == peel(payees, recovered after) - peel(payees, recovered before)
+    owed <= returned <= charge;   recovered <= charge        every corrected position, always
+    given                  == returned - owed
+    given back to a payer  == peel(payers, given after) - peel(payers, given before)
+    taken from a payee     <= peel(payees, recovered after) - peel(payees, recovered before)
+    taken from a provider or a client == that; from the network less what it owes, or is not asked
 
 A settled period never reopens: nothing is edited, and a correction names the market position of
 the charge it corrects. All corrections of one charge are one stream, `adjustment:{position}`, so
@@ -12,7 +14,10 @@ that together they never give back more than was charged, nor take from anybody 
 What comes back goes where it came from: a grant's part restores the grant, never cash. What is
 taken comes from the parts the charge was split into: from a provider's holdback while it has not
 matured, then from payable, then from earned, and the rest is owed; from the platform's revenue; and
-the part to be burned from what is not promised to a burn yet, else from the revenue.
+of the part to be burned from what no burn covers of this very charge, else from the revenue, else
+from the reserve. What other charges are to burn is theirs: taking it would shrink what is burned
+for other nodes, and so their rewards. What the network has not got is recorded as `owed` and paid
+by later adjustments, as soon as it has it: the provider's part never waits for it.
 
 Not why something is corrected: that is `domain/corrections/dispute.py`,
 `domain/corrections/sla.py`, `domain/corrections/late_usage.py` and, here, an operator's goodwill.
@@ -24,8 +29,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
+from domain.chain.burn import burn_of
+from domain.chain.reasons import ChainReason
+from domain.funds.debt import RESERVE
 from domain.funds.reasons import FundsReason
 from domain.income.maturity import earnings_of, reduce
 from domain.income.reasons import IncomeReason
@@ -61,10 +69,12 @@ class LateUsage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdjustmentBooked:
-    """Stream `adjustment:{corrects_position}`. `returned` and `recovered` are new.
+    """Stream `adjustment:{corrects_position}`. `returned`, `recovered` and `owed` are new.
 
-    `returned`: of the charge, given back to those who paid it. `recovered`: of that, taken from
-    those it was split among; the rest the network gave.
+    `returned`: of the charge, given back to those who paid it, or owed to them. `recovered`: what
+    those it was split among answer for, pro rata; with goodwill it is less than `returned`, and
+    more where a dispute timed out: the network was not asked for its part then. `owed`: of
+    `returned`, what the network could not give yet; below zero, what it gives now of that.
     """
 
     adjustment_id: str
@@ -76,6 +86,7 @@ class AdjustmentBooked:
     cause: str  # what led to it: "dispute:...", "sla:...", or the member who asked
     returned: Big
     recovered: Big
+    owed: Big
     lines: tuple[BookLine, ...]
     late: LateUsage | None
     by: str
@@ -110,7 +121,8 @@ class ChargedLine:
     """One charge as log and books hold it: sum(payers) == sum(payees) == charge.
 
     `payers` are the balances the money came from, in the order in which it was drawn; `payees` the
-    accounts it went to, the owner of remainders last.
+    accounts it went to, the owner of remainders last. `proven`: the log itself shows what was
+    charged for: rows that the node signed, or a close that the renter asked for.
     """
 
     position: int
@@ -122,6 +134,16 @@ class ChargedLine:
     gpu_us: Big
     payers: tuple[Part, ...]
     payees: tuple[Part, ...]
+    proven: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayOwed:
+    """Pay what the network owes for corrections of a charge, as far as it can now."""
+
+    adjustment_id: str
+    line: ChargedLine
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,14 +169,19 @@ _HOLDBACK = re.compile(r"party:([^:]+):holdback")
 _SPENDABLE = r"party:[^:]+:(?:grant(?:\.[^:]+)?|burned|earned|cash|card)"
 _EARNINGS = r"party:[^:]+:(?:holdback|payable|earned|owed)"
 _NETWORK = r"network:revenue:[a-z]+|network:burn_due|world:burned|region:[^:]+:revenue"
+_RESERVE = r"network:chargeback_reserve"
 _MAY_MOVE = {
     "late_usage": (rf"{_SPENDABLE}|party:[^:]+:owed", rf"party:[^:]+:holdback|{_NETWORK}"),
     "dispute": (
-        rf"dispute:[^:]+|{_EARNINGS}|{_NETWORK}",
+        rf"dispute:[^:]+|{_EARNINGS}|{_NETWORK}|{_RESERVE}",
         rf"{_SPENDABLE}|party:[^:]+:(?:owed|payable)|{SUSPENSE}",
     ),
-    "sla": (rf"{_EARNINGS}|{_NETWORK}", rf"{_SPENDABLE}|party:[^:]+:owed|{SUSPENSE}"),
-    "goodwill": (r"network:revenue:[a-z]+", rf"{_SPENDABLE}|party:[^:]+:owed|{SUSPENSE}"),
+    "sla": (rf"{_EARNINGS}|{_NETWORK}|{_RESERVE}", rf"{_SPENDABLE}|party:[^:]+:owed|{SUSPENSE}"),
+    "goodwill": (
+        rf"network:revenue:[a-z]+|{_RESERVE}",
+        rf"{_SPENDABLE}|party:[^:]+:owed|{SUSPENSE}",
+    ),
+    "owed": (rf"network:revenue:[a-z]+|{_RESERVE}", rf"{_SPENDABLE}|party:[^:]+:owed|{SUSPENSE}"),
 }
 """By reason: which accounts an adjustment may debit, and which it may credit."""
 
@@ -167,9 +194,20 @@ class Corrections:
 
     returned: Big = 0
     recovered: Big = 0
+    owed: Big = 0
     dispute_id: str | None = None
     late: LateUsage | None = None
     booked: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def given(self) -> int:
+        """What those who paid the charge have back of it."""
+        return self.returned - self.owed
+
+    @property
+    def corrected(self) -> int:
+        """What of the charge can be taken from nobody any more, or given to nobody."""
+        return max(self.returned, self.recovered)
 
 
 def stream_of(position: int) -> Stream[Corrections]:
@@ -183,6 +221,7 @@ def evolve(state: Corrections, fact: AdjustmentFact) -> Corrections:
                 state,
                 returned=state.returned + fact.returned,
                 recovered=state.recovered + fact.recovered,
+                owed=state.owed + fact.owed,
                 late=fact.late or state.late,
                 booked={**state.booked, fact.adjustment_id: fact.returned},
             )
@@ -208,6 +247,33 @@ def require_free(world: World, position: int) -> Corrections:
             )
     return state
 
+
+# What is read of burns.
+
+
+class UnburnedCharge(NamedTuple):
+    """Of a charge, the micro-credits that no burn covers, after so many corrections of it."""
+
+    position: int
+    units: int
+    corrections: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unburned:
+    """What no burn covers of some charges when `burns` burns had begun, finished or not."""
+
+    burns: int
+    charges: tuple[UnburnedCharge, ...]
+
+    def of(self, position: int) -> UnburnedCharge:
+        """Of a charge that was not asked for, nothing."""
+        found = [one for one in self.charges if one.position == position]
+        return found[0] if found else UnburnedCharge(position, 0, 0)
+
+
+NOTHING_UNBURNED = Unburned(0, ())
+"""For corrections that take nothing from what is to be burned."""
 
 # The formula.
 
@@ -245,18 +311,20 @@ class Taking:
     """Takes corrections back from payees. It keeps what one decision has drawn of each balance,
     and the reductions that have to be recorded with it.
 
-    `burn_promised`: micro-credits of `network:burn_due` that an open burn already counts on.
+    `unburned`: what no burn covers yet of the charges, as it was read before.
+    `owed`: what was asked of the network so far and is not there.
     """
 
     world: World
     now_us: int
-    burn_promised: int = 0
+    unburned: Unburned = NOTHING_UNBURNED
     changes: list[Change] = field(default_factory=list)
+    owed: int = 0
     _drawn: dict[str, int] = field(default_factory=dict)
 
     def take(self, payee: Part, units: int, line: ChargedLine, cause: str) -> list[BookLine]:
-        """The debits that take `units` from a payee. Raises Refused: CREDIT_TOO_LOW when the
-        network itself has less than it must give.
+        """The debits that take `units` from a payee; what the network has not got is owed. Raises
+        Refused: BURN_STATE when a burn began since it was read what none covers.
         """
         if not units:
             return []
@@ -266,14 +334,33 @@ class Taking:
             return self._from_earnings(owner[1], held, units - held, line, cause)
         if payee.account == "world:burned":
             return [BookLine(payee.account, units)]  # credits that were retired at use come back
+        if payee.account == BURN_DUE:
+            here = min(units, self._unburned(line.position))
+            own = [BookLine(BURN_DUE, here)] if here else []
+            return [*own, *self._available([*REVENUES, RESERVE], units - here)]
         others = [account for account in REVENUES if account != payee.account]
-        return self._draw([payee.account, *others], units)
+        return self._available([payee.account, *others, RESERVE], units)
+
+    def _unburned(self, position: int) -> int:
+        """What no burn covers of a charge, for as long as that is what was read of it."""
+        known = self.unburned.of(position)
+        if not known.units:
+            return 0
+        corrections = corrections_of(self.world, position)
+        began = burn_of(self.world, self.unburned.burns + 1).intended is not None
+        if began or known.corrections != len(corrections.booked):
+            raise Refused(ChainReason.BURN_STATE, rule="a burn began", position=position)
+        return known.units
 
     def from_network(self, units: int) -> list[BookLine]:
-        """The debits that take `units` from the platform's revenue. Raises Refused:
-        CREDIT_TOO_LOW.
+        """The debits that take `units` from the platform's revenue, then from the reserve. Raises
+        Refused: CREDIT_TOO_LOW.
         """
-        return self._draw(REVENUES, units)
+        return self._draw([*REVENUES, RESERVE], units)
+
+    def of_owed(self, units: int) -> list[BookLine]:
+        """The debits that pay `units` of what is owed, or as many as there are."""
+        return self._available([*REVENUES, RESERVE], units)
 
     def give_back(self, line: ChargedLine, before: int, after: int) -> list[BookLine]:
         """The credits that return a charge to whoever paid it; what belongs to a closed account
@@ -308,6 +395,11 @@ class Taking:
             left -= here
         return [*lines, BookLine(f"party:{account_id}:owed", left)]
 
+    def _available(self, accounts: Sequence[str], units: int) -> list[BookLine]:
+        here = min(units, sum(self._left(account) for account in accounts))
+        self.owed += units - here
+        return self._draw(accounts, here)
+
     def _draw(self, accounts: Sequence[str], units: int) -> list[BookLine]:
         lines, left = [], units
         for account in accounts:
@@ -321,8 +413,7 @@ class Taking:
         return lines
 
     def _left(self, account: str) -> int:
-        promised = self.burn_promised if account == BURN_DUE else 0
-        return max(0, self.world.balance(account) - promised - self._drawn.get(account, 0))
+        return max(0, self.world.balance(account) - self._drawn.get(account, 0))
 
     def _debit(self, account: str, units: int) -> list[BookLine]:
         self._drawn[account] = self._drawn.get(account, 0) + units
@@ -358,6 +449,7 @@ def book(
     recovered: int,
     by: str,
     at_us: int,
+    owed: int = 0,
     late: LateUsage | None = None,
 ) -> Change:
     """The adjustment that moves these lines; asserts that they balance and may be moved."""
@@ -380,6 +472,7 @@ def book(
         cause=cause,
         returned=returned,
         recovered=recovered,
+        owed=owed,
         lines=kept,
         late=late,
         by=by,
@@ -399,19 +492,24 @@ def refund(
     by: str,
     held: Mapping[str, int] | None = None,
     reserve: str = "",
+    only_held: bool = False,
 ) -> Change:
-    """Give `units` of a charge back, and take them from the payees pro rata.
+    """Take `units` of a charge from its payees pro rata, and give them back.
 
     `held` says what of a payee's part waits in the account `reserve`: that pays first and whole,
-    and what is not needed of it becomes payable.
+    and what is not needed of it becomes payable. `only_held`: nothing else is asked for its part.
     """
     world, waiting = taking.world, dict(held or {})
     state = corrections_of(world, line.position)
-    assert 0 <= units <= line.charge - state.returned, (units, line, state)
-    lines = taking.give_back(line, state.returned, state.returned + units)
+    assert 0 <= units <= line.charge - state.corrected, (units, line, state)
+    owed_before, returned = taking.owed, units
+    lines: list[BookLine] = []
     taken = peel_between(line.payees, state.recovered, state.recovered + units)
     for payee, part in zip(line.payees, taken, strict=True):
         reserved = waiting.pop(payee.account, 0)
+        if not reserved and only_held:
+            returned -= part
+            continue
         if not reserved:
             lines += taking.take(payee, part, line, cause)
             continue
@@ -420,24 +518,30 @@ def refund(
         lines.append(BookLine(reserve, reserved))
         lines.append(BookLine(open_book(world, payable), part - reserved))
     assert not waiting, waiting
+    owed = taking.owed - owed_before
+    given = taking.give_back(line, state.given, state.given + returned - owed)
     return book(
         line,
-        lines,
+        [*given, *lines],
         adjustment_id=adjustment_id,
         reason=reason,
         cause=cause,
-        returned=units,
+        returned=returned,
         recovered=units,
         by=by,
         at_us=taking.now_us,
+        owed=owed,
     )
 
 
-def require_room(state: Corrections, line: ChargedLine, units: int) -> None:
-    """Raises Refused: AMOUNT_NOT_POSITIVE, ADJUSTMENT_TOO_LARGE."""
+def require_room(state: Corrections, line: ChargedLine, units: int, corrected: int) -> None:
+    """Whether `units` more of a charge can be corrected after `corrected`.
+
+    Raises Refused: AMOUNT_NOT_POSITIVE, ADJUSTMENT_TOO_LARGE.
+    """
     if units <= 0:
         raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, units=units)
-    left = line.charge - state.returned
+    left = line.charge - corrected
     if units > left or len(state.booked) >= ADJUSTMENTS_MAX:
         raise Refused(
             IncomeReason.ADJUSTMENT_TOO_LARGE,
@@ -460,9 +564,9 @@ def decide_goodwill(command: GrantGoodwill, world: World) -> list[Change]:
     if corrections_of(world, line.position).booked.get(command.adjustment_id) == units:
         return []
     state = require_free(world, line.position)
-    require_room(state, line, units)
+    require_room(state, line, units, state.returned)
     taking = Taking(world, command.at_us)
-    given = taking.give_back(line, state.returned, state.returned + units)
+    given = taking.give_back(line, state.given, state.given + units)
     return [
         book(
             line,
@@ -478,5 +582,34 @@ def decide_goodwill(command: GrantGoodwill, world: World) -> list[Change]:
     ]
 
 
+def decide_pay_owed(command: PayOwed, world: World) -> list[Change]:
+    """As much as the network has of what it owes for a charge; nothing owed, or nothing there, is
+    nothing done.
+    """
+    line, state = command.line, corrections_of(world, command.line.position)
+    if command.adjustment_id in state.booked:
+        return []
+    taking = Taking(world, command.at_us)
+    paid = taking.of_owed(state.owed)
+    units = state.owed - taking.owed
+    if not units:
+        return []
+    given = taking.give_back(line, state.given, state.given + units)
+    return [
+        book(
+            line,
+            [*paid, *given],
+            adjustment_id=command.adjustment_id,
+            reason="owed",
+            cause=f"owed:{line.position}",
+            returned=0,
+            recovered=0,
+            owed=-units,
+            by="job",
+            at_us=command.at_us,
+        )
+    ]
+
+
 STREAMS: dict[str, tuple[Any, Any]] = {"adjustment": (Corrections(), evolve)}
-DECIDERS: dict[type[Any], Any] = {GrantGoodwill: decide_goodwill}
+DECIDERS: dict[type[Any], Any] = {GrantGoodwill: decide_goodwill, PayOwed: decide_pay_owed}

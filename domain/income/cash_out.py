@@ -11,8 +11,9 @@
 The intent is recorded before the processor is called, and the call carries the cash-out's id, so a
 crash between the call and its fact never pays twice: asked again, the processor answers alike. What
 is requested has left `earned` and can be spent no more; what fails or is cancelled comes back.
-Amounts are whole cents. Nothing leaves that is held: by the operator, by an open dispute, while the
-account owes, or while its destination is new; and never more than `world:bank` has.
+Amounts are whole cents. Nothing leaves that is held: by the operator, while the account owes, or
+while its destination is new; and never more than `world:bank` has. What is disputed is not there to
+leave: it waits in the dispute's own account (`domain/corrections/dispute.py`).
 
 Not how earnings become spendable (`domain/income/maturity.py`), and not the comparison with the
 processor's own list (`domain/income/cash_out_matching.py`). Source: design economics 2; row C-24.
@@ -38,7 +39,7 @@ MINIMUM = credit(25_000_000)
 MINIMUM_UNITS_MAX = 10**12
 REASON_LENGTH_MAX = 200
 OPERATOR = "operator"
-"""The operator's own hold; disputes use their ids."""
+"""The id of the operator's own hold."""
 HOLDS_MAX = 1_000
 
 # What can happen.
@@ -55,17 +56,13 @@ class CashOutMinimumSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CashOutsHeld:
-    """Stream `cash_out_holds:{account_id}`. Until it is released nothing of this account leaves, or
-    not the last `amount` of what it earned.
-    """
+    """Stream `cash_out_holds:{account_id}`. Until it is released nothing of this account leaves."""
 
     account_id: str
-    hold_id: str  # "operator", or what it waits for: "dispute:..."
+    hold_id: str  # "operator", or what it waits for
     reason: str
     by: str
     at_us: int
-    amount: Amount | None  # absent: everything
-    also_on: str | None  # the billing account that gets its sweeps, held alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,11 +254,9 @@ class CashOutPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """By hold id: why, how many micro-credits (absent: everything), and on which other account."""
+    """By hold id: why."""
 
     present: dict[str, str] = field(default_factory=dict)
-    units: dict[str, int] = field(default_factory=dict)
-    also_on: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,16 +289,10 @@ def evolve_policy(_state: CashOutPolicy, fact: CashOutMinimumSet) -> CashOutPoli
 
 
 def evolve_holds(state: Holds, fact: CashOutsHeld | CashOutsReleased) -> Holds:
-    present, units, also_on = dict(state.present), dict(state.units), dict(state.also_on)
-    for known in (present, units, also_on):
-        known.pop(fact.hold_id, None)
+    present = {each: why for each, why in state.present.items() if each != fact.hold_id}
     if isinstance(fact, CashOutsHeld):
         present[fact.hold_id] = fact.reason
-        if fact.amount is not None:
-            units[fact.hold_id] = fact.amount.units
-        if fact.also_on is not None:
-            also_on[fact.hold_id] = fact.also_on
-    return Holds(present, units, also_on)
+    return Holds(present)
 
 
 def evolve_cash_out(state: CashOut, fact: CashOutFact) -> CashOut:
@@ -337,11 +326,8 @@ def minimum_of(world: World) -> Amount:
 
 
 def holds_of(world: World, account_id: str, at_us: int) -> dict[str, str]:
-    """Why nothing of this account may leave now: hold id -> reason; empty when it may. What only
-    holds an amount is not among them: `held_units`.
-    """
-    state = _holds(world, account_id)
-    found = {each: why for each, why in state.present.items() if each not in state.units}
+    """Why nothing of this account may leave now: hold id -> reason; empty when it may."""
+    found = dict(_holds(world, account_id).present)
     owed = world.balance(f"party:{account_id}:owed")
     if owed:
         found["owes"] = "the account has unpaid debt"
@@ -349,11 +335,6 @@ def holds_of(world: World, account_id: str, at_us: int) -> dict[str, str]:
     if at_us < from_us:
         found["destination"] = "the destination is new"
     return found
-
-
-def held_units(world: World, account_id: str) -> int:
-    """How much of what the account earned has to stay, in micro-credits."""
-    return sum(_holds(world, account_id).units.values())
 
 
 def _holds(world: World, account_id: str) -> Holds:
@@ -380,80 +361,33 @@ def decide_hold(command: HoldCashOuts, world: World) -> list[Change]:
     CASH_OUT_HELD when there are too many holds.
     """
     existing_account(world, command.account_id)
-    return hold(
-        world, command.account_id, command.hold_id, command.reason, command.by, command.at_us
+    assert 0 < len(command.reason) <= REASON_LENGTH_MAX, command
+    present = _holds(world, command.account_id).present
+    if present.get(command.hold_id) == command.reason:
+        return []
+    if command.hold_id not in present and len(present) >= HOLDS_MAX:
+        raise Refused(IncomeReason.CASH_OUT_HELD, account_id=command.account_id, holds=len(present))
+    fact = CashOutsHeld(
+        account_id=command.account_id,
+        hold_id=command.hold_id,
+        reason=command.reason,
+        by=command.by,
+        at_us=command.at_us,
     )
+    return [Change(holds_stream(command.account_id), fact)]
 
 
 def decide_release(command: ReleaseCashOuts, world: World) -> list[Change]:
-    """Releasing what is not held changes nothing. Raises Refused: ACCOUNT_UNKNOWN."""
+    """Other holds stay; releasing what is not held changes nothing. Raises Refused:
+    ACCOUNT_UNKNOWN.
+    """
     existing_account(world, command.account_id)
-    return release(world, command.account_id, command.hold_id, command.by, command.at_us)
-
-
-def hold(
-    world: World,
-    account_id: str,
-    hold_id: str,
-    reason: str,
-    by: str,
-    at_us: int,
-    *,
-    units: int | None = None,
-    also_on: str | None = None,
-) -> list[Change]:
-    """Keep an account's money here, for whoever decides so: everything, or `units` of it.
-
-    Raises Refused: CASH_OUT_HELD, for more holds than there may be.
-    """
-    assert 0 < len(reason) <= REASON_LENGTH_MAX, reason
-    state = _holds(world, account_id)
-    if hold_id in state.present:
-        if state.present[hold_id] == reason and state.units.get(hold_id) == units:
-            return []
-    elif len(state.present) >= HOLDS_MAX:
-        raise Refused(IncomeReason.CASH_OUT_HELD, account_id=account_id, holds=len(state.present))
-    fact = CashOutsHeld(
-        account_id=account_id,
-        hold_id=hold_id,
-        reason=reason,
-        by=by,
-        at_us=at_us,
-        amount=None if units is None else credit(units),
-        also_on=also_on,
-    )
-    return [Change(holds_stream(account_id), fact)]
-
-
-def hold_disputed(
-    world: World, account_id: str, hold_id: str, units: int, reason: str, by: str, at_us: int
-) -> list[Change]:
-    """What is disputed and no longer held back stays here while the dispute is open: `units` of
-    what the account earned, and as much of the account that gets its sweeps.
-    """
-    billing = earnings_of(world, account_id).billing_account_id
-    other = None if billing in (None, account_id) else billing
-    held = hold(world, account_id, hold_id, reason, by, at_us, units=units, also_on=other)
-    if other is None:
-        return held
-    return [*held, *hold(world, other, hold_id, reason, by, at_us, units=units)]
-
-
-def release_disputed(
-    world: World, account_id: str, hold_id: str, by: str, at_us: int
-) -> list[Change]:
-    """The dispute is over: both holds of `hold_disputed` end."""
-    other = _holds(world, account_id).also_on.get(hold_id)
-    released = release(world, account_id, hold_id, by, at_us)
-    return released if other is None else [*released, *release(world, other, hold_id, by, at_us)]
-
-
-def release(world: World, account_id: str, hold_id: str, by: str, at_us: int) -> list[Change]:
-    """Let it go again; other holds stay."""
-    if hold_id not in _holds(world, account_id).present:
+    if command.hold_id not in _holds(world, command.account_id).present:
         return []
-    fact = CashOutsReleased(account_id=account_id, hold_id=hold_id, by=by, at_us=at_us)
-    return [Change(holds_stream(account_id), fact)]
+    fact = CashOutsReleased(
+        account_id=command.account_id, hold_id=command.hold_id, by=command.by, at_us=command.at_us
+    )
+    return [Change(holds_stream(command.account_id), fact)]
 
 
 # Cash-outs.
@@ -477,14 +411,9 @@ def decide_request(command: RequestCashOut, world: World) -> list[Change]:
         raise Refused(IncomeReason.PAYMENT_MODE, rule="cash needs a destination")
     _require_not_held(world, command.account_id, command.at_us)
     earned = world.balance(f"party:{command.account_id}:earned")
-    held = held_units(world, command.account_id)
-    units = max(0, earned - held) // CENT_UNITS * CENT_UNITS
+    units = earned // CENT_UNITS * CENT_UNITS
     if command.amount is not None:
         units = _asked(command.amount, earned)
-        if units > earned - held:
-            raise Refused(
-                IncomeReason.CASH_OUT_HELD, account_id=command.account_id, held_units=held
-            )
     _require_enough(world, command.account_id, units, earned)
     bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
     if in_flight + units > bank:
@@ -553,9 +482,6 @@ def decide_start(command: StartCashOut, world: World) -> list[Change]:
     if state.status != "requested":
         raise _not_now(command.cash_out_id, state)
     _require_not_held(world, asked.account_id, command.at_us)
-    held = held_units(world, asked.account_id)
-    if held > world.balance(f"party:{asked.account_id}:earned"):
-        raise Refused(IncomeReason.CASH_OUT_HELD, account_id=asked.account_id, held_units=held)
     bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
     if in_flight > bank:
         raise Refused(FundsReason.CREDIT_TOO_LOW, bank=bank, in_flight=in_flight)

@@ -115,7 +115,7 @@ class PaymentModeSet:
     destination: str | None  # the payee's account at the payment processor
     by: str
     at_us: int
-    destination_from_us: int | None  # nothing is paid to it before; None: at once
+    destination_from_us: int | None  # nothing is paid to it before; None: no destination
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,7 +441,7 @@ def decide_sweep(command: SweepEarnings, world: World) -> list[Change]:
 def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:
     """Credits go to any open account; cash only to whom it belongs, and needs a destination.
 
-    The first destination is paid at once, a changed one after `DESTINATION_DELAY_US`.
+    A destination is paid `DESTINATION_DELAY_US` after it was named, the first one too.
 
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, PAYMENT_MODE.
     """
@@ -451,7 +451,7 @@ def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:
     state = earnings_of(world, command.account_id)
     destination, from_us = state.destination, state.destination_from_us
     if command.destination not in (None, destination):
-        from_us = 0 if destination is None else command.at_us + DESTINATION_DELAY_US
+        from_us = command.at_us + DESTINATION_DELAY_US
         destination = command.destination
     if command.mode == "cash" and destination is None:
         raise Refused(IncomeReason.PAYMENT_MODE, mode=command.mode, rule="cash needs a destination")

@@ -3,9 +3,13 @@
     infra + sum(participation) + sum(usage) + carry == pool            to the unit, always
     due + arrears before == infra + arrears after + forgone            what control and ingress cost
 
-    infra         = min(pool, due + arrears)                            to the region's operator
+    infra         = min(floor(pool x INFRA_MAX_PPM / 10^6), due + arrears)   to its operator
     participation = floor((pool - infra) x participation_ppm / 10^6)    by attested available time
     usage         = the rest                                            by revenue earned
+
+However dear control is by the terms, at most half of what the nodes earned pays for it: the rest is
+due another day, as arrears, or never. Else terms could call everything infrastructure, and whoever
+shares a node without setting the terms would get nothing (decision 0047).
 
 A node without work is paid for having been there. Where nobody was there by attested time, nothing
 is set aside for being there: it is usage. Both parts are floored per recipient, so equal work earns
@@ -24,6 +28,9 @@ from dataclasses import dataclass
 from domain.money import PPM, share_out
 
 Weights = Sequence[tuple[str, int]]
+
+INFRA_MAX_PPM = 500_000
+"""So much of what a region's nodes earned pays for its infrastructure at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +66,7 @@ def fall(
     per earner. Raises Refused like `share_out`: NEGATIVE_POOL, DUPLICATE_ID, NEGATIVE_WEIGHT.
     """
     asked = infra.due + infra.arrears
-    paid = min(max(pool, 0), asked)
+    paid = min(max(pool, 0) * INFRA_MAX_PPM // PPM, asked)
     arrears = min(asked - paid, infra.arrears_max)
     rest = pool - paid
     is_attested = any(weight for _, weight in available)
@@ -74,6 +81,7 @@ def fall(
         usage=earned.by_id,
         carry=there.carry + earned.carry,
     )
+    assert fallen.infra * PPM <= max(pool, 0) * INFRA_MAX_PPM, fallen
     assert fallen.infra + fallen.shared + fallen.carry == pool, fallen
     assert infra.due + infra.arrears == fallen.infra + fallen.arrears + fallen.forgone, fallen
     return fallen

@@ -28,11 +28,12 @@ from domain.jobs.plan import (
 )
 from domain.jobs.reasons import JobsReason
 from domain.market.offer import require_price
-from domain.money import PPM, Amount, MoneyReason
+from domain.money import PPM, Amount, Asset, MoneyReason
 from domain.parties.account import existing_account, require_open
 from domain.parties.client import instance_of
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.prices.tariff import METERS, MeterMax
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from domain.trust.reasons import TrustReason
@@ -69,6 +70,7 @@ class JobSubmitted:
     parent_job_id: str | None  # the job it is a part of: their costs add up
     instance_id: str | None  # of the compute client: which one submitted it
     key_id: str | None  # of the API key: what its plan opens counts for the key's budget
+    meter_maxima: tuple[MeterMax, ...]  # beside GPU time: the most for each resource of a lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +185,7 @@ class SubmitJob:
     plan: JobPlan | None = None
     parent_job_id: str | None = None
     key_id: str | None = None  # of the API key that asks: a compute client's acts for an instance
+    meter_maxima: tuple[MeterMax, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +221,9 @@ GPU_COUNT_MAX = 64
 
 WORK_BYTES_MAX = 40_000
 """All text of a job, as JSON: a fact holds 60,000 bytes. Larger work goes by reference."""
+
+METER_MAX_UNITS = 10**15
+"""A thousand million credits for one resource of one lease."""
 
 GENERATIONS_MAX = 8
 """A job, the job it is part of, and so on."""
@@ -369,6 +375,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     if command.kind not in JOB_KINDS:
         raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind)
     _require_participants(command)
+    _require_maxima(command.meter_maxima)
     require_work(command.kind, command.work, command.federated)
     require_references(command.references)
     require_plan(command.kind, command.plan)
@@ -433,6 +440,23 @@ def require_sharing(
             models=", ".join(models),
             rule="mig_not_on_this_model",
         )
+
+
+def _require_maxima(maxima: tuple[MeterMax, ...]) -> None:
+    """Each resource at most once. Raises Refused: UNKNOWN_MODE, AMOUNT_NOT_POSITIVE,
+    AMOUNT_OUT_OF_RANGE, COUNT_OUT_OF_RANGE.
+    """
+    if len({one.meter for one in maxima}) != len(maxima):
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="meter_maxima")
+    for one in maxima:
+        if one.meter not in METERS:
+            raise Refused(PartiesReason.UNKNOWN_MODE, meter=one.meter)
+        if one.amount.units <= 0:
+            raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="meter_maxima")
+        if one.amount.asset is not Asset.CREDIT or one.amount.units > METER_MAX_UNITS:
+            raise Refused(
+                PricesReason.AMOUNT_OUT_OF_RANGE, field="meter_maxima", at_most=METER_MAX_UNITS
+            )
 
 
 def _require_text(command: SubmitJob) -> None:
@@ -513,6 +537,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         parent_job_id=command.parent_job_id,
         key_id=command.key_id,
         instance_id=None,
+        meter_maxima=command.meter_maxima,
     )
 
 

@@ -22,6 +22,7 @@ from domain.funds.budget import (
     left_this_month,
     release,
     stream_of,
+    target_of,
 )
 from domain.lease.funds import EscrowPart, Held, total
 from domain.stream import Change, World
@@ -46,11 +47,14 @@ class LeaseParty:
     project_id: str
     key_id: str | None
 
-    @property
-    def own_budgets(self) -> tuple[tuple[str, str], ...]:
-        """(scope, target) of the caps the account sets for itself."""
+    def own_budgets(self, world: World) -> tuple[tuple[str, str], ...]:
+        """(scope, target) of the caps the account sets for itself; a rotated key keeps its cap."""
         found = ((PROJECT, self.project_id), (KEY, self.key_id or ""))
-        return tuple((scope, target) for scope, target in found if target)
+        return tuple(
+            (scope, target_of(world, self.account_id, scope, target))
+            for scope, target in found
+            if target
+        )
 
 
 def count_budgets(
@@ -61,10 +65,10 @@ def count_budgets(
     Raises Refused: BUDGET_EXHAUSTED.
     """
     by_budget: dict[tuple[str, str, str], list[EscrowPart]] = {}
+    own_budgets = party.own_budgets(world) if for_account_id == party.account_id else ()
     for part in parts:
-        if for_account_id == party.account_id:
-            for scope, target in party.own_budgets:
-                by_budget.setdefault((party.account_id, scope, target), []).append(part)
+        for scope, target in own_budgets:
+            by_budget.setdefault((party.account_id, scope, target), []).append(part)
         depositor = part.account_id or party.account_id
         if depositor != for_account_id:
             by_budget.setdefault((depositor, ACCOUNT, for_account_id), []).append(part)
@@ -100,7 +104,7 @@ def uncount_budgets(
 
 def left_of(world: World, party: LeaseParty, units: int, at_us: int) -> int:
     """`units`, or less where the caps of the lease's own account leave less this month."""
-    for scope, target in party.own_budgets:
+    for scope, target in party.own_budgets(world):
         left = left_this_month(world, party.account_id, scope, target, at_us)
         units = units if left is None else min(units, left)
     return units

@@ -66,7 +66,7 @@ from domain.lease.work_commands import (
 from domain.metering.counting import Passed, Pause, RefusedTime, UsageRow, Watermark
 from domain.money import Amount, Big
 from domain.prices.charge_split import NOTHING, Parts
-from domain.prices.tariff import Split
+from domain.prices.tariff import MeterMax, Split
 from domain.refusal import Refused
 from domain.stream import Stream, World
 
@@ -142,6 +142,7 @@ class LeaseRequested:
     gang_id: str | None  # a member of this gang: with it or not at all
     start_timeout_us: int | None  # the gang's; None: START_TIMEOUT_US
     escrow_id: str | None  # the job's escrow, which it draws on with others
+    meter_maxima: tuple[MeterMax, ...]  # beside GPU time nothing is charged above them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,6 +228,7 @@ class LeaseReserved:
     interruptible: bool  # may be paused
     quote_id: str | None  # the quote that was accepted
     by: str | None  # the member whose call it was; None: a timer, by the request's rule
+    meter_maxima: tuple[MeterMax, ...]  # as asked: what is held for each resource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -727,7 +729,12 @@ def _reserved(lease: Lease, fact: LeaseReserved) -> Lease:
         status="reserved",
         reserved=fact,
         held=fact.escrow,
-        deposits=deposits_of(fact.escrow),
+        # Held for resources beside the GPU are deposits of the same budgets, each with its number.
+        deposits=max(
+            deposits_of(fact.escrow),
+            *(number for one in fact.counted for number in one.deposits),
+            0,
+        ),
         counted=fact.counted,
         quotes=(),
     )

@@ -25,14 +25,15 @@ class Stated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    """The scores of both sides in ppm (None: provisional), the node's attributes, and how old its
-    inventory may be in microseconds (0: of any age).
+    """The scores of both sides in ppm (None: provisional), the node's attributes, how old its
+    inventory may be in microseconds (0: of any age), and whether the renter has nodes of its own.
     """
 
     node_ppm: int | None = None
     renter_ppm: int | None = None
     attributes: tuple[Stated, ...] = ()
     spec_ttl_us: int = 0
+    has_base: bool = False
 
 
 NOT_LOOKED = Looked()

@@ -15,5 +15,6 @@ __all__ = (
     "registry",
     "request",
     "taking",
+    "terms",
     "work",
 )

@@ -215,7 +215,12 @@ def decide_settle(command: SettleLease, world: World) -> list[Change]:
         disputed=bool(lease.disputes),
     )
     budgets = uncount_budgets(
-        world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
+        world,
+        command.lease_id,
+        lease.counted,
+        settled.refund,
+        command.at_us,
+        is_final=not _may_come_back(lease),
     )
     last = escrow_sharing.over(lease, command.at_us, world, drawn=shared)
     return [*changes, Change(stream, settled), *budgets, *last]
@@ -431,13 +436,23 @@ def cancelled(lease: Lease, command: CloseLease, world: World) -> list[Change]:
     stream = lease_stream(command.lease_id)
     released = _released(lease, command.at_us, world)
     budgets = uncount_budgets(
-        world, command.lease_id, lease.counted, settled.refund, command.at_us, is_final=True
+        world,
+        command.lease_id,
+        lease.counted,
+        settled.refund,
+        command.at_us,
+        is_final=not _may_come_back(lease),
     )
     parts = ended(lease.requested, command.code, command.at_us, world)
     deposits = deposits_at_cancelling(world, lease, command.code, command.at_us)
     changes = [Change(stream, closed), Change(stream, settled), *released, *budgets]
     shared = escrow_sharing.over(lease, command.at_us, world)
     return [*changes, *parts, *deposits, *shared]
+
+
+def _may_come_back(lease: Lease) -> bool:
+    """Whether something is held for resources beside the GPU: it comes back after the lease."""
+    return lease.reserved is not None and bool(lease.reserved.meter_maxima)
 
 
 def released_devices(lease: Lease, at_us: int, world: World) -> list[Change]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.fleet.device import device_of, free_mem, free_share
+from domain.fleet.node import node_of
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
@@ -30,6 +31,7 @@ from domain.market.auction import (
     BidPlaced,
     auction_of,
     existing_auction,
+    forfeited,
     hold_deposit,
     lapsed,
     require_bidder,
@@ -39,7 +41,7 @@ from domain.market.auction import (
 from domain.market.dimensions import OfferedNode
 from domain.market.matching import CANDIDATES_MAX, PICKED, Match, candidate_of
 from domain.market.need import need_of
-from domain.market.offer import existing_offer, require_covers_fee, require_price
+from domain.market.offer import existing_offer, offer_of, require_covers_fee, require_price
 from domain.market.price_gate import trade_of
 from domain.market.reasons import MarketReason
 from domain.money import Amount, credit
@@ -87,7 +89,9 @@ class PlaceBid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropBid:
-    """The timer: what the bid offered cannot be reserved any more; its deposit goes back."""
+    """The timer: what the bid offered cannot be reserved any more. Its deposit goes back, unless
+    the bidder took the offer or the node away.
+    """
 
     lease_id: str
     bid_id: str
@@ -133,6 +137,8 @@ def _bid(command: PlaceBid, auction: Auction, opened: AuctionOpened, world: Worl
     expires_us = last_us if command.expires_at_us is None else command.expires_at_us
     if not command.at_us < expires_us <= last_us:
         raise Refused(MarketReason.AUCTION_TERMS, field="expires_at", at_most_us=last_us)
+    if opened.closes_at_us < expires_us < last_us:
+        raise Refused(MarketReason.AUCTION_TERMS, rule="binds", closes_at_us=opened.closes_at_us)
     return BidPlaced(
         lease_id=command.lease_id,
         bid_id=command.bid_id,
@@ -186,7 +192,15 @@ def decide_drop(command: DropBid, world: World) -> list[Change]:
     """Raises Refused: LEASE_UNKNOWN, BID_UNKNOWN."""
     auction, _ = existing_auction(world, command.lease_id)
     bid = standing_bid(auction, command.lease_id, command.bid_id)
+    if _was_taken_away(bid, world):
+        return [forfeited(bid, "unavailable", "job", command.at_us)]
     return [lapsed(bid, "unavailable", command.at_us)]
+
+
+def _was_taken_away(bid: BidPlaced, world: World) -> bool:
+    """Whether the offer was withdrawn or its node serves no more: the bidder's side does so."""
+    offer, node = offer_of(world, bid.offer_id), node_of(world, bid.node_id)
+    return bool(offer.is_withdrawn or node.phase != "active")
 
 
 # An award, as commands: a quote at the price that is paid, and its acceptance.

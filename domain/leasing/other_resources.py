@@ -2,12 +2,17 @@
 
     quantity = sum of floor(event quantity x time inside the window / time of the event)
     charge   = floor(quantity x price / per)          cumulative, so nothing is lost or billed twice
-    drawn + owed == charge_new;   fee + provider + platform + burn == charge        to the unit
+    drawn == charge_new;   fee + provider + platform + burn == charge               to the unit
+    charge + held + returned == held at the reservation <= the renter's maximum     always
 
-One stream per meter of a lease. Price and shares are those of the tariff version that the lease
-keeps. An event counts inside the window of its lease; storage goes on after the lease was closed,
-until it is released: what is stopped but stored is billed. Each event is judged by itself and in
-the order of the meter log, so batching, order, duplication and delay of events change no total.
+One stream per meter of a lease. The renter agrees to a maximum for each resource, or none: then
+nothing is charged for it. The maximum is held when the lease is reserved, counts against the same
+budgets as its escrow, and is all that can ever be charged; what is left comes back a day after the
+lease, of storage a day after it was released. Price and shares are those of the tariff version that
+the lease keeps. An event counts inside the window of its lease; storage goes on after the lease was
+closed, until it is released: what is stopped but stored is billed. Each event is judged by itself
+and in the order of the meter log, so batching, order, duplication and delay of events change no
+total.
 
 What an auditor needs is in the fact: the events of this meter up to `through_position` have been
 judged, `events_chain` commits to their bytes in order, `log_chain` to the whole meter log at that
@@ -23,9 +28,10 @@ from hashlib import sha256
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
-from domain.funds.draw import Drawn, draw
-from domain.funds.funding import sources_of
-from domain.lease.lease import Lease, LeaseReserved, lease_of
+from domain.lease.budgets import uncount_budgets
+from domain.lease.funds import Held, take, total, without
+from domain.lease.holding import collected
+from domain.lease.lease import LATE_WINDOW_US, Lease, LeaseRequested, LeaseReserved, lease_of
 from domain.lease.reasons import LeaseReason
 from domain.leasing.accrual import window_of
 from domain.metering.reasons import MeteringReason
@@ -99,9 +105,32 @@ class ResourceAccrued:
     charge_new: Amount
     parts: Parts  # cumulative
     parts_new: Parts
-    drawn: tuple[Drawn, ...]  # new: what paid for it, in spend order
-    owed: Amount  # new: what nothing was there for
+    drawn: Held  # new: what paid for it, of what is held
     refused: tuple[RefusedEvent, ...]
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceHeld:
+    """What the renter agreed to pay for a resource of the lease at most, in the append that
+    reserves it. The lease says which budgets it counts against.
+    """
+
+    lease_id: str
+    meter: str
+    account_id: str
+    parts: Held
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceReturned:
+    """What was not charged goes back to where it came from; nothing more is charged."""
+
+    lease_id: str
+    meter: str
+    account_id: str
+    parts: Held
     at_us: int
 
 
@@ -115,7 +144,7 @@ class StorageReleased:
     at_us: int
 
 
-Fact: TypeAlias = ResourceAccrued | StorageReleased
+Fact: TypeAlias = ResourceHeld | ResourceAccrued | ResourceReturned | StorageReleased
 
 # Commands.
 
@@ -149,8 +178,6 @@ EVENTS_MAX = 400
 """Events of one fact, so that all of them can be refused by name in it."""
 SOURCES_MAX = 32
 """Sources that meter the same resource of one lease."""
-DEBT_UNITS_MAX = 1_000_000
-"""Meters put an account into debt by at most one credit: what is beyond it is not counted."""
 CHARGE_UNITS_MAX = 10**15
 """No meter of one lease charges more: a thousand million credits."""
 QUANTITY_MAX = 10**18
@@ -174,14 +201,22 @@ class ResourceUsage:
     charge_units: Big = 0
     parts: Parts = NOTHING
     released_us: int | None = None
+    held: Held = ()
+    is_agreed: bool = False
+    is_returned: bool = False
 
 
 def evolve(state: ResourceUsage, fact: Fact) -> ResourceUsage:
     """The meter after one more fact."""
     match fact:
+        case ResourceHeld():
+            return replace(state, held=fact.parts, is_agreed=True)
+        case ResourceReturned():
+            return replace(state, held=(), is_returned=True)
         case ResourceAccrued():
             return replace(
                 state,
+                held=without(state.held, fact.drawn),
                 through_position=fact.through_position,
                 events_chain=fact.events_chain,
                 sources=(*state.sources, *fact.sources),
@@ -229,9 +264,9 @@ def decide_accrue(command: AccrueResource, world: World) -> list[Change]:
     if lease.reserved is None or (lease.opened is None and not lease.is_over):
         return []  # whether it ever runs is not known yet
     due = _due(command)
-    if not due:
-        return []
-    return _accrued(command, world, due)
+    if due:
+        return _accrued(command, world, due)
+    return [] if command.events else _returned(command, world)
 
 
 def _due(command: AccrueResource) -> tuple[MeteredEvent, ...]:
@@ -260,7 +295,6 @@ def _accrued(command: AccrueResource, world: World, due: tuple[MeteredEvent, ...
     parts = _parts(reserved, charge)
     assert parts.total == charge, (parts, charge)
     assert new >= 0, (charge, state)
-    taken = draw(world, reserved.account_id, new, command.at_us, reserved.pay_with)
     accrued = ResourceAccrued(
         lease_id=command.lease_id,
         meter=command.meter,
@@ -286,14 +320,79 @@ def _accrued(command: AccrueResource, world: World, due: tuple[MeteredEvent, ...
         charge_new=credit(new),
         parts=parts,
         parts_new=parts - state.parts,
-        drawn=taken.drawn,
-        owed=taken.owed,
+        drawn=take(state.held, new),
         refused=tuple(bill.refused),
         at_us=command.at_us,
     )
-    reference = f"{command.meter}/{command.lease_id}"
-    counted = taken.counted(world, reference, command.at_us)
-    return [Change(stream_of(command.lease_id, command.meter), accrued), *counted]
+    return [Change(stream_of(command.lease_id, command.meter), accrued)]
+
+
+def hold_resources(
+    asked: LeaseRequested, terms: LeaseReserved, world: World
+) -> tuple[ResourceHeld, ...]:
+    """What each maximum of the lease holds, beside its escrow. Nothing for what costs nothing: a
+    resource of one's own node, or one that the tariff of the lease has no price for.
+
+    Raises Refused: CREDIT_TOO_LOW.
+    """
+    tariff = tariff_version(world, terms.tariff_version)
+    held: list[ResourceHeld] = []
+    taken = terms.escrow
+    for most in asked.meter_maxima:
+        if terms.own or meter_rate(tariff, most.meter) is None:
+            continue
+        units = most.amount.units
+        parts = collected(world, asked.account_id, terms, units, units, lease=asked, taken=taken)
+        taken = (*taken, *parts)
+        held.append(
+            ResourceHeld(
+                lease_id=asked.lease_id,
+                meter=most.meter,
+                account_id=asked.account_id,
+                parts=parts,
+                at_us=terms.at_us,
+            )
+        )
+    return tuple(held)
+
+
+def _returned(command: AccrueResource, world: World) -> list[Change]:
+    """What is left of a hold, when no event can count against it any more and none waits."""
+    lease = lease_of(world, command.lease_id)
+    state = usage_of(world, command.lease_id, command.meter)
+    over_us = _over_us(lease, state, command.meter)
+    if not state.held or over_us is None or command.at_us < over_us:
+        return []
+    assert lease.reserved is not None
+    fact = ResourceReturned(
+        lease_id=command.lease_id,
+        meter=command.meter,
+        account_id=lease.reserved.account_id,
+        parts=state.held,
+        at_us=command.at_us,
+    )
+    others = [one.meter for one in lease.reserved.meter_maxima if one.meter != command.meter]
+    is_last = not any(usage_of(world, command.lease_id, one).held for one in others)
+    budgets = uncount_budgets(
+        world, command.lease_id, lease.counted, fact.parts, command.at_us, is_final=is_last
+    )
+    return [Change(stream_of(command.lease_id, command.meter), fact), *budgets]
+
+
+def _over_us(lease: Lease, state: ResourceUsage, meter: str) -> int | None:
+    """When what is left of a hold goes back; None: not known yet. Storage that was metered is in
+    use until it is released.
+    """
+    if not lease.is_over or lease.closed is None:
+        return None
+    if lease.opened is None:
+        return lease.closed.at_us
+    end_us = lease.closed.closed_at_us
+    if meter == STORAGE and state.quantity:
+        if state.released_us is None:
+            return None
+        end_us = max(end_us, state.released_us)
+    return end_us + LATE_WINDOW_US
 
 
 class _Bill:
@@ -315,7 +414,8 @@ class _Bill:
         # What is on a disk stays there while the lease is paused; nothing else is used then.
         is_compute = lease.opened is not None and command.meter != STORAGE
         self._running = window_of(lease) if is_compute else None
-        self._charge_max = state.charge_units + _fundable(reserved, world, command.at_us)
+        self._state = state
+        self._charge_max = state.charge_units + total(state.held)
         self.sources = state.sources
         self.quantity = state.quantity
         self.refused: list[RefusedEvent] = []
@@ -332,7 +432,7 @@ class _Bill:
         if after > QUANTITY_MAX or self.charge(after) > CHARGE_UNITS_MAX:
             inside, rule = 0, "out_of_range"
         elif self.charge(after) > self._charge_max:
-            inside, rule = 0, "unfunded"
+            inside, rule = 0, "above_maximum" if self._state.is_agreed else "not_agreed"
         self.quantity += inside
         if inside < event.quantity:
             lost = event.quantity - inside
@@ -345,6 +445,8 @@ class _Bill:
             return "account_closed"
         if self._window is None:
             return "lease_never_ran"
+        if self._state.is_returned:
+            return "too_late"
         may = (reserved.provider_account_id, reserved.client_id)
         sender = account_of(self._world, event.account_id)
         if event.account_id not in may and sender.kind != "operator":
@@ -370,18 +472,6 @@ class _Bill:
         if self._running is not None:
             inside_us -= self._running.paused_us(event.from_us, event.to_us)
         return event.quantity * max(0, inside_us) // (event.to_us - event.from_us)
-
-
-def _fundable(reserved: LeaseReserved, world: World, at_us: int) -> int:
-    """The most that may be charged now: what the renter may spend, and a small debt.
-
-    A provider meters its own leases. Without this bound it could earn, with a renter of its own,
-    any amount against a debt that nobody ever pays, and take it out as other people's cash.
-    """
-    account_id = reserved.account_id
-    sources = sources_of(world, account_id, reserved.pay_with, at_us)
-    spendable = sum(source.units for source in sources)
-    return spendable + max(0, DEBT_UNITS_MAX - world.balance(f"party:{account_id}:owed"))
 
 
 def _window(lease: Lease, state: ResourceUsage, meter: str) -> tuple[int, int]:

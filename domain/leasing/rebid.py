@@ -14,10 +14,8 @@ from typing import Any
 from domain.duration import MINUTE_US
 from domain.lease.close_codes import RENTER_CLOSED
 from domain.lease.lease import CloseLease, Lease
-from domain.lease.looked import NOT_LOOKED, Looked
 from domain.leasing.request import asked_again
 from domain.leasing.taking import Place, quoting, reserving
-from domain.market.matching import Match
 from domain.market.reasons import MarketReason
 from domain.market.standing_bid import SetStandingBid
 from domain.money import Amount
@@ -37,9 +35,9 @@ class Rebid:
 
 
 def rebidding(
-    lease: Lease, bid: Amount, next_id: str, at_us: int, looked: Looked = NOT_LOOKED
+    lease: Lease, bid: Amount, next_id: str, at_us: int, kept: Place | None = None
 ) -> Rebid:
-    """`looked`: at the node that it holds now.
+    """`kept`: the place that it holds now, at the new bid.
 
     Raises Refused: BID_STATE for a lease that is reserved and has not started, or is over.
     """
@@ -58,29 +56,27 @@ def rebidding(
     )
     again = asked_again(asked, next_id, at_us)
     first = SetStandingBid(lease_id=next_id, price_per_gpu_hour=bid, at_us=at_us)
-    return Rebid(next_id, (close, again, first, *_keeping(lease, bid, next_id, at_us, looked)))
+    return Rebid(next_id, (close, again, first, *_keeping(lease, bid, next_id, at_us, kept)))
 
 
 def _keeping(
-    lease: Lease, bid: Amount, next_id: str, at_us: int, looked: Looked
+    lease: Lease, bid: Amount, next_id: str, at_us: int, kept: Place | None
 ) -> tuple[Any, ...]:
     """Who raises a bid that holds devices keeps them: nobody can come in between."""
-    asked, reserved, opened = lease.requested, lease.reserved, lease.opened
+    asked, opened = lease.requested, lease.opened
     assert asked is not None
-    assert reserved is not None
     assert opened is not None
     if lease.status != "active" or bid < opened.price_per_gpu_hour or asked.pricing is None:
         return ()
-    kept = Match(reserved.node_id, reserved.offer_id, reserved.device_ids, (), 1)
-    place = Place(match=kept, rule=asked.pricing, looked=looked)
+    assert kept is not None, "an active lease holds a place"
     quote_id = derive_id("quote", next_id, asked.lease_id)
     quote = quoting(
         next_id,
         quote_id,
-        place,
+        kept,
         at_us,
         pricing=asked.pricing,
         price=bid,
         expires_at_us=at_us + KEPT_US,
     )
-    return quote, reserving(next_id, place, at_us, quote_id=quote_id)
+    return quote, reserving(next_id, kept, at_us, quote_id=quote_id)

@@ -122,6 +122,8 @@ def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
         run_due_us=command.run_due_us,
         overflow=command.overflow,
         escrow_id=command.job_id if shares else None,
+        # Who takes part in another's job has agreed to its price and to no resource beside it.
+        meter_maxima=spec.meter_maxima if command.account_id == spec.account_id else (),
     )
 
 

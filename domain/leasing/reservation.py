@@ -8,6 +8,7 @@ The match is checked again against the streams (`domain/leasing/terms.py`), and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,8 @@ from domain.lease.lease import (
 from domain.lease.reasons import LeaseReason
 from domain.lease.turns import LeaseQuoted
 from domain.leasing import escrow_sharing
+from domain.leasing.other_resources import ResourceHeld, hold_resources
+from domain.leasing.other_resources import stream_of as resource_stream
 from domain.leasing.terms import MATCH_REFUSES, matched_terms
 from domain.market.price_gate import priced
 from domain.market.reasons import MarketReason
@@ -68,7 +71,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     reserved = replace(reserved, prepaid=price_rule.prepaid)
     if asked.escrow_id is None:
         reserved = replace(reserved, escrow=hold_for_terms(asked, reserved, world))
-    reserved, budgets = _counted(asked, reserved, world)
+    beside = hold_resources(asked, reserved, world)
+    reserved, budgets = _counted(asked, reserved, beside, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
     stream = lease_stream(command.lease_id)
     decided = MatchDecided(
@@ -91,7 +95,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     if asked.escrow_id is not None:
         require_no_debt(world, asked.account_id)
         changes += escrow_sharing.reserved(evolve(lease, reserved), world)
-    return [*changes, *carried, *budgets, *quotas, *price_rule.changes]
+    held_beside = [Change(resource_stream(one.lease_id, one.meter), one) for one in beside]
+    return [*changes, *carried, *held_beside, *budgets, *quotas, *price_rule.changes]
 
 
 def _accepted(lease: Lease, command: ReserveLease) -> LeaseQuoted | None:
@@ -127,13 +132,14 @@ def _require_turn(asked: LeaseRequested, node: NodeState, world: World) -> None:
 
 
 def _counted(
-    asked: LeaseRequested, reserved: LeaseReserved, world: World
+    asked: LeaseRequested, reserved: LeaseReserved, beside: Sequence[ResourceHeld], world: World
 ) -> tuple[LeaseReserved, list[Change]]:
-    """The escrow, counted against the budgets that have a cap. Raises Refused: BUDGET_EXHAUSTED."""
+    """The escrow, and what is held for resources beside the GPU, counted against the budgets that
+    have a cap. Raises Refused: BUDGET_EXHAUSTED.
+    """
     party, escrow, at_us = party_of(asked), reserved.escrow, reserved.at_us
-    counted, changes = count_budgets(
-        world, party, asked.account_id, for_purpose(escrow, None), at_us
-    )
+    own = (*for_purpose(escrow, None), *(part for one in beside for part in one.parts))
+    counted, changes = count_budgets(world, party, asked.account_id, own, at_us)
     if reserved.federated is not None:
         creator, fee = reserved.federated.account_id, for_purpose(escrow, FEDERATED)
         theirs, more = count_budgets(world, party, creator, fee, at_us)

@@ -39,6 +39,8 @@ from domain.money import Amount, credit
 from domain.parties.account import account_of
 from domain.parties.counterparty import refusal_between
 from domain.parties.reasons import PartiesReason
+from domain.pools.group import stays_at_home
+from domain.pools.reasons import PoolsReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import TariffPublished, sla_class, tariff_in_force, usage_fee
 from domain.refusal import Refused
@@ -53,6 +55,7 @@ MATCH_REFUSES = (
     MarketReason.OFFER_MISMATCH,
     PartiesReason.COUNTERPARTY_DENIED,
     PartiesReason.QUOTA_EXHAUSTED,
+    PoolsReason.BASE_FULL,
     FleetReason.DEVICE_UNKNOWN,
     HardwareReason.DEVICE_TAKEN,
     PartiesReason.UNKNOWN_MODE,
@@ -73,7 +76,7 @@ def matched_terms(
     `price`: what was quoted; None: the offer's, or the usage fee on the renter's own node.
 
     Raises Refused: OFFER_UNKNOWN, NODE_UNKNOWN, OFFER_WITHDRAWN, NODE_STATE, NODE_IN_MAINTENANCE,
-    OFFER_MISMATCH, GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_ABOVE_CAP.
+    BASE_FULL, OFFER_MISMATCH, GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_ABOVE_CAP.
     """
     published = existing_offer(world, match.offer_id)
     node = existing_node(world, match.node_id)
@@ -88,6 +91,8 @@ def matched_terms(
     provider = existing_provider(world, published.provider_id)
     is_own = provider.account_id == asked.account_id
     _check_parties(asked, provider.account_id, world, is_own=is_own)
+    if not is_own and match.looked.has_base and rents_nothing(asked, world):
+        raise Refused(PoolsReason.BASE_FULL, project_id=asked.project_id)
     if not (is_own or node.verdict.sellable):
         raise Refused(
             MarketReason.OFFER_MISMATCH, dimension="sellable", failing=node.verdict.stopping
@@ -129,6 +134,15 @@ def require_no_maintenance(node_id: str, from_us: int, until_us: int, world: Wor
             maintenance_id=window.told.maintenance_id,
             from_us=window.told.from_us,
         )
+
+
+def rents_nothing(asked: LeaseRequested, world: World) -> bool:
+    """Whether a renter that has nodes of its own takes no other's: its project said so, and the
+    job names no pool, which would be its base.
+    """
+    names_pool = asked.constraints is not None and asked.constraints.pool_id is not None
+    is_elsewhere = asked.overflow or names_pool
+    return not is_elsewhere and stays_at_home(world, asked.account_id, asked.project_id)
 
 
 def _check_parties(
@@ -230,6 +244,7 @@ def _terms(
         pool_id=None,
         quote_id=None,
         by=None,
+        meter_maxima=asked.meter_maxima,
     )
 
 

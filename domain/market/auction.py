@@ -1,18 +1,23 @@
 """A reverse auction: providers bid for a lease that was asked for, each with a deposit.
 
-    open --BidPlaced, BidWithdrawn, BidLapsed*--> open
+    open --BidPlaced, BidWithdrawn, BidLapsed*, BidForfeited--> open
     open --AuctionAwarded--> awarded --WinnerDepositReturned | WinnerDepositForfeited--> over
     open --AuctionEnded--> over
 
     sum(deposits held by an auction) == sum over its standing bids, and its winner until the lease
                                         has opened                              always, to the unit
     price of a bid <= the request's cap;   standing bids <= bids_max
+    a bid that stands at the closing stands until the auction is decided, or forfeits its deposit
 
 A deposit is the bidder's own earned or paid credits, aside in `party:{id}:bid.{source}`: nobody's
 income. Losers have theirs back in the transaction that reserves the lease, the winner when the
 lease opens. A winner that does not start (its provider's close code) forfeits it to the network: a
 renter must not earn by asking for work that cannot run. Where its node took the work up and was not
-ready in time, or found that it does not fit, the work may be at fault: the deposit goes back. Bids
+ready in time, or found that it does not fit, the work may be at fault: the deposit goes back.
+
+A bid binds from the closing. Whoever takes it back then, by a word or by taking the offer or the
+node away, loses the deposit: else a low bid is a free choice between two prices, made when no rival
+can bid any more. A device that another lease took meanwhile is no fault: a bid reserves none. Bids
 are made and awarded in `domain/leasing/bidding.py`, and an award is checked in
 `domain/market/price_gate.py`. Source: design marketplace 4.
 """
@@ -111,6 +116,21 @@ class BidLapsed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BidForfeited:
+    """A bid that was bound and not kept; its deposit is the network's. `cause`: "withdrawn", or
+    "unavailable" where its offer or its node was taken away.
+    """
+
+    lease_id: str
+    bid_id: str
+    account_id: str
+    forfeited: tuple[DepositPart, ...]
+    cause: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AuctionAwarded:
     """Recorded with the reservation; the other bidders' deposits go back with it."""
 
@@ -155,6 +175,7 @@ Fact: TypeAlias = (
     | BidPlaced
     | BidWithdrawn
     | BidLapsed
+    | BidForfeited
     | AuctionAwarded
     | AuctionEnded
     | WinnerDepositReturned
@@ -243,7 +264,7 @@ def evolve(auction: Auction, fact: Fact) -> Auction:
         case BidPlaced():
             bids = {**auction.bids, fact.bid_id: fact}
             return replace(auction, bids=bids, placed=fact.number)
-        case BidWithdrawn() | BidLapsed():
+        case BidWithdrawn() | BidLapsed() | BidForfeited():
             left = {key: bid for key, bid in auction.bids.items() if key != fact.bid_id}
             return replace(auction, bids=left)
         case AuctionAwarded():
@@ -373,14 +394,17 @@ def _require_funds(asked: LeaseRequested, at_us: int, world: World) -> None:
 
 
 def decide_withdraw(command: WithdrawBid, world: World) -> list[Change]:
-    """Until a bid has won its bidder may take it back, and has the deposit with it.
+    """Until a bid has won its bidder may take it back: with the deposit before the closing, without
+    it afterwards.
 
     Raises Refused: LEASE_UNKNOWN, BID_UNKNOWN.
     """
-    auction, _ = existing_auction(world, command.lease_id)
+    auction, opened = existing_auction(world, command.lease_id)
     bid = standing_bid(auction, command.lease_id, command.bid_id)
     if bid.account_id != command.account_id:
         raise Refused(MarketReason.BID_UNKNOWN, lease_id=command.lease_id, bid_id=command.bid_id)
+    if command.at_us >= opened.closes_at_us:
+        return [forfeited(bid, "withdrawn", command.by, command.at_us)]
     withdrawn = BidWithdrawn(
         lease_id=command.lease_id,
         bid_id=command.bid_id,
@@ -410,6 +434,20 @@ def lapsed(bid: BidPlaced, cause: str, at_us: int) -> Change:
         account_id=bid.account_id,
         returned=bid.deposit,
         cause=cause,
+        at_us=at_us,
+    )
+    return Change(stream_of(bid.lease_id), fact)
+
+
+def forfeited(bid: BidPlaced, cause: str, by: str, at_us: int) -> Change:
+    """A bid that was bound and not kept; its deposit goes to the network."""
+    fact = BidForfeited(
+        lease_id=bid.lease_id,
+        bid_id=bid.bid_id,
+        account_id=bid.account_id,
+        forfeited=bid.deposit,
+        cause=cause,
+        by=by,
         at_us=at_us,
     )
     return Change(stream_of(bid.lease_id), fact)

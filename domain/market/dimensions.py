@@ -64,6 +64,8 @@ class Need:
     is_fixed_term: bool = False
     base_pool_id: str | None = None  # with `rents_only`: neither one's own nodes nor this pool's
     rents_only: bool = False  # above a quota: what is rented elsewhere
+    has_base: bool = False  # the renter has nodes of its own
+    own_only: bool = False  # and its project rents nothing where they are full
 
     @property
     def mode(self) -> str:
@@ -194,6 +196,13 @@ def is_base(need: Need, node: OfferedNode) -> bool:
     return in_pool or node.account_id == need.account_id
 
 
+def is_within(need: Need, node: OfferedNode) -> bool:
+    """Whether a node is on the side of the base that the need may take."""
+    if need.own_only and node.account_id != need.account_id:
+        return False
+    return not is_base(need, node)
+
+
 def modes_of(node: OfferedNode) -> tuple[str, ...]:
     """The modes an offer takes: what it says, of those its devices can do."""
     if not node.fractions:
@@ -302,7 +311,7 @@ def _asked(flag: Any) -> tuple[bool, ...] | None:
 
 
 DIMENSIONS: tuple[Dimension, ...] = (
-    Dimension("offer", ONE, lambda n: YES, lambda n, o: o.is_offered and not is_base(n, o), None),
+    Dimension("offer", ONE, lambda n: YES, lambda n, o: o.is_offered and is_within(n, o), None),
     Dimension("region", ONE, lambda n: YES, lambda n, o: o.is_public, None, own_exempt=True),
     Dimension("sellable", ONE, lambda n: YES, lambda n, o: o.is_sellable, None, own_exempt=True),
     Dimension("place", ONE, lambda n: n.constraints.regions, lambda n, o: o.region_id, "regions"),

@@ -67,6 +67,7 @@ def need_of(
         is_fixed_term=asked.term_us is not None,
         base_pool_id=base_pool_id,
         rents_only=bool(asked.overflow),
+        has_base=looked.has_base,
     )
 
 

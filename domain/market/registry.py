@@ -12,6 +12,7 @@ FACTS: dict[str, type[Any]] = {
     "auction.bid_placed.v1": auction.BidPlaced,
     "auction.bid_withdrawn.v1": auction.BidWithdrawn,
     "auction.bid_lapsed.v1": auction.BidLapsed,
+    "auction.bid_forfeited.v1": auction.BidForfeited,
     "auction.awarded.v1": auction.AuctionAwarded,
     "auction.ended.v1": auction.AuctionEnded,
     "auction.deposit_returned.v1": auction.WinnerDepositReturned,

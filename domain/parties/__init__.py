@@ -2,4 +2,13 @@
 webhooks go in; the accounts and what each may do come out.
 """
 
-__all__ = ("account", "client", "counterparty", "reasons", "registry", "webhook")
+__all__ = (
+    "account",
+    "api_key",
+    "client",
+    "counterparty",
+    "member",
+    "reasons",
+    "registry",
+    "webhook",
+)

@@ -1,7 +1,8 @@
 """Accounts: who may act, with which key, for whose money. Balances are not here but in the books.
 
 An account has members with roles and API keys with scopes. No name, address or e-mail enters the
-log: facts carry random ids, and names stay in an erasable table.
+log: facts carry random ids, and names stay in an erasable table. How keys are issued and who may
+join or leave is decided in `api_key` and `member`.
 
 Read top to bottom: what can happen, what can be asked, what we remember, how we decide.
 """
@@ -9,11 +10,10 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
-from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
@@ -47,6 +47,52 @@ class MemberRemoved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemberRoleChanged:
+    """Every key of the member is narrowed to the new role at once."""
+
+    account_id: str
+    member_id: str
+    role: str  # ROLES
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberInvited:
+    """A key for `member_id` waits for whoever has the code. The code is shown to the inviter, the
+    key to the one who redeems; a present member redeems with a key of their own.
+    """
+
+    account_id: str
+    invitation_id: str
+    code_sha256: str  # hex; the code itself is kept nowhere
+    member_id: str  # made by the server, or a present member's who gets another key
+    role: str
+    scopes: tuple[str, ...]
+    key_expires_at_us: int | None
+    expires_at_us: int
+    by_key_id: str  # the invitation ends with this key
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvitationWithdrawn:
+    account_id: str
+    invitation_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvitationRedeemed:
+    account_id: str
+    invitation_id: str
+    key_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKeyIssued:
     account_id: str
     key_id: str  # the 8 public characters of the key
@@ -54,6 +100,8 @@ class ApiKeyIssued:
     member_id: str
     scopes: tuple[str, ...]
     expires_at_us: int | None
+    by_key_id: str | None  # the key it was issued with; None: the first one of an account
+    succeeds: str | None  # the key that was rotated
     at_us: int
 
 
@@ -87,9 +135,12 @@ class WalletClaimed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorBootstrapped:
-    """Stream `operator:first`: there is one operator account, opened once."""
+    """Stream `operator:first`: there is one operator account, opened once, and with it the log is
+    founded: in production, or in development for ever.
+    """
 
     account_id: str
+    environment: str  # ENVIRONMENTS
     at_us: int
 
 
@@ -106,11 +157,21 @@ class AccountClosed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstKey:
+    """The key with which the first owner of a new account begins."""
+
+    key_id: str
+    key_sha256: str
+    scopes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAccount:
     account_id: str
     kind: str  # any of ACCOUNT_KINDS but "operator"
     opened_by: str
     owner_member_id: str
+    first_key: FirstKey | None = None
     at_us: int
 
 
@@ -121,53 +182,7 @@ class BootstrapOperator:
     key_id: str
     key_sha256: str
     at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddMember:
-    account_id: str
-    member_id: str
-    role: str
-    by: str
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveMember:
-    account_id: str
-    member_id: str
-    by: str
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IssueApiKey:
-    account_id: str
-    key_id: str
-    key_sha256: str
-    member_id: str
-    scopes: tuple[str, ...]
-    expires_at_us: int | None
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevokeApiKey:
-    account_id: str
-    key_id: str
-    by: str
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RotateApiKey:
-    account_id: str
-    key_id: str
-    new_key_id: str
-    new_key_sha256: str
-    expires_at_us: int | None  # of the new key; member and scopes stay the same
-    by: str
-    at_us: int
+    environment: str = "production"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +195,13 @@ class LinkWallet:
     signature: str
     at_us: int
 
+
+# Where money is real, and where it is not.
+
+PRODUCTION, DEVELOPMENT = ENVIRONMENTS = ("production", "development")
+"""In development simulated devices join, count and are paid, and new regions ask for no hardware:
+nothing of it is worth anything, and no such log becomes one of production (decision 0047).
+"""
 
 # Who may hold which scope.
 
@@ -198,7 +220,6 @@ SCOPES = (
     "payout:read",
     "payout:approve",
     "operator",
-    "governance",
     "audit:read",
     "meter",
     "oracle:write",
@@ -206,18 +227,34 @@ SCOPES = (
 
 SCOPES_OF: dict[str, frozenset[str]] = {
     "operator": frozenset(SCOPES),
-    "party": frozenset(SCOPES)
-    - {"client", "payout:approve", "operator", "governance", "oracle:write"},
+    "party": frozenset(SCOPES) - {"client", "payout:approve", "operator", "oracle:write"},
     "client": frozenset({"account", "account:admin", "client", "billing:read", "meter"}),
     "auditor": frozenset({"account", "billing:read", "earnings:read", "payout:read", "audit:read"}),
 }
 """What a key may be allowed to do, by the kind of its account."""
 
-KEY_OVERLAP_US = 24 * 3_600_000_000
-"""How long a rotated key stays valid beside its successor."""
+READ_SCOPES = frozenset({"account", "billing:read", "earnings:read", "payout:read", "audit:read"})
+
+SCOPES_OF_ROLE: dict[str, frozenset[str]] = {
+    "owner": frozenset(SCOPES),
+    "admin": frozenset(SCOPES) - {"payout:approve"},
+    "billing": READ_SCOPES - {"audit:read"} | {"payout:approve"},
+    "member": frozenset(SCOPES) - {"payout:approve", "account:admin"},
+    "viewer": READ_SCOPES,
+}
+"""What the keys of a member may do, by the member's role; a changed role changes it at once."""
+
+
+def effective_scopes(kind: str, role: str, scopes: Iterable[str]) -> frozenset[str]:
+    """What a key opens: its own scopes, as far as its account and its member's role allow them.
+
+    effective == scopes & SCOPES_OF[kind] & SCOPES_OF_ROLE[role]
+    """
+    return frozenset(scopes) & SCOPES_OF[kind] & SCOPES_OF_ROLE[role]
+
 
 WALLET_DELAY_US = 72 * 3_600_000_000
-"""A changed payout wallet waits this long, so that its owner can notice a theft."""
+"""A new payout wallet waits this long, the first one too, so that a theft can be noticed."""
 
 # State.
 
@@ -229,17 +266,37 @@ class ApiKey:
     member_id: str
     scopes: tuple[str, ...]
     expires_at_us: int | None
+    root_id: str  # the first key of its chain of rotations: budgets count there
+    succeeds: str | None = None
     revoked_at_us: int | None = None  # when the revocation takes effect
+
+    @property
+    def ends_us(self) -> int | None:
+        """The moment from which the key opens nothing; None: it has no end yet."""
+        ends = [end for end in (self.expires_at_us, self.revoked_at_us) if end is not None]
+        return min(ends, default=None)
 
     def is_live(self, at_us: int) -> bool:
         """Whether the key still opens anything at this moment."""
-        ends = (self.expires_at_us, self.revoked_at_us)
-        return all(end is None or at_us < end for end in ends)
+        return self.ends_us is None or at_us < self.ends_us
 
     def ended(self, at_us: int) -> ApiKey:
         """The key, revoked at this moment if it was not before."""
         revoked_at_us = at_us if self.revoked_at_us is None else min(self.revoked_at_us, at_us)
         return replace(self, revoked_at_us=revoked_at_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    invitation_id: str
+    code_sha256: str
+    member_id: str
+    role: str
+    scopes: tuple[str, ...]
+    key_expires_at_us: int | None
+    expires_at_us: int
+    by_key_id: str
+    by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +310,7 @@ class AccountState:
     kind: str = ""
     members: dict[str, str] = field(default_factory=dict)  # member id -> role
     keys: dict[str, ApiKey] = field(default_factory=dict)  # key id -> key
+    invitations: dict[str, Invitation] = field(default_factory=dict)  # neither used nor withdrawn
     wallets: tuple[Wallet, ...] = ()  # in the order they were linked
     closed_at_us: int | None = None
 
@@ -272,6 +330,16 @@ class AccountState:
     def owners(self) -> list[str]:
         return sorted(member_id for member_id, role in self.members.items() if role == "owner")
 
+    def scopes_of(self, key: ApiKey) -> frozenset[str]:
+        """What a key opens now, under its member's role; nothing once the member is gone."""
+        role = self.members.get(key.member_id)
+        return frozenset() if role is None else effective_scopes(self.kind, role, key.scopes)
+
+    def root_of(self, key_id: str) -> str:
+        """The first key of the chain of rotations that a key belongs to."""
+        key = self.keys.get(key_id)
+        return key_id if key is None else key.root_id
+
     def wallet_at(self, at_us: int) -> str | None:
         """The address that is paid at this moment: the last one whose delay has passed."""
         effective = [wallet for wallet in self.wallets if wallet.effective_at_us <= at_us]
@@ -286,12 +354,22 @@ class WalletState:
 @dataclass(frozen=True, slots=True)
 class OperatorState:
     account_id: str | None = None
+    environment: str | None = None
+
+    @property
+    def is_development(self) -> bool:
+        """Whether the log was founded in development; one that is not founded is not."""
+        return self.environment == DEVELOPMENT
 
 
 AccountFact: TypeAlias = (
     AccountOpened
     | MemberAdded
     | MemberRemoved
+    | MemberRoleChanged
+    | MemberInvited
+    | InvitationWithdrawn
+    | InvitationRedeemed
     | ApiKeyIssued
     | ApiKeyRevoked
     | WalletLinked
@@ -307,7 +385,19 @@ def evolve(state: AccountState, fact: AccountFact) -> AccountState:
             return replace(state, members={**state.members, fact.member_id: fact.role})
         case MemberRemoved():
             left = {who: role for who, role in state.members.items() if who != fact.member_id}
-            return replace(state, members=left)
+            invited = {
+                i: one for i, one in state.invitations.items() if one.member_id != fact.member_id
+            }
+            return replace(state, members=left, invitations=invited)
+        case MemberRoleChanged():
+            return replace(state, members={**state.members, fact.member_id: fact.role})
+        case MemberInvited():
+            return replace(state, invitations=_with_invitation(state, fact))
+        case InvitationWithdrawn() | InvitationRedeemed():
+            waiting = {
+                key: one for key, one in state.invitations.items() if key != fact.invitation_id
+            }
+            return replace(state, invitations=waiting)
         case ApiKeyIssued():
             key = ApiKey(
                 key_id=fact.key_id,
@@ -315,6 +405,8 @@ def evolve(state: AccountState, fact: AccountFact) -> AccountState:
                 member_id=fact.member_id,
                 scopes=fact.scopes,
                 expires_at_us=fact.expires_at_us,
+                root_id=fact.key_id if fact.succeeds is None else state.root_of(fact.succeeds),
+                succeeds=fact.succeeds,
             )
             return replace(state, keys={**state.keys, fact.key_id: key})
         case ApiKeyRevoked():
@@ -330,12 +422,29 @@ def evolve(state: AccountState, fact: AccountFact) -> AccountState:
             assert_never(fact)
 
 
+def _with_invitation(state: AccountState, fact: MemberInvited) -> dict[str, Invitation]:
+    """Those that wait, with a new one; those whose time is over are forgotten."""
+    new = Invitation(
+        invitation_id=fact.invitation_id,
+        code_sha256=fact.code_sha256,
+        member_id=fact.member_id,
+        role=fact.role,
+        scopes=fact.scopes,
+        key_expires_at_us=fact.key_expires_at_us,
+        expires_at_us=fact.expires_at_us,
+        by_key_id=fact.by_key_id,
+        by=fact.by,
+    )
+    waiting = {k: one for k, one in state.invitations.items() if one.expires_at_us > fact.at_us}
+    return {**waiting, fact.invitation_id: new}
+
+
 def evolve_wallet(_state: WalletState, fact: WalletClaimed) -> WalletState:
     return WalletState(fact.account_id)
 
 
 def evolve_operator(_state: OperatorState, fact: OperatorBootstrapped) -> OperatorState:
-    return OperatorState(fact.account_id)
+    return OperatorState(fact.account_id, fact.environment)
 
 
 # Decisions.
@@ -390,14 +499,19 @@ _ADDRESS = re.compile(r"0x[0-9a-f]{40}")
 def decide_open(command: OpenAccount, world: World) -> list[Change]:
     """Open an account with its first owner. The operator's own is opened by `BootstrapOperator`.
 
-    Raises Refused: NOT_PERMITTED, ACCOUNT_EXISTS.
+    Raises Refused: NOT_PERMITTED, ACCOUNT_EXISTS, SCOPE_UNKNOWN.
     """
     if command.kind == "operator" or command.kind not in ACCOUNT_KINDS:
         raise Refused(PartiesReason.NOT_PERMITTED, kind=command.kind)
     _require_new(world, command.account_id)
-    return _opening(
+    opening = _opening(
         command.account_id, command.kind, command.opened_by, command.owner_member_id, command.at_us
     )
+    first = command.first_key
+    if first is None:
+        return opening
+    require_scopes(command.kind, "owner", first.scopes)
+    return [*opening, _first_key(command.account_id, command.owner_member_id, first, command.at_us)]
 
 
 def decide_bootstrap(command: BootstrapOperator, world: World) -> list[Change]:
@@ -405,144 +519,26 @@ def decide_bootstrap(command: BootstrapOperator, world: World) -> list[Change]:
 
     Raises Refused: ACCOUNT_EXISTS, OPERATOR_EXISTS.
     """
+    assert command.environment in ENVIRONMENTS, command.environment
     _require_new(world, command.account_id)
     present = operator_of(world)
     if present.account_id is not None:
         raise Refused(PartiesReason.OPERATOR_EXISTS, account_id=present.account_id)
-    key = ApiKeyIssued(
-        account_id=command.account_id,
-        key_id=command.key_id,
-        key_sha256=command.key_sha256,
-        member_id=command.member_id,
-        scopes=SCOPES,
-        expires_at_us=None,
-        at_us=command.at_us,
+    key = FirstKey(key_id=command.key_id, key_sha256=command.key_sha256, scopes=SCOPES)
+    bootstrapped = OperatorBootstrapped(
+        account_id=command.account_id, environment=command.environment, at_us=command.at_us
     )
-    bootstrapped = OperatorBootstrapped(account_id=command.account_id, at_us=command.at_us)
     return [
         Change(OPERATOR_STREAM, bootstrapped),
         *_opening(
             command.account_id, "operator", command.member_id, command.member_id, command.at_us
         ),
-        _on(command.account_id, key),
-    ]
-
-
-def decide_add_member(command: AddMember, world: World) -> list[Change]:
-    """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MEMBER_EXISTS, ROLE_UNKNOWN."""
-    state = open_account(world, command.account_id)
-    present = state.members.get(command.member_id)
-    if present is not None and present != command.role:
-        raise Refused(PartiesReason.MEMBER_EXISTS, member_id=command.member_id, role=present)
-    if command.role not in ROLES:
-        raise Refused(PartiesReason.ROLE_UNKNOWN, role=command.role)
-    if present is not None:
-        return []
-    added = MemberAdded(
-        account_id=command.account_id,
-        member_id=command.member_id,
-        role=command.role,
-        by=command.by,
-        at_us=command.at_us,
-    )
-    return [_on(command.account_id, added)]
-
-
-def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
-    """A member leaves, and every key in their name ends at once. An account keeps an owner.
-
-    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MEMBER_UNKNOWN, LAST_OWNER.
-    """
-    state = open_account(world, command.account_id)
-    if command.member_id not in state.members:
-        raise Refused(PartiesReason.MEMBER_UNKNOWN, member_id=command.member_id)
-    if state.owners == [command.member_id]:
-        raise Refused(PartiesReason.LAST_OWNER, member_id=command.member_id)
-    removed = MemberRemoved(
-        account_id=command.account_id,
-        member_id=command.member_id,
-        by=command.by,
-        at_us=command.at_us,
-    )
-    live = sorted(
-        key.key_id
-        for key in state.keys.values()
-        if key.member_id == command.member_id and key.is_live(command.at_us)
-    )
-    return [
-        _on(command.account_id, removed),
-        *(
-            _revoking(command.account_id, key_id, command.at_us, command.by, command.at_us)
-            for key_id in live
-        ),
-    ]
-
-
-def decide_issue_key(command: IssueApiKey, world: World) -> list[Change]:
-    """A key in the name of a member, for scopes that the kind of account may hold.
-
-    Raises Refused: NOT_PERMITTED, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MEMBER_UNKNOWN, SCOPE_UNKNOWN,
-    DUPLICATE_ID.
-    """
-    state = open_account(world, command.account_id)
-    for scope in command.scopes:
-        if scope in SCOPES and scope not in SCOPES_OF[state.kind]:
-            raise Refused(PartiesReason.NOT_PERMITTED, scope=scope, kind=state.kind)
-    if command.member_id not in state.members:
-        raise Refused(PartiesReason.MEMBER_UNKNOWN, member_id=command.member_id)
-    for scope in command.scopes:
-        if scope not in SCOPES:
-            raise Refused(PartiesReason.SCOPE_UNKNOWN, scope=scope)
-    issued = ApiKeyIssued(
-        account_id=command.account_id,
-        key_id=command.key_id,
-        key_sha256=command.key_sha256,
-        member_id=command.member_id,
-        scopes=command.scopes,
-        expires_at_us=command.expires_at_us,
-        at_us=command.at_us,
-    )
-    return _issuing(state, issued)
-
-
-def decide_revoke_key(command: RevokeApiKey, world: World) -> list[Change]:
-    """The key ends now, even inside the overlap of a rotation. Twice is once."""
-    state = existing_account(world, command.account_id)
-    key = _key(state, command.key_id)
-    if key.revoked_at_us is not None and key.revoked_at_us <= command.at_us:
-        return []
-    return [_revoking(command.account_id, command.key_id, command.at_us, command.by, command.at_us)]
-
-
-def decide_rotate_key(command: RotateApiKey, world: World) -> list[Change]:
-    """A successor with the same member and scopes; the old key lives on for `KEY_OVERLAP_US`.
-
-    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, API_KEY_UNKNOWN, API_KEY_REVOKED, DUPLICATE_ID.
-    """
-    state = open_account(world, command.account_id)
-    old = _key(state, command.key_id)
-    successor = ApiKeyIssued(
-        account_id=command.account_id,
-        key_id=command.new_key_id,
-        key_sha256=command.new_key_sha256,
-        member_id=old.member_id,
-        scopes=old.scopes,
-        expires_at_us=command.expires_at_us,
-        at_us=command.at_us,
-    )
-    if old.revoked_at_us is not None or not old.is_live(command.at_us):
-        raise Refused(PartiesReason.API_KEY_REVOKED, key_id=command.key_id)
-    if command.new_key_id in state.keys:
-        raise Refused(MoneyReason.DUPLICATE_ID, key_id=command.new_key_id)
-    ends_us = command.at_us + KEY_OVERLAP_US
-    return [
-        _on(command.account_id, successor),
-        _revoking(command.account_id, command.key_id, ends_us, command.by, command.at_us),
+        _first_key(command.account_id, command.member_id, key, command.at_us),
     ]
 
 
 def decide_link_wallet(command: LinkWallet, world: World) -> list[Change]:
-    """The first wallet is paid at once, a changed one after `WALLET_DELAY_US`.
+    """A wallet is paid `WALLET_DELAY_US` after it was linked, the first one too.
 
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, WALLET_TAKEN, BAD_ADDRESS.
     """
@@ -560,7 +556,7 @@ def decide_link_wallet(command: LinkWallet, world: World) -> list[Change]:
         address=address,
         message=command.message,
         signature=command.signature,
-        effective_at_us=command.at_us + (WALLET_DELAY_US if state.wallets else 0),
+        effective_at_us=command.at_us + WALLET_DELAY_US,
         at_us=command.at_us,
     )
     claimed = WalletClaimed(address=address, account_id=command.account_id, at_us=command.at_us)
@@ -583,26 +579,33 @@ def _opening(account_id: str, kind: str, by: str, owner: str, at_us: int) -> lis
     return [_on(account_id, opened), _on(account_id, added)]
 
 
-def _key(state: AccountState, key_id: str) -> ApiKey:
-    if key_id not in state.keys:
-        raise Refused(PartiesReason.API_KEY_UNKNOWN, key_id=key_id)
-    return state.keys[key_id]
-
-
-def _issuing(state: AccountState, issued: ApiKeyIssued) -> list[Change]:
-    present = state.keys.get(issued.key_id)
-    if present is None:
-        return [_on(issued.account_id, issued)]
-    if (present.key_sha256, present.scopes) == (issued.key_sha256, issued.scopes):
-        return []
-    raise Refused(MoneyReason.DUPLICATE_ID, key_id=issued.key_id)
-
-
-def _revoking(account_id: str, key_id: str, ends_us: int, by: str, at_us: int) -> Change:
-    revoked = ApiKeyRevoked(
-        account_id=account_id, key_id=key_id, effective_at_us=ends_us, by=by, at_us=at_us
+def _first_key(account_id: str, member_id: str, key: FirstKey, at_us: int) -> Change:
+    issued = ApiKeyIssued(
+        account_id=account_id,
+        key_id=key.key_id,
+        key_sha256=key.key_sha256,
+        member_id=member_id,
+        scopes=key.scopes,
+        expires_at_us=None,
+        by_key_id=None,
+        succeeds=None,
+        at_us=at_us,
     )
-    return _on(account_id, revoked)
+    return _on(account_id, issued)
+
+
+def require_scopes(kind: str, role: str, scopes: Iterable[str]) -> None:
+    """Scopes that exist, and that this kind of account and this role may hold.
+
+    Raises Refused: NOT_PERMITTED, SCOPE_UNKNOWN, ROLE_LACKS_SCOPE.
+    """
+    for scope in scopes:
+        if scope not in SCOPES:
+            raise Refused(PartiesReason.SCOPE_UNKNOWN, scope=scope)
+        if scope not in SCOPES_OF[kind]:
+            raise Refused(PartiesReason.NOT_PERMITTED, scope=scope, kind=kind)
+        if scope not in SCOPES_OF_ROLE[role]:
+            raise Refused(PartiesReason.ROLE_LACKS_SCOPE, scope=scope, role=role)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
@@ -614,10 +617,5 @@ STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
 DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     OpenAccount: decide_open,
     BootstrapOperator: decide_bootstrap,
-    AddMember: decide_add_member,
-    RemoveMember: decide_remove_member,
-    IssueApiKey: decide_issue_key,
-    RevokeApiKey: decide_revoke_key,
-    RotateApiKey: decide_rotate_key,
     LinkWallet: decide_link_wallet,
 }

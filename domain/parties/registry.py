@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.parties import account, client, counterparty, webhook
+from domain.parties import account, api_key, client, counterparty, member, webhook
 
-FILES = (account, client, counterparty, webhook)
+FILES = (account, api_key, member, client, counterparty, webhook)
 FACTS: dict[str, type[Any]] = {
     "account.opened.v1": account.AccountOpened,
     "account.member_added.v1": account.MemberAdded,
     "account.member_removed.v1": account.MemberRemoved,
+    "account.member_role_changed.v1": account.MemberRoleChanged,
+    "account.member_invited.v1": account.MemberInvited,
+    "account.invitation_withdrawn.v1": account.InvitationWithdrawn,
+    "account.invitation_redeemed.v1": account.InvitationRedeemed,
     "account.api_key_issued.v1": account.ApiKeyIssued,
     "account.api_key_revoked.v1": account.ApiKeyRevoked,
     "account.wallet_linked.v1": account.WalletLinked,

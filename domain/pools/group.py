@@ -5,7 +5,8 @@
 A group belongs to an account, or to a pool: then its members are accounts, and leases count that
 run on its nodes. What a lease counts in is settled when it is reserved and does not change later.
 What a project does when a quota is full is its overflow policy: it is refused, or what it asks for
-is rented elsewhere and not counted ("own the base, rent the burst", C-39).
+is rented elsewhere and not counted ("own the base, rent the burst", C-39). A project that says
+`refuse` itself also rents nothing while its account has nodes of its own: they are its base.
 
 Read top to bottom: what can happen, what can be asked, what we remember, how we decide.
 """
@@ -138,7 +139,7 @@ class MembershipState:
 
 @dataclass(frozen=True, slots=True)
 class ProjectState:
-    overflow: str = REFUSE
+    overflow: str | None = None  # None: never said
 
 
 def evolve(_state: GroupState, fact: GroupCreated) -> GroupState:
@@ -188,8 +189,12 @@ def project_stream(account_id: str, project_id: str) -> Stream[ProjectState]:
 
 def overflow_of(world: World, account_id: str, project_id: str) -> str:
     """What a project does when a quota is full: REFUSE unless it was set."""
-    state = world.state(project_stream(account_id, project_id))
-    return state.overflow
+    return world.state(project_stream(account_id, project_id)).overflow or REFUSE
+
+
+def stays_at_home(world: World, account_id: str, project_id: str) -> bool:
+    """Whether a project said itself that it rents nothing when its base is full."""
+    return world.state(project_stream(account_id, project_id)).overflow == REFUSE
 
 
 def with_parents(world: World, group_id: str) -> tuple[str, ...]:
@@ -348,7 +353,8 @@ def decide_overflow(command: SetProjectOverflow, world: World) -> list[Change]:
     open_account(world, command.account_id)
     if command.overflow not in OVERFLOWS:
         raise Refused(PartiesReason.UNKNOWN_MODE, overflow=command.overflow)
-    if overflow_of(world, command.account_id, command.project_id) == command.overflow:
+    stream = project_stream(command.account_id, command.project_id)
+    if world.state(stream).overflow == command.overflow:
         return []
     fact = ProjectOverflowSet(
         account_id=command.account_id,
@@ -357,7 +363,7 @@ def decide_overflow(command: SetProjectOverflow, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(project_stream(command.account_id, command.project_id), fact)]
+    return [Change(stream, fact)]
 
 
 def _member_stream(scope: str, kind: str, target: str) -> Stream[MembershipState]:

@@ -15,8 +15,7 @@ from typing import Any, assert_never
 
 from domain.duration import DAY_US, MINUTE_US
 from domain.fleet.node import NodeState, existing_node, node_stream
-from domain.fleet.pooling import PoolNodeAdded as PoolNodeAdded
-from domain.fleet.pooling import PoolNodeRemoved as PoolNodeRemoved
+from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
 from domain.hardware.constraints import RANKS

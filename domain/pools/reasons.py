@@ -15,6 +15,7 @@ class PoolsReason(Reason):
     POOL_UNKNOWN = "pool_unknown"
     POOL_EXISTS = "pool_exists"
     POOL_POLICY_INVALID = "pool_policy_invalid"
+    BASE_FULL = "base_full"
     QUEUE_FULL = "queue_full"
     QUEUE_MOVED = "queue_moved"
     DUPLICATE_USER = "duplicate_user"
@@ -28,6 +29,7 @@ STORED: frozenset[Reason] = frozenset(
     {
         PoolsReason.POOL_UNKNOWN,
         PoolsReason.POOL_EXISTS,
+        PoolsReason.BASE_FULL,
         PoolsReason.QUEUE_FULL,
         PoolsReason.QUEUE_MOVED,
     }

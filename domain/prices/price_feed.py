@@ -1,12 +1,17 @@
 """The prices sources published, and snapshots: what all of them said when a price was needed.
 
     nothing --PriceObserved--> known to its source, by publish time --PriceSnapshotTaken--> a price
-    published_at <= observed_at <= at;   a snapshot == read_price(what is known before it, its time)
+    observed_at - 60 s <= published_at <= observed_at;   at - 60 s <= observed_at <= at
+    published_at of a source's prices rises;   a source has one feeder, a feeder one source
+    a snapshot == read_price(what is known before it, its time), and near the one it is held to:
+    (max - min) x 10,000 <= MOVE_MAX_BPS x 2^(whole days between) x min    of the two medians
 
-A snapshot stores every source it looked at, so whoever refers to it by its number refers to all of
-it, dormant or not. What no reading can depend on any more is neither kept nor recorded: an older
-price than the one before the window, or the same once more. Which sources count is the network's
-decision. Not the formulas (`domain/prices/oracle.py`). Source: design economics 11.
+Prices are only added: an average of the past is what it was, whatever comes later and from whom
+(decision 0047). One key is one source, so a stolen one moves one of the prices that must agree, and
+keys for all of them move a snapshot no faster than the bound above. A snapshot stores every source
+it looked at, so whoever refers to it by its number refers to all of it, dormant or not. What no
+reading can depend on any more is not kept. Which sources count, and who feeds each, is the
+network's decision. Not the formulas (`domain/prices/oracle.py`). Source: design economics 11.
 """
 
 from __future__ import annotations
@@ -16,8 +21,9 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, TypeAlias, assert_never
 
+from domain.duration import DAY_US, SECOND_US
 from domain.parties.reasons import PartiesReason
-from domain.prices.oracle import HEALTHY, LIMITS, Observation, Reading, read_price
+from domain.prices.oracle import BPS, HEALTHY, LIMITS, Observation, Reading, read_price
 from domain.prices.reasons import PricesReason
 from domain.prices.token_burn import check_price
 from domain.refusal import Refused
@@ -30,15 +36,37 @@ KNOWN_MAX = 600
 """Prices of one source within one window: one in three seconds."""
 PRICE_MAX = 10**12
 """Micro-dollars: a TOKEN never costs more than a million dollars."""
+LATE_US = 60 * SECOND_US
+"""A price is observed this soon after it was published, and told this soon after it was seen."""
+SPACING_US = 10 * SECOND_US
+"""A snapshot is taken anew this long after a healthy one; until then that one is the answer."""
+MOVE_MAX_BPS = 2_000
+"""How far a median may lie from the one it is held to. It doubles with each day in which no
+snapshot was healthy, so that a price that really changed is taken after days, not never.
+"""
+MOVE_DAYS_MAX = 32
+"""Beyond these doublings every price is near every other."""
+MOVED = "moved"
+"""The sources agree on a price too far from the last one: it is not used yet."""
+RECENT_MAX = LIMITS.max_age_us // SPACING_US + 1
+"""All healthy snapshots that are no older than a price may be."""
 
 # Facts.
+
+
+@dataclass(frozen=True, slots=True)
+class PriceSource:
+    """Only this member of the operator's account tells what this source published."""
+
+    source: str
+    member_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceSourcesSet:
     """Stream `oracle:network`: whose prices count from now on; of others nothing is kept."""
 
-    sources: tuple[str, ...]
+    sources: tuple[PriceSource, ...]
     by: str
     at_us: int
 
@@ -67,7 +95,10 @@ class SourceReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceSnapshotTaken:
-    """Numbers count from 1. `health` other than healthy: dormant, and this is the reason."""
+    """Numbers count from 1. `health` other than healthy: dormant, and this is the reason.
+
+    `held_to`: the number of the snapshot from which this median may be `max_move_bps` away.
+    """
 
     number: int
     sources: tuple[SourceReading, ...]
@@ -80,6 +111,8 @@ class PriceSnapshotTaken:
     at_us: int
     median_micro_usd: int | None
     deviation_bps: int | None
+    held_to: int | None
+    max_move_bps: int | None
 
 
 FeedFact: TypeAlias = PriceSourcesSet | PriceObserved | PriceSnapshotTaken
@@ -89,7 +122,7 @@ FeedFact: TypeAlias = PriceSourcesSet | PriceObserved | PriceSnapshotTaken
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPriceSources:
-    sources: tuple[str, ...]
+    sources: tuple[PriceSource, ...]
     by: str
     at_us: int
 
@@ -123,42 +156,60 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
+class Usable:
+    """A healthy snapshot: its price, until it is too old."""
+
+    number: int
+    price_micro_usd: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
 class Feed:
-    """By source, by publish time; and the last snapshot. `is_set`: sources were ever named."""
+    """By source, by publish time; and the snapshots. `is_set`: sources were ever named."""
 
     seen: dict[str, tuple[Seen, ...]] = field(default_factory=dict)
+    feeders: dict[str, str] = field(default_factory=dict)  # source -> member id
     last: PriceSnapshotTaken | None = None
+    recent: tuple[Usable, ...] = ()  # no older than a price may be, oldest first
+    held_to: Usable | None = None  # what the next median may not be far from
     is_set: bool = False
 
 
 def evolve(feed: Feed, fact: FeedFact) -> Feed:
     match fact:
         case PriceSourcesSet():
-            kept = {source: feed.seen.get(source, ()) for source in fact.sources}
-            return replace(feed, seen=kept, is_set=True)
+            kept = {one.source: feed.seen.get(one.source, ()) for one in fact.sources}
+            feeders = {one.source: one.member_id for one in fact.sources}
+            return replace(feed, seen=kept, feeders=feeders, is_set=True)
         case PriceObserved():
             return replace(feed, seen={**feed.seen, fact.source: _seen_with(feed, fact)})
         case PriceSnapshotTaken():
-            return replace(feed, last=fact)
+            return _with_snapshot(feed, fact)
         case _:
             assert_never(fact)
 
 
-def _seen_with(feed: Feed, fact: PriceObserved | ObservePrice) -> tuple[Seen, ...]:
-    """What is known of a source with one more price: in its window, and the last one before it.
-
-    The later record of one publish time counts, unless it says the same.
-    """
-    known = {one.published_at_us: one for one in feed.seen[fact.source]}
-    before = known.get(fact.published_at_us)
-    if before is None or before.price_micro_usd != fact.price_micro_usd:
-        known[fact.published_at_us] = Seen(
-            fact.published_at_us, fact.price_micro_usd, fact.observed_at_us
-        )
-    newest_first = [known[at_us] for at_us in sorted(known, reverse=True)]
-    floor_us = newest_first[0].published_at_us - LIMITS.window_us
+def _seen_with(feed: Feed, fact: PriceObserved) -> tuple[Seen, ...]:
+    """What is known of a source with one more price: in its window, and the last one before it."""
+    newest = Seen(fact.published_at_us, fact.price_micro_usd, fact.observed_at_us)
+    newest_first = (newest, *reversed(feed.seen[fact.source]))
+    floor_us = newest.published_at_us - LIMITS.window_us
     within = list(takewhile(lambda one: one.published_at_us > floor_us, newest_first))
     return tuple(reversed(newest_first[: len(within) + 1]))
+
+
+def _with_snapshot(feed: Feed, fact: PriceSnapshotTaken) -> Feed:
+    if fact.health != HEALTHY:
+        return replace(feed, last=fact)
+    assert fact.median_micro_usd is not None
+    usable = Usable(fact.number, fact.median_micro_usd, fact.at_us)
+    fresh = [one for one in feed.recent if fact.at_us - one.at_us <= LIMITS.max_age_us]
+    held_to = feed.held_to
+    if held_to is None or fact.at_us - held_to.at_us >= DAY_US:
+        held_to = usable
+    recent = (*fresh, usable)[-RECENT_MAX:]
+    return replace(feed, last=fact, recent=recent, held_to=held_to)
 
 
 def feed_of(world: World) -> Feed:
@@ -166,12 +217,30 @@ def feed_of(world: World) -> Feed:
 
 
 def reading_of(feed: Feed, now_us: int) -> Reading:
-    """What the sources say now, under the network's limits."""
+    """What the sources say now, under the network's limits: those of each reading, and how far
+    from the price before a price may be.
+    """
     sources = {
         source: [Observation(one.published_at_us, one.price_micro_usd) for one in seen]
         for source, seen in feed.seen.items()
     }
-    return read_price(sources, LIMITS, now_us)
+    reading = read_price(sources, LIMITS, now_us)
+    if reading.price is not None and has_moved(feed, reading.price, now_us):
+        return replace(reading, health=MOVED)
+    return reading
+
+
+def has_moved(feed: Feed, price_micro_usd: int, now_us: int) -> bool:
+    """Whether a price is further than it may be from the one that it is held to."""
+    if feed.held_to is None:
+        return False
+    low, high = sorted((price_micro_usd, feed.held_to.price_micro_usd))
+    return (high - low) * BPS > move_max_bps(now_us - feed.held_to.at_us) * low
+
+
+def move_max_bps(elapsed_us: int) -> int:
+    """How far a median may be from one that is so old."""
+    return int(MOVE_MAX_BPS << min(max(0, elapsed_us) // DAY_US, MOVE_DAYS_MAX))
 
 
 def sources_of(feed: Feed, reading: Reading, now_us: int) -> tuple[SourceReading, ...]:
@@ -220,47 +289,66 @@ def require_price(world: World, number: int | None, price_micro_usd: int, at_us:
         raise Refused(PricesReason.PRICE_SNAPSHOT, number=number, price_micro_usd=price_micro_usd)
 
 
+def require_recent(world: World, number: int, at_us: int) -> None:
+    """That a snapshot had a price, and is no older than a price may be; others may have been taken
+    since. Raises Refused: PRICE_SNAPSHOT.
+    """
+    for one in feed_of(world).recent:
+        if one.number == number and at_us - one.at_us <= LIMITS.max_age_us:
+            return
+    raise Refused(PricesReason.PRICE_SNAPSHOT, number=number, rule="no healthy recent snapshot")
+
+
 # How we decide.
 
 
 def decide_sources(command: SetPriceSources, world: World) -> list[Change]:
     """The same sources again change nothing. Raises Refused: PRICE_SOURCES_INVALID."""
-    names = command.sources
+    names = [one.source for one in command.sources]
+    feeders = [one.member_id for one in command.sources]
     if len(set(names)) != len(names) or len(names) > SOURCES_MAX:
         raise Refused(PricesReason.PRICE_SOURCES_INVALID, rule=f"each once, at most {SOURCES_MAX}")
-    if not all(name.strip() == name and 1 <= len(name) <= NAME_MAX for name in names):
+    if not all(name.strip() == name and 1 <= len(name) <= NAME_MAX for name in (*names, *feeders)):
         raise Refused(
             PricesReason.PRICE_SOURCES_INVALID, rule=f"1 to {NAME_MAX} characters, trimmed"
         )
+    if len(set(feeders)) != len(feeders):
+        raise Refused(PricesReason.PRICE_SOURCES_INVALID, rule="each fed by another member")
     feed = feed_of(world)
-    if feed.is_set and set(feed.seen) == set(names):
+    if feed.is_set and feed.feeders == dict(zip(names, feeders, strict=True)):
         return []
-    fact = PriceSourcesSet(sources=tuple(sorted(names)), by=command.by, at_us=command.at_us)
-    return [Change(FEED, fact)]
+    by_name = tuple(sorted(command.sources, key=lambda one: one.source))
+    return [Change(FEED, PriceSourcesSet(sources=by_name, by=command.by, at_us=command.at_us))]
 
 
 def decide_observe(command: ObservePrice, world: World) -> list[Change]:
-    """What no reading can depend on changes nothing. Raises Refused: PRICE_SOURCE_UNKNOWN,
-    PRICE_TIMES, PRICE_TOO_LOW, AMOUNT_OUT_OF_RANGE, COUNT_OUT_OF_RANGE.
+    """The same price again changes nothing. Raises Refused: PRICE_SOURCE_UNKNOWN,
+    PRICE_SOURCE_FOREIGN, PRICE_TIMES, PRICE_TOO_LOW, AMOUNT_OUT_OF_RANGE, PRICE_KNOWN,
+    COUNT_OUT_OF_RANGE.
     """
     feed = feed_of(world)
     if command.source not in feed.seen:
         raise Refused(PricesReason.PRICE_SOURCE_UNKNOWN, source=command.source)
-    if not 0 <= command.published_at_us <= command.observed_at_us <= command.at_us:
-        raise Refused(
-            PricesReason.PRICE_TIMES,
-            rule="published, then observed, and neither after now",
-            published_at_us=command.published_at_us,
-            observed_at_us=command.observed_at_us,
-        )
+    if command.by != feed.feeders[command.source]:
+        raise Refused(PricesReason.PRICE_SOURCE_FOREIGN, source=command.source)
+    known = feed.seen[command.source]
+    if any(
+        (one.published_at_us, one.price_micro_usd)
+        == (command.published_at_us, command.price_micro_usd)
+        for one in known
+    ):
+        return []
+    _check_times(command)
     check_price(command.price_micro_usd)
     if command.price_micro_usd > PRICE_MAX:
         raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, price_micro_usd=command.price_micro_usd)
-    seen = _seen_with(feed, command)
-    if seen == feed.seen[command.source]:
-        return []
-    if len(seen) > KNOWN_MAX + 1:
-        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, source=command.source, most=KNOWN_MAX)
+    if known and command.published_at_us <= known[-1].published_at_us:
+        raise Refused(
+            PricesReason.PRICE_KNOWN,
+            source=command.source,
+            published_at_us=command.published_at_us,
+            newest_us=known[-1].published_at_us,
+        )
     fact = PriceObserved(
         source=command.source,
         price_micro_usd=command.price_micro_usd,
@@ -269,13 +357,36 @@ def decide_observe(command: ObservePrice, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
+    if len(_seen_with(feed, fact)) > KNOWN_MAX + 1:
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, source=command.source, most=KNOWN_MAX)
     return [Change(FEED, fact)]
 
 
+def _check_times(command: ObservePrice) -> None:
+    """Published, then observed, then told, each within a minute of the one before.
+
+    Raises Refused: PRICE_TIMES.
+    """
+    published_us, observed_us = command.published_at_us, command.observed_at_us
+    seen_late_us, told_late_us = observed_us - published_us, command.at_us - observed_us
+    if published_us < 0 or not (0 <= seen_late_us <= LATE_US and 0 <= told_late_us <= LATE_US):
+        raise Refused(
+            PricesReason.PRICE_TIMES,
+            rule="published, then observed, then told, each within a minute of the one before",
+            published_at_us=published_us,
+            observed_at_us=observed_us,
+        )
+
+
 def decide_snapshot(command: TakePriceSnapshot, world: World) -> list[Change]:
-    """Dormant or not, it is recorded: why there was no price is told by a fact, too."""
+    """Dormant or not, it is recorded: why there was no price is told by a fact, too. So soon after
+    another one that says as much nothing is recorded: that one is the last snapshot still.
+    """
     feed = feed_of(world)
     reading = reading_of(feed, command.at_us)
+    if _says_as_much(feed.last, reading, command.at_us):
+        return []
+    held_to = feed.held_to
     fact = PriceSnapshotTaken(
         number=feed.last.number + 1 if feed.last else 1,
         sources=sources_of(feed, reading, command.at_us),
@@ -288,8 +399,17 @@ def decide_snapshot(command: TakePriceSnapshot, world: World) -> list[Change]:
         at_us=command.at_us,
         median_micro_usd=reading.median,
         deviation_bps=reading.deviation_bps,
+        held_to=held_to.number if held_to else None,
+        max_move_bps=move_max_bps(command.at_us - held_to.at_us) if held_to else None,
     )
     return [Change(FEED, fact)]
+
+
+def _says_as_much(last: PriceSnapshotTaken | None, reading: Reading, now_us: int) -> bool:
+    """Whether the last snapshot is new and has a price, or is new and there is none now either."""
+    if last is None or now_us - last.at_us >= SPACING_US:
+        return False
+    return last.health == HEALTHY or reading.health != HEALTHY
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"oracle": (Feed(), evolve)}

@@ -23,7 +23,9 @@ class PricesReason(Reason):
     TARIFF_NOTICE = "tariff_notice"
     PRICE_SOURCES_INVALID = "price_sources_invalid"
     PRICE_SOURCE_UNKNOWN = "price_source_unknown"
+    PRICE_SOURCE_FOREIGN = "price_source_foreign"
     PRICE_TIMES = "price_times"
+    PRICE_KNOWN = "price_known"
     PRICE_SNAPSHOT = "price_snapshot"
     ORACLE_DORMANT = "oracle_dormant"
     AMOUNT_OUT_OF_RANGE = "amount_out_of_range"
@@ -41,6 +43,7 @@ class PricesReason(Reason):
 REASONS = tuple(PricesReason)
 STORED: frozenset[Reason] = frozenset(
     {
+        PricesReason.PRICE_KNOWN,
         PricesReason.PRICE_ABOVE_CAP,
         PricesReason.TARIFF_UNKNOWN,
         PricesReason.TARIFF_VERSION,

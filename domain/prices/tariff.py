@@ -141,6 +141,14 @@ class Terms:
     notice_us: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class MeterMax:
+    """The most that a renter pays for one resource of one lease; what is not named is not paid."""
+
+    meter: str
+    amount: Amount
+
+
 METERS = {"cpu": "core-second", "memory": "GB-second", "storage": "GB-second", "network": "byte"}
 """What a meter counts."""
 

@@ -29,7 +29,7 @@ the node, whoever rented it. Source: design economics 16; decision 0037.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Set
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from domain.decay import WEIGHT_BITS, weights
@@ -152,29 +152,7 @@ class Row:
     carried: bool = False
 
 
-# What was known: related parties, the window, and time that nobody promised.
-
-
-def are_related(
-    renter: str, owner: str, renter_keys: Set[str], owner_keys: Set[str], *, is_own: bool
-) -> bool:
-    """Whether both are one party: an own lease, a common key, or one account is the other's key."""
-    return (
-        is_own
-        or bool(renter_keys & owner_keys)
-        or account_key(owner) in renter_keys
-        or account_key(renter) in owner_keys
-    )
-
-
-def account_key(account_id: str) -> str:
-    """The key of who bills or pays through this account."""
-    return f"account:{account_id}"
-
-
-def wallet_key(address: str) -> str:
-    """The key of who holds this wallet, however its address is written."""
-    return f"wallet:{address.lower()}"
+# What was known: the window, and time that nobody promised.
 
 
 def window_in_force(set_before: Iterable[tuple[int, int]], at_us: int, default_us: int) -> int:

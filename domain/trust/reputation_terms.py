@@ -148,6 +148,8 @@ REPUTATION_TERMS = ReputationTerms(
 
 HALF_LIFE_DAYS_MAX, HORIZON_DAYS_MAX = 400, 4_000
 STRENGTH_MAX = 1_000_000
+TIERS_MAX = 16
+"""Each tier is looked at for every standing that is told."""
 
 
 def check_terms(terms: ReputationTerms) -> None:
@@ -190,6 +192,7 @@ def _rules(terms: ReputationTerms) -> tuple[tuple[str, bool], ...]:
             "a score is provisional below a number of leases",
             1 <= terms.provisional_leases <= STRENGTH_MAX,
         ),
+        (f"there are at most {TIERS_MAX} tiers", len(terms.tiers) <= TIERS_MAX),
         ("tiers count from 1 and each demands at least as much", _are_rising(terms.tiers)),
         ("each tier has a bond", len(terms.bonds) == len(terms.tiers)),
     )

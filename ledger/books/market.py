@@ -8,6 +8,7 @@ from typing import Any
 from domain.market.auction import (
     AuctionAwarded,
     AuctionEnded,
+    BidForfeited,
     BidLapsed,
     BidPlaced,
     BidWithdrawn,
@@ -53,8 +54,15 @@ def _deposits_back(fact: AuctionAwarded | AuctionEnded | WinnerDepositReturned) 
 
 def _deposit_forfeited(fact: WinnerDepositForfeited) -> Iterable[Entry]:
     """To the network."""
-    whose = fact.forfeited
-    held = [(deposit_book(whose.account_id, one.source), one.amount.units) for one in whose.parts]
+    return _to_network(fact.forfeited.account_id, fact.forfeited.parts)
+
+
+def _bid_forfeited(fact: BidForfeited) -> Iterable[Entry]:
+    return _to_network(fact.account_id, fact.forfeited)
+
+
+def _to_network(account_id: str, parts: tuple[DepositPart, ...]) -> Iterable[Entry]:
+    held = [(deposit_book(account_id, one.source), one.amount.units) for one in parts]
     return entry(Asset.CREDIT, *held, ("network:revenue:take", -sum(units for _, units in held)))
 
 
@@ -62,6 +70,7 @@ BOOKS: dict[type[Any], Book] = {
     BidPlaced: _bid_placed,
     BidWithdrawn: _bid_back,
     BidLapsed: _bid_back,
+    BidForfeited: _bid_forfeited,
     AuctionAwarded: _deposits_back,
     AuctionEnded: _deposits_back,
     WinnerDepositReturned: _deposits_back,

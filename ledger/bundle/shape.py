@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from domain.authority.vote import Subject, enrolment_text, governor_id, is_key, vote_text
 from domain.metering.report import LANES
 from ledger.tree import merkle
 from ledger.tree.cut import LaneRecord
@@ -30,6 +31,8 @@ KEY_FACTS = ("node.join_requested.v1", "node.key_confirmed.v1", "node.key_rotate
 SEALED_FACT = "epoch.sealed.v1"
 POLICY_FACT = "policy.published.v1"
 ROOT_FACT = "payout.root_built.v1"
+GOVERNOR_FACT = "governor.enrolled.v1"
+VOTE_FACT = "vote.cast.v1"
 
 _MARKET_FILE = re.compile(r"log/market-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
 _LANE_FILE = re.compile(r"log/usage-([0-9]{1,2})-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
@@ -93,6 +96,16 @@ class Sealed:
     file_sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class SignedText:
+    """What a personal key of a governor is said to have signed, by the fact at a position."""
+
+    position: int
+    key: str
+    text: str
+    signature: str
+
+
 @dataclass(slots=True)
 class MarketNotes:
     """What the audit needs to know of the facts, collected while they pass."""
@@ -102,6 +115,9 @@ class MarketNotes:
     sealed: list[Sealed] = field(default_factory=list)
     policy_versions: set[int] = field(default_factory=set)
     roots: dict[int, str] = field(default_factory=dict)  # of payouts, by epoch
+    network: str = ""  # as the first governor's enrolment names it
+    governors: dict[str, str] = field(default_factory=dict)  # governor -> public key
+    signed: list[SignedText] = field(default_factory=list)
 
     def take(self, position: int, name: str, body: bytes) -> None:
         """Look at one fact. Raises BodyWrong."""
@@ -114,11 +130,39 @@ class MarketNotes:
                 self.sealed.append(_sealed(position, json.loads(body)))
             elif name == POLICY_FACT:
                 self.policy_versions.add(int(json.loads(body)["version"]))
+            elif name == GOVERNOR_FACT:
+                self._take_governor(position, json.loads(body))
+            elif name == VOTE_FACT:
+                self._take_vote(position, json.loads(body))
             elif name == ROOT_FACT:
                 told = json.loads(body)
                 self.roots[int(told["epoch"])] = str(told["root"])
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise BodyWrong(f"{name}: {error!r}") from None
+
+    def _take_governor(self, position: int, body: dict[str, Any]) -> None:
+        key, network = str(body["key"]), str(body["network"])
+        if body["governor_id"] != governor_id(key) or not is_key(key):
+            raise ValueError("the governor's id is not that of the key")
+        if self.network not in ("", network):
+            raise ValueError("another network than the governors before")
+        self.network = network
+        self.governors[governor_id(key)] = key
+        text = enrolment_text(network, key, int(body["signed_version"]))
+        self.signed.append(SignedText(position, key, text, str(body["signature"])))
+
+    def _take_vote(self, position: int, body: dict[str, Any]) -> None:
+        subject = Subject(
+            str(body["kind"]),
+            str(body["subject"]),
+            int(body["revision"]),
+            str(body["content_sha256"]),
+            int(body["governors"]),
+        )
+        rehearsal = body.get("rehearsal_sha256")
+        text = vote_text(self.network, subject, str(body["choice"]), rehearsal)
+        key = self.governors[body["governor_id"]]
+        self.signed.append(SignedText(position, key, text, str(body["signature"])))
 
     def _take_key(self, position: int, body: dict[str, Any]) -> None:
         key = (str(body["node_id"]), str(body["key_id"]))

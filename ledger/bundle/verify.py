@@ -3,6 +3,7 @@
     every row its leaf, every leaf its chain, positions gapless           (ledger/tree/walk.py)
     root over all facts            == the root in the signed checkpoint
     every pin                      == chain and tree of its 64 lanes at its sizes
+    every vote and enrolment       signed by the personal key of its governor
     every report                   signed by its node's key, next in its node's own chain
     first n facts                  == the published root at n, when one is given
 
@@ -14,7 +15,7 @@ Whether the books follow from the facts is for the replay.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,7 @@ from ledger.tree.checkpoint import (
 from ledger.tree.cut import lanes_tree
 from ledger.tree.walk import RowWrong, Walk
 
+WalletSigner = Callable[[str, str], str | None]
 _FLAG_CONTENT = 1
 """The content breaks a rule of the report's form; the only flag there is."""
 
@@ -89,6 +91,8 @@ class VerifyReport:
     reports: int
     pins: int
     nodes: int
+    votes: int = 0
+    unchecked: int = 0
 
     @property
     def ok(self) -> bool:
@@ -104,6 +108,9 @@ class VerifyReport:
         lines = [
             f"{self.facts} facts, {self.reports} reports of {self.nodes} nodes, {self.pins} pins"
         ]
+        if self.votes:
+            left = f", {self.unchecked} by wallets not checked" if self.unchecked else ""
+            lines.append(f"{self.votes} signatures of governors{left}")
         if self.checkpoint is not None:
             head = f"{self.checkpoint.origin} {self.checkpoint.size} {self.checkpoint.root.hex()}"
             lines.append(f"checkpoint: {head}")
@@ -122,14 +129,18 @@ class VerifyReport:
 
 
 def verify_bundle(
-    directory: Path, root: Path | None = None, key: str | None = None
+    directory: Path,
+    root: Path | None = None,
+    key: str | None = None,
+    wallet_signer: WalletSigner | None = None,
 ) -> VerifyReport:
     """Recompute a bundle. `root` is a file with a checkpoint got from elsewhere, earlier or now;
-    `key` the log's verifier key, else the one in the bundle is used.
+    `key` the log's verifier key, else the one in the bundle is used. `wallet_signer`: the address
+    that signed a text (EIP-191), or None; without it, votes by wallets are counted as not checked.
 
     Never raises for what a bundle contains: what differs is in `problems`.
     """
-    work = _Verification(directory)
+    work = _Verification(directory, wallet_signer)
     with suppress(_Stop):
         work.run(root, key)
     return work.report(key is not None)
@@ -148,6 +159,7 @@ class _NodeChain:
 @dataclass(slots=True)
 class _Verification:
     directory: Path
+    wallet_signer: WalletSigner | None = None
     problems: list[Problem] = field(default_factory=list)
     manifest: dict[str, Any] = field(default_factory=dict)
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -157,6 +169,7 @@ class _Verification:
     facts: int = 0
     reports: int = 0
     nodes: dict[str, _NodeChain] = field(default_factory=dict)
+    unchecked: int = 0
 
     def bad(self, where: str, what: str, position: int = 0) -> None:
         self.problems.append(Problem(where, position, what))
@@ -171,6 +184,8 @@ class _Verification:
             self.reports,
             len(self.notes.pins),
             len(self.nodes),
+            len(self.notes.signed),
+            self.unchecked,
         )
 
     def run(self, root: Path | None, given_key: str | None) -> None:
@@ -180,6 +195,7 @@ class _Verification:
         if root is not None:
             self._open_published(root, key)
         self._walk_market()
+        self._check_votes()
         self._check_pins()
         for lane in range(LANES):
             self._walk_lane(lane)
@@ -296,6 +312,22 @@ class _Verification:
                 self.bad("market", missing, self.facts + 1)
             elif roots[published.size] != published.root:
                 self.bad("market", "the facts up to here are not those published", published.size)
+
+    def _check_votes(self) -> None:
+        for one in self.notes.signed:
+            form, _, public = one.key.partition(":")
+            if form == "wallet" and self.wallet_signer is None:
+                self.unchecked += 1
+            elif not self._is_signed(form, public, one.text, one.signature):
+                self.bad("market", f"not signed by the governor's key {one.key}", one.position)
+
+    def _is_signed(self, form: str, public: str, text: str, signature: str) -> bool:
+        if form == "wallet":
+            return self.wallet_signer is not None and self.wallet_signer(text, signature) == public
+        try:
+            return signed_by(bytes.fromhex(public), text.encode(), bytes.fromhex(signature))
+        except ValueError:
+            return False
 
     # --- the pins and the lanes -------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from threading import Lock
@@ -121,9 +122,10 @@ class SnapshotOutdated(Exception):
     """A snapshot was taken by other code than this: fold the stream instead."""
 
 
+@cache
 def domain_fingerprint() -> str:
     """Changes with every byte of the domain, in every folder: a state folded by other code is not
-    trusted.
+    trusted. Read once: a process runs the code that it started with.
     """
     with resources.as_file(resources.files("domain")) as folder:
         return fingerprint_of(folder)

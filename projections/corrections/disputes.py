@@ -33,8 +33,8 @@ _TABLES = """
         corrects_position bigint NOT NULL, lease_id text COLLATE "C" NOT NULL,
         account_id text COLLATE "C" NOT NULL, provider_account_id text COLLATE "C" NOT NULL,
         reason text NOT NULL, cause text NOT NULL, returned bigint NOT NULL,
-        recovered bigint NOT NULL, lines jsonb NOT NULL, gpu_us_new bigint, charge_new bigint,
-        by text NOT NULL, at_us bigint NOT NULL);
+        recovered bigint NOT NULL, owed bigint NOT NULL, lines jsonb NOT NULL, gpu_us_new bigint,
+        charge_new bigint, by text NOT NULL, at_us bigint NOT NULL);
     CREATE TABLE own.sla (
         lease_id text COLLATE "C" PRIMARY KEY, sla_class text NOT NULL, position bigint NOT NULL,
         opened boolean NOT NULL, settled_position bigint, availability_ppm int, credit bigint,
@@ -50,6 +50,7 @@ _INDEXES = """
     CREATE INDEX ON own.disputed_line (lease_id, position);
     CREATE INDEX ON own.disputed_line (dispute_id, position);
     CREATE INDEX ON own.adjustment (corrects_position, position);
+    CREATE INDEX ON own.adjustment (corrects_position) WHERE owed <> 0;
     CREATE INDEX ON own.sla (settled_position) WHERE opened AND NOT is_done;
     CREATE INDEX ON own.adjustment (account_id, position);
     CREATE INDEX ON own.adjustment (provider_account_id, position);
@@ -106,10 +107,10 @@ _RULES = (
         ("adjustment.booked.v1",),
         "adjustment_id text, corrects_position bigint, lease_id text, account_id text,"
         " provider_account_id text, reason text, cause text, returned bigint, recovered bigint,"
-        ' lines jsonb, late json, "by" text, at_us bigint',
+        ' owed bigint, lines jsonb, late json, "by" text, at_us bigint',
         """INSERT INTO own.adjustment
         SELECT position, adjustment_id, corrects_position, lease_id, account_id,
-            provider_account_id, reason, cause, returned, recovered, lines,
+            provider_account_id, reason, cause, returned, recovered, owed, lines,
             (late->>'gpu_us_new')::bigint, (late->'charge_new'->>'units')::bigint, "by", at_us
         FROM facts""",
     ),
@@ -199,7 +200,9 @@ class DisputedLineRow:
 
 @dataclass(frozen=True, slots=True)
 class AdjustmentRow:
-    """`lines`: account and units, debits above zero. `charge_new`: of late usage."""
+    """`lines`: account and units, debits above zero. `charge_new`: of late usage. `owed`: below
+    zero, what it pays of what was owed.
+    """
 
     position: int
     adjustment_id: str
@@ -211,6 +214,7 @@ class AdjustmentRow:
     cause: str
     returned: int
     recovered: int
+    owed: int
     lines: list[dict[str, Any]]
     gpu_us_new: int | None
     charge_new: int | None
@@ -318,11 +322,10 @@ def read_adjustments(
     )
 
 
-_BURN_PROMISED = """
-    SELECT coalesce(sum(credits), 0) FROM proj_epochs.burn WHERE state = 'intended'
-"""
-
-
-def read_burn_promised(connection: Connection) -> int:
-    """Micro-credits of `network:burn_due` that an open burn counts on (of the epochs view)."""
-    return read.number(connection, _BURN_PROMISED)
+def read_owed(connection: Connection, limit: int = 100) -> list[int]:
+    """Charges for whose corrections the network still owes something, the oldest first."""
+    sql = """SELECT corrects_position FROM proj_disputes.adjustment WHERE owed <> 0
+        GROUP BY corrects_position HAVING sum(owed) > 0 ORDER BY corrects_position
+        LIMIT %(limit)s"""
+    rows = connection.execute(sql.encode(), {"limit": limit})
+    return [int(row[0]) for row in rows]

@@ -2,4 +2,14 @@
 cut, weights, rewards and signs of wash trade come out.
 """
 
-__all__ = ("cut_nodes", "cuts", "epochs", "gate", "registry", "rewards", "wash_uses")
+__all__ = (
+    "burning",
+    "counted",
+    "cut_nodes",
+    "cuts",
+    "epochs",
+    "gate",
+    "registry",
+    "rewards",
+    "wash_uses",
+)

@@ -19,7 +19,8 @@ from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.gpu_time import GPU_HOUR_US
 from domain.trust.tiers import Evidence, Identity, Metered, Place, standing
 from ledger.log import usage_reads
-from projections.epochs.epochs import Preview, read_burned_tokens
+from projections.epochs import counted
+from projections.epochs.epochs import Preview, Tokens
 from projections.runner import Connection
 from projections.trust.evidence import METERED_FIELDS
 from projections.trust.scores import read_standings
@@ -28,7 +29,7 @@ from projections.trust.scores import read_standings
 def read_nodes(
     connection: Connection, preview: Preview, cut_position: int, *, development: bool = False
 ) -> list[NodeCut]:
-    """Every node that was used or was there, by id. `preview` is final: the epoch's weights.
+    """Every node that was used or was there, by id. `preview` is final: what the epoch moved.
 
     In development simulated devices are judged by what they can have (`domain/trust/tiers.py`).
     """
@@ -45,13 +46,14 @@ def _nodes(
     _require_read(connection, epoch, cut_position)
     uses: dict[str, list[Use]] = defaultdict(list)
     accounts: dict[str, str] = {}
-    for one in preview.weights:
-        uses[one.node_id].append(Use(one.source, one.burned, one.gpu_us))
+    for one in counted.read_weights(connection, preview).weights:
+        if one.burned or one.gpu_us:
+            uses[one.node_id].append(Use(one.source, one.burned, one.gpu_us))
         accounts[one.node_id] = one.account_id
     attested = read_attested(connection, epoch, cut_position, development=development)
     known = read_owners(connection)
     accounts.update({node: known[node] for node in attested if node not in accounts})
-    tokens = read_burned_tokens(connection, epoch)
+    tokens = counted.read_tokens(connection, epoch)
     day = _asked(connection, epoch, cut_position)["end_us"] // DAY_US
     standings = read_standings(connection, sorted(accounts), as_of=cut_position, day=day)
     scores = {node_id: one.score_ppm for node_id, one in standings.items()}
@@ -60,9 +62,10 @@ def _nodes(
             node_id,
             accounts[node_id],
             tuple(uses.get(node_id, ())),
-            tokens.get(node_id, 0),
+            sum(tokens.get(node_id, Tokens())),
             scores.get(node_id),
             tuple(attested.get(node_id, ())),
+            tokens.get(node_id, Tokens()).bought,
         )
         for node_id in sorted(accounts)
     ]

@@ -1,15 +1,21 @@
 """What does each epoch pay? The weights so far of the open one, sealed results, rewards, payouts.
 
     weight of epoch e == burned value of the cut: credits retired at use in e + burns confirmed in e
+                         - what adjustments of e take back of either
 
 By node and by the funding source that paid, so that a policy may weigh any of them. A preview until
-the epoch closes; from the seal on the facts decide, and the rewards here are copies of them. What a
-provider itself paid for, at its own node or for others, has no weight (design economics 5 and 8).
+the epoch closes; from the seal on the facts decide, and the rewards here are copies of them. What
+one party pays to a related one has no weight (`domain/trust/related.py`), nor has what nobody has
+paid: the parts of a charge are those of the whole charge (design economics 5 and 8).
 
     weight of a contested part == 0       in the epoch of the dispute, if the part was counted there
-    what a ruling leaves of it            counts in the epoch of the ruling
+    what was contested comes back         in the epoch of the ruling
 
-A part that had been counted in an epoch whose cut was past keeps its weight (economics 17).
+    taken back of a charge, so far == floor(counted x returned so far / charge)
+
+What an adjustment gives back of a charge is taken back from its weights, and from the TOKEN that
+were burned for it, in the epoch in which the adjustment is booked, whatever its reason: a sealed
+epoch never changes, so a weight may be below zero here. `domain/epochs/taken_back.py` sets it off.
 
     sum of TOKEN said to be burned for nodes, over all epochs <= TOKEN burned           of each burn
     and <= TOKEN that the payer burned for credits                                of each payer
@@ -21,16 +27,20 @@ must not lift that bound (economics 13).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from projections import read
+from projections.epochs import burning
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
+from projections.trust.ties import TIE_RULES, TIES, is_paid_back, is_paid_to
 
 _TABLES = (
     CUTS
+    + TIES
+    + burning.TABLES
     + """
     CREATE TABLE own.epoch (
         epoch int PRIMARY KEY, start_us bigint NOT NULL, end_us bigint NOT NULL,
@@ -43,16 +53,13 @@ _TABLES = (
         availability_carry bigint, compute_weight bigint, availability_weight bigint,
         credited int NOT NULL, matured int NOT NULL,
         minted bigint, mint_tx_hash text) WITH (fillfactor = 70);
-    CREATE TABLE own.burning (
-        position bigint PRIMARY KEY, account_id text COLLATE "C" NOT NULL, units bigint NOT NULL);
-    COMMENT ON TABLE own.burning IS 'Charged at a position to be burned, or given back of it';
     CREATE TABLE own.counted (
         position bigint, source text COLLATE "C", payer_id text COLLATE "C",
         node_id text COLLATE "C" NOT NULL, account_id text COLLATE "C" NOT NULL,
-        burned bigint NOT NULL, gpu_us bigint NOT NULL,
+        burned bigint NOT NULL, gpu_us bigint NOT NULL, charge bigint NOT NULL,
         PRIMARY KEY (position, source, payer_id));
     COMMENT ON TABLE own.counted IS 'What strangers paid of a charge; it weighs once burned';
-    COMMENT ON COLUMN own.counted.payer_id IS 'Of burned credits whose they were, else empty';
+    COMMENT ON COLUMN own.counted.node_id IS 'Empty: used without weight (burned credits)';
     CREATE TABLE own.lease_node (lease_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C");
     CREATE TABLE own.purchase (
         position bigint PRIMARY KEY, account_id text COLLATE "C", tokens bigint NOT NULL,
@@ -62,30 +69,31 @@ _TABLES = (
         epoch int, payer_id text COLLATE "C", node_id text COLLATE "C",
         account_id text COLLATE "C" NOT NULL, credits bigint NOT NULL,
         PRIMARY KEY (payer_id, epoch, node_id)) WITH (fillfactor = 70);
-    COMMENT ON TABLE own.used IS 'Burned credits that a payer used; without a node, for himself';
+    COMMENT ON TABLE own.used IS 'Burned credits that a payer used; without a node, without weight';
     CREATE INDEX ON own.used (epoch);
+    CREATE INDEX ON own.used (node_id);
+    CREATE INDEX ON own.used (account_id) WHERE credits < 0;
     CREATE TABLE own.burnt (
-        epoch int, burn_id bigint, node_id text COLLATE "C", credits bigint NOT NULL,
+        epoch int, burn_id bigint, node_id text COLLATE "C",
+        account_id text COLLATE "C" NOT NULL, credits bigint NOT NULL,
         PRIMARY KEY (burn_id, node_id, epoch)) WITH (fillfactor = 70);
     COMMENT ON TABLE own.burnt IS 'Of a confirmed burn, the credits that cash paid for a node';
     CREATE INDEX ON own.burnt (epoch);
-    CREATE TABLE own.burn (
-        burn_id bigint PRIMARY KEY, first_position bigint NOT NULL, last_position bigint NOT NULL,
-        credits bigint NOT NULL, tokens bigint NOT NULL, price_micro_usd bigint NOT NULL,
-        state text NOT NULL, tx_hash text, at_us bigint NOT NULL, position bigint NOT NULL,
-        confirmed_position bigint, charged bigint);
-    COMMENT ON COLUMN own.burn.charged IS 'What it covers, without what was given back of that';
+    CREATE INDEX ON own.burnt (node_id);
+    CREATE INDEX ON own.burnt (account_id) WHERE credits < 0;
     CREATE TABLE own.disputed (
         position bigint, source text COLLATE "C", payer_id text COLLATE "C",
         dispute_id text COLLATE "C" NOT NULL, node_id text COLLATE "C" NOT NULL,
         account_id text COLLATE "C" NOT NULL, opened_position bigint NOT NULL,
         gpu_us bigint NOT NULL, burned bigint NOT NULL, resolved_position bigint,
-        kept_gpu_us bigint, kept_burned bigint, PRIMARY KEY (position, source, payer_id));
+        PRIMARY KEY (position, source, payer_id));
     COMMENT ON TABLE own.disputed IS 'Weights of the contested part of a charge, by its position';
     CREATE TABLE own.weight (
         epoch int, node_id text COLLATE "C", account_id text COLLATE "C", source text COLLATE "C",
         burned bigint NOT NULL, gpu_us bigint NOT NULL,
         PRIMARY KEY (epoch, node_id, account_id, source)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.weight IS 'Below zero where corrections took back more than there was';
+    CREATE INDEX ON own.weight (account_id) WHERE burned < 0 OR gpu_us < 0;
     CREATE TABLE own.reward (
         epoch int, account_id text COLLATE "C", chunk int NOT NULL, credited bigint NOT NULL,
         matured bigint NOT NULL, slashed bigint NOT NULL, PRIMARY KEY (epoch, account_id));
@@ -114,20 +122,25 @@ _INDEXES = """
 _ROOT_STATES = """CASE topic WHEN 'payout.root_proposed.v1' THEN 'proposed'
     WHEN 'payout.root_vetoed.v1' THEN 'vetoed' ELSE 'accepted' END"""
 
-_PAID = """CROSS JOIN LATERAL (
-        SELECT source, payer_id, is_own, sum(units) AS units,
-            sum(sum(units)) OVER () AS total,
+_PAID = f"""CROSS JOIN LATERAL (
+        SELECT source, payer_id, units,
+            {is_paid_back("f.account_id")} OR {is_paid_back("payer_id")} AS is_own,
             bool_or(source = 'burned') OVER () AS is_burned
         FROM (
-            SELECT (part->'amount'->>'units')::numeric AS units, part->>'source' AS source,
-                CASE part->>'source' WHEN 'burned'
-                    THEN coalesce(part->>'account_id', account_id) ELSE '' END AS payer_id,
-                coalesce(part->>'account_id' = provider_account_id, false) AS is_own
-            FROM json_array_elements(drawn) part WHERE part->>'purpose' IS NULL) p
-        GROUP BY source, payer_id, is_own) d"""
-"""SQL: who paid what of an accrual's charge for usage. What the provider itself paid, for whomever,
-is its own: it would be its own renter.
-"""
+            SELECT part->>'source' AS source,
+                coalesce(part->>'account_id', f.account_id) AS payer_id,
+                sum((part->'amount'->>'units')::numeric) AS units
+            FROM json_array_elements(drawn) part WHERE part->>'purpose' IS NULL GROUP BY 1, 2) p
+        WHERE units > 0) d"""
+"""SQL: who paid what of a charge for usage, and whether it comes back to one who is related."""
+
+
+_LATE_PAYEES = """(
+        SELECT f.provider_account_id AS payee_id
+        UNION SELECT substring(line->>'account' FROM '^party:(.+):holdback$')
+        FROM json_array_elements(f.lines) line
+        WHERE line->>'account' ~ '^party:.+:holdback$' AND (line->>'units')::numeric < 0)"""
+"""SQL: who is paid by an adjustment for late usage."""
 
 
 def _epoch(position: str) -> str:
@@ -136,12 +149,6 @@ def _epoch(position: str) -> str:
     return f"(coalesce(({found}), 0) + 1)"
 
 
-_BURN_OF = """LEFT JOIN LATERAL (
-    SELECT b.burn_id, b.confirmed_position AS burnt_at FROM own.burn b
-    WHERE d.source <> 'burned' AND b.state = 'confirmed'
-        AND d.position BETWEEN b.first_position AND b.last_position AND d.position < b.position
-    ) b ON true"""
-"""SQL: where the burn of a disputed charge was confirmed; at most one burn covers a charge."""
 # Burned credits were retired at the charge itself, others when their burn was confirmed.
 _WAS_OUT = f"{_epoch('d.position')} = {_epoch('d.opened_position')}"
 _WAS_BURNT = f"""CASE WHEN d.source = 'burned' THEN {_WAS_OUT} ELSE coalesce(
@@ -149,6 +156,13 @@ _WAS_BURNT = f"""CASE WHEN d.source = 'burned' THEN {_WAS_OUT} ELSE coalesce(
     AND {_epoch("b.burnt_at")} = {_epoch("d.opened_position")}, false) END"""
 _IS_BACK = f"""({_WAS_BURNT} OR coalesce(
     b.burnt_at > d.opened_position AND b.burnt_at < f.position, false))"""
+
+
+def _lost(what: str, until: str) -> str:
+    """SQL: of what was counted, what the adjustments before a position have taken back."""
+    return f"""div(g.{what} * coalesce((SELECT sum(r.returned) FROM own.given_back r
+        WHERE r.charge = g.position AND r.position < {until}), 0), g.charge)"""
+
 
 _ADDED = """ON CONFLICT (epoch, node_id, account_id, source) DO UPDATE
             SET burned = w.burned + excluded.burned, gpu_us = w.gpu_us + excluded.gpu_us"""
@@ -158,13 +172,14 @@ _USED = """INSERT INTO own.used AS u
         ON CONFLICT (payer_id, epoch, node_id) DO UPDATE
             SET credits = u.credits + excluded.credits"""
 _BURNT = """INSERT INTO own.burnt AS t
-        SELECT epoch, burn_id, node_id, sum(burned)::bigint
+        SELECT epoch, burn_id, node_id, min(account_id), sum(burned)::bigint
         FROM moved WHERE source = 'cash' AND burn_id IS NOT NULL AND burned <> 0 GROUP BY 1, 2, 3
         ON CONFLICT (burn_id, node_id, epoch) DO UPDATE
             SET credits = t.credits + excluded.credits"""
 _WEIGHED = f"""INSERT INTO own.weight AS w
         SELECT epoch, node_id, account_id, source, sum(burned)::bigint, sum(gpu_us)::bigint
-        FROM moved WHERE burned <> 0 OR gpu_us <> 0 GROUP BY 1, 2, 3, 4 {_ADDED}"""
+        FROM moved WHERE (burned <> 0 OR gpu_us <> 0) AND node_id <> ''
+        GROUP BY 1, 2, 3, 4 {_ADDED}"""
 
 
 def _moved(rows: str) -> str:
@@ -175,21 +190,10 @@ def _moved(rows: str) -> str:
         {_WEIGHED}"""
 
 
-def _spent(name: str, unless: str) -> Rule:
-    """Burned credits that were used without weight: they count as used all the same."""
-    return Rule(
-        (name,),
-        "account_id text, provider_account_id text, drawn json",
-        f"""INSERT INTO own.used AS u
-        SELECT {EPOCH_OF}, d.payer_id, '', '', sum(d.units)::bigint
-        FROM facts f {_PAID} WHERE d.source = 'burned' AND ({unless}) GROUP BY 1, 2
-        ON CONFLICT (payer_id, epoch, node_id) DO UPDATE
-            SET credits = u.credits + excluded.credits""",
-    )
-
-
 _RULES = (
     CUT_RULE,
+    *TIE_RULES,
+    *burning.LOTS,
     Rule(
         ("lease.reserved.v1",),
         "lease_id text, node_id text",
@@ -198,45 +202,66 @@ _RULES = (
         ON CONFLICT (lease_id) DO UPDATE SET node_id = excluded.node_id""",
     ),
     # What strangers paid of a charge, by source. An accrual in burned credits retires all that it
-    # burns at once; of others the part that each source paid waits for its burn.
+    # burns at once; of others the part that each source paid waits for its burn. Burned credits
+    # count as used all the same where they have no weight.
     Rule(
         ("lease.usage_accrued.v1",),
-        "node_id text, account_id text, provider_account_id text, gpu_us_new bigint,"
-        " parts_new json, drawn json",
+        "node_id text, account_id text, provider_account_id text, client_account_id text,"
+        " owners json, gpu_us_new bigint, parts_new json, charge_new json, drawn json",
         f"""INSERT INTO own.counted
-        SELECT f.position, d.source, d.payer_id, f.node_id, provider_account_id,
+        SELECT f.position, d.source, d.payer_id, CASE WHEN d.is_own THEN '' ELSE f.node_id END,
+            CASE WHEN d.is_own THEN '' ELSE provider_account_id END,
             CASE WHEN d.is_burned AND d.source <> 'burned' THEN 0
-                ELSE div((parts_new->>'burn')::numeric * units, total) END,
-            div(gpu_us_new * units, total)
-        FROM facts f {_PAID}
-        WHERE account_id <> provider_account_id AND NOT d.is_own AND d.units > 0""",
+                ELSE div((parts_new->>'burn')::numeric * d.units, c.charge) END,
+            CASE WHEN d.is_own THEN 0 ELSE div(gpu_us_new * d.units, c.charge) END, c.charge
+        FROM facts f CROSS JOIN LATERAL (
+            SELECT (charge_new->>'units')::numeric AS charge) c {_PAID}
+        WHERE NOT d.is_own OR d.source = 'burned'""",
+    ),
+    Rule(
+        ("resource.accrued.v1", "lease.term_ended_early.v1"),
+        "account_id text, drawn json, charge_new json, kept json",
+        """INSERT INTO own.counted
+        SELECT f.position, 'burned', coalesce(part->>'account_id', f.account_id), '', '',
+            sum((part->'amount'->>'units')::numeric), 0,
+            (coalesce(charge_new, kept)->>'units')::bigint
+        FROM facts f CROSS JOIN LATERAL json_array_elements(drawn) part
+        WHERE part->>'source' = 'burned' AND (part->'amount'->>'units')::numeric > 0
+        GROUP BY f.position, 3, 8""",
     ),
     # Usage that is charged late, by what paid it. GPU time that nobody paid has no weight.
     Rule(
         ("adjustment.booked.v1",),
         "lease_id text, account_id text, provider_account_id text, lines json, late json",
-        """INSERT INTO own.counted
-        SELECT f.position, d.source, d.payer_id, n.node_id, provider_account_id,
+        f"""INSERT INTO own.counted
+        SELECT f.position, d.source, d.payer_id, CASE WHEN d.is_own THEN '' ELSE n.node_id END,
+            CASE WHEN d.is_own THEN '' ELSE provider_account_id END,
             CASE WHEN d.source = 'burned' THEN least(d.units, d.retired)
-                ELSE div(greatest(d.due, 0) * d.units, d.total) END,
-            div((late->>'gpu_us_new')::numeric * d.units, d.total)
+                ELSE div(d.due * d.units, c.charge) END,
+            CASE WHEN d.is_own THEN 0
+                ELSE div((late->>'gpu_us_new')::numeric * d.units, c.charge) END, c.charge
         FROM facts f JOIN own.lease_node n USING (lease_id)
         CROSS JOIN LATERAL (
-            SELECT substring(account FROM '^party:.+:([^:]+)$') AS source,
-                CASE WHEN account LIKE 'party:%%:burned'
-                    THEN substring(account FROM '^party:(.+):burned$') ELSE '' END AS payer_id,
-                sum(units) AS units, sum(sum(units)) OVER () AS total,
-                sum(sum(retired)) OVER () AS retired, sum(sum(due)) OVER () AS due
+            SELECT (late->'charge_new'->>'units')::numeric AS charge) c
+        CROSS JOIN LATERAL (
+            SELECT l.source, l.payer_id, l.units, m.retired, m.due,
+                {is_paid_to("f.account_id", _LATE_PAYEES)}
+                OR {is_paid_to("l.payer_id", _LATE_PAYEES)} AS is_own
             FROM (
-                SELECT line->>'account' AS account, greatest((line->>'units')::numeric, 0) AS units,
-                    CASE line->>'account' WHEN 'world:burned'
-                        THEN -(line->>'units')::numeric ELSE 0 END AS retired,
-                    CASE line->>'account' WHEN 'network:burn_due'
-                        THEN -(line->>'units')::numeric ELSE 0 END AS due
-                FROM json_array_elements(f.lines) line) l
-            GROUP BY 1, 2) d
-        WHERE late IS NOT NULL AND account_id <> provider_account_id AND d.units > 0
-            AND d.source NOT IN ('owed', 'payable', 'holdback')""",
+                SELECT substring(line->>'account' FROM ':([^:]+)$') AS source,
+                    substring(line->>'account' FROM '^party:(.+):[^:]+$') AS payer_id,
+                    sum((line->>'units')::numeric) AS units
+                FROM json_array_elements(f.lines) line
+                WHERE line->>'account' LIKE 'party:%%' AND (line->>'units')::numeric > 0
+                GROUP BY 1, 2) l
+            CROSS JOIN (
+                SELECT -coalesce(sum((line->>'units')::numeric)
+                        FILTER (WHERE line->>'account' = 'world:burned'), 0) AS retired,
+                    -coalesce(sum((line->>'units')::numeric)
+                        FILTER (WHERE line->>'account' = 'network:burn_due'), 0) AS due
+                FROM json_array_elements(f.lines) line) m
+            WHERE l.source <> 'owed') d
+        WHERE late IS NOT NULL AND (NOT d.is_own OR d.source = 'burned')""",
     ),
     # Before everything that counts weights, for those rules look here what is contested.
     Rule(
@@ -244,8 +269,7 @@ _RULES = (
         "dispute_id text, lines json",
         """INSERT INTO own.disputed
         SELECT c.position, c.source, c.payer_id, f.dispute_id, c.node_id, c.account_id, f.position,
-            div(c.gpu_us * n.claimed, n.charge), div(c.burned * n.claimed, n.charge),
-            NULL, NULL, NULL
+            div(c.gpu_us * n.claimed, n.charge), div(c.burned * n.claimed, n.charge), NULL
         FROM facts f CROSS JOIN LATERAL json_array_elements(f.lines) l
         CROSS JOIN LATERAL (
             SELECT (l->'claimed'->>'units')::numeric AS claimed,
@@ -255,15 +279,9 @@ _RULES = (
     Rule(
         ("dispute.resolved.v1",),
         "lines json",
-        """UPDATE own.disputed d SET resolved_position = r.position,
-            kept_gpu_us = d.gpu_us - div(d.gpu_us * r.upheld, r.claimed),
-            kept_burned = d.burned - div(d.burned * r.upheld, r.claimed)
-        FROM (
-            SELECT f.position, (l->>'position')::bigint AS line,
-                (l->'upheld'->>'units')::numeric AS upheld,
-                (l->'claimed'->>'units')::numeric AS claimed
-            FROM facts f CROSS JOIN LATERAL json_array_elements(f.lines) l) r
-        WHERE d.position = r.line""",
+        """UPDATE own.disputed d SET resolved_position = f.position
+        FROM facts f CROSS JOIN LATERAL json_array_elements(f.lines) l
+        WHERE d.position = (l->>'position')::bigint""",
     ),
     Rule(
         ("epoch.opened.v1",),
@@ -309,8 +327,13 @@ _RULES = (
     # when their burn is confirmed. GPU time counts at once, by the source that paid for it: what
     # nobody paid has no weight.
     Rule(
-        ("lease.usage_accrued.v1", "adjustment.booked.v1"),
-        "node_id text",
+        (
+            "lease.usage_accrued.v1",
+            "resource.accrued.v1",
+            "lease.term_ended_early.v1",
+            "adjustment.booked.v1",
+        ),
+        "account_id text",
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
                 NULL::bigint AS burn_id, CASE g.source WHEN 'burned' THEN g.burned ELSE 0 END
@@ -318,9 +341,6 @@ _RULES = (
             FROM facts f JOIN own.counted g ON g.position = f.position"""
         ),
     ),
-    _spent("lease.usage_accrued.v1", "f.account_id = f.provider_account_id OR d.is_own"),
-    _spent("resource.accrued.v1", "true"),
-    _spent("lease.term_ended_early.v1", "true"),
     Rule(
         ("deposit.credits_purchased.v1",),
         "account_id text, tokens_burned json, credits json",
@@ -328,68 +348,34 @@ _RULES = (
         SELECT position, account_id, (tokens_burned->>'units')::bigint,
             (credits->>'units')::bigint FROM facts""",
     ),
-    # What no node signed is burned like any charge, and has no weight for rewards.
-    Rule(
-        ("lease.usage_accrued.v1", "resource.accrued.v1"),
-        "provider_account_id text, parts_new json, drawn json",
-        """INSERT INTO own.burning
-        SELECT position, provider_account_id, units FROM (
-            SELECT position, provider_account_id, (parts_new->>'burn')::bigint - CASE
-                WHEN topic = 'resource.accrued.v1' THEN burned
-                WHEN burned > 0 THEN (parts_new->>'burn')::bigint ELSE 0 END AS units
-            FROM facts f CROSS JOIN LATERAL (
-                SELECT coalesce(sum((part->'amount'->>'units')::bigint), 0)::bigint AS burned
-                FROM json_array_elements(f.drawn) part
-                WHERE part->>'source' = 'burned' AND (part->>'purpose' IS NULL
-                    OR topic = 'resource.accrued.v1')) d) due
-        WHERE units > 0""",
-    ),
-    # An adjustment that gives credits back which were charged to be burned makes the next burn
-    # smaller.
+    *burning.BURNS,
+    # What an adjustment gives back of a charge: from the weights that were counted of it. What is
+    # not burned yet is counted without it when it is.
     Rule(
         ("adjustment.booked.v1",),
-        "provider_account_id text, lines json",
-        """INSERT INTO own.burning
-        SELECT position, provider_account_id, due FROM facts f CROSS JOIN LATERAL (
-            SELECT -sum((line->>'units')::numeric)::bigint AS due
-            FROM json_array_elements(f.lines) line
-            WHERE line->>'account' = 'network:burn_due') s
-        WHERE due <> 0""",
-    ),
-    Rule(
-        ("burn.intended.v1",),
-        "burn_id bigint, first_position bigint, last_position bigint, credits json, tokens json,"
-        " price_micro_usd bigint, at_us bigint",
-        """INSERT INTO own.burn
-        SELECT burn_id, first_position, last_position, (credits->>'units')::bigint,
-            (tokens->>'units')::bigint, price_micro_usd, 'intended', NULL, at_us, position,
-            NULL, NULL
-        FROM facts""",
-    ),
-    Rule(
-        ("burn.confirmed.v1", "burn.failed.v1"),
-        "burn_id bigint, tokens json, tx_hash text",
-        """UPDATE own.burn b SET tx_hash = f.tx_hash,
-            tokens = coalesce((f.tokens->>'units')::bigint, b.tokens),
-            charged = (SELECT coalesce(sum(g.units), 0) FROM own.burning g
-                WHERE g.position BETWEEN b.first_position AND b.last_position
-                    AND g.position < b.position AND g.units > 0),
-            state = CASE f.topic WHEN 'burn.confirmed.v1' THEN 'confirmed' ELSE 'failed' END,
-            confirmed_position = CASE f.topic WHEN 'burn.confirmed.v1' THEN f.position END
-        FROM facts f WHERE b.burn_id = f.burn_id""",
+        "late json",
+        _moved(
+            f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
+                b.burn_id, CASE WHEN g.source = 'burned' OR b.burnt_at < f.position THEN
+                    {_lost("burned", "f.position")} - {_lost("burned", "f.position + 1")}
+                    ELSE 0 END AS burned,
+                {_lost("gpu_us", "f.position")} - {_lost("gpu_us", "f.position + 1")} AS gpu_us
+            FROM facts f JOIN own.given_back r ON r.position = f.position
+            JOIN own.counted g ON g.position = r.charge {burning.burn_of("g")}"""
+        ),
     ),
     Rule(
         ("burn.confirmed.v1",),
         "burn_id bigint",
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
-                b.burn_id, g.burned - CASE
-                    WHEN d.position IS NULL OR d.opened_position > f.position THEN 0
-                    WHEN d.resolved_position < f.position THEN d.burned - d.kept_burned
-                    ELSE d.burned END AS burned, 0 AS gpu_us
+                b.burn_id, g.burned - {_lost("burned", "f.position")} - CASE
+                    WHEN d.opened_position < f.position
+                        AND coalesce(d.resolved_position > f.position, true) THEN d.burned
+                    ELSE 0 END AS burned, 0 AS gpu_us
             FROM facts f JOIN own.burn b ON b.burn_id = f.burn_id
-            JOIN own.counted g ON g.position BETWEEN b.first_position AND b.last_position
-                AND g.position < b.position AND g.source <> 'burned' AND g.burned > 0
+            JOIN own.due u ON u.ripe {burning.COVERS}
+            JOIN own.counted g ON {burning.lot_of("g")} AND g.source <> 'burned' AND g.burned > 0
             LEFT JOIN own.disputed d ON d.position = g.position AND d.source = g.source
                 AND d.payer_id = g.payer_id"""
         ),
@@ -402,7 +388,8 @@ _RULES = (
                 b.burn_id,
                 CASE WHEN {_WAS_BURNT} THEN -d.burned ELSE 0 END AS burned,
                 CASE WHEN {_WAS_OUT} THEN -d.gpu_us ELSE 0 END AS gpu_us
-            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id {_BURN_OF}"""
+            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id
+            {burning.burn_of("d")}"""
         ),
     ),
     Rule(
@@ -411,9 +398,10 @@ _RULES = (
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, d.node_id, d.account_id, d.source, d.payer_id,
                 b.burn_id,
-                CASE WHEN {_IS_BACK} THEN d.kept_burned ELSE 0 END AS burned,
-                CASE WHEN {_WAS_OUT} THEN d.kept_gpu_us ELSE 0 END AS gpu_us
-            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id {_BURN_OF}"""
+                CASE WHEN {_IS_BACK} THEN d.burned ELSE 0 END AS burned,
+                CASE WHEN {_WAS_OUT} THEN d.gpu_us ELSE 0 END AS gpu_us
+            FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id
+            {burning.burn_of("d")}"""
         ),
     ),
     Rule(
@@ -655,7 +643,9 @@ COUNTED_SOURCES = ("burned", "cash")
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The weights of an epoch as far as the log has been read. Final once its cut is behind."""
+    """What an epoch has moved of weights, as far as the log has been read. Final once its cut is
+    behind. Below zero where corrections took back more than was added.
+    """
 
     epoch: int
     position: int
@@ -720,15 +710,29 @@ def read_preview(connection: Connection, epoch: int | None = None) -> Preview:
     return Preview(wanted, position, wanted <= closed, weights)
 
 
-_BURNT_NOW = """
-    SELECT t.node_id, b.tokens, greatest(b.credits, b.charged), t.credits, coalesce((
+class Tokens(NamedTuple):
+    """TOKEN units burned for a node: by the network for what cash paid, and by renters for credits.
+
+    Below zero where corrections took back more than there was.
+    """
+
+    network: int = 0
+    bought: int = 0
+
+    def __add__(self, other: object) -> Tokens:
+        assert isinstance(other, Tokens), other
+        return Tokens(self.network + other.network, self.bought + other.bought)
+
+
+_BURNT = """
+    SELECT t.epoch, t.node_id, b.tokens, greatest(b.credits, b.charged), t.credits, coalesce((
         SELECT sum(o.credits) FROM proj_epochs.burnt o
         WHERE o.burn_id = t.burn_id AND o.node_id = t.node_id AND o.epoch < t.epoch), 0)::bigint
-    FROM proj_epochs.burnt t JOIN proj_epochs.burn b USING (burn_id) WHERE t.epoch = %(epoch)s
+    FROM proj_epochs.burnt t JOIN proj_epochs.burn b USING (burn_id) WHERE {which}
 """
 _PURCHASED = """
     SELECT u.payer_id, p.epoch, sum(p.tokens)::bigint, sum(p.credits)::bigint
-    FROM (SELECT DISTINCT payer_id FROM proj_epochs.used WHERE epoch = %(epoch)s) u
+    FROM (SELECT DISTINCT payer_id FROM proj_epochs.used WHERE {which}) u
     JOIN (
         SELECT account_id, tokens, credits, 1 + coalesce((
             SELECT max(c.epoch) FROM proj_epochs.cut c WHERE c.position < p.position), 0) AS epoch
@@ -736,65 +740,100 @@ _PURCHASED = """
     GROUP BY 1, 2
 """
 _USED_SO_FAR = """
-    SELECT h.payer_id, h.epoch, sum(h.credits)::bigint
-    FROM (SELECT DISTINCT payer_id FROM proj_epochs.used WHERE epoch = %(epoch)s) u
+    SELECT h.payer_id, h.epoch, h.node_id, h.credits
+    FROM (SELECT DISTINCT payer_id FROM proj_epochs.used WHERE {which}) u
     JOIN proj_epochs.used h ON h.payer_id = u.payer_id AND h.epoch <= %(epoch)s
-    GROUP BY 1, 2
 """
-_USED_NOW = """
-    SELECT payer_id, node_id, credits FROM proj_epochs.used
-    WHERE epoch = %(epoch)s AND node_id <> '' AND credits > 0
-"""
+_THIS_EPOCH = "epoch = %(epoch)s"
+_THESE_NODES = "epoch <= %(epoch)s AND node_id = ANY(%(nodes)s)"
 
 
-def read_burned_tokens(connection: Connection, epoch: int) -> dict[str, int]:
+def read_burned_tokens(connection: Connection, epoch: int) -> dict[str, Tokens]:
     """TOKEN units burned for each node's use in a closed epoch; no price is asked.
 
     Of a burn by the network the part of the node's credits, of credits that renters bought by
     burning the average of what they cost. Rounded down, so the sum is never above what was burned.
     """
-    asked = {"epoch": epoch}
-    tokens: dict[str, int] = defaultdict(int)
-    for node_id, burned, whole, now, before in connection.execute(_BURNT_NOW, asked):
-        tokens[node_id] += burned * (before + now) // whole - burned * before // whole
-    of_payer = _spent_tokens(connection, epoch)
-    for payer_id, node_id, used in connection.execute(_USED_NOW, asked):
-        spent, of_all = of_payer[payer_id]
-        if spent:
-            tokens[node_id] += spent * used // of_all
-    return dict(tokens)
+    found = _tokens(connection, _THIS_EPOCH, {"epoch": epoch})
+    return {node_id: tokens for (at, node_id), tokens in found.items() if at == epoch}
 
 
-def _spent_tokens(connection: Connection, epoch: int) -> dict[str, tuple[int, int]]:
-    """Of each payer of burned credits, the tokens that its use of an epoch cost, and that use.
+def read_tokens_until(
+    connection: Connection, epoch: int, nodes: Iterable[str]
+) -> dict[tuple[int, str], Tokens]:
+    """By epoch and node, what was burned for these nodes up to an epoch."""
+    wanted = frozenset(nodes)
+    found = _tokens(connection, _THESE_NODES, {"epoch": epoch, "nodes": sorted(wanted)})
+    return {place: tokens for place, tokens in found.items() if place[1] in wanted}
 
-    tokens == floor(tokens left x used / credits left)        epoch by epoch, at average cost
-    """
-    asked = {"epoch": epoch}
+
+def _tokens(
+    connection: Connection, which: str, asked: dict[str, object]
+) -> dict[tuple[int, str], Tokens]:
+    found: dict[tuple[int, str], Tokens] = defaultdict(Tokens)
+    burnt = connection.execute(_BURNT.format(which=which).encode(), asked)
+    for epoch, node_id, burned, whole, now, before in burnt:
+        part = burned * (before + now) // whole - burned * before // whole
+        found[epoch, node_id] += Tokens(network=part)
     bought: dict[str, dict[int, tuple[int, int]]] = defaultdict(dict)
-    for payer_id, at, tokens, credits in connection.execute(_PURCHASED, asked):
-        bought[payer_id][at] = (tokens, credits)
-    used: dict[str, dict[int, int]] = defaultdict(dict)
-    for payer_id, at, credits in connection.execute(_USED_SO_FAR, asked):
-        used[payer_id][at] = credits
-    return {
-        payer: (_at_average(bought[payer], used[payer], epoch), used[payer][epoch])
-        for payer in used
-    }
+    purchased = connection.execute(_PURCHASED.format(which=which).encode(), asked)
+    for payer_id, epoch, tokens, credits in purchased:
+        bought[payer_id][epoch] = (tokens, credits)
+    used: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
+    so_far = connection.execute(_USED_SO_FAR.format(which=which).encode(), asked)
+    for payer_id, epoch, node_id, credits in so_far:
+        used[payer_id][epoch][node_id] = credits
+    for payer_id, by_epoch in used.items():
+        for epoch, node_id, tokens in _at_average(bought[payer_id], by_epoch):
+            if node_id:
+                found[epoch, node_id] += Tokens(bought=tokens)
+    return found
 
 
-def _at_average(bought: dict[int, tuple[int, int]], used: dict[int, int], epoch: int) -> int:
-    tokens_left = credits_left = spent = 0
-    for at in sorted({*bought, *used}):
-        tokens, credits = bought.get(at, (0, 0))
+@dataclass(slots=True)
+class _Spent:
+    """What one payer's burned credits cost it for one node: in all, and what of it is left."""
+
+    tokens: int = 0
+    credits: int = 0  # of its own purchases: those that came from elsewhere cost it nothing
+    used: int = 0
+
+
+def _at_average(
+    bought: dict[int, tuple[int, int]], used: dict[int, dict[str, int]]
+) -> Iterator[tuple[int, str, int]]:
+    """(epoch, node, TOKEN) of one payer's burned credits, epoch by epoch at their average cost.
+
+    tokens of an epoch's use == floor(tokens left x used / credits left)
+    credits that come back bring the tokens that they cost, rounded up
+    """
+    tokens_left = credits_left = 0
+    spent: dict[str, _Spent] = defaultdict(_Spent)
+    for epoch in sorted({*bought, *used}):
+        tokens, credits = bought.get(epoch, (0, 0))
         tokens_left, credits_left = tokens_left + tokens, credits_left + credits
+        nodes = used.get(epoch, {})
+        for node_id, units in sorted(nodes.items()):
+            one = spent[node_id]
+            back = min(-units, one.used)
+            if back > 0:  # of what earlier epochs used: it can be used again in this one
+                part = -(-one.tokens * back // one.used)
+                returned = one.credits * back // one.used
+                one.tokens, one.used = one.tokens - part, one.used - back
+                one.credits -= returned
+                tokens_left, credits_left = tokens_left + part, credits_left + returned
+                yield epoch, node_id, -part
+        whole = sum(units for units in nodes.values() if units > 0)
         # Credits that came from somebody else cost this payer no tokens.
-        taken = max(0, min(used.get(at, 0), credits_left))
-        spent = tokens_left * taken // credits_left if credits_left else 0
-        tokens_left, credits_left = tokens_left - spent, credits_left - taken
-        if at == epoch:
-            return spent
-    raise AssertionError(f"nothing was used in epoch {epoch}")
+        taken = min(whole, credits_left)
+        cost = tokens_left * taken // credits_left if credits_left else 0
+        for node_id, units in sorted(nodes.items()):
+            if units > 0:
+                one, part = spent[node_id], cost * units // whole
+                one.tokens, one.used = one.tokens + part, one.used + units
+                one.credits += taken * units // whole
+                yield epoch, node_id, part
+        tokens_left, credits_left = tokens_left - cost, credits_left - taken
 
 
 def read_recyclable(connection: Connection, epoch: int, cut_position: int) -> int:
@@ -870,10 +909,3 @@ def read_burns(connection: Connection, *, after: int = 0, limit: int = 50) -> li
     """The network's own burns in order; `after` is the last burn id of the page before."""
     sql = "SELECT * FROM proj_epochs.burn WHERE burn_id > %(a)s ORDER BY burn_id LIMIT %(limit)s"
     return read.many(connection, Burn, sql, a=after, limit=limit)
-
-
-def read_burn_due(connection: Connection, first_position: int, last_position: int) -> int:
-    """Micro-credits that accruals at these positions (both included) charged to be burned."""
-    sql = """SELECT coalesce(sum(units), 0) FROM proj_epochs.burning
-        WHERE position BETWEEN %(first)s AND %(last)s"""
-    return read.number(connection, sql, first=first_position, last=last_position)

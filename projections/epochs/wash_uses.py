@@ -2,9 +2,10 @@
 
     sum of gpu_us over an epoch == GPU time that its accruals metered
 
-An accrual belongs to the epoch whose cut is the first at or after it. A use is related when the
-node's owner is the renter, or paid for it: it would be its own customer. Nothing is judged here:
-`domain/epochs/wash_signals.py` has the formulas. Source: design economics 13.
+An accrual belongs to the epoch whose cut is the first at or after it. A use is related when who
+rents or pays is related to one that is paid for it (`domain/trust/related.py`): it would be its own
+customer. How long a node or a renter has been here counts from its first use. Nothing is judged
+here: `domain/epochs/wash_signals.py` has the formulas. Source: design economics 13.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from dataclasses import dataclass
 from projections import read
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
+from projections.trust.ties import TIE_RULES, TIES, is_paid_back
 
 _TABLES = (
     CUTS
+    + TIES
     + """
+    CREATE TABLE own.first (
+        side text COLLATE "C", subject_id text COLLATE "C", at_us bigint NOT NULL,
+        PRIMARY KEY (side, subject_id));
+    COMMENT ON TABLE own.first IS 'The first use of a node, and by a renter';
     CREATE TABLE own.used (
         epoch int, node_id text COLLATE "C", account_id text COLLATE "C",
         provider_account_id text COLLATE "C", is_related boolean, gpu_us bigint NOT NULL,
@@ -31,14 +38,25 @@ _INDEXES = "CREATE INDEX ON own.used (epoch, account_id);"
 
 _RULES = (
     CUT_RULE,
+    *TIE_RULES,
     Rule(
         ("lease.usage_accrued.v1",),
-        "account_id text, provider_account_id text, node_id text, gpu_us_new bigint, drawn json",
+        "account_id text, node_id text, gpu_us_new bigint, at_us bigint",
+        """INSERT INTO own.first
+        SELECT DISTINCT ON (side, subject_id) side, subject_id, at_us
+        FROM facts CROSS JOIN LATERAL (
+            VALUES ('node_id', node_id), ('account_id', account_id)) s (side, subject_id)
+        WHERE gpu_us_new > 0 ORDER BY side, subject_id, position ON CONFLICT DO NOTHING""",
+    ),
+    Rule(
+        ("lease.usage_accrued.v1",),
+        "account_id text, provider_account_id text, client_account_id text, owners json,"
+        " node_id text, gpu_us_new bigint, drawn json",
         f"""INSERT INTO own.used AS u
-        SELECT {EPOCH_OF}, node_id, account_id, provider_account_id, account_id =
-            provider_account_id OR EXISTS (
+        SELECT {EPOCH_OF}, node_id, account_id, provider_account_id,
+            {is_paid_back("f.account_id")} OR EXISTS (
                 SELECT FROM json_array_elements(f.drawn) part
-                WHERE part->>'account_id' = provider_account_id), sum(gpu_us_new)
+                WHERE {is_paid_back("part->>'account_id'")}), sum(gpu_us_new)
         FROM facts f WHERE gpu_us_new > 0 GROUP BY 1, 2, 3, 4, 5
         ON CONFLICT (epoch, node_id, account_id, provider_account_id, is_related)
         DO UPDATE SET gpu_us = u.gpu_us + excluded.gpu_us""",
@@ -48,25 +66,39 @@ _RULES = (
 COUNTERPARTIES = Projection("counterparties", _TABLES, _RULES, _INDEXES)
 
 
+NODES, RENTERS = "node_id", "account_id"
+"""Whose use is divided: that of a node among renters, or that of a renter among owners of nodes."""
+
+_AGE = """greatest(0, coalesce((
+        SELECT e.end_us - s.at_us FROM proj_epochs.epoch e, proj_counterparties.first s
+        WHERE e.epoch = %(epoch)s AND s.side = %(side)s AND s.subject_id = {subject}), 0))"""
+
+
 @dataclass(frozen=True, slots=True)
 class Used:
-    """GPU-microseconds of a node in an epoch, by whether who used it is related to its owner."""
+    """GPU-microseconds of a node in an epoch, by whether who used it is related to its owner.
+
+    `age_us`: from its first use to the end of the epoch.
+    """
 
     related: int
     others: tuple[int, ...]  # each unrelated renter's, largest first
+    age_us: int
 
 
 def read_used(connection: Connection, epoch: int, node_id: str) -> Used:
-    """Who used a node in an epoch."""
+    """Who used a node in an epoch. Also reads the view of epochs, for its end."""
     sql = """SELECT is_related, sum(gpu_us)::bigint FROM proj_counterparties.used
         WHERE epoch = %s AND node_id = %s GROUP BY is_related, account_id ORDER BY 2 DESC"""
     rows = connection.execute(sql, (epoch, node_id)).fetchall()
     related = sum(int(gpu_us) for is_related, gpu_us in rows if is_related)
-    return Used(related, tuple(int(gpu_us) for is_related, gpu_us in rows if not is_related))
+    age_us = read.number(
+        connection, "SELECT " + _AGE.format(subject="%(id)s"), epoch=epoch, side=NODES, id=node_id
+    )
+    others = tuple(int(gpu_us) for is_related, gpu_us in rows if not is_related)
+    return Used(related, others, age_us)
 
 
-NODES, RENTERS = "node_id", "account_id"
-"""Whose use is divided: that of a node among renters, or that of a renter among owners of nodes."""
 _OTHER = {NODES: "account_id", RENTERS: "provider_account_id"}
 
 
@@ -79,6 +111,7 @@ class Divided:
     largest_us: int  # of one unrelated counterparty
     related_us: int  # of all related ones
     counterparties: int
+    age_us: int  # from the first use to the end of the epoch
 
 
 def read_divided(
@@ -90,11 +123,12 @@ def read_divided(
     sql = f"""SELECT subject_id, sum(gpu_us)::bigint AS gpu_us,
             coalesce(max(gpu_us) FILTER (WHERE NOT is_related), 0)::bigint AS largest_us,
             coalesce(sum(gpu_us) FILTER (WHERE is_related), 0)::bigint AS related_us,
-            count(DISTINCT other_id)::int AS counterparties
+            count(DISTINCT other_id)::int AS counterparties,
+            {_AGE.format(subject="subject_id")} AS age_us
         FROM (
             SELECT {side} AS subject_id, {_OTHER[side]} AS other_id, is_related,
                 sum(gpu_us) AS gpu_us
             FROM proj_counterparties.used WHERE epoch = %(epoch)s AND {side} > %(after)s
             GROUP BY 1, 2, 3) u
         GROUP BY subject_id ORDER BY subject_id LIMIT %(limit)s"""
-    return read.many(connection, Divided, sql, epoch=epoch, after=after, limit=limit)
+    return read.many(connection, Divided, sql, epoch=epoch, side=side, after=after, limit=limit)

@@ -35,9 +35,6 @@ _TABLES = """
     COMMENT ON TABLE own.card_money IS 'Inside its chargeback window; final and not yet cash';
     CREATE TABLE own.watched (account_id text COLLATE "C" PRIMARY KEY);
     COMMENT ON TABLE own.watched IS 'Accounts that ever asked for warnings or auto top-up';
-    CREATE TABLE own.warning (
-        position bigint PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
-        threshold bigint NOT NULL, balance bigint NOT NULL, at_us bigint NOT NULL);
 """
 
 _INDEXES = """
@@ -48,7 +45,6 @@ _INDEXES = """
     CREATE INDEX payment_pending ON own.payment (confirm_at_us)
         WHERE confirm_at_us IS NOT NULL AND confirmed_at_us IS NULL;
     CREATE INDEX taking_open ON own.taking (position) WHERE state = 'refunding';
-    CREATE INDEX ON own.warning (account_id, position);
 """
 
 
@@ -150,13 +146,6 @@ _RULES = (
         "account_id text",
         """INSERT INTO own.watched SELECT DISTINCT account_id FROM facts
         ON CONFLICT (account_id) DO NOTHING""",
-    ),
-    Rule(
-        ("funds.warned.v1",),
-        "account_id text, threshold json, balance json, at_us bigint",
-        """INSERT INTO own.warning
-        SELECT position, account_id, (threshold->>'units')::bigint, (balance->>'units')::bigint,
-            at_us FROM facts""",
     ),
 )
 

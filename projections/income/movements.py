@@ -50,6 +50,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "auction.bid_placed.v1": "bid_deposit",
     "auction.bid_withdrawn.v1": "bid_deposit",
     "auction.bid_lapsed.v1": "bid_deposit",
+    "auction.bid_forfeited.v1": "bid_forfeit",
     "auction.awarded.v1": "bid_deposit",
     "auction.ended.v1": "bid_deposit",
     "auction.deposit_returned.v1": "bid_deposit",
@@ -69,6 +70,8 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "epoch.reward_slashed.v1": "slash",
     "epoch.rewards_forfeited.v1": "forfeit",
     "payout.confirmed.v1": "payout",
+    "resource.held.v1": "hold",
+    "resource.returned.v1": "refund",
     "resource.accrued.v1": ("resources", "earning"),
     "storage_node.charged.v1": "storage_node",
     "region.earnings_gathered.v1": "region_pool",
@@ -206,6 +209,13 @@ _RULES = (
         ("escrow.funded.v1",),
         "escrow_id text, account_id text, parts json",
         _ESCROW.replace("f.escrow", "f.parts").replace("f.lease_id", "f.escrow_id"),
+    ),
+    Rule(
+        ("resource.held.v1",),
+        "lease_id text, meter text, account_id text, parts json",
+        _ESCROW.replace("f.escrow", "f.parts").replace(
+            "f.lease_id", "f.lease_id || '/' || f.meter"
+        ),
     ),
     Rule((), "", _BOOKS),
     Rule((), "", _HOLDERS),

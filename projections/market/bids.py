@@ -90,9 +90,10 @@ _RULES = (
         FROM facts""",
     ),
     Rule(
-        ("auction.bid_withdrawn.v1", "auction.bid_lapsed.v1"),
+        ("auction.bid_withdrawn.v1", "auction.bid_lapsed.v1", "auction.bid_forfeited.v1"),
         "lease_id text, bid_id text, cause text, at_us bigint",
-        """UPDATE own.bid b SET state = coalesce(f.cause, 'withdrawn'), deposit = 'returned',
+        """UPDATE own.bid b SET state = coalesce(f.cause, 'withdrawn'), deposit = CASE f.topic
+                WHEN 'auction.bid_forfeited.v1' THEN 'forfeited' ELSE 'returned' END,
             ended_at_us = f.at_us
         FROM facts f WHERE b.lease_id = f.lease_id AND b.bid_id = f.bid_id""",
     ),

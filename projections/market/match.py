@@ -296,6 +296,8 @@ class _Question:
 
     def _offer(self) -> Bools:
         met = self.flag("is_offered")
+        if self.need.own_only:
+            met = met & self.own
         if self.need.rents_only:
             met = met & ~self.own
             if self.need.base_pool_id is not None:

@@ -1,6 +1,7 @@
 """What do edge devices, storage nodes and the other resources of leases cost, and what is waiting?
 
     sum(charge of the accruals of a meter) == its charge;   quantity counted + refused == sent
+    charge + what is left of its hold == what was held for it, until the rest goes back
 
 Bills are added up elsewhere (`projections/income/movements.py`); here is what each line is made
 of. Events themselves are read from the meter log; which of them counted is read from the facts.
@@ -38,13 +39,13 @@ _TABLES = """
         events bigint NOT NULL, quantity bigint NOT NULL, price_units bigint, per bigint,
         tariff_version int NOT NULL, charge_units bigint NOT NULL, fee_units bigint NOT NULL,
         provider_units bigint NOT NULL, platform_units bigint NOT NULL, burn_units bigint NOT NULL,
-        owed_units bigint NOT NULL, events_chain text NOT NULL, at_us bigint NOT NULL,
+        events_chain text NOT NULL, at_us bigint NOT NULL,
         position bigint NOT NULL, PRIMARY KEY (lease_id, meter)) WITH (fillfactor = 70);
     COMMENT ON TABLE own.resource IS 'Each meter of each lease: totals, as of its last accrual';
     CREATE TABLE own.accrual (
         lease_id text COLLATE "C", meter text COLLATE "C", through_position bigint,
         after_position bigint NOT NULL, events int NOT NULL, quantity bigint NOT NULL,
-        charge_units bigint NOT NULL, owed_units bigint NOT NULL, is_priced boolean NOT NULL,
+        charge_units bigint NOT NULL, is_priced boolean NOT NULL,
         events_chain text NOT NULL, log_position bigint NOT NULL, log_chain text NOT NULL,
         at_us bigint NOT NULL, position bigint NOT NULL,
         PRIMARY KEY (lease_id, meter, through_position));
@@ -53,6 +54,10 @@ _TABLES = """
         event_position bigint PRIMARY KEY, rule text NOT NULL, quantity bigint NOT NULL,
         position bigint NOT NULL);
     COMMENT ON TABLE own.refused IS 'Events that did not count in full, and how much of them';
+    CREATE TABLE own.hold (
+        lease_id text COLLATE "C", meter text COLLATE "C", units bigint NOT NULL,
+        is_returned boolean NOT NULL, position bigint NOT NULL, PRIMARY KEY (lease_id, meter));
+    COMMENT ON TABLE own.hold IS 'What a renter agreed to pay at most, and is held for it';
     CREATE TABLE own.release (
         lease_id text COLLATE "C" PRIMARY KEY, by text NOT NULL, at_us bigint NOT NULL,
         position bigint NOT NULL);
@@ -62,6 +67,7 @@ _INDEXES = """
     CREATE INDEX ON own.edge_device (account_id, position);
     CREATE INDEX ON own.storage_node (account_id) WHERE removed_at_us IS NULL;
     CREATE INDEX ON own.resource (account_id, lease_id);
+    CREATE INDEX ON own.hold (position) WHERE NOT is_returned;
 """
 
 _RULES = (
@@ -127,12 +133,12 @@ _RULES = (
         " provider_account_id text, client_id text, project_id text, end_user_ref text,"
         " after_position bigint, through_position bigint, events int, events_chain text,"
         " log_position bigint, log_chain text, quantity bigint, quantity_new bigint, rate json,"
-        " tariff_version int, charge json, charge_new json, parts json, owed json, refused json,"
+        " tariff_version int, charge json, charge_new json, parts json, refused json,"
         " at_us bigint",
         """, added AS (
             INSERT INTO own.accrual
             SELECT lease_id, meter, through_position, after_position, events, quantity_new,
-                (charge_new->>'units')::bigint, (owed->>'units')::bigint, rate IS NOT NULL,
+                (charge_new->>'units')::bigint, rate IS NOT NULL,
                 events_chain, log_position, log_chain, at_us, position
             FROM facts
         ), lost AS (
@@ -145,12 +151,11 @@ _RULES = (
             project_id, end_user_ref, through_position, all_events, quantity,
             (rate->'price'->>'units')::bigint, (rate->>'per')::bigint, tariff_version,
             (charge->>'units')::bigint, (parts->>'fee')::bigint, (parts->>'provider')::bigint,
-            (parts->>'platform')::bigint, (parts->>'burn')::bigint, all_owed, events_chain, at_us,
+            (parts->>'platform')::bigint, (parts->>'burn')::bigint, events_chain, at_us,
             position
         FROM (
             SELECT f.*, row_number() OVER (last_first) AS n,
-                (sum(events) OVER (meters))::bigint AS all_events,
-                (sum((owed->>'units')::bigint) OVER (meters))::bigint AS all_owed
+                (sum(events) OVER (meters))::bigint AS all_events
             FROM facts f
             WINDOW meters AS (PARTITION BY lease_id, meter),
                 last_first AS (PARTITION BY lease_id, meter ORDER BY position DESC)
@@ -160,9 +165,23 @@ _RULES = (
             quantity = excluded.quantity, charge_units = excluded.charge_units,
             fee_units = excluded.fee_units, provider_units = excluded.provider_units,
             platform_units = excluded.platform_units, burn_units = excluded.burn_units,
-            owed_units = t.owed_units + excluded.owed_units,
             events_chain = excluded.events_chain, at_us = excluded.at_us,
             position = excluded.position""",
+    ),
+    Rule(
+        ("resource.held.v1",),
+        "lease_id text, meter text, parts json",
+        """INSERT INTO own.hold
+        SELECT lease_id, meter, (
+            SELECT sum((p->'amount'->>'units')::bigint) FROM json_array_elements(parts) p),
+            false, position
+        FROM facts""",
+    ),
+    Rule(
+        ("resource.returned.v1",),
+        "lease_id text, meter text",
+        """UPDATE own.hold h SET is_returned = true FROM facts f
+        WHERE (h.lease_id, h.meter) = (f.lease_id, f.meter)""",
     ),
     Rule(
         ("resource.storage_released.v1",),
@@ -249,11 +268,11 @@ class Resource:
     provider_units: int
     platform_units: int
     burn_units: int
-    owed_units: int
     events_chain: str
     at_us: int
     position: int
     released_at_us: int | None
+    agreed_units: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +286,6 @@ class Accrual:
     events: int
     quantity: int
     charge_units: int
-    owed_units: int
     is_priced: bool
     events_chain: str
     log_position: int
@@ -364,8 +382,10 @@ def read_storage_regions(connection: Connection, account_id: str | None = None) 
     return [str(row[0]) for row in connection.execute(sql, (account_id, account_id))]
 
 
-_RESOURCE = """SELECT r.*, e.at_us AS released_at_us FROM proj_meters.resource r
-    LEFT JOIN proj_meters.release e ON e.lease_id = r.lease_id AND r.meter = 'storage'"""
+_RESOURCE = """SELECT r.*, e.at_us AS released_at_us, h.units AS agreed_units
+    FROM proj_meters.resource r
+    LEFT JOIN proj_meters.release e ON e.lease_id = r.lease_id AND r.meter = 'storage'
+    LEFT JOIN proj_meters.hold h ON h.lease_id = r.lease_id AND h.meter = r.meter"""
 
 
 def read_resources(connection: Connection, lease_id: str) -> list[Resource]:
@@ -399,6 +419,25 @@ def read_due(
         WHERE l.position > greatest(coalesce(r.through_position, 0), %s)
         ORDER BY l.position LIMIT %s"""
     return [(row[0], row[1], row[2]) for row in connection.execute(sql, (after, limit))]
+
+
+def read_holds_due(
+    connection: Connection, closed_until_us: int, *, after: int = 0, limit: int = 500
+) -> list[tuple[int, str, str]]:
+    """(position, lease, meter) of holds whose lease was closed by then, or never ran, and is over:
+    what is left of them goes back. Storage that was metered waits for its release.
+    """
+    sql = """SELECT h.position, h.lease_id, h.meter FROM proj_meters.hold h
+        JOIN proj_leases.lease s ON s.lease_id = h.lease_id AND s.settled_position IS NOT NULL
+            AND (s.opened_at_us IS NULL OR s.closed_at_us <= %(until)s)
+        LEFT JOIN proj_meters.resource r ON r.lease_id = h.lease_id AND r.meter = h.meter
+        LEFT JOIN proj_meters.release e ON e.lease_id = h.lease_id
+        WHERE NOT h.is_returned AND h.position > %(after)s
+            AND h.units > coalesce(r.charge_units, 0)
+            AND (h.meter <> 'storage' OR coalesce(r.quantity, 0) = 0 OR e.at_us <= %(until)s)
+        ORDER BY h.position LIMIT %(limit)s"""
+    values = {"until": closed_until_us, "after": after, "limit": limit}
+    return [(row[0], row[1], row[2]) for row in connection.execute(sql.encode(), values)]
 
 
 _EVENT = """SELECT e.position, e.account_id, e.source, e.event_id, e.lease_id, e.meter, e.quantity,

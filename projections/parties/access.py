@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from domain.parties.account import effective_scopes
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
@@ -23,9 +24,15 @@ _TABLES = """
     CREATE TABLE own.api_key (
         key_sha256 text COLLATE "C" PRIMARY KEY, key_id text COLLATE "C" NOT NULL,
         account_id text COLLATE "C" NOT NULL, member_id text NOT NULL, scopes text[] NOT NULL,
-        expires_at_us bigint, revoked_at_us bigint, at_us bigint NOT NULL,
+        expires_at_us bigint, revoked_at_us bigint, succeeds text, at_us bigint NOT NULL,
         position bigint NOT NULL);
     CREATE INDEX ON own.api_key (account_id, key_id);
+    CREATE TABLE own.invitation (
+        account_id text COLLATE "C", invitation_id text COLLATE "C",
+        code_sha256 text COLLATE "C" NOT NULL, member_id text NOT NULL, role text NOT NULL,
+        scopes text[] NOT NULL, key_expires_at_us bigint, expires_at_us bigint NOT NULL,
+        over boolean NOT NULL, position bigint NOT NULL, PRIMARY KEY (account_id, invitation_id));
+    COMMENT ON COLUMN own.invitation.over IS 'Redeemed, or withdrawn';
     CREATE TABLE own.wallet (
         account_id text COLLATE "C", position bigint, address text COLLATE "C" NOT NULL,
         effective_at_us bigint NOT NULL, at_us bigint NOT NULL,
@@ -52,6 +59,7 @@ _INDEXES = """
     CREATE INDEX ON own.node (token_sha256);
     CREATE INDEX ON own.executor (key_sha256);
     CREATE INDEX ON own.wallet (address, position);
+    CREATE INDEX ON own.invitation (code_sha256);
 """
 
 _RULES = (
@@ -87,13 +95,44 @@ _RULES = (
             AND m.position < f.position""",
     ),
     Rule(
+        ("account.member_role_changed.v1",),
+        "account_id text, member_id text, role text",
+        """UPDATE own.member m SET role = f.role FROM (
+            SELECT DISTINCT ON (account_id, member_id) * FROM facts
+            ORDER BY account_id, member_id, position DESC) f
+        WHERE m.account_id = f.account_id AND m.member_id = f.member_id
+            AND m.position < f.position""",
+    ),
+    Rule(
         ("account.api_key_issued.v1",),
         "account_id text, key_id text, key_sha256 text, member_id text, scopes text[],"
-        " expires_at_us bigint, at_us bigint",
+        " expires_at_us bigint, succeeds text, at_us bigint",
         """INSERT INTO own.api_key
-        SELECT key_sha256, key_id, account_id, member_id, scopes, expires_at_us, NULL, at_us,
-            position
+        SELECT key_sha256, key_id, account_id, member_id, scopes, expires_at_us, NULL, succeeds,
+            at_us, position
         FROM facts""",
+    ),
+    Rule(
+        ("account.member_invited.v1",),
+        "account_id text, invitation_id text, code_sha256 text, member_id text, role text,"
+        " scopes text[], key_expires_at_us bigint, expires_at_us bigint",
+        """INSERT INTO own.invitation
+        SELECT account_id, invitation_id, code_sha256, member_id, role, scopes, key_expires_at_us,
+            expires_at_us, false, position
+        FROM facts""",
+    ),
+    Rule(
+        ("account.invitation_withdrawn.v1", "account.invitation_redeemed.v1"),
+        "account_id text, invitation_id text",
+        """UPDATE own.invitation i SET over = true FROM facts f
+        WHERE i.account_id = f.account_id AND i.invitation_id = f.invitation_id""",
+    ),
+    Rule(  # what was to give a member another key ends with the member
+        ("account.member_removed.v1",),
+        "account_id text, member_id text",
+        """UPDATE own.invitation i SET over = true FROM facts f
+        WHERE i.account_id = f.account_id AND i.member_id = f.member_id
+            AND i.position < f.position""",
     ),
     Rule(
         ("account.api_key_revoked.v1",),
@@ -221,7 +260,28 @@ class ApiKey:
     scopes: list[str]
     expires_at_us: int | None
     revoked_at_us: int | None
+    succeeds: str | None
     at_us: int
+
+    @property
+    def effective(self) -> frozenset[str]:
+        """The scopes that the member's present role leaves; none of a former member."""
+        if self.role is None:
+            return frozenset()
+        return effective_scopes(self.account_kind, self.role, self.scopes)
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """One that waits for its invitee until `expires_at_us`."""
+
+    account_id: str
+    invitation_id: str
+    member_id: str
+    role: str
+    scopes: list[str]
+    key_expires_at_us: int | None
+    expires_at_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +314,7 @@ class Wallet:
 
 _KEY = """
     SELECT k.key_sha256, k.key_id, k.account_id, a.kind AS account_kind, k.member_id, m.role,
-        k.scopes, k.expires_at_us, k.revoked_at_us, k.at_us
+        k.scopes, k.expires_at_us, k.revoked_at_us, k.succeeds, k.at_us
     FROM proj_access.api_key k JOIN proj_access.account a USING (account_id)
     LEFT JOIN proj_access.member m ON m.account_id = k.account_id
         AND m.member_id = k.member_id AND m.removed_at_us IS NULL
@@ -300,6 +360,23 @@ def read_api_keys(connection: Connection, account_id: str) -> list[ApiKey]:
     """All keys of an account, revoked ones too, oldest first."""
     sql = _KEY + "WHERE k.account_id = %(id)s ORDER BY k.position"
     return read.many(connection, ApiKey, sql, id=account_id)
+
+
+def read_invitations(connection: Connection, account_id: str, at_us: int) -> list[Invitation]:
+    """Those that wait at this moment, oldest first."""
+    sql = """SELECT account_id, invitation_id, member_id, role, scopes, key_expires_at_us,
+            expires_at_us
+        FROM proj_access.invitation
+        WHERE account_id = %(id)s AND NOT over AND expires_at_us > %(at)s ORDER BY position"""
+    return read.many(connection, Invitation, sql, id=account_id, at=at_us)
+
+
+def read_account_of_invitation(connection: Connection, code_sha256: str) -> str | None:
+    """The account that invites with the code whose SHA-256 (hex) this is, also a used one."""
+    row = connection.execute(
+        "SELECT account_id FROM proj_access.invitation WHERE code_sha256 = %s", (code_sha256,)
+    ).fetchone()
+    return None if row is None else str(row[0])
 
 
 def read_node_keys(connection: Connection, node_id: str | None = None) -> list[NodeKey]:

@@ -2,4 +2,4 @@
 and reputation as of any moment, come out.
 """
 
-__all__ = ("evidence", "registry", "reputation", "scores")
+__all__ = ("evidence", "registry", "reputation", "scores", "ties")

@@ -73,7 +73,8 @@ _RULES = (
     Rule(
         ("lease.reserved.v1",),
         "lease_id text, node_id text, provider_id text, account_id text, client_id text,"
-        " provider_account_id text, own boolean, device_ids json, share_ppm bigint",
+        " provider_account_id text, client_account_id text, owners json, own boolean,"
+        " device_ids json, share_ppm bigint",
         f"""INSERT INTO own.lease
         SELECT lease_id, node_id, provider_id, account_id, client_id, own, {RELATED},
             json_array_length(device_ids) * share_ppm, NULL, NULL, NULL, position

@@ -11,9 +11,9 @@ sign, so the past can be read. A fault waits for the dispute window that was in 
 What counts for whom is said in `domain/trust/evidence.py`: codes, caps and words come from there,
 and each row is checked against its functions. Here is how rows are kept and found.
 
-Leases between related parties count for nobody: own ones, and accounts that share a wallet, a
-billing account or a payer. What a device did follows it to another node of its owner, however late
-it becomes known. Source: design economics 16; decisions 0037 and 0042.
+Leases between related parties (`domain/trust/related.py`) count for nobody. What a device did
+follows it to another node of its owner, however late it becomes known. Source: design
+economics 16; decisions 0037 and 0042.
 """
 
 from __future__ import annotations
@@ -34,16 +34,15 @@ from domain.trust.reputation_terms import (
 )
 from domain.trust.scores import OBSERVATION
 from projections.runner import Rule
+from projections.trust.ties import TIE_RULES, TIES, is_paid_back
 
-TABLES = """
+TABLES = (
+    TIES
+    + """
     CREATE TABLE own.subject (
         kind text COLLATE "C", subject_id text COLLATE "C", owner_id text COLLATE "C",
         since_us bigint NOT NULL, position bigint NOT NULL, PRIMARY KEY (kind, subject_id));
     COMMENT ON COLUMN own.subject.owner_id IS 'The provider of a node';
-    CREATE TABLE own.tie (
-        account_id text COLLATE "C", key text COLLATE "C", position bigint NOT NULL,
-        PRIMARY KEY (account_id, key));
-    COMMENT ON TABLE own.tie IS 'What relates accounts: two with one key, or one with the other';
     CREATE TABLE own.fault_window (
         position bigint PRIMARY KEY, effective_from_us bigint NOT NULL, window_us bigint NOT NULL);
     CREATE TABLE own.device_at (
@@ -93,6 +92,7 @@ TABLES = """
         PRIMARY KEY (kind, subject_id, input, day, from_day, client_id)) WITH (fillfactor = 80);
     COMMENT ON TABLE own.day IS 'In micro-observations; uptime in microseconds';
 """
+)
 
 
 def _among(codes: tuple[int, ...]) -> str:
@@ -110,18 +110,10 @@ _DEVICES = """greatest(1, (SELECT count(*) FROM own.device_at a WHERE a.node_id 
     AND (a.until_position IS NULL OR a.until_position > f.position)))"""
 _COLUMNS = """kind, subject_id, input, origin, position, since, ref, client_id, counterparty, day,
     from_day, good, total, carried"""
-_TIES = """
-    INSERT INTO own.tie SELECT account_id, key, min(position) FROM ({keys}) k
-    WHERE key <> 'account:' || account_id GROUP BY 1, 2 ON CONFLICT DO NOTHING
+RELATED = f"(f.own OR {is_paid_back('f.account_id')})"
+"""SQL: whether the renter of a `lease.reserved.v1` is related to one that it will pay, as was known
+there.
 """
-RELATED = """(f.own
-    OR EXISTS (SELECT FROM own.tie x LEFT JOIN own.tie y ON y.key = x.key
-            AND y.account_id = f.provider_account_id AND y.position < f.position
-        WHERE x.account_id = f.account_id AND x.position < f.position
-            AND (y.key IS NOT NULL OR x.key = 'account:' || f.provider_account_id))
-    OR EXISTS (SELECT FROM own.tie y WHERE y.account_id = f.provider_account_id
-        AND y.key = 'account:' || f.account_id AND y.position < f.position))"""
-"""SQL: whether renter and owner of a `lease.reserved.v1` are related, as was known there."""
 
 
 def _both(select: str) -> str:
@@ -208,28 +200,7 @@ WORLD = (
         SELECT DISTINCT ON (account_id) 'renter', account_id, NULL, at_us, position FROM facts
         ORDER BY account_id, position ON CONFLICT DO NOTHING""",
     ),
-    Rule(
-        ("account.wallet_linked.v1",),
-        "account_id text, address text",
-        _TIES.format(
-            keys="SELECT account_id, 'wallet:' || lower(address) AS key, position FROM facts"
-        ),
-    ),
-    Rule(
-        ("earnings.payment_mode_set.v1",),
-        "account_id text, billing_account_id text",
-        _TIES.format(
-            keys="""SELECT account_id, 'account:' || billing_account_id AS key, position
-            FROM facts WHERE billing_account_id IS NOT NULL"""
-        ),
-    ),
-    Rule(
-        ("funding.payer_set.v1",),
-        "account_id text, payer_account_id text",
-        _TIES.format(
-            keys="SELECT account_id, 'account:' || payer_account_id AS key, position FROM facts"
-        ),
-    ),
+    *TIE_RULES,
     Rule(
         ("maturity.window_set.v1",),
         "effective_from_us bigint, window_us bigint",

@@ -53,7 +53,7 @@ class Running:
 @pytest.fixture
 def running(database: str, tmp_path: Path) -> Generator[Running, None, None]:
     clock = SimulatedClock(NOW_US)
-    settings = Settings(data_dir=tmp_path, database_url=database, environment="development")
+    settings = Settings(data_dir=tmp_path, database_url=database)
     with (
         Service.open(settings, clock=clock) as service,
         psycopg.connect(database, autocommit=True) as connection,

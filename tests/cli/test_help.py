@@ -6,6 +6,8 @@ import json
 import shlex
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,11 +16,23 @@ import psycopg
 import pytest
 import typer
 
+from api.door.moments import moment, parse_moment
 from api.settings import load
 from cli import reference as cli_reference
 from cli.index import COMMANDS
 from cli.main import Commands, app, opened
-from cli.terminal import EXPECTED, amount, columns, facts, group, printable, tell, top_level
+from cli.terminal import (
+    EXPECTED,
+    amount,
+    columns,
+    facts,
+    group,
+    local_time,
+    printable,
+    tell,
+    top_level,
+    with_local_times,
+)
 from tests.scenes.shell import tallystick
 
 HELPS = dict(cli_reference.helps())
@@ -35,6 +49,24 @@ def test_help_on_every_level_shows_an_example(command: str) -> None:
     ran = tallystick(*command.split()[1:], "--help")
     assert ran.code == 0
     assert "Example: " in ran.out
+
+
+def test_every_argument_and_every_option_says_what_it_is_for() -> None:
+    without = [
+        f"{path} {parameter.name}"
+        for path, command in commands_of("tallystick", TOP)
+        for parameter in command.params
+        if not (getattr(parameter, "help", None) or "").strip()
+    ]
+    assert without == []
+
+
+def commands_of(path: str, found: Any) -> Iterator[tuple[str, Any]]:
+    """Every command and group below this one, opened, with the words that lead to it."""
+    yield path, found
+    for name, below in getattr(found, "commands", {}).items():
+        below = opened(name) if isinstance(found, Commands) else below
+        yield from commands_of(f"{path} {name}", below)
 
 
 @pytest.mark.parametrize("command", HELPS, ids=str)
@@ -303,7 +335,63 @@ def test_amounts_are_shown_to_the_last_unit(asset: str, units: str, text: str) -
 
 def test_facts_are_amounts_and_lists_as_people_write_them() -> None:
     told = {"price": {"asset": "CREDIT", "units": "5"}, "of": ["a", "b"], "by": None, "x": {"a": 1}}
-    assert facts(told) == ["price  0.000005 CREDIT", "of     a, b", "x      {'a': 1}"]
+    assert facts(told) == ["price  0.000005 CREDIT", "of     a, b", "x a    1"]
+
+
+def test_no_fact_is_shown_as_python_writes_it() -> None:
+    """The verdict that `node confirm` printed was a dict in one line, with True and False."""
+    verdict = {"joinable": True, "sellable": False, "failing": ["tpm_2_0", "ecc"], "waived": []}
+    parts = [{"id": "a", "price": {"asset": "CREDIT", "units": "1"}}, {"id": "b"}]
+    assert facts({"node_id": "node_1", "verdict": verdict, "parts": parts}) == [
+        "node_id           node_1",
+        "verdict joinable  yes",
+        "verdict sellable  no",
+        "verdict failing   tpm_2_0, ecc",
+        "verdict waived    none",
+        "parts 1 id        a",
+        "parts 1 price     0.000001 CREDIT",
+        "parts 2 id        b",
+    ]
+
+
+@pytest.fixture
+def in_lagos(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine one hour ahead of UTC, in every season."""
+    monkeypatch.setenv("TZ", "Africa/Lagos")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_lagos")
+def test_people_read_the_times_of_their_own_zone_and_programs_utc(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = {"at": "2026-11-30T23:30:00.000000Z", "by": "2026-12-01T00:00:00.000001Z"}
+    assert facts(told) == ["at  2026-12-01T00:30:00+01:00", "by  2026-12-01T01:00:00.000001+01:00"]
+    assert columns([told], ("at",))[1] == "2026-12-01T00:30:00+01:00"
+    assert with_local_times("Free from 2026-11-30 23:30 UTC.") == (
+        "Free from 2026-12-01T00:30:00+01:00."
+    )
+    tell(told, facts(told), as_json=True)
+    assert json.loads(capsys.readouterr().out) == told
+
+
+@pytest.mark.usefixtures("in_lagos")
+@pytest.mark.parametrize("at_us", [0, 1_795_000_000_000_000, 1_795_000_000_000_001])
+def test_a_time_that_is_shown_is_read_as_the_same_moment(at_us: int) -> None:
+    assert parse_moment(local_time(moment(at_us))) == at_us
+
+
+@pytest.mark.usefixtures("in_lagos")
+@pytest.mark.parametrize("text", ["9999-12-31T23:59:59.999999Z", "2026-12-01", "a 2026-12-01T"])
+def test_what_is_no_moment_and_the_end_of_time_stay_as_they_are(text: str) -> None:
+    assert local_time(text) == text
+
+
+def test_a_machine_in_utc_shows_utc() -> None:
+    assert local_time("2026-12-01T00:30:00.000000Z") == "2026-12-01T00:30:00Z"
 
 
 def test_tables_keep_every_character() -> None:

@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -48,11 +49,29 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path, database: str) -> Generator[Server, None, None]:
+    with _serving(Settings(data_dir=tmp_path / "data", database_url=database)) as found:
+        yield found
+
+
+@pytest.fixture
+def development_server(tmp_path: Path, database: str) -> Generator[Server, None, None]:
+    """Where machines join that are made up: their drivers say so, and nothing is known of them."""
     settings = Settings(
         data_dir=tmp_path / "data", database_url=database, environment="development"
     )
+    with _serving(settings) as found:
+        yield found
+
+
+@contextmanager
+def _serving(settings: Settings) -> Generator[Server, None, None]:
     made = tallystick(
-        "admin", "bootstrap", "--json", DATA_DIR=settings.data_dir, DATABASE_URL=database
+        "admin",
+        "bootstrap",
+        "--json",
+        DATA_DIR=settings.data_dir,
+        DATABASE_URL=settings.database_url,
+        ENVIRONMENT=settings.environment,
     )
     with Service.open(settings) as service:
         config = uvicorn.Config(create_app(service), port=0, log_level="warning")

@@ -37,6 +37,7 @@ from node_reporter.reports.client import HttpTransport
 from tallystick_client import Client
 from tests.cli.test_remote import Server, server
 from tests.node_reporter.confined import MIB, ground, needs_walls
+from tests.scenes.server import HARDWARE
 from tests.scenes.shell import Ran
 
 __all__ = ["server"]
@@ -110,9 +111,13 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
                     "vendor": "nvidia",
                     "memory_mib": 81_559,
                     "model": "NVIDIA A100-PCIE-80GB",
+                    "connection": "pcie",
+                    "pcie_gen": 4,
+                    "pcie_lanes": 16,
                 }
             ],
             "host": {"arch": "x86_64", "os": "linux"},
+            "hardware": HARDWARE,
         }
         with closing(HttpTransport(server.url)) as transport:
             joined = joining.join(transport, code, key, specs, "test")

@@ -170,6 +170,23 @@ def test_a_killed_process_leaves_whole_blocks(tmp_path: Path) -> None:
         assert chain.head().parent_hash == head.hash
 
 
+@pytest.mark.parametrize("first", ["wallet_challenge", "chain", "devnet"])
+def test_the_fast_hash_is_taken_whatever_part_of_the_chain_is_used_first(first: str) -> None:
+    program = (
+        "import importlib, sys\n"
+        f"module = importlib.import_module('contracts.{first}')\n"
+        "if hasattr(module, 'signer_of'):\n"
+        "    try: module.signer_of('text', '0x' + '11' * 65)\n"
+        "    except module.SignatureInvalid: pass\n"
+        "import eth_hash.auto\n"
+        "eth_hash.auto.keccak(b'')\n"
+        "assert 'eth_hash.backends.pysha3' in sys.modules\n"
+        "assert 'eth_hash.backends.pycryptodome' not in sys.modules\n"
+    )
+    unset = {name: value for name, value in os.environ.items() if name != "ETH_HASH_BACKEND"}
+    subprocess.run([sys.executable, "-c", program], env=unset, check=True)
+
+
 def test_importing_the_machine_leaves_the_recursion_limit_alone() -> None:
     """Lifted, a deeply nested JSON body would kill the server instead of being refused."""
     program = (

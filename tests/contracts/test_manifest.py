@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from contracts.durable_file import write_durably
 from contracts.manifest import ManifestInvalid, Payout, decode, encode, read
-from contracts.outbox import write_durably
 from contracts.payout_tree import payout_tree
 from tests.contracts.payout_proofs import verify
 from tests.contracts.stage import account

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 from eth_account import Account
 
+from contracts.chain_ids import DEVNET_CHAIN_IDS, EMBEDDED_CHAIN_ID
 from contracts.signers import (
-    DEVNET_CHAIN_IDS,
-    EMBEDDED_CHAIN_ID,
     KeystoreSigner,
     LocalKeySigner,
     PublicKeyRefused,

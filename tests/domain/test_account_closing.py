@@ -20,17 +20,14 @@ from domain.parties.account import (
     SCOPES,
     AccountClosed,
     AccountOpened,
-    AddMember,
     ApiKeyIssued,
     ApiKeyRevoked,
-    IssueApiKey,
     LinkWallet,
     MemberAdded,
-    RemoveMember,
-    RevokeApiKey,
-    RotateApiKey,
     account_of,
 )
+from domain.parties.api_key import IssueApiKey, RevokeApiKey, RotateApiKey
+from domain.parties.member import ChangeRole, InviteMember, RedeemInvitation, RemoveMember
 from domain.parties.reasons import PartiesReason
 from domain.stream import Stream
 from ledger.books.chart import kind_of
@@ -50,6 +47,8 @@ issued = ApiKeyIssued(
     member_id="mem_a",
     scopes=("renter",),
     expires_at_us=None,
+    by_key_id=None,
+    succeeds=None,
     at_us=market.NOON_US,
 )
 with_member = empty.given(
@@ -172,15 +171,35 @@ NEW: list[Any] = [
     DEPOSIT,
     market.job(),
     RegisterProvider(provider_id="prov_b", account_id=WHO, kind="physical", at_us=AT_US),
-    AddMember(account_id=WHO, member_id="mem_b", role="viewer", by="mem_a", at_us=AT_US),
-    RemoveMember(account_id=WHO, member_id="mem_a", by="mem_a", at_us=AT_US),
+    InviteMember(
+        account_id=WHO,
+        invitation_id="invitation_1",
+        code_sha256="c0" * 32,
+        member_id="mem_b",
+        role="viewer",
+        scopes=("account",),
+        key_expires_at_us=None,
+        expires_at_us=AT_US + 1,
+        by_key_id="key_1",
+        at_us=AT_US,
+    ),
+    RedeemInvitation(
+        account_id=WHO,
+        code_sha256="c0" * 32,
+        key_id="key_9",
+        key_sha256="99" * 32,
+        by_key_id=None,
+        at_us=AT_US,
+    ),
+    ChangeRole(account_id=WHO, member_id="mem_a", role="viewer", by_key_id="key_1", at_us=AT_US),
+    RemoveMember(account_id=WHO, member_id="mem_a", by_key_id="key_1", at_us=AT_US),
     IssueApiKey(
         account_id=WHO,
         key_id="key_9",
         key_sha256="99" * 32,
-        member_id="mem_a",
         scopes=SCOPES[:1],
         expires_at_us=None,
+        by_key_id="key_1",
         at_us=AT_US,
     ),
     RotateApiKey(
@@ -189,7 +208,7 @@ NEW: list[Any] = [
         new_key_id="key_9",
         new_key_sha256="99" * 32,
         expires_at_us=None,
-        by="mem_a",
+        by_key_id="key_1",
         at_us=AT_US,
     ),
     LinkWallet(
@@ -213,7 +232,9 @@ def test_what_was_done_before_the_closing_may_be_repeated_and_gives_nothing() ->
     assert any(isinstance(fact, DepositConfirmed) for _, fact in deposited.past)
     deposited.when(DEPOSIT).then_nothing()
     deposited.when(market.job()).then_nothing()
-    ended = RevokeApiKey(account_id=WHO, key_id="key_1", by="mem_a", at_us=AT_US + 1)
+    ended = RevokeApiKey(
+        account_id=WHO, key_id="key_1", by_key_id="key_1", by_account_id=WHO, at_us=AT_US + 1
+    )
     deposited.when(ended).then_nothing()
     other = replace(DEPOSIT, amount=credit(6))
     deposited.when(other).then_refused(PartiesReason.ACCOUNT_CLOSED)

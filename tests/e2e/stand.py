@@ -32,9 +32,10 @@ from domain.epochs.emission import EmissionSegment
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import PublishPolicy
 from domain.money import token
-from domain.parties.account import IssueApiKey
+from domain.parties.account import FirstKey
+from domain.parties.api_key import IssueApiKey
 from tests.e2e.load import Journal
-from tests.scenes.running_market import OPERATOR, OWNER, RENTER, Market, SignedNode
+from tests.scenes.running_market import OPERATOR, OPERATOR_KEY, OWNER, RENTER, Market, SignedNode
 
 ROOT = Path(__file__).parents[2]
 NODES = ("north", "east", "south", "west")
@@ -95,7 +96,6 @@ class Stand:
         }[name]
         environment = os.environ | {
             "TALLYSTICK_DATA_DIR": str(self.folder),
-            "TALLYSTICK_ENVIRONMENT": "development",
             "TALLYSTICK_REPORTS_PER_SECOND": "100000",
             "TALLYSTICK_REPORTS_BURST": "100000",
             "TALLYSTICK_REQUESTS_PER_SECOND": "100000",
@@ -224,14 +224,17 @@ def build(folder: Path, postgres: EmbeddedPostgres, groups: tuple[str, ...]) -> 
     """
     now_us = time.time_ns() // 1_000
     start_us = (now_us // HOUR_US - 30) * HOUR_US
-    settings = Settings(data_dir=folder, environment="development")
+    settings = Settings(data_dir=folder)
     with (
         Service.open(settings) as service,
         psycopg.connect(service.conninfo, autocommit=True) as connection,
     ):
         market = Market(service.ledger, connection)
-        market.found(*NODES, gpus=GPUS, at_us=start_us)
-        api_keys = {name: _issue_key(market, name, start_us) for name in (OPERATOR, RENTER, OWNER)}
+        renters, owners = _first_key("renter"), _first_key("provider")
+        first_keys = {RENTER: renters[1], OWNER: owners[1]}
+        market.found(*NODES, gpus=GPUS, at_us=start_us, first_keys=first_keys)
+        api_keys = {RENTER: renters[0], OWNER: owners[0]}
+        api_keys[OPERATOR] = _operators_key(market, start_us)
         _earn(market, folder, start_us)
         leases_us = start_us + 25 * HOUR_US
         found = {group: _open_leases(market, group, leases_us) for group in groups}
@@ -239,21 +242,25 @@ def build(folder: Path, postgres: EmbeddedPostgres, groups: tuple[str, ...]) -> 
     return Stand(folder, postgres, url, api_keys, market.nodes, found)
 
 
-def _issue_key(market: Market, account: str, at_us: int) -> str:
-    scopes = {OPERATOR: ("operator",), RENTER: ("renter",), OWNER: ("provider",)}[account]
+def _first_key(scope: str) -> tuple[str, FirstKey]:
+    """A key with one scope, and what the server keeps of it."""
     key = keys.new(live=False)
     key_id = keys.key_id(key)
     assert key_id is not None
-    member = "operator" if account == OPERATOR else f"{account}_member"
+    return key, FirstKey(key_id=key_id, key_sha256=keys.digest(key), scopes=(scope,))
+
+
+def _operators_key(market: Market, at_us: int) -> str:
+    key, made = _first_key("operator")
     market.do(
         at_us,
         IssueApiKey(
-            account_id=account,
-            key_id=key_id,
-            key_sha256=keys.digest(key),
-            member_id=member,
-            scopes=scopes,
+            account_id=OPERATOR,
+            key_id=made.key_id,
+            key_sha256=made.key_sha256,
+            scopes=made.scopes,
             expires_at_us=None,
+            by_key_id=OPERATOR_KEY,
             at_us=at_us,
         ),
     )

@@ -153,7 +153,9 @@ def test_anybody_sees_why_a_node_got_what_it_got(database: str, tmp_path: Path) 
         assert "availability: " in page.get_by_test_id("reason").first.inner_text()
         (use,) = texts(page, "uses")
         assert use == "cash 0.000000 CREDIT 1.000000 100.0000 %"
-        assert "concentration" in page.get_by_test_id("signals").inner_text()
+        signals = page.get_by_test_id("signals").inner_text()
+        assert "Concentration of customers\n100.0000 %" in signals
+        assert "concentration" not in signals, "its first weeks with one customer raise no flag"
         pictured(page, "epoch")
         page.get_by_label("Node").fill("node_0")
         page.get_by_role("button", name="Explain").click()

@@ -14,7 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.cli.test_remote import Server, server
+from tests.cli.test_remote import Server
+from tests.cli.test_remote import development_server as server
 from tests.e2e.test_console import CHROMIUM, browsing, pictured
 from tests.journeys.test_joining import Owner, run, stop, until
 

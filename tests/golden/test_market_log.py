@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        355,
-        "f468385e50cfbeb0602102c0c8f298933adee2b604a1b1738aa655faad902f15",
-        "65c282a45698c57fb4e315dc91705e54df9595149402ccfb138079cb56ef9536",
+        371,
+        "08963314f9bea75442adaaf99a7b060677e2d01be14b4827782e2f67e3680f55",
+        "efb9ed623f6859945e0bf0db63758547e71b8e7e35c0d55b29c513a9afb25294",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -79,7 +79,9 @@ _WEIGHED = """
     SELECT n.node, n.account,
         coalesce(u.units, 0)::HUGEINT * b.ppm::HUGEINT // 1000000000000 AS worked,
         coalesce(p.rated, 0)::HUGEINT // 1000000 AS present,
-        n.burned_tokens::HUGEINT * $multiple::HUGEINT // 1000000 AS worked_cap,
+        ((n.burned_tokens::HUGEINT - n.bought_tokens::HUGEINT) * $multiple::HUGEINT
+            + n.bought_tokens::HUGEINT * least($multiple::HUGEINT, CASE WHEN $multiple IS NULL
+                THEN NULL ELSE 950000 END)) // 1000000 AS worked_cap,
         least(coalesce(p.attested_us, 0)::HUGEINT * $hourly::HUGEINT // 3600000000,
             $flat::HUGEINT) AS present_cap
     FROM node n JOIN bonus b USING (node) LEFT JOIN used u USING (node)
@@ -296,8 +298,9 @@ def _load(sql: duckdb.DuckDBPyConnection, nodes: Sequence[Any], terms: Mapping[s
             "account": pa.string(),
             "burned_tokens": pa.string(),
             "score_ppm": pa.int64(),
+            "bought_tokens": pa.string(),
         },
-        [(row[0], row[1], row[3], row[4]) for row in nodes],
+        [(row[0], row[1], row[3], row[4], row[6]) for row in nodes],
     )
     _table(
         sql,

@@ -21,6 +21,7 @@ from typing import Any
 from contracts import manifest
 from contracts.payout_tree import payout_tree
 from domain import rules
+from domain.authority.register import register_of
 from domain.chain.leaves import LeafBook
 from domain.chain.payout_root import (
     NO_ROOT,
@@ -50,6 +51,7 @@ from domain.epochs.reward_correction import (
     SLASH,
     AcceptRewardCorrection,
     ProposeRewardCorrection,
+    correction_stream,
 )
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated
 from domain.epochs.settlement import TREASURY, Attested, NodeCut, Settlement, Use
@@ -64,6 +66,7 @@ from ledger.log import codec
 from ledger.log.chain import GENESIS_MARKET, chain, genesis_usage, market_leaf
 from ledger.tree.cut import LaneRecord, Pin
 from ledger.tree.merkle import EMPTY_ROOT
+from tests.scenes.governors import ANNA, enrolling
 
 START_US = 1_800_000_000_000_000
 HOUR_US = 3_600_000_000
@@ -363,6 +366,8 @@ def _put_right(year: Year, epoch: int, kind: str, account_id: str, delta: int, a
         by="key_one",
         at_us=at_us,
     )
+    if not register_of(year.world).now.version:
+        year.world.handle(enrolling(ANNA, at_us))
     year.world.handle(proposed)
     chunks = chunks_of(rewards_of(year.settlements[epoch - 1]))
     number, chunk = next(
@@ -370,8 +375,16 @@ def _put_right(year: Year, epoch: int, kind: str, account_id: str, delta: int, a
         for n, chunk in enumerate(chunks, 1)
         if account_id in {reward.account_id for reward in chunk}
     )
+    subject = year.world.state(correction_stream(name)).ballot()[0]
     accept = AcceptRewardCorrection(
-        correction_id=name, open_epoch=epoch, chunk=number, rewards=chunk, by="key_two", at_us=at_us
+        correction_id=name,
+        open_epoch=epoch,
+        chunk=number,
+        rewards=chunk,
+        vote=ANNA.vote(subject),
+        key_id="key_two",
+        by="key_two",
+        at_us=at_us,
     )
     year.world.handle(accept)
     for _, fact in year.world.facts[-2:]:

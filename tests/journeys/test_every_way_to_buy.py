@@ -17,9 +17,12 @@ from api.market.bid_timer import run_bids
 from api.pools.scheduling import run_schedule
 from domain.duration import HOUR_US
 from domain.lease.close_codes import FUNDS_ENDED
-from domain.lease.lease import CloseLease
+from domain.lease.funds import total
+from domain.lease.lease import CloseLease, lease_stream
+from domain.leasing.other_resources import stream_of as resource_stream
+from domain.money import credit
 from domain.prices.modules import MODULES, Posted
-from domain.prices.tariff import CLOUDBENDER, SlaClass, SlaTier, publish
+from domain.prices.tariff import CLOUDBENDER, MeterRate, SlaClass, SlaTier, publish
 from tests.scenes.server import Caller, Provider, Scene, opened
 
 SECOND_US = 1_000_000
@@ -105,7 +108,7 @@ class Shop:
     def tell_inventory(self, provider: Provider) -> None:
         """The node tells what it has, as its reporter does now and then."""
         sent = provider.joining("", MODELS[provider.name])
-        body = {name: sent[name] for name in ("devices", "host")}
+        body = {name: sent[name] for name in ("devices", "host", "hardware")}
         provider.node.made(f"/v1/nodes/{provider.node_id}/specs", body)
 
     def held_by_a_low_bid(self) -> str:
@@ -585,3 +588,84 @@ def test_a_lease_that_displaces_a_standing_bid_records_what_it_was_chosen_from(s
     assert (candidate["node_id"], candidate["stranded_ppm"]) == (shop.node.node_id, 0)
     assert candidate["factors_ppm"]["free_peers"] == 500_000, "one of two devices is left"
     assert (match["recomputed"], match["differences"]) == (True, [])
+
+
+# --- what a renter agreed to beside GPU time ---------------------------------------------------
+
+MAXIMA = [
+    {"meter": "network", "amount": credits_of(300)},
+    {"meter": "storage", "amount": credits_of(50)},
+]
+
+
+def metered(shop: Shop) -> None:
+    """From now on the tariff prices network and storage."""
+    now_us = shop.scene.clock.now_us()
+    tariff = publish(CLOUDBENDER, version=3, effective_from_us=now_us, by="op", at_us=now_us)
+    rates = (MeterRate("network", credit(1), 1), MeterRate("storage", credit(1), 1))
+    tariff = replace(tariff, sla=(BASIC, STANDARD), meters=rates)
+    shop.scene.service.ledger.handle(tariff, key=None, now_us=now_us)
+
+
+def held_beside(shop: Shop, lease_id: str) -> list[int]:
+    """What the lease holds for network and storage, and that no other resource is agreed to."""
+    ledger = shop.scene.service.ledger
+    reserved = ledger.market.state_of(lease_stream(lease_id)).reserved
+    assert reserved is not None
+    assert [one.meter for one in reserved.meter_maxima] == ["network", "storage"]
+    streams = [resource_stream(lease_id, meter) for meter in ("network", "storage")]
+    return [total(ledger.market.state_of(stream).held) for stream in streams]
+
+
+def leases_of(shop: Shop, renter: Caller) -> list[str]:
+    return [
+        one["lease_id"]
+        for one in renter.read("/v1/leases")["data"]
+        if one.get("node_id") == shop.node.node_id
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_buy_holds_the_maxima_that_the_renter_agreed_to(shop: Shop, way: str) -> None:
+    """The attack: a provider metered a renter dry. Whatever way a lease is bought, it holds exactly
+    what was agreed to, and nothing else can be charged beside GPU time.
+    """
+    metered(shop)
+    renter = shop.renter()
+    demand = Demand(lambda made: (renter, made.scene.job(meter_maxima=MAXIMA)))
+    assert WAYS[way](shop, demand)
+    (lease_id,) = leases_of(shop, renter)
+    assert held_beside(shop, lease_id) == [300, 50]
+
+
+@pytest.mark.parametrize("taking", TAKINGS)
+def test_every_way_to_take_a_lease_holds_the_maxima_too(
+    shop: Shop, taking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metered(shop)
+    renter = shop.renter()
+
+    def job(made: Shop) -> dict[str, Any]:
+        return made.scene.job(project_id="small", meter_maxima=MAXIMA)
+
+    monkeypatch.setitem(globals(), "the_job", job)
+    assert TAKINGS[taking](shop, renter, lambda: None)
+    for lease_id in leases_of(shop, renter):
+        assert held_beside(shop, lease_id) == [300, 50]
+
+
+def test_a_longer_term_and_a_shared_escrow_keep_the_maxima_apart(shop: Shop) -> None:
+    metered(shop)
+    renter = shop.renter()
+    job = shop.scene.job(meter_maxima=MAXIMA)
+    told = renter.made("/v1/leases", {"job": job, "term_seconds": 3_600})
+    shop.ready(told["lease_id"])
+    renter.made(f"/v1/leases/{told['lease_id']}/extend", {"seconds": 3_600})
+    assert held_beside(shop, told["lease_id"]) == [300, 50]
+    shop.close(renter, told["lease_id"])
+    job_id = renter.made("/v1/jobs", job)["job_id"]
+    renter.made(f"/v1/jobs/{job_id}/escrow", {"amount": credits_of(10_000_000)})
+    shared = renter.made("/v1/leases", {"job_id": job_id})["lease_id"]
+    assert held_beside(shop, shared) == [300, 50]
+    escrow = renter.read(f"/v1/jobs/{job_id}/escrow")
+    assert escrow["held"] == credits_of(10_000_000), "GPU time alone is paid from it"

@@ -24,7 +24,8 @@ from domain.prices.tariff import CLOUDBENDER, UsageFee, publish
 from node_reporter.gpus import simulated
 from node_reporter.identity import key_id, load_key, public_key
 from node_reporter.reports.reports import AGENT
-from tests.cli.test_remote import Server, server
+from tests.cli.test_remote import Server
+from tests.cli.test_remote import development_server as server
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
 
@@ -256,7 +257,7 @@ def test_k_14_the_version_of_a_nodes_client_is_told_at_joining_and_after_every_u
     provider = scene.provider
     path = f"/v1/nodes/{provider.node_id}"
     joined = scene.owner.read(path)
-    specs = {name: joined["specs"][name] for name in ("devices", "host")}
+    specs = {name: joined["specs"][name] for name in ("devices", "host", "hardware")}
     assert joined["agent"], "the node said it with its first contact"
     provider.node.made(f"{path}/specs", {**specs, "agent": "0.2.0"})
     assert scene.operator.read(path)["agent"] == "0.2.0"

@@ -108,3 +108,18 @@ def test_a_provider_shares_the_revenue_of_a_node_with_its_owners(scene: Scene) -
     more = [{"account_id": scene.rival.account_id, "share_ppm": 1_000_000}]
     refused = scene.owner.post(path, {"shares": [*shares, *more]})
     assert (refused.status_code, refused.json()["code"]) == (422, "share_out_of_range")
+
+
+def test_a_co_owner_leaves_by_itself_and_nobody_else_for_it(scene: Scene) -> None:
+    """Economics M8: only the provider could end a share, under whatever terms it had set."""
+    path = f"/v1/nodes/{scene.provider.node_id}/revenue-shares"
+    shares = [
+        {"account_id": one.account_id, "share_ppm": 300_000} for one in (scene.rival, scene.renter)
+    ]
+    scene.owner.made(path, {"shares": shares})
+    refused = scene.stranger.post(f"{path}/release", {})
+    assert (refused.status_code, refused.json()["code"]) == (404, "node_unknown")
+    assert scene.rival.made(f"{path}/release", {})["node_id"] == scene.provider.node_id
+    told = scene.owner.read(path)
+    assert (told["shares"], told["provider_ppm"]) == (shares[1:], 700_000)
+    assert scene.rival.post(f"{path}/release", {}).status_code == 404

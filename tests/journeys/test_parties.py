@@ -24,14 +24,14 @@ def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_f
     assert (refused.status_code, refused.json()["code"]) == (403, "client_not_authorised")
     assert scene.head() == head, "it is not registered"
     scene.operator.made("/v1/clients", {"client_id": account.account_id})
-    client = scene.instance(account.account_id, "main")
+    client = scene.instance(account, "main")
     told = client.made("/v1/jobs", scene.job(project_id="prj", end_user_ref="user-7"))
     assert (told["client_id"], told["project_id"]) == (client.account_id, "prj")
     assert told["instance_id"] == "main"
     path = f"/v1/accounts/{account.account_id}/api-keys"
     unbound = account.made(path, {"scopes": ["client"]})["key"]
     reader = account.made(path, {"scopes": ["billing:read"]})["key"]
-    revoked = scene.instance(account.account_id, "main").key
+    revoked = scene.instance(account, "main").key
     mine = f"/v1/clients/{account.account_id}"
     account.delete(f"{mine}/keys/{keys.key_id(revoked or '')}")
     head, lease = scene.head(), {"job": scene.job()}
@@ -46,7 +46,7 @@ def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_f
         assert caller.post("/v1/jobs", scene.job()).status_code == status
         assert caller.post("/v1/leases", lease).status_code == status
         assert scene.head() == head
-    second = scene.instance(account.account_id, "second")
+    second = scene.instance(account, "second")
     assert second.made("/v1/jobs", scene.job())["instance_id"] == "second"
 
     scene.operator.made(f"{mine}/suspend")

@@ -183,7 +183,6 @@ def served(database: str, folder: Path, clock: Any) -> Generator[TestClient, Non
     settings = Settings(
         data_dir=folder,
         database_url=database,
-        environment="development",
         spec_ttl_s=0,
         requests_per_second=1_000_000,
         requests_burst=1_000_000,

@@ -192,6 +192,8 @@ def _founding() -> Iterator[Told]:
                     member_id="mem_a",
                     scopes=("account", "renter"),
                     expires_at_us=None,
+                    by_key_id=None,
+                    succeeds=None,
                     at_us=at,
                 ),
             )
@@ -265,6 +267,8 @@ def _closed_account() -> Iterator[Told]:
                 member_id="mem_a",
                 scopes=("account",),
                 expires_at_us=None,
+                by_key_id=None,
+                succeeds=None,
                 at_us=at,
             ),
         )
@@ -570,6 +574,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     yield (
         Stream("job", job_id),
         job.JobSubmitted(
+            meter_maxima=(),
             job_id=job_id,
             kind="batch",
             image="img",
@@ -599,6 +604,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     yield (
         stream,
         lease.LeaseRequested(
+            meter_maxima=(),
             lease_id=lease_id,
             job_id=job_id,
             gpu_count=1,
@@ -654,6 +660,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     yield (
         stream,
         lease.LeaseReserved(
+            meter_maxima=(),
             lease_id=lease_id,
             job_id=job_id,
             node_id=node_id,
@@ -961,6 +968,7 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
         claimed=credit(1_000),
         gpu_us=500,
         held=(dispute.Held("acct_provider", 1_000),),
+        proven=True,
     )
     yield (
         stream,
@@ -1007,6 +1015,7 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
             cause=f"dispute:{name}",
             returned=upheld,
             recovered=upheld,
+            owed=0,
             late=None,
             lines=(
                 adjustment.BookLine(f"dispute:{name}", 1_000),
@@ -1227,6 +1236,8 @@ def _epoch_end() -> Iterator[Told]:
             at_us=at,
             median_micro_usd=None,
             deviation_bps=None,
+            held_to=None,
+            max_move_bps=None,
         ),
     )
     burned = Stream("burn", "1")
@@ -1361,6 +1372,7 @@ def _corrections(at: int) -> Iterator[Told]:
                 account_id=who,
                 delta=delta,
                 evidence_position=1 if kind == "slash" else None,
+                governors=1,
                 **common,
             ),
         )
@@ -1455,17 +1467,11 @@ def _money_out() -> Iterator[Told]:
 def _cash_outs(at: int) -> Iterator[Told]:
     """One paid and returned, one failed, one cancelled, one on its way; holds and differences."""
     holds = Stream("cash_out_holds", "acct_cash")
-    for hold_id in ("operator", "dispute:1"):
+    for hold_id in ("operator", "audit"):
         yield (
             holds,
             cash_out.CashOutsHeld(
-                account_id="acct_cash",
-                hold_id=hold_id,
-                reason="a look",
-                by="mem_a",
-                at_us=at,
-                amount=None,
-                also_on=None,
+                account_id="acct_cash", hold_id=hold_id, reason="a look", by="mem_a", at_us=at
             ),
         )
     yield (
@@ -1714,11 +1720,15 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
     """A renter in cash; three facts, of which the first counts nothing."""
     who, lease_id, before = RENTERS[0], f"lease_{index:032x}", NOTHING
     first = 1 if meter == "network" else 101
+    stream = resource_usage.stream_of(lease_id, meter)
+    told: dict[str, Any] = {"lease_id": lease_id, "meter": meter, "account_id": who, "at_us": at}
+    held = (EscrowPart("cash", credit(2_000)),)
+    yield stream, resource_usage.ResourceHeld(parts=held, **told)
     for turn, quantity in enumerate((0, 700, 1_900)):
         parts = peel(quantity, 1, 0, 500_000, 200_000)
         new = parts - before
         yield (
-            resource_usage.stream_of(lease_id, meter),
+            stream,
             resource_usage.ResourceAccrued(
                 lease_id=lease_id,
                 meter=meter,
@@ -1744,13 +1754,15 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
                 charge_new=credit(new.total),
                 parts=parts,
                 parts_new=new,
-                owed=credit(0),
-                drawn=(draw.Drawn(who, "cash", credit(new.total)),) if turn else (),
+                drawn=(EscrowPart("cash", credit(new.total)),) if turn else (),
                 refused=() if turn else (resource_usage.RefusedEvent(first, "not_permitted", 5),),
                 at_us=at,
             ),
         )
         before = parts
+    if meter == "network":
+        rest = (EscrowPart("cash", credit(100)),)
+        yield stream, resource_usage.ResourceReturned(parts=rest, **told)
 
 
 def _leaving(size: Size) -> Iterator[Told]:

@@ -55,8 +55,8 @@ from domain.market.offer import PublishOffer
 from domain.metering.counting import UsageRow
 from domain.metering.report import lane_of
 from domain.money import credit, token
-from domain.parties.account import BootstrapOperator, LinkWallet, OpenAccount
-from domain.prices.price_feed import ObservePrice
+from domain.parties.account import WALLET_DELAY_US, BootstrapOperator, LinkWallet, OpenAccount
+from domain.prices.price_feed import ObservePrice, PriceSource, SetPriceSources
 from domain.prices.tariff import CLOUDBENDER, PublishTariff
 from ledger.log.handle import Ledger
 from tests.contracts import stage
@@ -197,11 +197,13 @@ class Scene:
             ),
         )
 
-    def link(self, address: str = OWNER_WALLET, account: str = OWNER) -> None:
+    def link(
+        self, address: str = OWNER_WALLET, account: str = OWNER, waited_us: int = WALLET_DELAY_US
+    ) -> None:
+        """A wallet that was linked `waited_us` ago: it is paid from now on, unless told else."""
+        at_us = self.now_us - waited_us
         self.handle(
-            LinkWallet(
-                account_id=account, address=address, message="m", signature="s", at_us=self.now_us
-            )
+            LinkWallet(account_id=account, address=address, message="m", signature="s", at_us=at_us)
         )
 
     def deposit(self, credits: int, source: str = "cash") -> None:
@@ -225,6 +227,11 @@ class Scene:
         )
         return self.stage.do("user", call)
 
+    def name_sources(self, *names: str) -> None:
+        """The sources of the price that count, each with a feeder of its own."""
+        sources = tuple(PriceSource(name, f"feeder_{name}") for name in names)
+        self.handle(SetPriceSources(sources=sources, by="operator", at_us=self.now_us))
+
     def say_prices(self, *prices: tuple[str, int]) -> None:
         """What sources published just now."""
         for source, price in prices:
@@ -234,7 +241,7 @@ class Scene:
                     price_micro_usd=price,
                     published_at_us=self.now_us,
                     observed_at_us=self.now_us,
-                    by="operator",
+                    by=f"feeder_{source}",
                     at_us=self.now_us,
                 )
             )

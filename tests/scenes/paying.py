@@ -77,7 +77,7 @@ class Paying:
 @pytest.fixture
 def paying(database: str, tmp_path: Path) -> Generator[Paying, None, None]:
     clock = SimulatedClock(START_US)
-    settings = Settings(data_dir=tmp_path, database_url=database, environment="development")
+    settings = Settings(data_dir=tmp_path, database_url=database)
     with (
         Service.open(settings, clock=clock) as service,
         psycopg.connect(database, autocommit=True) as connection,

@@ -7,7 +7,7 @@ given to every call; nothing here asks a clock.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
@@ -31,7 +31,7 @@ from domain.lease.lease import CloseLease, Lease, ReadyLease, RequestLease, Rese
 from domain.market.offer import PublishOffer
 from domain.metering import report
 from domain.money import PPM, credit
-from domain.parties.account import BootstrapOperator, OpenAccount
+from domain.parties.account import BootstrapOperator, FirstKey, OpenAccount
 from domain.prices.tariff import CLOUDBENDER, publish
 from domain.stream import Stream
 from ledger.log import usage
@@ -42,9 +42,11 @@ START_US = 1_795_161_600_000_000
 """A full hour: the market is founded then, and every node's monotonic clock starts there."""
 MINUTE_US = 60_000_000
 OPERATOR, RENTER, OWNER = "acct_operator", "acct_renter", "acct_owner"
+OPERATOR_KEY = "k0000000"
 PROVIDER, REGION = "prov_one", "region_one"
 PRICE = 2_780_000
 CASH_UNITS = 10**12
+NO_KEYS: Mapping[str, FirstKey] = {}
 
 
 @dataclass
@@ -133,7 +135,13 @@ class Market:
 
     # --- founding --------------------------------------------------------------------------
 
-    def found(self, *nodes: str, gpus: int = 4, at_us: int = START_US) -> None:
+    def found(
+        self,
+        *nodes: str,
+        gpus: int = 4,
+        at_us: int = START_US,
+        first_keys: Mapping[str, FirstKey] = NO_KEYS,
+    ) -> None:
         """Accounts, tariff, money, provider, region, and nodes with these names on offer."""
         at: dict[str, Any] = {"at_us": at_us}
         self.do(
@@ -141,7 +149,7 @@ class Market:
             BootstrapOperator(
                 account_id=OPERATOR,
                 member_id="operator",
-                key_id="k0000000",
+                key_id=OPERATOR_KEY,
                 key_sha256="11" * 32,
                 **at,
             ),
@@ -151,6 +159,7 @@ class Market:
                     kind="party",
                     opened_by="operator",
                     owner_member_id=f"{account}_member",
+                    first_key=first_keys.get(account),
                     **at,
                 )
                 for account in (RENTER, OWNER)

@@ -47,6 +47,7 @@ class Caller:
         self.http = http
         self.key = key
         self.account_id = account_id
+        self.member_id = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -147,8 +148,8 @@ class Provider:
                     "model": model,
                     "memory_mib": 81_559,
                     "connection": "pcie",
-                    "pcie_gen": None,
-                    "pcie_lanes": None,
+                    "pcie_gen": 4,
+                    "pcie_lanes": 16,
                 }
                 for device in self.device_ids
             ],
@@ -159,6 +160,7 @@ class Provider:
                 "ram_mib": None,
                 "driver": None,
             },
+            "hardware": HARDWARE,
         }
 
     def _confirm(self, scene: Scene) -> None:
@@ -172,6 +174,17 @@ class Provider:
         self.signing.genesis = self.signing.head = report.genesis(
             self.node_id, self.signing.public_key
         )
+
+
+HARDWARE: dict[str, Any] = {
+    "nvme_drives_gb": [4_000, 4_000],
+    "tpm_2_0": True,
+    "ram_gb": 1_024,
+    "cpu_cores": 64,
+    "sata_drives": [{"size_gb": 4_000, "kind": "ssd", "rpm": 0}] * 3,
+    "ethernet_mbps": 10_000,
+}
+"""What a machine tells that passes every rule of hardware, as production asks."""
 
 
 class Scene:
@@ -205,12 +218,21 @@ class Scene:
         """A registered compute client; the caller holds the key of one of its instances."""
         account = self.account(kind="client")
         self.operator.made("/v1/clients", {"client_id": account.account_id, **terms})
-        return self.instance(account.account_id, instance)
+        return self.instance(account, instance)
 
-    def instance(self, client_id: str, instance: str) -> Caller:
-        """A key of an instance of a compute client."""
-        path = f"/v1/clients/{client_id}/instances/{instance}/keys"
-        return Caller(self.http, self.operator.made(path)["key"], client_id)
+    def instance(self, client: Caller, instance: str) -> Caller:
+        """A key of an instance of a compute client, issued by the client."""
+        path = f"/v1/clients/{client.account_id}/instances/{instance}/keys"
+        return Caller(self.http, client.made(path)["key"], client.account_id)
+
+    def member(self, inviter: Caller, role: str, scopes: list[str]) -> Caller:
+        """A new member of the inviter's account, who was invited and holds the key."""
+        path = f"/v1/accounts/{inviter.account_id}/invitations"
+        code = inviter.made(path, {"role": role, "scopes": scopes})["code"]
+        told = self.anybody.made("/v1/invitations/redeem", {"code": code})
+        made = Caller(self.http, told["key"], inviter.account_id)
+        made.member_id = told["member_id"]
+        return made
 
     def deposit(self, whose: Caller, units: int) -> dict[str, Any]:
         """Micro-credits in cash."""
@@ -262,6 +284,7 @@ class Scene:
                 key_id=key_id,
                 key_sha256=keys.digest(key),
                 at_us=now_us,
+                environment=self.service.settings.environment,
             ),
             publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=now_us),
         ]
@@ -271,11 +294,11 @@ class Scene:
 
 @contextmanager
 def opened(database: str, folder: Path, **settings: Any) -> Generator[Scene, None, None]:
-    """A server with a market on a fresh database."""
+    """A server with a market on a fresh database; in production, unless the settings say so."""
     chosen = {"requests_per_second": 1_000_000, "requests_burst": 1_000_000, **settings}
     # Nodes of a scene tell their inventory once, whatever its clock does.
     chosen = {"spec_ttl_s": 0, **chosen}
-    in_force = Settings(data_dir=folder, database_url=database, environment="development", **chosen)
+    in_force = Settings(data_dir=folder, database_url=database, **chosen)
     clock = SimulatedClock(NOW_US)
     with Service.open(in_force, clock=clock) as service:
         app: Any = create_app(service)

@@ -39,3 +39,10 @@ def scene(database: str, tmp_path: Path) -> Generator[Scene, None, None]:
     """A market of one test alone."""
     with opened(database, tmp_path) as found:
         yield found
+
+
+@pytest.fixture
+def in_development(database: str, tmp_path: Path) -> Generator[Scene, None, None]:
+    """A market where simulated devices join and count, for tests that need one: they say why."""
+    with opened(database, tmp_path, environment="development") as found:
+        yield found

@@ -103,6 +103,7 @@ def reserved(lease_id: str, account: str, escrow: Amount) -> Change:
     from domain.lease.funds import EscrowPart
 
     fact = LeaseReserved(
+        meter_maxima=(),
         lease_id=lease_id,
         job_id="job_a",
         account_id=account,

@@ -34,15 +34,16 @@ from domain.duration import SECOND_US
 from domain.epochs.reasons import EpochsReason
 from domain.governance.breakers import SetBreaker
 from domain.governance.grant import Milestone, OpenGrant, ProposeGrant
+from domain.governance.grant import stream_of as grant_stream
 from domain.money import token
 from domain.parties.account import WALLET_DELAY_US
-from domain.prices.price_feed import ObservePrice, SetPriceSources
 from domain.refusal import Refused
 from ledger.beside import chain_store
 from ledger.log.handle import Ledger
 from tests.contracts import stage
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import EMISSION, NEW_WALLET, OWNER, OWNER_WALLET, RENTER, TIMELOCK_S, Scene
+from tests.scenes.governors import ANNA, enrolling
 
 COMPUTE, TREASURY = EMISSION * 7 // 10, EMISSION // 10
 
@@ -183,8 +184,10 @@ def test_the_treasury_claims_what_its_leaf_promised_before_a_grant_set_it_aside(
     total = token(TREASURY // 2)
     at: dict[str, Any] = {"grant_id": "grant_a", "at_us": scene.now_us}
     work_done = (Milestone("all-of-it", 1_000_000),)
+    scene.handle(enrolling(ANNA, scene.now_us))
     scene.handle(ProposeGrant(account_id=OWNER, total=total, milestones=work_done, by="anna", **at))
-    scene.handle(OpenGrant(by="boris", **at))
+    subject = scene.ledger.world().state(grant_stream("grant_a")).ballots()[0][0]
+    scene.handle(OpenGrant(vote=ANNA.vote(subject), key_id="key_b", by="boris", **at))
     scene.claim(1, scene.treasury.address)
     scene.claim(1, OWNER_WALLET)
     scene.jobs().step(scene.now_us)
@@ -197,7 +200,7 @@ def test_the_treasury_claims_what_its_leaf_promised_before_a_grant_set_it_aside(
 
 def test_a_new_wallet_gets_what_the_old_one_was_not_promised(scene: Scene) -> None:
     published(scene)
-    scene.link(NEW_WALLET)
+    scene.link(NEW_WALLET, waited_us=0)
     scene.travel(WALLET_DELAY_US // SECOND_US)
     scene.lease("again", "burn", 3_600)
     scene.jobs().step(scene.now_us)
@@ -279,21 +282,11 @@ def test_what_was_charged_to_be_burned_is_burned_once(scene: Scene) -> None:
 
 def test_with_sources_a_burn_is_at_the_price_of_a_snapshot_or_waits(scene: Scene) -> None:
     due = charged(scene)
-    scene.handle(SetPriceSources(sources=("a", "b", "c"), by="operator", at_us=scene.now_us))
+    scene.name_sources("a", "b", "c")
     report = scene.jobs().step(scene.now_us)
     assert "burn: no price, too_few_sources" in report.waiting
     assert scene.facts("burn.", "oracle.snapshot") == []
-    for source, price in (("a", 2_010_000), ("b", 1_990_000), ("c", 2_000_400)):
-        scene.handle(
-            ObservePrice(
-                source=source,
-                price_micro_usd=price,
-                published_at_us=scene.now_us,
-                observed_at_us=scene.now_us,
-                by="operator",
-                at_us=scene.now_us,
-            )
-        )
+    scene.say_prices(("a", 2_010_000), ("b", 1_990_000), ("c", 2_000_400))
     scene.jobs().step(scene.now_us)
     scene.jobs().step(scene.now_us)
     assert scene.balance("network:burn_due") == 0
@@ -331,26 +324,46 @@ def test_nothing_is_burned_that_the_treasury_does_not_hold(scene: Scene) -> None
     assert scene.facts("burn.") == []
 
 
-def test_charges_paid_by_card_are_not_burned_before_there_is_cash_for_them(scene: Scene) -> None:
-    """A burn is paid from the bank. Card money is not there yet, and tokens burned for it would
-    leave a final event that the books refuse: nothing after it would be taken.
-    """
+def test_charges_paid_by_card_are_not_burned_before_they_are_confirmed(scene: Scene) -> None:
+    """Card money may still go back, and a burn never does. Cash of others does not burn for it."""
     scene.with_burns = True
     scene.deposit(100, source="card")
     scene.lease("card", "cash", 3_600)
     due = scene.balance("network:burn_due")
     scene.stage.do("admin", scene.tally.transfer(scene.treasury.address, 1_000 * TOKEN_UNIT))
-    report = scene.jobs().step(scene.now_us)
-    assert any(waiting.startswith("burn: the bank holds 0") for waiting in report.waiting)
+    scene.jobs().step(scene.now_us)
     assert scene.facts("burn.") == []
     scene.travel(1)
     scene.deposit(100)
+    scene.lease("cash", "cash", 3_600)
     scene.jobs().step(scene.now_us)
     scene.jobs().step(scene.now_us)
     assert scene.facts("burn.") == ["burn.intended.v1", "burn.confirmed.v1"]
-    assert scene.balance("network:burn_due") == 0
+    assert scene.balance("network:burn_due") == due
     assert scene.balance("world:bank") == 100 * 10**6 - due
     assert scene.ledger.books.books_balanced()
+
+
+def test_a_burn_ends_where_the_money_of_the_bank_ends(scene: Scene) -> None:
+    """E-H2: it was all or nothing, so one charge too many stopped all."""
+    scene.with_burns = True
+    scene.deposit(100)
+    scene.lease("first", "cash", 3_600)
+    first = scene.balance("network:burn_due")
+    scene.lease("second", "cash", 3_600)
+    scene.stage.do("admin", scene.tally.transfer(scene.treasury.address, 1_000 * TOKEN_UNIT))
+    bank = "UPDATE account SET units = units + %s WHERE name = 'world:bank'"
+    others = first + 1 - scene.balance("world:bank")  # as if others had been paid out of it
+    scene.connection.execute(bank, (others,))
+    report = scene.jobs().step(scene.now_us)
+    assert any(waiting.startswith("burn: the bank holds") for waiting in report.waiting)
+    assert scene.balance("network:burn_due") == first
+    scene.connection.execute(bank, (-others,))
+    scene.jobs().step(scene.now_us)
+    scene.jobs().step(scene.now_us)
+    assert scene.balance("network:burn_due") == 0
+    assert scene.ledger.books.books_balanced()
+    assert differences(scene) == []
 
 
 # --- vetoes and differences ------------------------------------------------------------------

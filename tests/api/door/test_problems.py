@@ -57,6 +57,8 @@ STRANGERS_ASK = {
     FleetReason.JOIN_CODE_UNKNOWN,
     FleetReason.JOIN_CODE_USED,
     FleetReason.JOIN_CODE_EXPIRED,
+    PartiesReason.INVITATION_UNKNOWN,
+    PartiesReason.INVITATION_ENDED,
 }
 READS_ONLY = {PartiesReason.WALLET_UNKNOWN, CorrectionsReason.ADJUSTMENT_UNKNOWN}
 JOBS_AND_SCRIPTS_ASK_AGAIN = {
@@ -170,7 +172,9 @@ def test_each_rule_of_the_marketplace_answers_with_its_code(scene: Scene) -> Non
             f"/v1/accounts/{client.account_id}/api-keys", {"scopes": ["provider"]}
         ),
         "account_unknown": operator.post("/v1/accounts/acct_no/deposits", deposit),
-        "member_exists": renter.post(f"{mine}/members", {"role": "viewer", "member_id": member}),
+        "member_exists": renter.post(
+            f"{mine}/invitations", {"role": "viewer", "member_id": member, "scopes": ["account"]}
+        ),
         "member_unknown": renter.post(f"{mine}/members/nobody/remove"),
         "last_owner": renter.post(f"{mine}/members/{member}/remove"),
         "api_key_unknown": renter.post(f"{mine}/api-keys/00000000/rotate"),

@@ -43,14 +43,14 @@ def test_an_owner_reads_the_way_from_gpu_seconds_to_tokens(sealed: Scene) -> Non
     assert told["signals"] == {
         "concentration_ppm": 1_000_000,
         "related_ppm": 0,
-        "raised": ["concentration"],
+        "raised": [],  # in its first weeks a node has the customers it has (users B19)
     }
     parts = {
         "gpu_us": str(HOUR_US),
         "counterparties": 1,
         "largest_ppm": 1_000_000,
         "related_ppm": 0,
-        "raised": ["concentration"],
+        "raised": [],  # in its first weeks a node has the customers it has (users B19)
     }
     signals = sealed.anybody.read("/v1/epochs/1/signals")["data"]
     assert signals == [{"subject_id": node_id, **parts}]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from api.epochs import closing
 from api.epochs.closing import close_epoch, epoch_state
 from api.epochs.gate import NODES_WAIT_US, SILENT_US, missing_for
 from contracts.deployment import Deployment
@@ -18,8 +19,10 @@ from domain.epochs.epoch import stream_of
 from domain.epochs.reward_terms import NO_TERMS
 from domain.fleet.maintenance import ScheduleMaintenance
 from domain.metering.reasons import MeteringReason
-from domain.prices.price_feed import SetPriceSources
+from domain.prices.oracle import LIMITS
+from domain.prices.price_feed import FEED, MOVED, SPACING_US, TakePriceSnapshot, reading_of
 from domain.refusal import Refused
+from ledger.log.handle import Ledger
 from tests.projections.reports import append, make_report
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import NODE, START_US, Scene
@@ -119,7 +122,7 @@ def test_an_epoch_waits_for_a_price_where_prices_are_fed_and_tells_its_snapshot(
     scene: Scene,
 ) -> None:
     scene.found()
-    scene.handle(SetPriceSources(sources=("a", "b", "c"), by="operator", at_us=scene.now_us))
+    scene.name_sources("a", "b", "c")
     scene.end_epoch(1)
     assert scene.settle_epochs() == ("price: too_few_sources",)
     scene.say_prices(("a", 2_000_000), ("b", 2_000_100), ("c", 2_000_200))
@@ -128,3 +131,52 @@ def test_an_epoch_waits_for_a_price_where_prices_are_fed_and_tells_its_snapshot(
     assert sealed is not None
     assert sealed.price_snapshot == 1
     assert scene.facts("oracle.snapshot") == ["oracle.snapshot_taken.v1"]
+
+
+def test_snapshots_in_between_stop_no_seal(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Economics L1: two threads that took snapshots refused the seal of every round."""
+    scene.found()
+    scene.name_sources("a", "b", "c")
+    scene.end_epoch(1)
+    told = closing._price_snapshot
+
+    def raced(ledger: Ledger, now_us: int) -> int | None:
+        number = told(ledger, now_us)
+        between = ledger.market.state_of(FEED)
+        for _ in range(3):
+            ledger.handle(
+                TakePriceSnapshot(by="key_with_oracle_write", at_us=now_us), key=None, now_us=now_us
+            )
+        assert ledger.market.state_of(FEED) == between, "a healthy one is the answer for 10 s"
+        later_us = now_us + SPACING_US
+        ledger.handle(TakePriceSnapshot(by="key", at_us=later_us), key=None, now_us=later_us)
+        return number
+
+    monkeypatch.setattr(closing, "_price_snapshot", raced)
+    scene.say_prices(("a", 2_000_000), ("b", 2_000_100), ("c", 2_000_200))
+    assert scene.settle_epochs() == ()
+    sealed = epoch_state(scene.ledger, 1).sealed
+    assert sealed is not None
+    assert sealed.price_snapshot == 1
+    last = scene.ledger.market.state_of(FEED).last
+    assert last is not None
+    assert last.number == 2
+
+
+def test_a_price_that_moved_too_far_holds_up_no_epoch(scene: Scene) -> None:
+    """No reward depends on a price: whoever holds the feeders' keys stops burns, not epochs."""
+    scene.found()
+    scene.name_sources("a", "b", "c")
+    scene.say_prices(("a", 2_000_000), ("b", 2_000_100), ("c", 2_000_200))
+    now_us = scene.now_us
+    scene.handle(TakePriceSnapshot(by="job", at_us=now_us))
+    scene.end_epoch(1)
+    for _ in range(2):
+        scene.say_prices(("a", 5_000_000), ("b", 5_000_100), ("c", 5_000_200))
+        scene.travel(LIMITS.window_us // SECOND_US)
+    scene.say_prices(("a", 5_000_000), ("b", 5_000_100), ("c", 5_000_200))
+    assert reading_of(scene.ledger.market.state_of(FEED), scene.now_us).health == MOVED
+    assert scene.settle_epochs() == ()
+    sealed = epoch_state(scene.ledger, 1).sealed
+    assert sealed is not None
+    assert sealed.price_snapshot is None

@@ -27,16 +27,17 @@ from domain.epochs.epoch import (
 from domain.epochs.epoch_file import epoch_file, file_sha256
 from domain.epochs.policy import PublishPolicy
 from domain.epochs.reward_changes import RewardSlashed
-from domain.epochs.reward_correction import SLASH, ProposeRewardCorrection
+from domain.epochs.reward_correction import SLASH, ProposeRewardCorrection, correction_stream
 from domain.epochs.reward_terms import NO_TERMS, REWARD_TERMS
 from domain.epochs.settlement import Settlement
 from domain.money import token
 from ledger.bundle.epoch_replay import EpochReplay
-from tests.api.governance.test_grants import second, seen
+from tests.api.governance.test_grants import seen
 from tests.domain.scenes.epochs import CUT, END_US, POLICY, START_US, WEEK_US, nodes_of, pin
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import EMISSION, OWNER
-from tests.scenes.server import Scene
+from tests.scenes.governors import ANNA, BORIS, CLEO, Governor, enrol_all, enrolling
+from tests.scenes.server import Caller, Scene
 
 HOLDBACK = 2
 TERMS = replace(REWARD_TERMS, cap_multiple_ppm=None, forfeit_epochs=1, min_wait_us=0)
@@ -105,21 +106,31 @@ def balance(scene: Scene, name: str) -> int:
     return scene.service.ledger.books.balance(name)
 
 
+def accepted(carrier: Caller, asked: Any, who: Governor) -> Any:
+    """What comes of a governor's vote on a correction."""
+    path = f"/v1/reward-corrections/{asked['correction_id']}/accept"
+    return carrier.post(path, {"vote": who.voting(asked["ballot"])})
+
+
 def test_two_people_slash_and_adjust_and_what_nobody_can_be_paid_goes_back(scene: Scene) -> None:
     start(scene)
     worker = scene.owner.account_id
     first = seal(scene, 1, worker, UNPAID)
     share, treasury = dict(first.rewards)[worker], dict(first.rewards)["treasury"]
-    anna, boris = scene.operator, second(scene)
+    enrol_all(scene.operator)
+    anna = scene.operator
 
     fine = {"account_id": worker, "amount": {"asset": "TOKEN", "units": "1000"}, "reason": "spoof"}
     asked = anna.made("/v1/epochs/1/slashes", {**fine, "evidence_position": 3})
     path = f"/v1/reward-corrections/{asked['correction_id']}"
     assert (asked["state"], asked["delta"], asked["evidence_position"]) == ("proposed", "-1000", 3)
-    assert seen(anna.post(f"{path}/accept", {})) == (409, "second_person_needed")
-    done = boris.post(f"{path}/accept", {}).json()
+    one = accepted(anna, asked, ANNA).json()
+    assert (one["state"], one["ballot"]["yes"]) == ("proposed", [ANNA.governor_id])
+    assert seen(accepted(anna, asked, ANNA)) == (409, "voted_already")
+    assert balance(scene, "party:treasury:matured") == 0, "one person slashes nothing"
+    done = accepted(anna, asked, BORIS).json()
     assert (done["state"], done["slashed"]["units"], done["adjusted"]) == ("accepted", "1000", "0")
-    assert boris.post(f"{path}/accept", {}).json()["slashed"]["units"] == "1000", "once"
+    assert accepted(anna, asked, BORIS).json()["slashed"]["units"] == "1000", "once"
     assert balance(scene, "party:treasury:matured") == 1_000
     assert balance(scene, f"party:{worker}:unmatured") == share - 1_000
     wrong = {**fine, "amount": {"asset": "CREDIT", "units": "1"}}
@@ -128,7 +139,8 @@ def test_two_people_slash_and_adjust_and_what_nobody_can_be_paid_goes_back(scene
     # More is asked back than is unmatured: the rest comes out of what epoch 2 pays.
     back = {"account_id": worker, "delta": str(-share - 500), "reason": "was never there"}
     owed = anna.made("/v1/epochs/1/adjustments", back)
-    told = boris.post(f"/v1/reward-corrections/{owed['correction_id']}/accept", {}).json()
+    accepted(anna, owed, ANNA)
+    told = accepted(anna, owed, BORIS).json()
     assert (told["slashed"]["units"], told["adjusted"], told["adjusted_epoch"]) == (
         str(share - 1_000),
         "-1500",
@@ -136,10 +148,11 @@ def test_two_people_slash_and_adjust_and_what_nobody_can_be_paid_goes_back(scene
     )
     given = {"account_id": scene.renter.account_id, "delta": "700", "reason": "late usage"}
     late = anna.made("/v1/epochs/1/adjustments", given)
-    boris.post(f"/v1/reward-corrections/{late['correction_id']}/accept", {})
+    accepted(anna, late, ANNA)
+    accepted(anna, late, CLEO)
     listed = anna.read("/v1/reward-corrections")["data"]
     assert [one["kind"] for one in listed] == ["slash", "adjustment", "adjustment"]
-    assert anna.read(path)["accepted_by"] == done["accepted_by"] != done["proposed_by"]
+    assert anna.read(path)["accepted_by"] == done["accepted_by"]
     rewards = scene.anybody.read("/v1/epochs/1/rewards")["data"]
     assert [one.get("slashed", {}).get("units") for one in rewards] == [
         str(share) if one["account_id"] == worker else None for one in rewards
@@ -202,6 +215,7 @@ def test_a_slash_and_a_forfeit_are_in_the_leaves_and_in_what_is_sealed_next(
         _end(scene, 1)
         earned = scene.balance(f"party:{OWNER}:unmatured")
         half, correction = earned // 2, "correction_" + "1" * 32
+        scene.handle(enrolling(ANNA, scene.now_us))
         scene.handle(
             ProposeRewardCorrection(
                 correction_id=correction,
@@ -215,7 +229,9 @@ def test_a_slash_and_a_forfeit_are_in_the_leaves_and_in_what_is_sealed_next(
                 at_us=scene.now_us,
             )
         )
-        scene.handle(acceptance(scene.ledger, correction, "mem_b", scene.now_us))
+        subject = scene.ledger.world().state(correction_stream(correction)).ballot()[0]
+        by: dict[str, Any] = {"key_id": "key_b", "by": "mem_b", "at_us": scene.now_us}
+        scene.handle(acceptance(scene.ledger, correction, ANNA.vote(subject), **by))
         _end(scene, 2)
         assert scene.balance(f"party:{OWNER}:matured") == earned - half
         scene.travel(chain_scene.DAY_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from typing import Any
 
@@ -122,7 +121,10 @@ def test_only_the_operator_relaxes_rules(scene: Scene) -> None:
             "allow_public_jobs": True,
         },
     )
-    assert region["hardware_rules"] == [], "in development nodes are made up"
+    assert region["hardware_rules"] == ALL
+    rules = f"/v1/regions/{region['region_id']}/hardware-rules"
+    assert scene.owner.post(rules, {"rules": []}).status_code == 403
+    assert scene.operator.made(rules, {"rules": []})["hardware_rules"] == []
     scene.provider.region_id = region["region_id"]
     node_id, _ = joined(scene, "own", GOOD)
     refused = scene.owner.post(f"/v1/nodes/{node_id}/admit", {"waive": ["ram"]})
@@ -161,12 +163,7 @@ def test_a_node_that_may_not_sell_runs_its_owners_jobs_and_nobody_elses(scene: S
     assert scene.renter.made("/v1/leases", {"job": only_there})["node_id"] == node_id
 
 
-def in_production(scene: Scene) -> None:
-    scene.service.settings = dataclasses.replace(scene.service.settings, environment="production")
-
-
 def test_a_region_opened_in_production_insists_on_every_rule(scene: Scene) -> None:
-    in_production(scene)
     region = scene.owner.made(
         "/v1/regions",
         {
@@ -186,14 +183,13 @@ def test_a_region_opened_in_production_insists_on_every_rule(scene: Scene) -> No
 def test_a_driver_that_says_it_is_none_stays_outside_where_money_is_real(
     scene: Scene, driver: str
 ) -> None:
-    in_production(scene)
     body = machine(driver, GOOD)
     body["host"] = {**body["host"], "driver": driver}
     code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
     refused = scene.anybody.post("/v1/nodes/join", {**body, "code": code})
     assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
     assert "real_driver" in refused.json()["facts"]["failing"]
-    specs = {name: body[name] for name in ("devices", "host")}
+    specs = {name: body[name] for name in ("devices", "host", "hardware")}
     told = scene.provider.node.post(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
     assert (told.status_code, told.json()["code"]) == (409, "node_not_joinable")
     body["host"]["driver"] = "580.159.04"

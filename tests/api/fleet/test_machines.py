@@ -102,7 +102,8 @@ def test_after_an_upgrade_the_next_inventory_is_matched(scene: Scene) -> None:
     told = scene.provider.joining("", "NVIDIA A100-PCIE-80GB")
     host = {**told["host"], "kernel": "6.8.0-31-generic", "substrate": ["bare_metal"]}
     path = f"/v1/nodes/{scene.provider.node_id}/specs"
-    scene.provider.node.made(path, {"devices": told["devices"], "host": host})
+    specs = {name: told[name] for name in ("devices", "hardware")}
+    scene.provider.node.made(path, {**specs, "host": host})
     assert scene.renter.made("/v1/leases", body)["node_id"] == scene.provider.node_id
 
 
@@ -197,7 +198,7 @@ def test_k_4_what_is_known_of_a_machines_speed_is_told_before_buying_with_who_sa
         {**one, "pcie_gen": 4, "pcie_lanes": lanes}
         for one, lanes in zip(told["devices"], (16, 8), strict=True)
     ]
-    specs = {"devices": devices, "host": told["host"]}
+    specs = {"devices": devices, "host": told["host"], "hardware": told["hardware"]}
     scene.provider.node.made(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
     clock.advance(MINUTE_US)
     rows = tuple(
@@ -238,7 +239,9 @@ def test_k_4_what_is_known_of_a_machines_speed_is_told_before_buying_with_who_sa
     quote = scene.renter.made("/v1/quotes", {"job": scene.job()})["offered"]
     assert quote["performance"] == expected
     other = scene.anybody.read(f"/v1/offers/{scene.other.offer_id}")["supply"]["performance"]
-    assert {one["source"] for one in other} == {"registry"}, "what nobody says is left out"
+    assert [one["source"] for one in other] == ["registry", "inventory"], (
+        "what nobody says is left out"
+    )
 
 
 def _stated(scene: Scene) -> dict[str, Any]:

@@ -55,8 +55,8 @@ def device(name: str, kind: str | None, vendor: str, model: str, mib: int = 65_5
         "model": model,
         "memory_mib": mib,
         "connection": "pcie",
-        "pcie_gen": None,
-        "pcie_lanes": None,
+        "pcie_gen": 4,
+        "pcie_lanes": 16,
         "kind": kind,
     }
 
@@ -469,7 +469,7 @@ def test_r_19_a_node_that_has_not_told_its_inventory_for_too_long_is_not_matched
         refused = scene.renter.post("/v1/leases", {"job": scene.job()})
         assert refused.json()["code"] == "no_match"
         joining = scene.provider.joining("ZZZZZZZZ", "NVIDIA A100-PCIE-80GB")
-        specs = {"devices": joining["devices"], "host": joining["host"]}
+        specs = {name: joining[name] for name in ("devices", "host", "hardware")}
         scene.provider.node.made(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
         assert scene.lease()["node_id"] == scene.provider.node_id
 
@@ -478,7 +478,9 @@ def test_what_a_machine_is_built_of_is_kept_as_it_told_it(scene: Scene) -> None:
     joining = scene.provider.joining("ZZZZZZZZ", "NVIDIA A100-PCIE-80GB")
     path = f"/v1/nodes/{scene.provider.node_id}"
     specs = {"devices": joining["devices"], "host": joining["host"]}
-    assert scene.owner.read(path)["specs"].get("hardware") is None, "it joined without it"
+    assert scene.owner.read(path)["specs"]["hardware"] == joining["hardware"], "as it joined"
+    scene.provider.node.made(f"{path}/specs", specs)
+    assert scene.owner.read(path)["specs"].get("hardware") is None, "it told none"
     hardware = {
         "nvme_drives_gb": [1_000, 2_000],
         "sata_drives": [{"size_gb": 2_000, "kind": "hdd", "rpm": 7_200}],

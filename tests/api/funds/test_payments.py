@@ -80,6 +80,7 @@ def paying(database: str, tmp_path: Path) -> Generator[Paying, None, None]:
         opened(
             database,
             tmp_path,
+            environment="development",  # the stand-in for Stripe speaks http
             stripe_secret_key=SECRET_KEY,
             stripe_webhook_secret=WEBHOOK_SECRET,
             stripe_url=url,

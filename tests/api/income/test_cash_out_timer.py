@@ -45,7 +45,7 @@ from domain.income.cash_out_matching import (
     PayoutDifferenceFound,
     SettleDifference,
 )
-from domain.income.maturity import EarningsForgone, ForgoDust, SetPaymentMode
+from domain.income.maturity import DESTINATION_DELAY_US, EarningsForgone, ForgoDust, SetPaymentMode
 from domain.income.reasons import IncomeReason
 from domain.money import credit
 from domain.parties.reasons import PartiesReason
@@ -147,7 +147,7 @@ def earn(paying: Paying, mode: str = "cash") -> Till:
             billing_account_id=OWNER,
             destination="acct_x",
             by="mem",
-            at_us=at_us,
+            at_us=at_us - DESTINATION_DELAY_US,  # it has waited
         ),
     )
     paying.open(30)

@@ -9,6 +9,7 @@ from api.income.maturing_timer import run_maturity, run_sweep
 from api.process.timer import Timer
 from api.timers import Timers
 from domain.income.cash_out_matching import Difference, RecordDifference
+from domain.income.maturity import DESTINATION_DELAY_US
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
 
@@ -62,6 +63,11 @@ def test_held_back_payable_earned_and_when_it_matures_can_be_read(scene: Scene) 
     assert scene.operator.read(f"{path}/maturity")["held_back"] == credits_(EARNED)
 
 
+def wait_for_destination(scene: Scene) -> None:
+    """The first destination waits as later ones do."""
+    scene.clock.advance(DESTINATION_DELAY_US)  # type: ignore[attr-defined]
+
+
 def test_an_owner_asks_for_cash_and_the_operator_says_it_was_paid(scene: Scene) -> None:
     path = swept(scene)
     refused = scene.owner.post(f"{path}/cash-outs")
@@ -69,6 +75,7 @@ def test_an_owner_asks_for_cash_and_the_operator_says_it_was_paid(scene: Scene) 
     mode = {"mode": "credits", "destination": "acct_owner_bank"}
     assert scene.owner.made(f"{path}/payment-mode", mode)["destination"] == "acct_owner_bank"
     assert scene.owner.read(f"{path}/payment-mode")["mode"] == "credits"
+    wait_for_destination(scene)
     asked = scene.owner.post(f"{path}/cash-outs", key="once")
     again = scene.owner.post(f"{path}/cash-outs", key="once")
     assert asked.json() == again.json(), "one request, one cash-out"
@@ -99,6 +106,7 @@ def test_an_owner_asks_for_cash_and_the_operator_says_it_was_paid(scene: Scene) 
 def test_what_is_held_stays_and_what_is_cancelled_or_fails_comes_back(scene: Scene) -> None:
     path = swept(scene)
     scene.owner.made(f"{path}/payment-mode", {"mode": "credits", "destination": "acct_x"})
+    wait_for_destination(scene)
     held = scene.operator.made(f"{path}/cash-outs/hold", {"reason": "a look"})
     assert held["hold_ids"] == ["operator"]
     refused = scene.owner.post(f"{path}/cash-outs")

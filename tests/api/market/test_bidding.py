@@ -398,6 +398,15 @@ def test_a_bid_is_raised_while_it_waits_and_as_a_lease_of_its_own_once_it_has_ru
     assert raised["restart_of"] == below
     again = spot.lease(raised["lease_id"])
     assert (again["state"], again["price_per_gpu_hour"]) == ("reserved", credits_of(1_600_000))
+    explained = scene.renter.read(f"/v1/jobs/{again['job_id']}/explain")["matches"]
+    kept = next(one for one in explained if one["lease_id"] == again["lease_id"])
+    assert (kept["recomputed"], kept["differences"]) == (True, []), "it named no candidate"
+    (candidate,) = kept["candidates"]
+    assert (candidate["node_id"], candidate["price_per_gpu_hour"]) == (
+        again["node_id"],
+        credits_of(1_600_000),
+    )
+    assert candidate["factors_ppm"]["free_peers"] >= 0, "what the lease itself held is free"
     assert (again["device_ids"], again["restart_of"]) == (ran["device_ids"], below)
     assert spot.lease(below)["state"] == "closing"
     over = scene.renter.post(f"/v1/leases/{again['lease_id']}/bid", {"bid": credits_of(5_000_001)})

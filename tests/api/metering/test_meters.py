@@ -22,6 +22,7 @@ from domain.prices.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
 from ledger.log import meter_log
 from ledger.log.chain import lp4
 from tests.scenes.server import NOW_US, Caller, Scene, opened
+from tests.scenes.work import accrue_now
 
 MINUTE_US = 60_000_000
 
@@ -48,6 +49,19 @@ def scene(database: str, tmp_path: Path) -> Generator[Scene]:
         )
         made.service.ledger.handle(tariff, key=None, now_us=NOW_US)
         yield made
+
+
+def most(**units: int) -> list[dict[str, Any]]:
+    return [
+        {"meter": meter, "amount": {"asset": "CREDIT", "units": str(each)}}
+        for meter, each in units.items()
+    ]
+
+
+def agreed(scene: Scene, **units: int) -> dict[str, Any]:
+    """A lease that runs, whose renter agreed to so much for each resource."""
+    maxima = most(**(units or {"cpu": 10_000, "storage": 10_000, "network": 10_000}))
+    return scene.running(job=scene.job(meter_maxima=maxima))
 
 
 def event(lease_id: str, name: str, **changes: Any) -> dict[str, Any]:
@@ -111,7 +125,7 @@ def test_a_batch_is_answered_event_by_event_and_sending_it_again_changes_nothing
     scene: Scene,
 ) -> None:
     """R-7: CloudEvents of other resources, each stored once."""
-    lease_id = scene.running()["lease_id"]
+    lease_id = agreed(scene)["lease_id"]
     good = event(lease_id, "one")
     batch = [
         good,
@@ -174,7 +188,7 @@ def test_a_lease_is_charged_for_what_was_metered_and_every_line_leads_to_its_eve
     scene: Scene,
 ) -> None:
     """R-7, J-6: metered, priced, drawn and shared; the renter recomputes it from what is told."""
-    lease_id = scene.running()["lease_id"]
+    lease_id = agreed(scene)["lease_id"]
     before = balance(scene, f"party:{scene.renter.account_id}:cash")
     events = [
         event(lease_id, f"e{n}", data=window(n * MINUTE_US, (n + 1) * MINUTE_US)) for n in range(3)
@@ -189,12 +203,13 @@ def test_a_lease_is_charged_for_what_was_metered_and_every_line_leads_to_its_eve
     assert run(scene, run_resources) == 0, "a second run adds nothing"
     (told,) = scene.renter.read(f"/v1/leases/{lease_id}/resources")["resources"]
     assert (told["quantity"], told["unit"], units(told["charge"])) == ("480", "core-second", 4_800)
-    assert (units(told["provider"]), units(told["platform"]), units(told["owed"])) == (
+    assert (units(told["provider"]), units(told["platform"]), units(told["agreed"])) == (
         2_400,
         2_400,
-        0,
+        10_000,
     )
-    assert balance(scene, f"party:{scene.renter.account_id}:cash") == before - 4_800
+    assert balance(scene, f"party:{scene.renter.account_id}:cash") == before, "it was held"
+    assert balance(scene, f"escrow:{lease_id}/cpu:2:cash") == 10_000 - 4_800
     assert balance(scene, f"party:{scene.owner.account_id}:holdback") == 2_400
     listed = scene.renter.read("/v1/usage/events", lease_id=lease_id)["data"]
     assert [(one["state"], one.get("reason")) for one in listed] == [
@@ -226,8 +241,61 @@ def test_a_lease_is_charged_for_what_was_metered_and_every_line_leads_to_its_eve
     assert foreign.status_code == 404
 
 
+def test_a_provider_cannot_meter_a_renter_dry(scene: Scene) -> None:
+    """The attack: 9.5 TB "in thirty seconds" of a lease with 3 credits took all of 100 credits past
+    the budgets of its project and key, and "storage" of a lease that stored nothing took 45 more.
+    """
+    renter, clock = scene.renter.account_id, scene.clock
+    cap = {"asset": "CREDIT", "units": "3010000"}
+    budget = {"scope": "project", "target": "proj-1", "monthly": cap}
+    scene.renter.made(f"/v1/accounts/{renter}/budgets", budget)
+    funds = {"asset": "CREDIT", "units": "3000000"}
+    job = scene.job(project_id="proj-1", meter_maxima=most(network=10_001))
+    over = scene.renter.post("/v1/leases", {"job": job, "funds": funds})
+    assert over.json()["code"] == "budget_exhausted"
+    job = scene.job(project_id="proj-1", meter_maxima=most(network=10_000))
+    lease_id = scene.running(job=job, funds=funds)["lease_id"]
+    before = balance(scene, f"party:{renter}:cash")
+    clock.advance(MINUTE_US)  # type: ignore[attr-defined]
+    scene.renter.made(f"/v1/leases/{lease_id}/close")
+    network = {"meter": "network", "unit": "byte"}
+    stored = {"meter": "storage", "unit": "GB-second", "quantity": "6000"}
+    sent(
+        scene.owner,
+        event(lease_id, "tb", data=window(0, 3 * 10**7, **network, quantity=str(9_500 * 10**9))),
+        event(lease_id, "gb", data=window(3 * 10**7, 4 * 10**7, **network, quantity=str(10**9))),
+        event(lease_id, "s", data=window(0, MINUTE_US, **stored)),
+    )
+    clock.advance(MINUTE_US + PATIENCE_US)  # type: ignore[attr-defined]
+    run(scene, run_resources)
+    refused = scene.owner.read("/v1/usage/unmatched")["data"]
+    assert [one["reason"] for one in refused] == ["above_maximum", "not_agreed"]
+    charged = scene.renter.read(f"/v1/leases/{lease_id}/resources")["resources"]
+    assert [units(one["charge"]) for one in charged] == [10_000, 0]
+    assert balance(scene, f"party:{renter}:cash") >= before
+    assert balance(scene, f"party:{renter}:owed") == 0
+    assert balance(scene, f"party:{scene.owner.account_id}:holdback") == 5_000
+
+
+def test_what_a_lease_did_not_use_of_its_maxima_comes_back_a_day_after_it(scene: Scene) -> None:
+    whole = balance(scene, f"party:{scene.renter.account_id}:cash")
+    lease_id = agreed(scene)["lease_id"]
+    clock: Any = scene.clock
+    clock.advance(MINUTE_US)
+    scene.renter.made(f"/v1/leases/{lease_id}/close")
+    clock.advance(DAY_US - 1)
+    accrue_now(scene, lease_id)
+    assert run(scene, run_resources) == 0
+    clock.advance(1)
+    accrue_now(scene, lease_id)
+    assert run(scene, run_resources) == 3
+    assert run(scene, run_resources) == 0
+    assert balance(scene, f"party:{scene.renter.account_id}:cash") == whole
+    assert scene.service.ledger.books.books_balanced()
+
+
 def test_events_that_count_for_nothing_are_listed_with_their_reason(scene: Scene) -> None:
-    lease_id = scene.running()["lease_id"]
+    lease_id = agreed(scene)["lease_id"]
     sent(
         scene.owner,
         event("lease_unknown", "u"),
@@ -251,7 +319,7 @@ def test_events_that_count_for_nothing_are_listed_with_their_reason(scene: Scene
 
 
 def test_storage_of_a_stopped_lease_is_billed_until_it_is_released(scene: Scene) -> None:
-    lease_id = scene.running()["lease_id"]
+    lease_id = agreed(scene)["lease_id"]
     path = f"/v1/leases/{lease_id}/storage/release"
     assert scene.renter.post(path).json()["code"] == "lease_state"
     scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
@@ -276,7 +344,7 @@ def test_storage_of_a_stopped_lease_is_billed_until_it_is_released(scene: Scene)
 
 def test_network_bytes_are_added_up_by_route_and_by_dataset(scene: Scene) -> None:
     """R-24: transfer bytes with their dataset; J-10: by route; J-12: totals of what was moved."""
-    lease_id = scene.running()["lease_id"]
+    lease_id = agreed(scene)["lease_id"]
     data = {"meter": "network", "unit": "byte"}
     batch = []
     for n, (bytes_, route, dataset) in enumerate(
@@ -308,7 +376,7 @@ def test_network_bytes_are_added_up_by_route_and_by_dataset(scene: Scene) -> Non
 
 def test_a_years_events_of_many_batches_make_one_fact_after_another(scene: Scene) -> None:
     """More events than one fact holds."""
-    lease_id = scene.running()["lease_id"]
+    lease_id = agreed(scene)["lease_id"]
     step = 50_000
     sent(
         scene.owner,

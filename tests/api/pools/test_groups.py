@@ -78,6 +78,34 @@ def test_own_the_base_rent_the_burst(scene: Scene) -> None:
     assert owner.read(path)["data"] == [{"project_id": "train", "overflow": "rent"}]
 
 
+def test_a_project_that_refuses_rents_nothing_when_its_own_nodes_are_full(scene: Scene) -> None:
+    """C-39. The third lease of two GPUs at home went to the rival, though the project refuses."""
+    owner = scene.owner
+    scene.deposit(owner, 100_000_000)
+    body = {"job": scene.job(project_id="train")}
+    at_home = [owner.made("/v1/leases", body) for _ in range(2)]
+    assert {one["node_id"] for one in at_home} == {scene.provider.node_id}
+    path = f"/v1/accounts/{owner.account_id}/projects"
+    owner.made(path, {"project_id": "train", "overflow": "refuse"})
+    refused = owner.post("/v1/leases", body)
+    assert (refused.status_code, refused.json()["code"]) == (409, "base_full"), refused.text
+    assert refused.json()["facts"]["project_id"] == "train"
+    assert "`tallystick project overflow`" in refused.json()["detail"]
+    elsewhere = {"job": scene.job(project_id="other")}
+    unasked = owner.made("/v1/leases", elsewhere)
+    assert unasked["node_id"] == scene.other.node_id, "a project that said nothing rents as before"
+    owner.made(f"/v1/leases/{at_home[0]['lease_id']}/close")
+    assert owner.made("/v1/leases", body)["node_id"] == scene.provider.node_id
+    owner.made(path, {"project_id": "train", "overflow": "rent"})
+    assert owner.made("/v1/leases", body)["node_id"] == scene.other.node_id
+
+
+def test_a_renter_without_nodes_that_refuses_above_its_quota_rents_below_it(scene: Scene) -> None:
+    path = f"/v1/accounts/{scene.renter.account_id}/projects"
+    scene.renter.made(path, {"project_id": "train", "overflow": "refuse"})
+    assert asked(scene, "train").status_code == 201
+
+
 def test_a_client_holds_no_more_than_its_quota(scene: Scene) -> None:
     client = scene.client()
     scene.deposit(client, 10_000_000)

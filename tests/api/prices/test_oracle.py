@@ -10,7 +10,21 @@ from api.door.moments import moment
 from domain.duration import SECOND_US
 from tests.scenes.server import Caller, Scene
 
-SOURCES = {"sources": ["exchange-a", "exchange-b", "venue-c"]}
+SOURCES = ("exchange-a", "exchange-b", "venue-c")
+
+
+def feeder(scene: Scene) -> tuple[str, Caller]:
+    """A member of the operator's account whose key reports prices and does nothing else."""
+    member = scene.member(scene.operator, "member", ["oracle:write"])
+    return str(member.member_id), member
+
+
+def fed(scene: Scene) -> dict[str, Caller]:
+    """Three sources, each with a feeder of its own."""
+    found = {source: feeder(scene) for source in SOURCES}
+    body = [{"source": source, "member_id": member} for source, (member, _) in found.items()]
+    scene.operator.made("/v1/oracle/sources", {"sources": body})
+    return {source: caller for source, (_, caller) in found.items()}
 
 
 def seen(scene: Scene, source: str, price: int, age_s: int = 0, **more: Any) -> dict[str, Any]:
@@ -18,15 +32,16 @@ def seen(scene: Scene, source: str, price: int, age_s: int = 0, **more: Any) -> 
     return {"source": source, "price_micro_usd": price, "published_at": published_at, **more}
 
 
-def report(scene: Scene, *prices: tuple[str, int, int]) -> None:
+def report(scene: Scene, feeders: dict[str, Caller], *prices: tuple[str, int, int]) -> None:
     for price in prices:
-        scene.operator.made("/v1/oracle/observations", seen(scene, *price))
+        feeders[price[0]].made("/v1/oracle/observations", seen(scene, *price))
 
 
-def healthy(scene: Scene) -> None:
-    scene.operator.made("/v1/oracle/sources", SOURCES)
-    report(scene, ("exchange-a", 2_000_000, 30), ("exchange-b", 2_010_000, 20))
-    report(scene, ("venue-c", 2_005_000, 10))
+def healthy(scene: Scene) -> dict[str, Caller]:
+    feeders = fed(scene)
+    report(scene, feeders, ("exchange-a", 2_000_000, 30), ("exchange-b", 2_010_000, 20))
+    report(scene, feeders, ("venue-c", 2_005_000, 10))
+    return feeders
 
 
 def test_nobody_has_a_price_before_there_are_sources(scene: Scene) -> None:
@@ -53,16 +68,17 @@ def test_three_sources_make_a_price_that_everybody_reads(scene: Scene) -> None:
 
 
 def test_a_price_grows_old_by_its_own_time_however_late_it_is_told(scene: Scene) -> None:
-    healthy(scene)
-    scene.clock.advance(590 * SECOND_US)  # type: ignore[attr-defined]
-    report(scene, ("exchange-a", 2_001_000, 0), ("exchange-b", 2_010_000, 601))
+    feeders = healthy(scene)
+    scene.clock.advance(530 * SECOND_US)  # type: ignore[attr-defined]
+    report(scene, feeders, ("exchange-a", 2_001_000, 60), ("venue-c", 2_005_000, 0))
+    scene.clock.advance(51 * SECOND_US)  # type: ignore[attr-defined]
     told = scene.anybody.read("/v1/oracle")
     assert [one["stale"] for one in told["sources"]] == [False, True, False]
     assert (told["health"], "median_micro_usd" in told) == ("too_few_sources", False)
 
 
 def test_a_snapshot_keeps_what_was_said_after_the_price_moved_on(scene: Scene) -> None:
-    healthy(scene)
+    feeders = healthy(scene)
     taken = scene.operator.made("/v1/oracle/snapshots")
     assert (taken["snapshot"], taken["health"], taken["median_micro_usd"]) == (
         1,
@@ -71,7 +87,7 @@ def test_a_snapshot_keeps_what_was_said_after_the_price_moved_on(scene: Scene) -
     )
     assert len(taken["sources"]) == 3
     scene.clock.advance(60 * SECOND_US)  # type: ignore[attr-defined]
-    report(scene, ("venue-c", 3_000_000, 20))
+    report(scene, feeders, ("venue-c", 3_000_000, 20))
     told = scene.anybody.read("/v1/oracle")
     assert told["health"] == "deviation"
     assert told["last_snapshot"]["median_micro_usd"] == 2_005_000
@@ -80,10 +96,10 @@ def test_a_snapshot_keeps_what_was_said_after_the_price_moved_on(scene: Scene) -
 
 
 def test_the_same_price_twice_is_recorded_once(scene: Scene) -> None:
-    healthy(scene)
+    feeders = healthy(scene)
     body = seen(scene, "venue-c", 2_005_000, 10)
     before = scene.anybody.read("/v1/oracle")["position"]
-    assert scene.operator.made("/v1/oracle/observations", body)["price_micro_usd"] == 2_005_000
+    assert feeders["venue-c"].made("/v1/oracle/observations", body)["price_micro_usd"] == 2_005_000
     assert scene.anybody.read("/v1/oracle")["position"] == before
 
 
@@ -91,6 +107,7 @@ def test_the_same_price_twice_is_recorded_once(scene: Scene) -> None:
     ("price", "age_s", "more", "code"),
     [
         (2_000_000, -1, {}, "price_times"),
+        (2_000_000, 61, {}, "price_times"),
         (2_000_000, 0, {"observed_at": "2020-01-01T00:00:00Z"}, "price_times"),
         (999, 0, {}, "price_too_low"),
     ],
@@ -98,20 +115,39 @@ def test_the_same_price_twice_is_recorded_once(scene: Scene) -> None:
 def test_what_no_source_can_have_said_is_refused(
     scene: Scene, price: int, age_s: int, more: dict[str, Any], code: str
 ) -> None:
-    scene.operator.made("/v1/oracle/sources", SOURCES)
+    feeders = fed(scene)
     body = seen(scene, "exchange-a", price, age_s, **more)
-    answer = scene.operator.post("/v1/oracle/observations", body)
+    answer = feeders["exchange-a"].post("/v1/oracle/observations", body)
     assert (answer.status_code, answer.json()["code"]) == (422, code)
 
 
+def test_a_stolen_feeder_key_is_neither_every_source_nor_a_second_price_of_the_past(
+    scene: Scene,
+) -> None:
+    """Economics M1: `healthy 1870000` became `healthy 1000` by one key within the same second."""
+    feeders = fed(scene)
+    for _ in range(6):
+        report(scene, feeders, *((source, 1_870_000, 0) for source in SOURCES))
+        scene.clock.advance(300 * SECOND_US)  # type: ignore[attr-defined]
+    thief = feeders["venue-c"]
+    for age_s in range(1_800, 0, -300):
+        for source in SOURCES:
+            answer = thief.post("/v1/oracle/observations", seen(scene, source, 1_000, age_s))
+            own = source == "venue-c"
+            assert answer.status_code == (422 if own else 403), answer.text
+            assert answer.json()["code"] == ("price_times" if own else "price_source_foreign")
+    told = scene.anybody.read("/v1/oracle")
+    assert (told["health"], told["median_micro_usd"]) == ("healthy", 1_870_000)
+    report(scene, feeders, ("venue-c", 1_870_000, 10))
+    again = thief.post("/v1/oracle/observations", seen(scene, "venue-c", 1_000, 10))
+    assert (again.status_code, again.json()["code"]) == (409, "price_known")
+
+
 def test_a_key_that_only_reports_prices_can_do_nothing_else(scene: Scene) -> None:
-    scene.operator.made("/v1/oracle/sources", SOURCES)
-    keys = f"/v1/accounts/{scene.operator.account_id}/api-keys"
-    made = scene.operator.made(keys, {"scopes": ["oracle:write"]})
-    feeder = Caller(scene.http, made["key"])
-    assert feeder.made("/v1/oracle/observations", seen(scene, "venue-c", 2_000_000))
-    assert feeder.made("/v1/oracle/snapshots")["by"] == made["member_id"]
-    refused = feeder.post("/v1/oracle/sources", {"sources": ["mine"]})
+    reporter = fed(scene)["venue-c"]
+    assert reporter.made("/v1/oracle/observations", seen(scene, "venue-c", 2_000_000))
+    assert reporter.made("/v1/oracle/snapshots")["health"] == "too_few_sources"
+    refused = reporter.post("/v1/oracle/sources", {"sources": []})
     assert (refused.status_code, refused.json()["code"]) == (403, "scope_missing")
     mine = f"/v1/accounts/{scene.renter.account_id}/api-keys"
     renters = scene.renter.post(mine, {"scopes": ["oracle:write"]})

@@ -18,7 +18,7 @@ NOW_US = 1_795_161_720_000_000
 
 
 def _settings(folder: Path, database: str) -> Settings:
-    return Settings(data_dir=folder, database_url=database, environment="development")
+    return Settings(data_dir=folder, database_url=database)
 
 
 def _bootstrap(service: Service) -> int:

@@ -46,8 +46,11 @@ class ToScene:
 
 
 @pytest.fixture
-def asked(scene: Scene) -> Scene:
-    """One idle simulated device, an epoch at its end, and an account that pays for challenges."""
+def asked(in_development: Scene) -> Scene:
+    """One idle simulated device, which joins in development only, an epoch at its end, and an
+    account that pays for challenges.
+    """
+    scene = in_development
     node, provider = scene.provider.node, scene.provider
     device = {
         "device_id": UUID,

@@ -13,7 +13,7 @@ from domain.metering import report
 from domain.trust.record import PAIRS_MAX, DeviceTwice, RecordDeviceTwice
 from projections import tables
 from projections.trust.evidence import read_pairs
-from tests.scenes.server import HOUR_US, NOW_US, Provider, Scene
+from tests.scenes.server import HARDWARE, HOUR_US, NOW_US, Provider, Scene
 from tests.scenes.work import MINUTE_US, reported, send
 
 OTHER = "GPU-22222222-3333-4444-8555-666666666666"
@@ -210,8 +210,12 @@ def test_who_meters_a_device_of_another_node_harms_only_himself(scene: Scene) ->
         "memory_mib": 24_564,
     }
     path = f"/v1/nodes/{scene.provider.node_id}"
-    host = {"arch": "x86_64", "os": "linux"}
-    scene.provider.node.made(f"{path}/specs", {"devices": [device], "host": host})
+    specs = {
+        "devices": [{**device, "connection": "pcie", "pcie_gen": 4, "pcie_lanes": 16}],
+        "host": {"arch": "x86_64", "os": "linux"},
+        "hardware": HARDWARE,
+    }
+    scene.provider.node.made(f"{path}/specs", specs)
     scene.operator.made(f"{path}/admit", {})
     for provider in (scene.provider, scene.other):
         told(scene, provider, A5000)
@@ -232,8 +236,12 @@ def _admit(scene: Scene, device_id: str) -> None:
         "memory_mib": 81_559,
     }
     path = f"/v1/nodes/{scene.provider.node_id}"
-    host = {"arch": "x86_64", "os": "linux"}
-    scene.provider.node.made(f"{path}/specs", {"devices": [device], "host": host})
+    specs = {
+        "devices": [{**device, "connection": "pcie", "pcie_gen": 4, "pcie_lanes": 16}],
+        "host": {"arch": "x86_64", "os": "linux"},
+        "hardware": HARDWARE,
+    }
+    scene.provider.node.made(f"{path}/specs", specs)
     scene.operator.made(f"{path}/admit", {})
 
 

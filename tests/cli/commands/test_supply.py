@@ -18,7 +18,8 @@ from domain.fleet.node import (
     IssueJoinCode,
     JoinNode,
 )
-from tests.cli.test_remote import Server, server
+from tests.cli.test_remote import Server
+from tests.cli.test_remote import development_server as server
 
 __all__ = ["server"]
 

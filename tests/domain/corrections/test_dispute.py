@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.chain.burn import IntendBurn
+from domain.chain.reasons import ChainReason
 from domain.corrections.dispute import (
-    OPEN_US_MAX,
     TIMEOUT_US,
     AnswerDispute,
     DisputeOpened,
@@ -17,16 +18,33 @@ from domain.corrections.dispute import (
     Evidence,
     TimeOutDispute,
 )
+from domain.corrections.late_usage import BillLateUsage
 from domain.corrections.reasons import CorrectionsReason
 from domain.duration import HOUR_US
-from domain.funds.draw import Drawn
-from domain.income import cash_out
-from domain.income.adjustment import AdjustmentBooked, corrections_of
-from domain.income.maturity import EarningsMatured, EarningsReduced
+from domain.fleet.revenue_share import OwnerShare
+from domain.funds.debt import RESERVE as RESERVE_OF_NETWORK
+from domain.funds.reasons import FundsReason
+from domain.income.adjustment import (
+    REVENUES,
+    AdjustmentBooked,
+    GrantGoodwill,
+    PayOwed,
+    Unburned,
+    corrections_of,
+)
+from domain.income.maturity import (
+    DEFAULT_WINDOW_US,
+    EarningsMatured,
+    EarningsReduced,
+    SetPaymentMode,
+)
 from domain.income.reasons import IncomeReason
-from domain.leasing.other_resources import ResourceAccrued
-from domain.money import credit
-from domain.parties.account import AccountClosed
+from domain.lease.funds import EscrowPart
+from domain.lease.lease import LATE_WINDOW_US, PrepaidTerm
+from domain.lease.reserved_term import TermEndedEarly
+from domain.leasing.other_resources import ResourceAccrued, ResourceHeld
+from domain.money import PPM, credit
+from domain.parties.account import AccountClosed, AccountOpened
 from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import Parts
 from domain.refusal import Reason, Refused
@@ -34,9 +52,9 @@ from domain.stream import Change, Stream
 from tests.domain.scenes import market
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.corrections import (
+    CASH,
     EARNED,
     HOLDBACK,
-    OWED,
     PAYABLE,
     RESERVE,
     accrue,
@@ -46,12 +64,14 @@ from tests.domain.scenes.corrections import (
     open_dispute,
     rule,
     sweep,
+    unburned,
 )
 from tests.domain.scenes.market import BURN_OFFER, NOON_US, OWNER, RENTER
 from tests.examples import examples
 
 CHARGE, PROVIDER, PLATFORM = 2_780_000, 1_265_000, 1_265_000
 DAY_US = 24 * HOUR_US
+PAYERS = [f"party:{RENTER}:{source}" for source in ("grant", "cash", "card")]
 
 
 def refused(world: Booked, command: object) -> Reason:
@@ -62,6 +82,10 @@ def refused(world: Booked, command: object) -> Reason:
 
 def signed(position: int = 7) -> tuple[Evidence, ...]:
     return (Evidence(kind="usage_report", lane=1, position=position, sha256=None, signed=True),)
+
+
+def countersigned() -> tuple[Evidence, ...]:
+    return (Evidence(kind="market_fact", lane=None, position=9, sha256=None, signed=True),)
 
 
 def answer(party: str, evidence: tuple[Evidence, ...] = ()) -> AnswerDispute:
@@ -80,7 +104,7 @@ def timeout(world: Booked) -> TimeOutDispute:
     return TimeOutDispute(
         dispute_id="dispute_1",
         lines=tuple(world.lines()),
-        burn_promised=0,
+        unburned=unburned(world),
         at_us=opened.expires_at_us,
     )
 
@@ -142,55 +166,72 @@ def test_split_by_ppm_leaves_the_remainder_with_the_provider_side() -> None:
     assert world.balance(RESERVE) == 0
 
 
-def test_nothing_is_held_with_window_zero_and_a_resolution_debits_later_earnings() -> None:
-    """CloudBender preset: payable, then earned, then owed."""
-    world = billed(0)
-    no_window(world)
-    for hour in range(3):
-        accrue(world, hour)
-    lines = world.lines()
-    mature(world, NOON_US + 4 * HOUR_US)
-    sweep(world, NOON_US + 4 * HOUR_US)
-    accrue(world, 3)
-    mature(world, NOON_US + 5 * HOUR_US)
-    assert (world.balance(PAYABLE), world.balance(EARNED)) == (PROVIDER, 3 * PROVIDER)
-    world.balances[EARNED] -= 3 * PROVIDER - 1  # spent meanwhile
-    world.do(open_dispute(lines[:2], at_us=NOON_US + 6 * HOUR_US))
-    assert world.facts(DisputeOpened)[0].reserved.units == 0
-    world.do(rule(world, 1_000_000))
-    assert (world.balance(PAYABLE), world.balance(EARNED)) == (0, 0)
-    assert world.balance(OWED) == PROVIDER - 1
-
-
-def test_after_the_window_nothing_is_held_even_before_the_job_has_matured_it() -> None:
-    world = billed(1)
-    world.do(open_dispute(world.lines(), at_us=NOON_US + 74 * HOUR_US))
-    assert world.facts(DisputeOpened)[0].reserved.units == 0
-    world.do(rule(world, 1_000_000, at_us=NOON_US + 75 * HOUR_US))
-    assert world.balance(HOLDBACK) == 0, "it had not matured, so it was still taken from there"
-    assert world.balance(OWED) == 0
-
-
-def test_what_is_disputed_and_no_longer_held_back_cannot_leave_as_cash_until_it_is_over() -> None:
-    """Design economics 17: nothing leaves that is disputed, and nothing else is held for it."""
+def test_with_window_zero_no_charge_can_be_disputed() -> None:
+    """CloudBender preset: what is earned is payable at once; there is only goodwill."""
     world = billed(0)
     no_window(world)
     accrue(world, 0)
-    accrue(world, 1)
-    mature(world, NOON_US + 3 * HOUR_US)
-    world.do(open_dispute(world.lines()[:1], claimed=CHARGE // 2))
-    kept = cash_out.held_units(world, OWNER)
-    assert 0 < kept <= PROVIDER
-    assert world.balance(RESERVE) == 0
-    world.do(rule(world, 0))
-    assert cash_out.held_units(world, OWNER) == 0
+    line = world.lines()[0]
+    at_once = open_dispute([line], at_us=line.posted_at_us)
+    assert refused(world, at_once) is CorrectionsReason.DISPUTE_TOO_LATE
+    goodwill = GrantGoodwill(adjustment_id="adj_1", line=line, units=7, by="op", at_us=NOON_US)
+    assert world.do(goodwill)
 
 
-def test_what_waits_in_a_disputes_reserve_holds_no_cash_out() -> None:
-    world = billed(2)
-    world.do(open_dispute(world.lines()[:1]))
-    assert world.balance(RESERVE) == PROVIDER
-    assert cash_out.held_units(world, OWNER) == 0
+def test_a_charge_can_be_disputed_until_its_window_is_over_and_not_a_microsecond_longer() -> None:
+    """H3: a dispute opened sixty days after the cash-out got back money that had left."""
+    world = billed(1)
+    line = world.lines()[0]
+    late = open_dispute([line], at_us=line.posted_at_us + DEFAULT_WINDOW_US)
+    with pytest.raises(Refused) as caught:
+        world.do(late)
+    assert caught.value.reason is CorrectionsReason.DISPUTE_TOO_LATE
+    assert caught.value.facts["until_us"] == late.at_us
+    assert world.do(replace(late, at_us=late.at_us - 1))
+
+
+def test_what_has_matured_by_a_clock_that_is_ahead_is_disputed_no_more() -> None:
+    world = billed(1)
+    line = world.lines()[0]
+    mature(world, line.posted_at_us + DEFAULT_WINDOW_US)
+    early = open_dispute([line], at_us=line.posted_at_us + DEFAULT_WINDOW_US - 1)
+    assert refused(world, early) is CorrectionsReason.DISPUTE_TOO_LATE
+
+
+def test_owners_who_share_a_billing_account_do_not_share_what_is_held_for_a_dispute() -> None:
+    """The attack: 100 and 7 disputed of two payees, and the account that gets both sweeps held
+    back 7 of 107. Each payee's part of each charge waits in the dispute's account by itself, so
+    whatever is swept to whom, nothing that is disputed can leave.
+    """
+    other = "acct_part_owner"
+    opened = AccountOpened(account_id=other, kind="party", opened_by="op", at_us=0)
+    world = billed(0)
+    world._record(Change(Stream("account", other), opened))
+    lease = Stream("lease", market.LEASE)
+    reserved = replace(world.state(lease).reserved, owners=(OwnerShare(other, 70_000),))
+    world._states[lease] = replace(world.state(lease), reserved=reserved)
+    for hour in range(2):
+        accrue(world, hour)
+    mode = SetPaymentMode(
+        account_id=other,
+        mode="credits",
+        billing_account_id=OWNER,
+        destination=None,
+        by="mem",
+        at_us=NOON_US,
+    )
+    world.do(mode)
+    lines = world.lines()
+    world.do(open_dispute(lines))
+    told = world.facts(DisputeOpened)[0]
+    of_other = PROVIDER * 70_000 // 1_000_000
+    for line in told.lines:
+        held = {one.account_id: one.units for one in line.held}
+        assert held == {other: of_other, OWNER: PROVIDER - of_other}
+    mature(world, NOON_US + 200 * HOUR_US)
+    sweep(world, NOON_US + 200 * HOUR_US)
+    left = [world.balance(f"party:{other}:holdback"), world.balance(EARNED)]
+    assert (left, world.balance(RESERVE)) == ([0, 0], 2 * PROVIDER)
 
 
 def test_a_grants_part_restores_the_grant_never_cash() -> None:
@@ -217,9 +258,57 @@ def test_a_part_that_a_burn_counts_on_is_given_by_the_networks_revenue() -> None
     part = PLATFORM // 2
     assert world.balance("network:burn_due") == 2 * part
     world.do(open_dispute(world.lines()[:1]))
-    world.do(rule(world, 1_000_000, burn_promised=2 * part))
+    world.do(rule(world, 1_000_000, read=Unburned(1, ())))
     assert world.balance("network:burn_due") == 2 * part
     assert world.balance("network:revenue:take") == 2 * part - part - part
+
+
+def test_a_refund_takes_of_the_pot_only_what_its_own_charge_is_to_burn() -> None:
+    """E-C2: what other charges are to burn buys the rewards of other nodes."""
+    world = billed(3, burn_share_ppm=500_000)
+    part = PLATFORM // 2
+    world.do(open_dispute(world.lines()[:1]))
+    world.do(rule(world, 1_000_000))
+    assert world.balance("network:burn_due") == 2 * part
+    assert world.balance("network:revenue:take") == 2 * part
+
+
+def test_a_burned_part_is_given_by_revenue_and_then_by_the_reserve() -> None:
+    """E-C2: and where both are short the refund waits, instead of taking from others' burns."""
+    world = billed(3, burn_share_ppm=PPM)
+    assert world.balance("network:revenue:take") == 0
+    usage, due = world.balance("network:revenue:usage"), world.balance("network:burn_due")
+    world.do(open_dispute(world.lines()[:1]))
+    for revenue in REVENUES:
+        world.balances[revenue] = 0
+    world.balances["network:revenue:usage"] = usage // 3
+    ruling = rule(world, 1_000_000, read=Unburned(1, ()))
+    assert refused(world, ruling) is FundsReason.CREDIT_TOO_LOW
+    world.balances[RESERVE_OF_NETWORK] = PLATFORM
+    world.do(ruling)
+    assert world.balance("network:burn_due") == due
+    assert world.balance(RESERVE_OF_NETWORK) == 0
+
+
+def test_a_refund_is_decided_anew_when_a_burn_began_or_the_charge_was_corrected_meanwhile() -> None:
+    world = billed(2, burn_share_ppm=500_000)
+    world.do(open_dispute(world.lines()[:1]))
+    known = unburned(world)
+    stale = replace(known, charges=tuple(one._replace(corrections=1) for one in known.charges))
+    assert refused(world, rule(world, 1_000_000, read=stale)) is ChainReason.BURN_STATE
+    burn = IntendBurn(
+        burn_id=1,
+        first_position=1,
+        last_position=len(world.log),
+        credits=credit(PLATFORM),
+        price_micro_usd=10**6,
+        price_round=1,
+        at_us=NOON_US,
+    )
+    world.balances["world:bank"] = 10**9
+    world.do(burn)
+    assert refused(world, rule(world, 1_000_000, read=known)) is ChainReason.BURN_STATE
+    world.do(rule(world, 1_000_000, read=Unburned(1, ())))
 
 
 def test_a_line_is_disputed_once_and_together_never_for_more_than_was_charged() -> None:
@@ -264,21 +353,11 @@ def test_the_same_request_twice_is_once_and_another_ruling_is_refused() -> None:
     assert refused(world, replace(asked, claims=())) is CorrectionsReason.DISPUTE_STATE
 
 
-def test_a_charge_can_be_disputed_for_ninety_days() -> None:
-    world = billed(1)
-    line = world.lines()[0]
-    late = open_dispute([line], at_us=line.posted_at_us + OPEN_US_MAX)
-    assert refused(world, late) is CorrectionsReason.DISPUTE_TOO_LATE
-    assert world.do(replace(late, at_us=late.at_us - 1))
-
-
-@pytest.mark.parametrize(
-    ("signers", "wins"),
-    [((), RENTER), ((OWNER,), OWNER), ((RENTER,), RENTER), ((OWNER, RENTER), RENTER)],
-)
-def test_after_ninety_days_the_only_side_with_signed_evidence_wins_else_the_renter(
-    signers: tuple[str, ...], wins: str
+@pytest.mark.parametrize("signers", [(), (OWNER,), (RENTER,), (OWNER, RENTER)])
+def test_what_the_node_signed_is_not_won_by_silence_whoever_answers(
+    signers: tuple[str, ...],
 ) -> None:
+    """H3: the renter got everything back after 90 days in which nobody ruled."""
     world = billed(1)
     before = world.balance(f"party:{RENTER}:cash")
     world.do(open_dispute(world.lines()))
@@ -291,18 +370,145 @@ def test_after_ninety_days_the_only_side_with_signed_evidence_wins_else_the_rent
     world.do(expired)
     assert world.do(expired) == []
     resolved = world.facts(DisputeResolved)[0]
-    assert (resolved.outcome, resolved.unfounded) == ("timed_out", wins == OWNER)
-    assert world.balance(RESERVE) == 0
-    back = CHARGE if wins == RENTER else 0
+    assert (resolved.outcome, resolved.unfounded) == ("timed_out", True)
+    assert world.balance(f"party:{RENTER}:cash") == before
+    assert (world.balance(RESERVE), world.balance(PAYABLE)) == (0, PROVIDER)
+
+
+@pytest.mark.parametrize(
+    ("side", "evidence", "wins"),
+    [
+        (None, (), RENTER),
+        (OWNER, signed(), OWNER),
+        (RENTER, signed(), OWNER),  # the node signed it, whoever names it
+        (RENTER, countersigned(), RENTER),
+    ],
+)
+def test_without_a_ruling_a_charge_that_nothing_proves_gives_back_what_is_reserved_and_no_more(
+    side: str | None, evidence: tuple[Evidence, ...], wins: str
+) -> None:
+    world = billed(1)
+    resources(world, 1_000)
+    before, take = world.balance(f"party:{RENTER}:cash"), world.balance("network:revenue:take")
+    world.do(open_dispute(world.lines()[-1:]))
+    if side is not None:
+        world.do(answer(side, evidence))
+    world.do(timeout(world))
+    back = 500 if wins == RENTER else 0
+    resolved = world.facts(DisputeResolved)[0]
+    assert (resolved.upheld.units, resolved.upheld_ppm) == (back, back * 1_000)
     assert world.balance(f"party:{RENTER}:cash") == before + back
-    assert world.balance(PAYABLE) == (PROVIDER if wins == OWNER else 0)
+    assert world.balance("network:revenue:take") == take, "the network was not asked"
+    assert (world.balance(RESERVE), world.balance(PAYABLE)) == (0, 500 - back)
+    again = GrantGoodwill(
+        adjustment_id="adj_1", line=world.lines()[-1], units=1_000 - back, by="op", at_us=NOON_US
+    )
+    assert world.do(again), "what nobody was asked for may be given as goodwill"
 
 
-def resources(world: Booked, cash: int, owed: int) -> None:
-    """A charge for another resource of the lease: so much from the balance, so much as a debt."""
-    charge = cash + owed
+def test_a_ruling_that_the_network_cannot_pay_whole_pays_the_providers_part_and_owes_the_rest() -> (
+    None
+):
+    """H3: a ruling was refused whole where the network's pot was empty, and an honest renter got
+    nothing, not even the provider's part.
+    """
+    world = billed(2, burn_share_ppm=500_000)
+    before = world.balance(f"party:{RENTER}:cash")
+    world.balances["network:revenue:take"] = 10
+    world.balances["network:revenue:usage"] = 0
+    line = world.lines()[0]
+    world.do(open_dispute([line]))
+    world.do(rule(world, 1_000_000, read=Unburned(0, ())))
+    booked = world.facts(AdjustmentBooked)[0]
+    assert (booked.returned, booked.recovered) == (CHARGE, CHARGE)
+    assert booked.owed == CHARGE - PROVIDER - 10
+    assert world.balance(f"party:{RENTER}:cash") == before + PROVIDER + 10
+    pay = PayOwed(adjustment_id="adj_a", line=line, at_us=NOON_US + DAY_US)
+    assert world.do(pay) == [], "nothing is there yet"
+    world.balances["network:revenue:take"] = 1_000
+    world.do(pay)
+    assert world.do(pay) == []
+    assert world.facts(AdjustmentBooked)[-1].owed == -1_000
+    world.balances["network:revenue:take"] = CHARGE
+    world.do(replace(pay, adjustment_id="adj_b"))
+    assert world.balance(f"party:{RENTER}:cash") == before + CHARGE
+    assert corrections_of(world, line.position).owed == 0
+    assert world.do(replace(pay, adjustment_id="adj_c")) == []
+
+
+def prepaid() -> Booked:
+    """A term of four hours that was paid beforehand; nothing of it goes back at an early end."""
+    world = Booked.of(market.scene(dict(CASH)))
+    world.do(market.job())
+    world.do(market.request(term_us=4 * HOUR_US))
+    world.do(market.reserve())
+    lease = Stream("lease", market.LEASE)
+    reserved = replace(world.state(lease).reserved, prepaid=PrepaidTerm(1, 0))
+    world._states[lease] = replace(world.state(lease), reserved=reserved)
+    world.do(market.ready)
+    return world
+
+
+def late(cash: int | None = None) -> Booked:
+    """Two hours, of which the second was reported after the lease had been settled; the renter had
+    so much cash then, and owes the rest.
+    """
+    world = billed(1)
+    world.do(market.close(2 * HOUR_US))
+    world.do(market.settle(2 * HOUR_US + LATE_WINDOW_US, position=9))
+    if cash is not None:
+        world.balances[f"party:{RENTER}:cash"] = cash
+    world.do(
+        BillLateUsage(
+            adjustment_id="adj_late",
+            lease_id=market.LEASE,
+            settled_position=len(world.log),
+            lane=1,
+            usage_position=20,
+            rows=(market.usage(HOUR_US, 2 * HOUR_US, position=20),),
+            by="member_9",
+            at_us=NOON_US + 40 * HOUR_US,
+        )
+    )
+    return world
+
+
+def test_what_is_kept_of_a_term_that_ended_early_is_disputed_and_given_back() -> None:
+    """M7: 1,078.50 credits were kept, and the dispute of them was refused as no charge."""
+    world = prepaid()
+    world.do(market.close(HOUR_US))
+    early = next(line for line in world.lines() if line.gpu_us == 0)
+    kept = world.facts(TermEndedEarly)[0].kept.units
+    assert (early.charge, early.proven) == (kept, True)
+    cash = world.balance(f"party:{RENTER}:cash")
+    world.do(open_dispute([early]))
+    assert world.balance(RESERVE) == sum(
+        part.units for part in early.payees if part.account == HOLDBACK
+    )
+    world.do(rule(world, 1_000_000))
+    assert world.balance(f"party:{RENTER}:cash") == cash + kept
+
+
+def test_usage_that_was_charged_late_is_disputed_like_usage_in_time() -> None:
+    world = late()
+    charged = next(line for line in world.lines() if line.posted_at_us > NOON_US + DAY_US)
+    assert charged.gpu_us > 0
+    cash = world.balance(f"party:{RENTER}:cash")
+    world.do(open_dispute([charged]))
+    assert world.balance(RESERVE) > 0
+    world.do(rule(world, 1_000_000, at_us=charged.posted_at_us + DAY_US))
+    assert world.balance(f"party:{RENTER}:cash") == cash + charged.charge
+
+
+def resources(world: Booked, charge: int) -> None:
+    """A charge for another resource of the lease."""
     parts = Parts(fee=0, provider=charge // 2, platform=charge - charge // 2, burn=0)
-    drawn = (Drawn(RENTER, "cash", credit(cash)),)
+    drawn = (EscrowPart("cash", credit(charge)),)
+    held = ResourceHeld(
+        lease_id=market.LEASE, meter="egress", account_id=RENTER, parts=drawn, at_us=NOON_US
+    )
+    world._record(Change(Stream("resource", f"{market.LEASE}/egress"), held))
+    world._book(held)
     fact = ResourceAccrued(
         lease_id=market.LEASE,
         meter="egress",
@@ -329,7 +535,6 @@ def resources(world: Booked, cash: int, owed: int) -> None:
         parts=parts,
         parts_new=parts,
         drawn=drawn,
-        owed=credit(owed),
         refused=(),
         at_us=NOON_US + 3 * HOUR_US,
     )
@@ -337,22 +542,31 @@ def resources(world: Booked, cash: int, owed: int) -> None:
     world._book(fact)
 
 
-@pytest.mark.parametrize(("still_owed", "as_grant"), [(400, 0), (150, 250), (0, 400)])
-def test_a_charge_of_another_resource_is_disputed_alike_and_takes_a_debt_off_first(
-    still_owed: int, as_grant: int
-) -> None:
-    world, debt = billed(1), f"party:{RENTER}:owed"
-    resources(world, cash=600, owed=400)
-    world.balances[debt] = still_owed  # some of it was paid meanwhile
+def test_a_charge_of_another_resource_is_disputed_alike() -> None:
+    world = billed(1)
+    resources(world, 1_000)
     cash = world.balance(f"party:{RENTER}:cash")
     line = world.lines()[-1]
     assert (line.charge, line.gpu_us) == (1_000, 0)
     world.do(open_dispute([line]))
     assert world.balance(RESERVE) == 500
     world.do(rule(world, 1_000_000))
+    assert world.balance(f"party:{RENTER}:cash") == cash + 1_000
+
+
+@pytest.mark.parametrize(("still_owed", "as_grant"), [(400, 0), (150, 250), (0, 400)])
+def test_what_comes_back_of_a_charge_that_is_owed_takes_the_debt_off_first(
+    still_owed: int, as_grant: int
+) -> None:
+    world, debt = late(cash=CHARGE - 400), f"party:{RENTER}:owed"
+    assert world.balance(debt) == 400
+    world.balances[debt] = still_owed  # some of it was paid meanwhile
+    charged = next(line for line in world.lines() if line.posted_at_us > NOON_US + DAY_US)
+    world.do(open_dispute([charged]))
+    world.do(rule(world, 1_000_000, at_us=charged.posted_at_us + DAY_US))
     assert world.balance(debt) == 0
     assert world.balance(f"party:{RENTER}:grant") == as_grant
-    assert world.balance(f"party:{RENTER}:cash") == cash + 600
+    assert world.balance(f"party:{RENTER}:cash") == CHARGE - 400
 
 
 def test_what_belongs_to_a_closed_account_waits_in_suspense() -> None:
@@ -376,7 +590,7 @@ AMOUNTS = st.integers(0, 5_000_000)
     card=AMOUNTS,
     claim_ppm=st.integers(1, 1_000_000),
     ruling=st.one_of(st.integers(0, 1_000_000), st.none()),
-    matured=st.booleans(),
+    take=st.integers(0, 3_000_000),
 )
 def test_a_reserve_is_conserved_whatever_is_ruled(
     used_us: int,
@@ -386,7 +600,7 @@ def test_a_reserve_is_conserved_whatever_is_ruled(
     card: int,
     claim_ppm: int,
     ruling: int | None,
-    matured: bool,
+    take: int,
 ) -> None:
     """reserved == what the renter gets of it + what the provider gets; nobody gives more than the
     line paid them, and all that came back of a line is at most its charge.
@@ -403,16 +617,16 @@ def test_a_reserve_is_conserved_whatever_is_ruled(
         burn_share_ppm=burn_share_ppm,
         provider_share_ppm=provider_share_ppm,
     )
-    started = world.total()
     lines = world.lines()
-    if matured:
-        mature(world, NOON_US + 80 * HOUR_US)
+    for name in ("take", "usage"):  # the rest has been spent
+        left = min(take, world.balance(f"network:revenue:{name}"))
+        world.balances[f"network:revenue:{name}"] = left
+    started = world.total()
     claimed = max(1, min(line.charge for line in lines) * claim_ppm // 1_000_000)
-    paid_out = {name: world.balance(name) for name in (HOLDBACK, PAYABLE, OWED)}
-    at_us = NOON_US + 81 * HOUR_US if matured else 0
-    world.do(open_dispute(lines, claimed, at_us=at_us))
+    held_back = world.balance(HOLDBACK)
+    world.do(open_dispute(lines, claimed))
     reserved = world.facts(DisputeOpened)[0].reserved.units
-    assert world.balance(RESERVE) == reserved == paid_out[HOLDBACK] - world.balance(HOLDBACK)
+    assert world.balance(RESERVE) == reserved == held_back - world.balance(HOLDBACK)
     world.do(timeout(world) if ruling is None else rule(world, ruling))
     assert world.balance(RESERVE) == 0
     resolved = world.facts(DisputeResolved)[0]
@@ -420,7 +634,8 @@ def test_a_reserve_is_conserved_whatever_is_ruled(
     assert returned == resolved.upheld.units <= resolved.claimed.units
     for line in lines:
         state = corrections_of(world, line.position)
-        assert state.recovered <= state.returned <= line.charge
+        assert 0 <= state.owed <= state.returned <= line.charge
+        assert state.recovered <= line.charge
         moved = [
             part
             for one in world.facts(AdjustmentBooked)
@@ -429,8 +644,9 @@ def test_a_reserve_is_conserved_whatever_is_ruled(
         ]
         for payee in line.payees:
             taken = sum(part.units for part in moved if part.account == payee.account)
-            assert taken <= payee.units
+            assert taken <= payee.units or payee.account != HOLDBACK
         for payer in line.payers:
             given = -sum(part.units for part in moved if part.account == payer.account)
             assert 0 <= given <= payer.units
+        assert state.given == sum(-part.units for part in moved if part.account in PAYERS)
     assert world.total() == started

@@ -39,6 +39,7 @@ from tests.domain.scenes.corrections import (
     open_dispute,
     rule,
     sweep,
+    unburned,
 )
 from tests.domain.scenes.market import LEASE, NOON_US, OWNER, RENTER
 from tests.examples import examples
@@ -81,7 +82,7 @@ def credit_sla(world: Booked, *, newest: int | None = None, is_last: bool = True
         lease_id=LEASE,
         lines=tuple(lines[:newest]),
         is_last=is_last,
-        burn_promised=0,
+        unburned=unburned(world),
         at_us=NOON_US + 10 * HOUR_US,
     )
 
@@ -287,6 +288,7 @@ def test_corrections_in_any_order_never_move_more_than_a_charge_did(
         except Refused as refused:
             assert refused.reason in (  # noqa: PT017
                 CorrectionsReason.DISPUTE_UNKNOWN,
+                CorrectionsReason.DISPUTE_TOO_LATE,
                 IncomeReason.LINE_DISPUTED,
                 IncomeReason.ADJUSTMENT_TOO_LARGE,
             )
@@ -294,11 +296,12 @@ def test_corrections_in_any_order_never_move_more_than_a_charge_did(
     booked = world.facts(AdjustmentBooked)
     for line in lines:
         state = corrections_of(world, line.position)
-        assert state.recovered <= state.returned <= line.charge
+        assert 0 <= state.owed <= state.returned <= line.charge
+        assert state.recovered <= line.charge
         mine = [one for one in booked if one.corrects_position == line.position]
         assert sum(one.returned for one in mine) == state.returned
         back = [-part.units for one in mine for part in one.lines if part.account == CASH]
-        assert sum(back) == state.returned
+        assert sum(back) == state.given
     earned = sum(p.units for line in lines for p in line.payees if p.account == HOLDBACK)
     reduced = sum(one.units for one in world.facts(EarningsReduced))
     assert reduced <= earned

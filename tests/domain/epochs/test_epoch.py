@@ -37,6 +37,7 @@ from domain.epochs.settlement import NodeCut, Settlement, Use, pools_of, settle
 from domain.metering.pin import PINS
 from domain.metering.reasons import MeteringReason
 from domain.money import MoneyReason, credit, token
+from domain.prices.oracle import LIMITS
 from domain.prices.price_feed import FEED, PriceSnapshotTaken
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
@@ -60,7 +61,7 @@ from tests.domain.scenes.epochs import (
 from tests.given import Scene
 
 EMISSION = 11_356_884_615_384
-GOLDEN_SHA256 = "6299e1ab2d8026d3c02c6a7d70eaa0dfe9acbbef0819bd8e539e5d3c23c1b07c"
+GOLDEN_SHA256 = "e9ff8167e41f617cb2dfa22ea8a9ec1442ccb80232d91cadf8399e178a513ce6"
 SETTLED = settled()
 REWARDS = rewards_of(SETTLED)
 SEALED = CLOSING.given((stream_of(1), sealed_fact(SETTLED, END_US + 9)))
@@ -262,7 +263,7 @@ def test_the_epoch_file_is_canonical_and_says_all_that_was_split() -> None:
     )
     assert document["rewards"][0] == ["acct_a", "7880690367891"]
     used = [["cash", "1000000", "0"]]
-    assert document["nodes"][-1] == ["node_acct_c", "acct_c", used, "0", None, []]
+    assert document["nodes"][-1] == ["node_acct_c", "acct_c", used, "0", None, [], "0"]
     assert (document["cut_position"], document["carries"]["compute"]) == ("4711", "2")
     assert not any(isinstance(value, float) for value in document.values())
 
@@ -310,11 +311,19 @@ def test_a_seal_tells_a_snapshot_of_the_price_that_decides_nothing() -> None:
         at_us=END_US,
         median_micro_usd=2_000_000,
         deviation_bps=None,
+        held_to=None,
+        max_move_bps=None,
     )
     priced = CLOSING.given((FEED, taken))
     fact = replace(sealed_fact(SETTLED, END_US + 9), price_snapshot=4)
     priced.when(replace(seal(SETTLED), price_snapshot=4)).then((stream_of(1), fact))
-    for scene in (CLOSING, CLOSING.given((FEED, replace(taken, health="deviation")))):
+    for later in (replace(taken, number=5), replace(taken, number=5, health="deviation")):
+        priced.given((FEED, later)).when(replace(seal(SETTLED), price_snapshot=4)).then(
+            (stream_of(1), fact)
+        )
+    sick = CLOSING.given((FEED, replace(taken, health="deviation")))
+    old = CLOSING.given((FEED, replace(taken, at_us=END_US + 9 - LIMITS.max_age_us - 1)))
+    for scene in (CLOSING, sick, old):
         command = replace(seal(SETTLED), price_snapshot=4)
         scene.when(command).then_refused(PricesReason.PRICE_SNAPSHOT)
 

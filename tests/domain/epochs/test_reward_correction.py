@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.authority.reasons import AuthorityReason
+from domain.authority.vote import VoteCast
 from domain.chain.leaves import LeafBook
 from domain.epochs.epoch import (
     Adjustment,
@@ -50,6 +52,7 @@ from domain.stream import Stream
 from tests.domain.scenes.epochs import CLOSING, END_US, POLICY, READY, WEEK_US, settled
 from tests.examples import examples
 from tests.given import Scene
+from tests.scenes.governors import ANNA, BORIS, THREE, Governor, enrolled
 
 HELD = replace(POLICY, holdback_epochs=4, rewards=replace(REWARD_TERMS, cap_multiple_ppm=None))
 SETTLED = settled(policy=HELD)
@@ -69,7 +72,7 @@ SEALED = Scene(((NETWORK, HELD), *CLOSING.past[1:]), READY.balances).given(
     *map(opened, ("acct_a", "acct_b", "acct_late")),
     (stream_of(1), sealed_fact(SETTLED, END_US + 9)),
 )
-CREDITED = SEALED.after(CREDIT)
+CREDITED = SEALED.after(CREDIT).given(*enrolled(*THREE))
 TAKE = ProposeRewardCorrection(
     correction_id="c1",
     kind=SLASH,
@@ -82,9 +85,30 @@ TAKE = ProposeRewardCorrection(
     at_us=NOW_US,
 )
 GIVE = replace(TAKE, correction_id="c2", kind=ADJUSTMENT, delta=500, reason="late")
-YES = AcceptRewardCorrection(
-    correction_id="c1", open_epoch=2, chunk=1, rewards=REWARDS, by="mem_b", at_us=NOW_US
-)
+
+
+def yes(asked: ProposeRewardCorrection, who: Governor = BORIS) -> AcceptRewardCorrection:
+    """A signed yes to this; what else was proposed it is not good for."""
+    subject = CREDITED.after(asked).state(correction_stream(asked.correction_id)).ballot()[0]
+    return AcceptRewardCorrection(
+        correction_id=asked.correction_id,
+        open_epoch=2,
+        chunk=1,
+        rewards=REWARDS,
+        vote=who.vote(subject),
+        key_id="key_b",
+        by="mem_b",
+        at_us=NOW_US,
+    )
+
+
+def proposed(asked: ProposeRewardCorrection, scene: Scene | None = None) -> Scene:
+    """Proposed, and with one vote of the two that are needed."""
+    scene = (CREDITED if scene is None else scene).after(asked)
+    return scene.after(yes(asked, ANNA))
+
+
+YES = yes(TAKE)
 
 
 def accepted(
@@ -132,13 +156,24 @@ def adjusted(asked: ProposeRewardCorrection, delta: int) -> tuple[Stream[Any], R
     return stream_of(2), fact
 
 
+def does(scene: Scene, command: Any, *expected: Any) -> None:
+    """The vote that carries, and what comes of it."""
+    vote, *rest = scene.when(command).changes()
+    assert isinstance(vote.fact, VoteCast)
+    assert vote.fact.carries
+    assert [(one.stream, one.fact) for one in rest] == list(expected)
+
+
 # Slashing.
 
 
 def test_a_slash_needs_a_second_person_and_takes_what_it_asked_for_once() -> None:
-    asked = CREDITED.after(TAKE)
-    asked.when(replace(YES, by="mem_a")).then_refused(EpochsReason.SECOND_PERSON_NEEDED)
-    asked.when(YES).then(accepted(TAKE, 1_000, 0), slashed(TAKE, 1_000))
+    asked = proposed(TAKE)
+    assert asked.past[-1][1].count == 1, "one vote takes nothing"
+    asked.when(yes(TAKE, ANNA)).then_refused(AuthorityReason.VOTED_ALREADY)
+    other = replace(TAKE, delta=-(10**15))
+    asked.when(yes(other)).then_refused(AuthorityReason.VOTE_MISMATCH, field="content_sha256")
+    does(asked, YES, accepted(TAKE, 1_000, 0), slashed(TAKE, 1_000))
     done = asked.after(YES)
     done.when(YES).then_nothing()
     done.when(TAKE).then_nothing()
@@ -147,15 +182,20 @@ def test_a_slash_needs_a_second_person_and_takes_what_it_asked_for_once() -> Non
 
 def test_a_slash_takes_at_most_what_has_not_matured() -> None:
     everything = replace(TAKE, delta=-(10**18))
-    asked = CREDITED.after(everything)
-    asked.when(YES).then(accepted(everything, OF["acct_b"], 0), slashed(everything, OF["acct_b"]))
+    asked = proposed(everything)
+    does(
+        asked,
+        yes(everything),
+        accepted(everything, OF["acct_b"], 0),
+        slashed(everything, OF["acct_b"]),
+    )
     again = replace(everything, correction_id="c9")
-    more = asked.after(YES).after(again)
-    more.when(replace(YES, correction_id="c9")).then_refused(EpochsReason.NOTHING_UNMATURED)
+    more = asked.after(yes(everything)).after(again)
+    more.when(yes(again)).then_refused(EpochsReason.NOTHING_UNMATURED)
 
 
 def test_what_has_matured_is_never_slashed() -> None:
-    asked = CREDITED.after(TAKE).after(MATURE)
+    asked = proposed(TAKE).after(MATURE)
     asked.when(YES).then_refused(EpochsReason.NOTHING_UNMATURED)
 
 
@@ -165,14 +205,14 @@ def test_what_was_slashed_does_not_mature() -> None:
         for one in REWARDS
     )
     fact = RewardsMatured(epoch=1, chunk=1, rewards=left, at_us=MATURE.at_us)
-    CREDITED.after(TAKE).after(YES).when(MATURE).then((stream_of(1), fact))
+    proposed(TAKE).after(YES).when(MATURE).then((stream_of(1), fact))
     everything = replace(TAKE, delta=-(10**18))
-    gone = CREDITED.after(everything).after(YES).when(MATURE).changes()[0].fact
+    gone = proposed(everything).after(yes(everything)).when(MATURE).changes()[0].fact
     assert "acct_b" not in {one.account_id for one in gone.rewards}
 
 
 def test_the_reward_it_is_about_is_the_credited_one() -> None:
-    asked = CREDITED.after(TAKE)
+    asked = proposed(TAKE)
     asked.when(replace(YES, rewards=REWARDS[:1])).then_refused(EpochsReason.REWARDS_MISMATCH)
     asked.when(replace(YES, chunk=0, rewards=())).then_refused(EpochsReason.NOTHING_UNMATURED)
 
@@ -208,41 +248,43 @@ def test_a_correction_that_nobody_proposed_is_unknown() -> None:
 
 
 def test_what_is_given_settles_with_the_open_epoch() -> None:
-    asked = CREDITED.after(GIVE)
-    yes = replace(YES, correction_id="c2")
-    asked.when(yes).then(accepted(GIVE, 0, 500), adjusted(GIVE, 500))
-    asked.when(replace(yes, open_epoch=1)).then_refused(EpochsReason.EPOCH_STATE)
-    asked.when(replace(yes, open_epoch=3)).then_refused(EpochsReason.EPOCH_UNKNOWN)
+    asked = proposed(GIVE)
+    does(asked, yes(GIVE), accepted(GIVE, 0, 500), adjusted(GIVE, 500))
+    asked.when(replace(yes(GIVE), open_epoch=1)).then_refused(EpochsReason.EPOCH_STATE)
+    asked.when(replace(yes(GIVE), open_epoch=3)).then_refused(EpochsReason.EPOCH_UNKNOWN)
 
 
 def test_what_is_taken_comes_from_the_unmatured_reward_first() -> None:
     owed = OF["acct_b"] + 70
     take = replace(GIVE, delta=-owed)
-    yes = replace(YES, correction_id="c2")
-    CREDITED.after(take).when(yes).then(
-        accepted(take, OF["acct_b"], -70), slashed(take, OF["acct_b"]), adjusted(take, -70)
+    does(
+        proposed(take),
+        yes(take),
+        accepted(take, OF["acct_b"], -70),
+        slashed(take, OF["acct_b"]),
+        adjusted(take, -70),
     )
-    CREDITED.after(MATURE).after(take).when(yes).then(
-        accepted(take, 0, -owed), adjusted(take, -owed)
+    does(
+        proposed(take, CREDITED.after(MATURE)),
+        yes(take),
+        accepted(take, 0, -owed),
+        adjusted(take, -owed),
     )
 
 
 def test_who_had_no_reward_in_the_epoch_may_be_given_one() -> None:
     late = replace(GIVE, account_id="acct_late")
-    yes = replace(YES, correction_id="c2", chunk=0, rewards=())
-    CREDITED.after(late).when(yes).then(accepted(late, 0, 500), adjusted(late, 500))
+    unrewarded = replace(yes(late), chunk=0, rewards=())
+    does(proposed(late), unrewarded, accepted(late, 0, 500), adjusted(late, 500))
 
 
 def test_adjustments_of_so_many_accounts_wait_for_a_seal() -> None:
     many = [
         adjusted(replace(GIVE, account_id=f"acct_{number}"), 1) for number in range(ADJUSTED_MAX)
     ]
-    full = CREDITED.given(*many).after(GIVE)
-    yes = replace(YES, correction_id="c2")
-    full.when(yes).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
-    CREDITED.given(*many[1:]).after(GIVE).when(yes).then(
-        accepted(GIVE, 0, 500), adjusted(GIVE, 500)
-    )
+    full = proposed(GIVE).given(*many)
+    full.when(yes(GIVE)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
+    does(proposed(GIVE).given(*many[1:]), yes(GIVE), accepted(GIVE, 0, 500), adjusted(GIVE, 500))
 
 
 def test_an_epoch_opens_with_what_is_open_of_the_one_before_and_its_own_adjustments() -> None:

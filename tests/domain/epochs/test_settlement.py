@@ -56,7 +56,8 @@ times = st.builds(
     st.integers(0, 10**12),
 )
 inner = st.builds(
-    NodeCut,
+    lambda bought_ppm, *told: NodeCut(*told, told[3] * bought_ppm // PPM),  # type: ignore[call-arg]
+    st.integers(0, PPM),
     st.just(""),
     st.sampled_from(["acct_a", "acct_b", "acct_c", "treasury"]),
     st.lists(uses, max_size=2).map(tuple),
@@ -145,6 +146,7 @@ def _half(node: NodeCut, tenths: int, half: int) -> NodeCut:
         ),
         burned_tokens=_part(node.burned_tokens, tenths, half),
         attested=node.attested[half::2],
+        bought_tokens=_part(node.bought_tokens, tenths, half),
     )
 
 
@@ -246,6 +248,20 @@ def test_the_bonus_is_linear_and_bounded() -> None:
         1_200_000,
         1_200_000,
     ]
+
+
+def test_of_the_credits_that_a_washer_bought_at_least_five_percent_are_lost() -> None:
+    """E-H5: leases in burned credits have no fee, so with a multiple of 1 washing was free."""
+    bought = 100 * 10**8
+    use = (Use("burned", 10**9, 10**9),)
+    for multiple, least in ((PPM, 950_000), (2 * PPM, 950_000), (PPM // 2, PPM // 2)):
+        policy = replace(POLICY, rewards=replace(TERMS, cap_multiple_ppm=multiple))
+        washer = NodeCut("n", "a", use, bought, None, (), bought)
+        assert paid(settle(cut(washer, policy=policy)), "n")[0] == bought * least // PPM
+        half = washer._replace(bought_tokens=bought // 2)
+        by_cash = bought // 2 * multiple // PPM
+        expected = by_cash + bought // 2 * least // PPM
+        assert paid(settle(cut(half, policy=policy)), "n")[0] == expected
 
 
 def test_what_grants_and_swept_earnings_paid_has_no_weight() -> None:

@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.epochs.wash_signals import (
+    CONCENTRATED_PPM,
+    CONCENTRATION_FROM_US,
     Signals,
     concentration,
     of_shares,
@@ -14,6 +16,8 @@ from domain.epochs.wash_signals import (
     signals,
 )
 from domain.money import PPM
+
+OLD = CONCENTRATION_FROM_US
 
 
 def test_the_worked_concentration() -> None:
@@ -39,11 +43,11 @@ def test_the_related_share_is_a_share(related: int, others: int) -> None:
 
 
 def test_nothing_is_divided_by_nothing() -> None:
-    assert signals(0, 0, [], 0) == Signals(None, None, None, ())
+    assert signals(0, 0, [], 0, OLD) == Signals(None, None, None, ())
 
 
 def test_a_washer_raises_every_signal() -> None:
-    assert signals(300, 100, [7], 93).raised == (
+    assert signals(300, 100, [7], 93, OLD).raised == (
         "payout_multiple",
         "concentration",
         "related_share",
@@ -51,6 +55,19 @@ def test_a_washer_raises_every_signal() -> None:
 
 
 def test_what_is_listed_says_which_part_is_high() -> None:
-    assert of_shares(90, 0, 100) == (900_000, 0, ("concentration",))
-    assert of_shares(10, 50, 100) == (200_000, 500_000, ("related_share",))
-    assert of_shares(0, 7, 7) == (0, 1_000_000, ("related_share",))
+    assert of_shares(90, 0, 100, OLD) == (900_000, 0, ("concentration",))
+    assert of_shares(10, 50, 100, OLD) == (200_000, 500_000, ("related_share",))
+    assert of_shares(0, 7, 7, OLD) == (0, 1_000_000, ("related_share",))
+
+
+@given(st.lists(st.integers(1, 10**9), min_size=1, max_size=3), st.integers(0, 2 * OLD))
+def test_who_is_new_is_not_concentrated_with_one_customer_or_with_any(
+    parts: list[int], age_us: int
+) -> None:
+    """users B19: a node in its first weeks has the customers it has."""
+    told = signals(0, 0, parts, 0, age_us)
+    assert ("concentration" in told.raised) == (
+        age_us >= CONCENTRATION_FROM_US and (told.concentration_ppm or 0) >= CONCENTRATED_PPM
+    )
+    largest = max(parts)
+    assert age_us >= OLD or "concentration" not in of_shares(largest, 0, sum(parts), age_us)[2]

@@ -19,7 +19,9 @@ from domain.funds.budget import (
     left_this_month,
     month_at,
     release,
+    target_of,
 )
+from domain.lease.budgets import LeaseParty, left_of
 from domain.money import credit, token
 from domain.parties.account import AccountOpened, ApiKeyIssued
 from domain.parties.reasons import PartiesReason
@@ -41,7 +43,14 @@ def world(limit: int | None = 1_000) -> Booked:
     made.record(
         stream,
         ApiKeyIssued(
-            key_id="key00001", key_sha256="00", member_id="m", scopes=(), expires_at_us=None, **at
+            key_id="key00001",
+            key_sha256="00",
+            member_id="m",
+            scopes=(),
+            expires_at_us=None,
+            by_key_id=None,
+            succeeds=None,
+            **at,
         ),
     )
     if limit is not None:
@@ -68,6 +77,35 @@ def record(made: Booked, changes: list[Change]) -> list[Any]:
     for change in changes:
         made.record(change.stream, change.fact)
     return [change.fact for change in changes]
+
+
+def test_a_rotated_key_shares_the_cap_and_what_was_used_of_it() -> None:
+    """The attack: rotate a capped key, and its successor spends as if there were no cap."""
+    made = world(limit=None)
+    made.do(setting(1_000, "key", "key00001"))
+    record(made, hold(made, [claim(600, "key", "key00001")], "lease_1", NOON_US))
+    stream = Stream("account", WHO)
+    for old, new in (("key00001", "key00002"), ("key00002", "key00003")):
+        made.record(
+            stream,
+            ApiKeyIssued(
+                account_id=WHO,
+                key_id=new,
+                key_sha256="00",
+                member_id="m",
+                scopes=(),
+                expires_at_us=None,
+                by_key_id=old,
+                succeeds=old,
+                at_us=NOON_US,
+            ),
+        )
+    assert target_of(made, WHO, "key", "key00003") == "key00001"
+    asked = LeaseParty("lease_2", WHO, "", "key00003")
+    assert left_of(made, asked, 5_000, NOON_US) == 400
+    (lowered,) = made.do(setting(500, "key", "key00003"))
+    assert lowered.target == "key00001", "a cap set on the successor is the same cap"
+    assert left_of(made, asked, 5_000, NOON_US) == 0
 
 
 def test_a_cap_counts_what_goes_into_escrow_less_what_comes_back() -> None:

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.epochs.reasons import EpochsReason
+from domain.authority.reasons import AuthorityReason
+from domain.authority.vote import Subject, VoteCast
 from domain.funds.reasons import FundsReason
 from domain.governance.grant import (
     TREASURY,
@@ -37,9 +38,10 @@ from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.scenes.booked import Booked
+from tests.scenes.governors import ANNA, BORIS, CLEO, DIDO, THREE, Governor, enrolled
 
 AT_US = 1_795_176_000_000_000
-GRANT, BEAM, ANNA, BORIS = "grant_beam", "acct_beam", "mem_anna", "mem_boris"
+GRANT, BEAM, CARRIER = "grant_beam", "acct_beam", "mem_op"
 TOKEN = 100_000_000
 MILESTONES = tuple(
     Milestone(name, 200_000 if name == "cluster-orchestration" else 100_000)
@@ -61,27 +63,50 @@ proposing = ProposeGrant(
     account_id=BEAM,
     total=token(56_500 * TOKEN),
     milestones=MILESTONES,
-    by=ANNA,
+    by=CARRIER,
     at_us=AT_US,
 )
-opening = OpenGrant(grant_id=GRANT, by=BORIS, at_us=AT_US)
+BY: dict[str, Any] = {"grant_id": GRANT, "key_id": "key_op", "by": CARRIER, "at_us": AT_US}
+
+
+def subject(made: Booked, kind: str, name: str = GRANT) -> Subject:
+    """What is voted on now; of what nobody proposed, anything."""
+    grant = state(made)
+    found = [] if grant.proposed is None else [one[0] for one in grant.ballots()]
+    nothing = Subject(kind, name, 1, "0" * 64, 3)
+    return next((one for one in found if (one.kind, one.subject) == (kind, name)), nothing)
+
+
+def opening(made: Booked, who: Governor = ANNA) -> OpenGrant:
+    return OpenGrant(vote=who.vote(subject(made, "grant")), **BY)
 
 
 def world(treasury: int = 60_000 * TOKEN) -> Booked:
     made = Booked()
     opened = AccountOpened(account_id=BEAM, kind="party", opened_by="op", at_us=AT_US)
     made.record(Stream("account", BEAM), opened)
+    for stream, fact in enrolled(*THREE):
+        made.record(stream, fact)
     made.books[TREASURY] = made.books["chain:distributor"] = treasury
     return made
 
 
 def open_grant() -> Booked:
     made = world()
-    made.do(proposing, opening)
+    made.do(proposing)
+    for who in (ANNA, BORIS):
+        made.do(opening(made, who))
     return made
 
 
-def done(milestone_id: str, by: str = ANNA) -> ProposeMilestone:
+def unlock(made: Booked, milestone_id: str) -> list[Any]:
+    """Reported, and accepted by two: the facts of the second vote."""
+    made.do(done(milestone_id))
+    made.do(accept(made, milestone_id, BORIS))
+    return made.do(accept(made, milestone_id, CLEO))
+
+
+def done(milestone_id: str, by: str = CARRIER) -> ProposeMilestone:
     return ProposeMilestone(
         grant_id=GRANT,
         milestone_id=milestone_id,
@@ -91,15 +116,17 @@ def done(milestone_id: str, by: str = ANNA) -> ProposeMilestone:
     )
 
 
-def accept(milestone_id: str, by: str = BORIS) -> AcceptMilestone:
-    return AcceptMilestone(grant_id=GRANT, milestone_id=milestone_id, by=by, at_us=AT_US)
+def accept(made: Booked, milestone_id: str, who: Governor = BORIS) -> AcceptMilestone:
+    vote = who.vote(subject(made, "milestone", f"{GRANT}/{milestone_id}"))
+    return AcceptMilestone(milestone_id=milestone_id, vote=vote, **BY)
 
 
-def clawback(scope: str, by: str = ANNA) -> ProposeClawback:
+def clawback(scope: str, by: str = CARRIER) -> ProposeClawback:
     return ProposeClawback(grant_id=GRANT, scope=scope, reason="it was stopped", by=by, at_us=AT_US)
 
 
-take_back = AcceptClawback(grant_id=GRANT, by=BORIS, at_us=AT_US)
+def take_back(made: Booked, who: Governor = BORIS) -> AcceptClawback:
+    return AcceptClawback(vote=who.vote(subject(made, "clawback")), **BY)
 
 
 def state(made: Booked) -> Grant:
@@ -127,28 +154,32 @@ def test_the_beam_grant_assigns_ninety_percent_and_tells_the_rest() -> None:
     made = open_grant()
     assert booked(made) == (50_850, 0, 5_650)
     assert made.balance(TREASURY) == 3_500 * TOKEN
-    made.do(done("cluster-orchestration"), accept("cluster-orchestration"))
+    unlock(made, "cluster-orchestration")
     assert booked(made) == (39_550, 11_300, 5_650)
-    made.do(done("reputation"), accept("reputation"))
+    unlock(made, "reputation")
     assert booked(made) == (33_900, 16_950, 5_650)
     for one in MILESTONES:
         with suppress(Refused):
-            made.do(done(one.milestone_id), accept(one.milestone_id))
+            unlock(made, one.milestone_id)
     assert booked(made) == (0, 50_850, 5_650), "the rest has no milestone and stays where it is"
 
 
 def test_a_milestone_unlocks_once_and_only_when_a_second_person_accepts_it() -> None:
     made = open_grant()
-    assert refused(made, accept("reputation")) is GovernanceReason.MILESTONE_STATE, (
+    assert refused(made, accept(made, "reputation")) is GovernanceReason.MILESTONE_STATE, (
         "nobody proposed it"
     )
     made.do(done("reputation"))
     assert made.do(done("reputation")) == [], "proposed by the same person: once"
-    assert refused(made, accept("reputation", ANNA)) is EpochsReason.SECOND_PERSON_NEEDED
-    (fact,) = made.do(accept("reputation"))
+    (one,) = made.do(accept(made, "reputation", ANNA))
+    assert isinstance(one, VoteCast)
+    assert (one.count, one.needed, one.mode) == (1, 2, "shared")
+    assert booked(made) == (50_850, 0, 5_650), "one vote unlocks nothing"
+    assert refused(made, accept(made, "reputation", ANNA)) is AuthorityReason.VOTED_ALREADY
+    _, fact = made.do(accept(made, "reputation"))
     assert isinstance(fact, MilestoneAccepted)
-    assert (fact.proposed_by, fact.by, fact.amount) == (ANNA, BORIS, token(5_650 * TOKEN))
-    assert refused(made, accept("reputation")) is GovernanceReason.MILESTONE_STATE, "twice"
+    assert (fact.proposed_by, fact.amount) == (CARRIER, token(5_650 * TOKEN))
+    assert refused(made, accept(made, "reputation")) is GovernanceReason.MILESTONE_STATE, "twice"
     assert refused(made, done("reputation")) is GovernanceReason.MILESTONE_STATE, "twice"
     assert refused(made, done("beam-2")) is GovernanceReason.UNKNOWN_MILESTONE
     assert booked(made) == (45_200, 5_650, 5_650)
@@ -159,25 +190,53 @@ def test_opening_takes_two_people_and_tokens_that_have_matured() -> None:
     made.do(proposing)
     assert made.of("grant:") == {}, "nothing is set aside by proposing"
     assert refused(made, done("reputation")) is GovernanceReason.GRANT_STATE
-    assert refused(made, replace(opening, by=ANNA)) is EpochsReason.SECOND_PERSON_NEEDED
-    assert refused(made, opening) is GovernanceReason.TREASURY_SHORT
+    assert refused(made, opening(made)) is GovernanceReason.TREASURY_SHORT
     made.books[TREASURY] += TOKEN
-    made.do(opening)
-    assert refused(made, opening) is GovernanceReason.GRANT_STATE
+    made.do(opening(made))
+    assert booked(made) == (0, 0, 0), "one vote opens nothing"
+    assert refused(made, opening(made)) is AuthorityReason.VOTED_ALREADY
+    made.do(opening(made, BORIS))
+    assert refused(made, opening(made, CLEO)) is GovernanceReason.GRANT_STATE
     assert refused(made, proposing) is GovernanceReason.GRANT_EXISTS
-    assert refused(made, replace(opening, grant_id="grant_no")) is GovernanceReason.GRANT_UNKNOWN
+    other = replace(opening(made), grant_id="grant_no")
+    assert refused(made, other) is GovernanceReason.GRANT_UNKNOWN
+
+
+def test_a_clawback_that_was_swapped_is_not_accepted_by_the_votes_on_the_first() -> None:
+    """Attack M3, bait and switch: Boris reads `unassigned`, and `unearned` is clawed back."""
+    made = open_grant()
+    made.do(clawback(UNASSIGNED))
+    read_first = take_back(made, BORIS)
+    made.do(take_back(made, ANNA))
+    made.do(clawback(UNEARNED))
+    assert refused(made, read_first) is AuthorityReason.VOTE_MISMATCH
+    assert refused(made, take_back(made, DIDO)) is AuthorityReason.GOVERNOR_UNKNOWN
+    (one,) = made.do(take_back(made, BORIS))
+    assert one.count == 1, "the vote on the first one does not count for the second"
+    assert booked(made) == (50_850, 0, 5_650)
+
+
+def test_a_milestone_whose_evidence_was_swapped_is_voted_on_anew() -> None:
+    made = open_grant()
+    made.do(done("reputation"))
+    first = accept(made, "reputation", ANNA)
+    made.do(replace(done("reputation"), evidence="https://example.org/another"))
+    assert refused(made, first) is AuthorityReason.VOTE_MISMATCH
 
 
 def test_a_clawback_takes_what_is_not_earned_and_leaves_what_is() -> None:
     made = open_grant()
-    made.do(done("reputation"), accept("reputation"))
-    assert refused(made, take_back) is GovernanceReason.GRANT_STATE, "nobody proposed it"
+    unlock(made, "reputation")
+    assert refused(made, take_back(made)) is GovernanceReason.GRANT_STATE, "nobody proposed it"
     made.do(clawback(UNASSIGNED))
-    assert refused(made, replace(take_back, by=ANNA)) is EpochsReason.SECOND_PERSON_NEEDED
-    made.do(take_back)
+    made.do(take_back(made, ANNA))
+    assert refused(made, take_back(made, ANNA)) is AuthorityReason.VOTED_ALREADY
+    made.do(take_back(made))
     assert booked(made) == (45_200, 5_650, 0)
-    made.do(done("job-submission"), accept("job-submission"))
-    (proposed, fact) = made.do(clawback(UNEARNED), take_back)
+    unlock(made, "job-submission")
+    (proposed,) = made.do(clawback(UNEARNED))
+    made.do(take_back(made, ANNA))
+    _, fact = made.do(take_back(made))
     assert proposed.reason == "it was stopped"
     assert isinstance(fact, GrantClawedBack)
     assert booked(made) == (0, 11_300, 0)
@@ -203,7 +262,7 @@ def test_each_rule_of_a_proposal_refuses_by_its_name() -> None:
     }
     for reason, command in refusals.items():
         assert refused(made, command) is reason
-    made.do(proposing, opening)
+    made = open_grant()
     assert refused(made, clawback("all")) is PartiesReason.UNKNOWN_MODE
     assert (
         refused(made, replace(done("reputation"), evidence="")) is PricesReason.AMOUNT_OUT_OF_RANGE
@@ -232,14 +291,14 @@ def test_amounts_and_remainder_add_up_to_the_total_whatever_the_shares(
     assert (sum(ppm) == PPM) <= (parts.unassigned == 0)
 
 
-people = st.sampled_from((ANNA, BORIS, "mem_carla"))
+people = st.sampled_from((*THREE, DIDO))
 names = st.sampled_from((*(one.milestone_id for one in MILESTONES), "beam-2"))
 steps = st.lists(
     st.one_of(
-        st.builds(done, names, people),
-        st.builds(accept, names, people),
-        st.builds(clawback, st.sampled_from((UNASSIGNED, UNEARNED)), people),
-        st.builds(lambda by: replace(take_back, by=by), people),
+        st.builds(lambda name: lambda _: done(name), names),
+        st.builds(lambda name, who: lambda made: accept(made, name, who), names, people),
+        st.builds(lambda scope: lambda _: clawback(scope), st.sampled_from((UNASSIGNED, UNEARNED))),
+        st.builds(lambda who: lambda made: take_back(made, who), people),
     ),
     max_size=40,
 )
@@ -252,9 +311,9 @@ def test_unlocked_is_what_two_people_accepted_and_every_unit_stays_in_the_grant_
     """total == locked + unlocked + unassigned + clawed back, after every step, by anybody."""
     made = open_grant()
     total, worth = 56_500 * TOKEN, split(56_500 * TOKEN, MILESTONES).amounts
-    for command in story:
+    for step in story:
         with suppress(Refused):
-            made.do(command)
+            made.do(step(made))
         grant = state(made)
         kept = grant.locked + grant.unlocked + grant.unassigned
         assert kept + grant.clawed_back == total
@@ -267,4 +326,8 @@ def test_unlocked_is_what_two_people_accepted_and_every_unit_stays_in_the_grant_
     names_of = [fact.milestone_id for fact in accepted]
     assert len(set(names_of)) == len(names_of), "each at most once"
     assert state(made).unlocked == sum(worth[name] for name in names_of)
-    assert all(fact.proposed_by != fact.by for fact in accepted)
+    yes: dict[str, set[str]] = {}
+    for fact in made.facts:
+        if isinstance(fact, VoteCast):
+            yes.setdefault(fact.subject, set()).add(fact.governor_id)
+    assert all(len(yes[f"{GRANT}/{name}"]) >= 2 for name in names_of)

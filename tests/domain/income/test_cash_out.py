@@ -161,19 +161,12 @@ def test_without_a_destination_or_an_open_account_there_is_no_cash_out() -> None
 
 
 def test_held_is_neither_asked_for_nor_started_until_every_hold_is_released() -> None:
-    """Nothing leaves that is disputed: a dispute names itself as a hold."""
     one = CashOutsHeld(
-        account_id=OWNER,
-        hold_id="operator",
-        reason="a look",
-        by="op",
-        at_us=NOON_US,
-        amount=None,
-        also_on=None,
+        account_id=OWNER, hold_id="operator", reason="a look", by="op", at_us=NOON_US
     )
     scene().when(hold()).then((holds_stream(OWNER), one))
     scene().after(hold()).when(hold()).then_nothing()
-    held = scene().after(request()).after(hold()).after(hold("dispute:d1"))
+    held = scene().after(request()).after(hold()).after(hold("audit"))
     held.when(request(name="cashout_2")).then_refused(IncomeReason.CASH_OUT_HELD)
     held.when(start).then_refused(IncomeReason.CASH_OUT_HELD)
     release = ReleaseCashOuts(account_id=OWNER, hold_id="operator", by="op", at_us=NOON_US)
@@ -182,49 +175,9 @@ def test_held_is_neither_asked_for_nor_started_until_every_hold_is_released() ->
     half = held.after(release)
     half.when(release).then_nothing()
     half.when(start).then_refused(IncomeReason.CASH_OUT_HELD)
-    free = half.after(replace(release, hold_id="dispute:d1"))
+    free = half.after(replace(release, hold_id="audit"))
     started = CashOutStarted(cash_out_id=CASH_OUT, processor="bank", at_us=NOON_US)
     free.when(start).then((stream_of(CASH_OUT), started))
-
-
-def test_what_is_disputed_stays_and_the_rest_may_leave() -> None:
-    """Nothing leaves that is disputed, and a small dispute does not hold everything."""
-    disputed = (OWNER, "dispute:d1", 5_000_000, "an open dispute", "mem", NOON_US)
-    world = scene(40_000_000)
-    held = world.given(
-        *((each.stream, each.fact) for each in cash_out.hold_disputed(world, *disputed))
-    )
-    (change,) = held.when(request()).changes()
-    assert change.fact.amount == credit(35_000_000)
-    held.when(request(36_000_000)).then_refused(IncomeReason.CASH_OUT_HELD)
-    asked = world.after(request(36_000_000)).having({EARNED: 4_000_000})
-    late = asked.given(
-        *((each.stream, each.fact) for each in cash_out.hold_disputed(asked, *disputed))
-    )
-    late.when(start).then_refused(IncomeReason.CASH_OUT_HELD)
-    over = cash_out.release_disputed(late, OWNER, "dispute:d1", "op", NOON_US)
-    assert late.given(*((each.stream, each.fact) for each in over)).when(start).changes()
-
-
-def test_the_billing_account_that_got_the_sweeps_is_held_alike() -> None:
-    billing = "acct_billing"
-    opened = AccountOpened(account_id=billing, kind="party", opened_by="op", at_us=0)
-    mode = SetPaymentMode(
-        account_id=OWNER,
-        mode="credits",
-        billing_account_id=billing,
-        destination=None,
-        by="mem",
-        at_us=0,
-    )
-    world = scene().given((Stream("account", billing), opened)).after(mode)
-    kept = cash_out.hold_disputed(world, OWNER, "dispute:d1", 7, "open", "mem", NOON_US)
-    assert [each.stream for each in kept] == [holds_stream(OWNER), holds_stream(billing)]
-    held = world.given(*((each.stream, each.fact) for each in kept))
-    assert cash_out.held_units(held, billing) == 7
-    moved_on = held.after(replace(mode, billing_account_id=OWNER))
-    over = cash_out.release_disputed(moved_on, OWNER, "dispute:d1", "op", NOON_US)
-    assert [each.stream for each in over] == [holds_stream(OWNER), holds_stream(billing)]
 
 
 def test_who_owes_is_held_by_it() -> None:

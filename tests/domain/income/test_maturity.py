@@ -288,9 +288,11 @@ def test_a_payment_mode_names_an_open_account_and_cash_its_destination() -> None
     scene().when(mode(billing_account_id="acct_none")).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
 
 
-def test_a_changed_destination_waits_and_the_first_one_does_not() -> None:
+def test_the_first_destination_waits_as_a_changed_one_does() -> None:
+    """The attack: a stolen key names a destination where there is none, and is paid at once."""
     first = scene().after(mode(destination="acct_1"))
-    assert earnings_of(first, OWNER).destination_from_us == 0
+    from_us = DAY_ZERO_US + maturity.DESTINATION_DELAY_US
+    assert earnings_of(first, OWNER).destination_from_us == from_us
     kept = first.after(mode(billing_account_id=OWNER))
     assert earnings_of(kept, OWNER).destination == "acct_1", "None keeps it"
     changed = kept.after(mode(destination="acct_2"))

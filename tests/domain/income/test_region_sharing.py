@@ -431,10 +431,10 @@ def test_a_day_without_revenue_leaves_the_cost_in_arrears_up_to_their_cap() -> N
         credit(2 * 10**6),
     )
     assert shares["node_a"].parts == ()
-    later = scene.after(share()).given(gathered({"node_a": 30 * CREDITS}, day=DAY + 1))
+    later = scene.after(share()).given(gathered({"node_a": 60 * CREDITS}, day=DAY + 1))
     paid, _ = shared(later, share(DAY + 1))
     assert (paid.infra, paid.arrears) == (credit(22 * CREDITS), credit(0))
-    assert paid.usage == credit(8 * CREDITS)
+    assert paid.usage == credit(38 * CREDITS)
 
 
 def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost() -> None:
@@ -470,10 +470,10 @@ def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost
 def test_after_the_end_of_terms_nothing_more_is_due_and_what_was_gathered_is_shared() -> None:
     ended = terms(2, DAY + 1, is_shared=False)
     scene = place(*under(terms(), ended)).after(share())
-    late = scene.given(gathered({"node_a": 15 * CREDITS}, day=DAY + 1))
+    late = scene.given(gathered({"node_a": 25 * CREDITS}, day=DAY + 1))
     total, shares = shared(late, share(DAY + 1))
     assert (total.infra_due, total.infra) == (credit(0), credit(10 * CREDITS))
-    assert shares["node_a"].usage == 5 * CREDITS
+    assert shares["node_a"].usage == 15 * CREDITS
 
 
 def test_what_a_closed_account_would_get_waits_and_is_not_lost() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.income.region_waterfall import Infra, Weights, fall
+from domain.income.region_waterfall import INFRA_MAX_PPM, Infra, Weights, fall
 from domain.money import PPM
 from tests.examples import examples
 
@@ -63,11 +63,28 @@ def test_a_node_without_work_is_paid_for_having_been_there(pool: int, ppm: int, 
     assert fallen.usage["idle"] == 0
 
 
-def test_a_pool_below_the_cost_goes_to_the_infrastructure_and_the_rest_is_in_arrears() -> None:
+def test_of_a_pool_below_the_cost_half_goes_to_the_infrastructure_and_the_rest_is_in_arrears() -> (
+    None
+):
     cost = Infra(due=12, arrears=3, arrears_max=8)
     fallen = fall(5, cost, 200_000, [("a", 1)], [("a", 5)])
-    assert (fallen.infra, fallen.arrears, fallen.forgone) == (5, 8, 2)
-    assert (fallen.shared, fallen.carry) == (0, 0)
+    assert (fallen.infra, fallen.arrears, fallen.forgone) == (2, 8, 5)
+    assert (fallen.shared, fallen.carry) == (3, 0)
+
+
+def test_terms_that_call_everything_infrastructure_take_half() -> None:
+    """Economics M8: of a pool of 1,000 credits infrastructure got 1,000 and a co-owner 0."""
+    cost = Infra(due=10**6 * CREDIT, arrears=0, arrears_max=10**6 * CREDIT)
+    fallen = fall(1_000 * CREDIT, cost, 0, [], [("co-owner", 1)])
+    assert (fallen.infra, fallen.usage) == (500 * CREDIT, {"co-owner": 500 * CREDIT})
+
+
+@examples(60)
+@given(UNITS, COSTS)
+def test_infrastructure_is_at_most_its_share_of_the_pool(pool: int, cost: Infra) -> None:
+    fallen = fall(pool, cost, 0, [], [("a", 1)])
+    assert fallen.infra * PPM <= pool * INFRA_MAX_PPM
+    assert fallen.infra in (cost.due + cost.arrears, pool * INFRA_MAX_PPM // PPM)
 
 
 def test_arrears_are_paid_before_anybody_else_and_once() -> None:

@@ -56,6 +56,8 @@ def world(**balances: int) -> Booked:
         member_id="m",
         scopes=(),
         expires_at_us=None,
+        by_key_id=None,
+        succeeds=None,
         at_us=NOON_US,
     )
     made.record(Stream("account", RENTER), key)

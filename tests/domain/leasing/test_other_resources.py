@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 from domain.duration import HOUR_US
 from domain.fleet.reasons import FleetReason
-from domain.funds.draw import Drawn
+from domain.funds.budget import SetBudget, budget_of
+from domain.funds.reasons import FundsReason
+from domain.jobs.job import METER_MAX_UNITS
+from domain.lease.lease import LATE_WINDOW_US
 from domain.lease.reasons import LeaseReason
 from domain.leasing.other_resources import (
     CHARGE_UNITS_MAX,
@@ -31,11 +34,13 @@ from domain.leasing.other_resources import (
     usage_of,
 )
 from domain.metering.reasons import MeteringReason
-from domain.money import credit
+from domain.money import Amount, Asset, credit
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import Parts
-from domain.prices.tariff import MeterRate, TariffPublished
+from domain.prices.reasons import PricesReason
+from domain.prices.tariff import MeterMax, MeterRate, TariffPublished
+from domain.refusal import Reason
 from domain.stream import Stream
 from tests.domain.scenes import market
 from tests.domain.scenes.market import LEASE, NOON_US, OWNER, RENTER
@@ -61,7 +66,33 @@ def with_meters(scene: Scene, rates: tuple[MeterRate, ...] = RATES) -> Scene:
     return replace(scene, past=past).given((Stream("account", OPERATOR), opened))
 
 
-running = with_meters(market.opened(funds=24 * 2_780_000, balances={f"party:{RENTER}:cash": 10**9}))
+MOST = 10**11
+
+
+def agreed(
+    maxima: dict[str, int] | None = None,
+    rates: tuple[MeterRate, ...] = RATES,
+    *,
+    source: str = "cash",
+    offer: str = market.OFFER,
+    account: str = RENTER,
+    **job: Any,
+) -> Scene:
+    """A lease that runs since noon; its renter agreed to these maxima, by default to some for all
+    that is priced.
+    """
+    named = {one.meter: MOST for one in rates} if maxima is None else maxima
+    asked = tuple(MeterMax(meter, credit(units)) for meter, units in named.items())
+    return (
+        with_meters(market.scene({f"party:{account}:{source}": 10**18}), rates)
+        .after(market.job(account_id=account, meter_maxima=asked, **job))
+        .after(replace(market.request(funds=24 * 2_780_000), account_id=account))
+        .after(market.reserve(offer=offer))
+        .after(market.ready)
+    )
+
+
+running = agreed()
 
 
 def event(
@@ -105,7 +136,7 @@ def test_an_hour_of_four_cores_is_priced_by_the_leases_tariff_split_and_drawn() 
     )
     assert fact.charge == fact.charge_new == credit(144_000)
     assert fact.parts == Parts(fee=0, provider=72_000, platform=72_000, burn=0)
-    assert (fact.drawn, fact.owed) == ((Drawn(RENTER, "cash", credit(144_000)),), credit(0))
+    assert paid(fact) == [("cash", 144_000)]
     assert (fact.after_position, fact.through_position, fact.events) == (0, 3, 1)
     assert fact.sources == (MeterSource("meter/1", OWNER),)
     assert fact.refused == ()
@@ -121,10 +152,101 @@ def test_a_fact_commits_to_the_bytes_of_its_events_in_order() -> None:
     assert usage_of(one_by_one, LEASE, "cpu").events_chain == chained
 
 
-def test_what_the_balance_does_not_hold_is_owed() -> None:
-    poor = running.having({f"party:{RENTER}:cash": 1_000})
-    fact = told(poor, accrue(event(1, 14_400)))
-    assert (fact.drawn, fact.owed) == ((Drawn(RENTER, "cash", credit(1_000)),), credit(143_000))
+def paid(fact: ResourceAccrued) -> list[tuple[str, int]]:
+    return [(part.source, part.amount.units) for part in fact.drawn]
+
+
+def test_nothing_is_charged_above_the_maximum_that_the_renter_agreed_to() -> None:
+    """The attack: a provider metered 20 of 25 credits out of a renter in two seconds."""
+    scene = agreed({"network": 15_000})
+    events = (event(1, 10**9, 0, 1), event(2, 10**9, 1, 2), event(3, 5 * 10**8, 2, 3))
+    fact = told(scene, accrue(*events, meter="network"))
+    assert (fact.charge, paid(fact)) == (credit(15_000), [("cash", 15_000)])
+    assert [(one.position, one.rule) for one in fact.refused] == [(2, "above_maximum")]
+    after = scene.after(accrue(*events, meter="network"))
+    later = told(after, accrue(event(4, 10**9, 3, 4), meter="network"))
+    assert (later.charge_new, later.refused[0].rule) == (credit(0), "above_maximum")
+
+
+@pytest.mark.parametrize("meter", ["cpu", "storage"])
+def test_nothing_is_charged_for_a_resource_that_the_renter_did_not_agree_to(meter: str) -> None:
+    """The attack: "storage" of a lease that never stored anything took 45 credits."""
+    fact = told(agreed({"network": MOST}), accrue(event(1, 14_400), meter=meter))
+    assert (fact.charge, fact.drawn, fact.refused[0].rule) == (credit(0), (), "not_agreed")
+
+
+def capped(units: int) -> SetBudget:
+    return SetBudget(
+        account_id=RENTER, scope="project", target="p", monthly=credit(units), by="m", at_us=NOON_US
+    )
+
+
+def test_a_maximum_is_held_when_the_lease_is_reserved_and_counts_against_its_budgets() -> None:
+    asked = (MeterMax("cpu", credit(300)), MeterMax("network", credit(50)))
+    scene = with_meters(market.scene({f"party:{RENTER}:cash": 10**9}))
+    scene = scene.after(capped(2_780_349))
+    scene = scene.after(market.job(meter_maxima=asked)).after(market.request(funds=2_780_000))
+    scene.when(market.reserve()).then_refused(PartiesReason.BUDGET_EXHAUSTED)
+    wide = scene.after(capped(2_780_350))
+    reserved = wide.after(market.reserve())
+    held = usage_of(reserved, LEASE, "cpu").held
+    assert [(one.source, one.amount.units) for one in held] == [("cash", 300)]
+    assert budget_of(reserved, RENTER, "project", "p").used_in("2026-11") == 2_780_350
+    poor = wide.having({f"party:{RENTER}:cash": 2_780_349})
+    poor.when(market.reserve()).then_refused(FundsReason.CREDIT_TOO_LOW)
+
+
+def test_what_is_left_of_a_hold_comes_back_a_day_after_the_lease_and_to_its_budgets() -> None:
+    asked = (MeterMax("cpu", credit(300)), MeterMax("storage", credit(5_000)))
+    scene = with_meters(market.scene({f"party:{RENTER}:cash": 10**9}))
+    scene = scene.after(capped(10**9))
+    scene = scene.after(market.job(meter_maxima=asked)).after(market.request(funds=2_780_000))
+    scene = scene.after(market.reserve()).after(market.ready).after(accrue(event(1, 10)))
+    scene = scene.after(accrue(event(2, 7), meter="storage"))
+    scene = scene.after(market.close(HOUR_US)).after(market.settle(HOUR_US + LATE_WINDOW_US))
+    over_us = NOON_US + HOUR_US + LATE_WINDOW_US
+    scene.when(accrue(at_us=over_us - 1)).then_nothing()
+    back = scene.after(accrue(at_us=over_us))
+    assert usage_of(back, LEASE, "cpu").is_returned
+    late = told(back, accrue(event(9, 10), at_us=over_us))
+    assert late.refused[0].rule == "too_late"
+    back.when(accrue(meter="storage", at_us=over_us + HOUR_US)).then_nothing()
+    freed = back.after(release(7_200))
+    over_us = NOON_US + 2 * HOUR_US + LATE_WINDOW_US
+    freed.when(accrue(meter="storage", at_us=over_us - 1)).then_nothing()
+    last = freed.after(accrue(meter="storage", at_us=over_us))
+    assert usage_of(last, LEASE, "storage").held == ()
+    assert budget_of(last, RENTER, "project", "p").used_in("2026-11") == 100 + 1_000
+    assert budget_of(last, RENTER, "project", "p").holds == ()
+
+
+def test_what_was_held_for_a_lease_that_never_ran_comes_back() -> None:
+    asked = (MeterMax("cpu", credit(300)),)
+    scene = with_meters(market.scene({f"party:{RENTER}:cash": 10**9}))
+    scene = scene.after(market.job(meter_maxima=asked)).after(market.request(funds=2_780_000))
+    scene = scene.after(market.reserve())
+    scene.when(accrue(at_us=NOON_US + 10**12)).then_nothing()
+    gone = scene.after(replace(market.close(60), code=101))
+    assert usage_of(gone.after(accrue(at_us=NOON_US + 60)), LEASE, "cpu").is_returned
+
+
+@pytest.mark.parametrize(
+    ("maxima", "reason"),
+    [
+        ((MeterMax("gpu", credit(1)),), PartiesReason.UNKNOWN_MODE),
+        ((MeterMax("cpu", credit(0)),), FundsReason.AMOUNT_NOT_POSITIVE),
+        ((MeterMax("cpu", credit(METER_MAX_UNITS + 1)),), PricesReason.AMOUNT_OUT_OF_RANGE),
+        ((MeterMax("cpu", Amount(Asset.TOKEN, 1)),), PricesReason.AMOUNT_OUT_OF_RANGE),
+        (
+            (MeterMax("cpu", credit(1)), MeterMax("cpu", credit(2))),
+            PartiesReason.COUNT_OUT_OF_RANGE,
+        ),
+    ],
+)
+def test_a_maximum_is_of_a_meter_there_is_and_of_each_once(
+    maxima: tuple[MeterMax, ...], reason: Reason
+) -> None:
+    market.scene().when(market.job(meter_maxima=maxima)).then_refused(reason)
 
 
 def test_a_resource_without_a_price_is_counted_and_costs_nothing() -> None:
@@ -134,18 +256,16 @@ def test_a_resource_without_a_price_is_counted_and_costs_nothing() -> None:
 
 def test_ones_own_resources_are_not_charged() -> None:
     """As for the accelerator, nobody pays himself; and no fee is due on the rest of the machine."""
-    own = with_meters(market.opened(account=OWNER, balances={f"party:{OWNER}:cash": 10**9}))
+    own = agreed(account=OWNER)
     fact = told(own, accrue(event(1, 14_400)))
     assert (fact.quantity, fact.charge, fact.rate) == (14_400, credit(0), None)
 
 
 def test_burned_credits_of_a_burning_lease_are_retired_whole() -> None:
-    burning = with_meters(
-        market.opened(offer=market.BURN_OFFER, balances={f"party:{RENTER}:burned": 10**9})
-    )
+    burning = agreed(offer=market.BURN_OFFER, source="burned")
     fact = told(burning, accrue(event(1, 14_400)))
     assert fact.parts == Parts(fee=0, provider=0, platform=0, burn=144_000)
-    assert fact.drawn == (Drawn(RENTER, "burned", credit(144_000)),)
+    assert paid(fact) == [("burned", 144_000)]
 
 
 def test_an_event_counts_by_the_part_of_its_time_inside_the_lease() -> None:
@@ -207,13 +327,7 @@ def test_nothing_is_judged_before_it_is_known_whether_the_lease_runs() -> None:
 
 
 def test_its_provider_its_client_and_the_operator_may_meter_a_lease_and_nobody_else() -> None:
-    client = with_meters(
-        market.scene({f"party:{RENTER}:cash": 10**9})
-        .after(market.job(client_id=CLIENT))
-        .after(market.request(funds=10**7))
-        .after(market.reserve())
-        .after(market.ready)
-    )
+    client = agreed(client_id=CLIENT)
     fact = told(
         client,
         accrue(
@@ -253,20 +367,8 @@ def test_a_closed_account_is_charged_no_more() -> None:
     assert (fact.charge, fact.refused[0].rule) == (credit(0), "account_closed")
 
 
-def test_a_provider_cannot_earn_against_a_debt_that_nobody_pays() -> None:
-    """What is beyond the renter's credits and a debt of one credit does not count."""
-    dear = with_meters(market.opened(), (MeterRate("cpu", credit(600_000), 1),))
-    poor = dear.having({f"party:{RENTER}:cash": 0})
-    fact = told(poor, accrue(event(1, 1, 0, 60), event(2, 1, 60, 120)))
-    assert (fact.charge_new, fact.owed) == (credit(600_000), credit(600_000))
-    assert [(one.position, one.rule) for one in fact.refused] == [(2, "unfunded")]
-    deep = poor.having({f"party:{RENTER}:owed": 1_000_000})
-    assert told(deep, accrue(event(1, 1, 0, 60))).charge_new == credit(0)
-
-
 def test_no_meter_charges_more_than_there_can_be() -> None:
-    dear = with_meters(market.opened(), (MeterRate("cpu", credit(CHARGE_UNITS_MAX), 1),))
-    dear = dear.having({f"party:{RENTER}:cash": CHARGE_UNITS_MAX})
+    dear = agreed({"cpu": METER_MAX_UNITS}, (MeterRate("cpu", credit(CHARGE_UNITS_MAX), 1),))
     fact = told(dear, accrue(event(1, 1, 0, 60), event(2, 1, 60, 120)))
     assert (fact.charge.units, fact.refused[0].rule) == (CHARGE_UNITS_MAX, "out_of_range")
 
@@ -318,9 +420,7 @@ def test_no_batching_order_or_delay_of_events_changes_a_total(
         a, b = usage_of(one, LEASE, meter), usage_of(other, LEASE, meter)
         assert (a.quantity, a.charge_units, a.parts) == (b.quantity, b.charge_units, b.parts)
     for fact in facts:
-        assert (
-            sum(one.amount.units for one in fact.drawn) + fact.owed.units == fact.charge_new.units
-        )
+        assert sum(one.amount.units for one in fact.drawn) == fact.charge_new.units
         assert fact.parts_new.total == fact.charge_new.units
     assert sum(fact.charge_new.units for fact in facts) == facts[-1].charge.units
     counted = usage_of(whole, LEASE, "storage").quantity

@@ -22,6 +22,7 @@ from domain.leasing.work import AcknowledgeCommand
 from domain.market.auction import (
     AuctionAwarded,
     AuctionEnded,
+    BidForfeited,
     BidLapsed,
     BidPlaced,
     LapseBids,
@@ -37,6 +38,7 @@ from domain.money import credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
+from domain.rules import decide
 from tests.domain.scenes.bidders import (
     CLOSES_US,
     LETTERS,
@@ -291,8 +293,38 @@ def test_what_a_bid_offered_and_is_gone_is_dropped_and_the_next_one_wins() -> No
     assert found is not None
     assert refused(world, found[1][0]) is MarketReason.OFFER_WITHDRAWN
     world.do(DropBid(lease_id=LEASE, bid_id=found[0], at_us=CLOSES_US))
-    assert facts(world, BidLapsed)[0].cause == "unavailable"
+    (lost,) = facts(world, BidForfeited)
+    assert (lost.bid_id, lost.cause) == ("bid_a", "unavailable")
+    assert held(world) == {"b": HALF}
     assert awarded(world) == "bid_b"
+
+
+def test_a_bid_whose_device_another_lease_took_has_its_deposit_back() -> None:
+    """A bid reserves nothing, so that is nobody's fault."""
+    world = asked(market())
+    world.do(bid("a", 2_100_000))
+    world.do(DropBid(lease_id=LEASE, bid_id="bid_a", at_us=CLOSES_US))
+    assert facts(world, BidLapsed)[0].cause == "unavailable"
+    assert facts(world, BidForfeited) == []
+
+
+def test_whoever_bids_twice_and_takes_the_lower_one_back_after_the_closing_pays_for_it() -> None:
+    """Economics M4: a ladder of 1.00 and 2.35 against an honest 2.40 was a free choice between the
+    two, made when no rival could bid any more.
+    """
+    world = asked(market())
+    world.do(bid("a", 1_000_000))
+    world.do(bid("b", 2_350_000))
+    taken = WithdrawBid(
+        lease_id=LEASE, bid_id="bid_a", account_id=OWNERS["a"], by="m", at_us=CLOSES_US - 1
+    )
+    assert decide(taken, world)[0].fact.returned, "before it the deposit goes back"
+    network = world.balance("network:revenue:take")
+    world.do(replace(taken, at_us=CLOSES_US))
+    (lost,) = facts(world, BidForfeited)
+    assert (lost.bid_id, lost.cause) == ("bid_a", "withdrawn")
+    assert held(world) == {"b": HALF}
+    assert world.balance("network:revenue:take") == network + HALF
 
 
 BAD: list[tuple[dict[str, Any], Reason]] = [
@@ -308,6 +340,8 @@ BAD: list[tuple[dict[str, Any], Reason]] = [
     ({"device_ids": ("GPU-0-b",)}, MarketReason.OFFER_MISMATCH),
     ({"expires_at_us": NOON_US}, MarketReason.AUCTION_TERMS),
     ({"expires_at_us": CLOSES_US + DECIDE_US + 1}, MarketReason.AUCTION_TERMS),
+    ({"expires_at_us": CLOSES_US + 1}, MarketReason.AUCTION_TERMS),
+    ({"expires_at_us": CLOSES_US + DECIDE_US - 1}, MarketReason.AUCTION_TERMS),
     ({"at_us": CLOSES_US}, MarketReason.AUCTION_STATE),
     ({"lease_id": "lease_none"}, LeaseReason.LEASE_UNKNOWN),
 ]

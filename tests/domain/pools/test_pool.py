@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.fleet.reasons import FleetReason
 from domain.hardware.constraints import Constraints
 from domain.lease.lease import CloseLease, LeaseQueued
@@ -16,8 +17,6 @@ from domain.pools.pool import (
     DEFAULT_POLICY,
     AddPoolNode,
     CreatePool,
-    PoolNodeAdded,
-    PoolNodeRemoved,
     PoolPolicySet,
     PoolQueue,
     RemovePoolNode,

@@ -9,11 +9,9 @@ from typing import Any
 
 from domain import rules
 from domain.income.adjustment import ChargedLine
-from domain.lease.lease import UsageAccrued
-from domain.leasing.other_resources import ResourceAccrued
 from domain.money import Asset
 from domain.stream import Change, Stream
-from ledger.beside.charged import line_of
+from ledger.beside.charged import charge_of, line_of
 from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
 from tests.given import Scene
@@ -54,8 +52,7 @@ class Booked:
         return [
             line_of(position, change.fact, self.booked(change.fact))
             for position, change in enumerate(self.log, 1)
-            if isinstance(change.fact, UsageAccrued | ResourceAccrued)
-            and change.fact.charge_new.units
+            if charge_of(change.fact)
         ]
 
     def booked(self, fact: Any) -> dict[str, int]:

@@ -6,7 +6,13 @@ from dataclasses import replace
 
 from domain.corrections.dispute import Claim, OpenDispute, RuleDispute
 from domain.duration import HOUR_US
-from domain.income.adjustment import ChargedLine
+from domain.income.adjustment import (
+    BURN_DUE,
+    AdjustmentBooked,
+    ChargedLine,
+    Unburned,
+    UnburnedCharge,
+)
 from domain.income.maturity import MatureEarnings, SetMaturityWindow, SweepEarnings
 from domain.lease.lease import AccrueUsage
 from domain.prices.tariff import TariffPublished
@@ -89,20 +95,36 @@ def open_dispute(
 
 
 def rule(
-    world: Booked, ppm: int, *, by: str = ARBITER, at_us: int = 0, burn_promised: int = 0
+    world: Booked, ppm: int, *, by: str = ARBITER, at_us: int = 0, read: Unburned | None = None
 ) -> RuleDispute:
+    """`read`: what was read of burns before; else what there is now, when none has begun."""
     outcome = {0: "rejected", 1_000_000: "upheld"}.get(ppm, "split")
     return RuleDispute(
         dispute_id="dispute_1",
         outcome=outcome,
         upheld_ppm=ppm,
         lines=tuple(world.lines()),
-        burn_promised=burn_promised,
+        unburned=unburned(world) if read is None else read,
         arbiter_account_id=by,
         reason_sha256=None,
         by="member_9",
         at_us=at_us or NOON_US + 100 * HOUR_US,
     )
+
+
+def unburned(world: Booked) -> Unburned:
+    """What no burn covers of each line, where none has begun."""
+    found = []
+    for line in world.lines():
+        booked = [
+            fact
+            for fact in world.facts(AdjustmentBooked)
+            if fact.corrects_position == line.position
+        ]
+        taken = sum(one.units for fact in booked for one in fact.lines if one.account == BURN_DUE)
+        due = sum(payee.units for payee in line.payees if payee.account == BURN_DUE)
+        found.append(UnburnedCharge(line.position, due - taken, len(booked)))
+    return Unburned(0, tuple(found))
 
 
 def no_window(world: Booked) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -22,9 +23,12 @@ FEES = {"datacenter": 2, "professional": 1}
 PROFILES = ("1g.10gb", "3g.40gb")
 
 
+nothing = st.none()
+
+
 def maybe(values: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     """Mostly absent: a request with every demand has no match ever."""
-    return st.integers(0, 11).flatmap(lambda one: st.none() if one else values)
+    return st.integers(0, 11).flatmap(lambda one: nothing if one else values)
 
 
 def often(usual: T, *others: T) -> st.SearchStrategy[T]:
@@ -105,98 +109,83 @@ constraints = st.builds(
 )
 
 
+# What is drawn together is one strategy, made once: made anew at every draw, strategies cost more
+# than what they draw.
+_asked: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "gpu_count": often(1, 2, 3, 9),
+        "models": often((), ("A100",), ("A100", "T4"), ("H900",)),
+        "price_max": often(6, 0, 2, 4),
+        "settlements": often(SETTLEMENTS, ("cash",)),
+        "spec_ttl_us": st.sampled_from((0, TTL_US)),
+        "sla_classes": often(None, ("assured",), ("standard", "assured")),
+        "renter_ppm": st.sampled_from((None, 0, PPM)),
+        "allowed": often(frozenset[str](), frozenset({OWNER})),
+        "denied": often(frozenset[str](), frozenset({OTHER})),
+        "price_max_budget": often(None, 3),
+        "price_max_funds": often(None, (("cash", 4), ("burn", 2))),
+        "data_provider_id": st.sampled_from((None, "prov_a")),
+        "is_fixed_term": st.booleans(),
+    }
+)
+_demands = st.one_of(st.builds(Constraints, weights=weights), constraints)
+_in_ten = st.integers(0, 9)
+_profiles = st.sampled_from(PROFILES)
+_terms_us = st.sampled_from((HOUR_US, 3 * HOUR_US))
+_memory = st.sampled_from((None, None, PPM // 4))
+
+
 @st.composite
-def needs(draw: st.DrawFn) -> Need:
-    share = draw(parts)
-    asked = draw(st.one_of(st.builds(Constraints, weights=weights), constraints))
-    if draw(st.integers(0, 9)) == 0:
-        asked = replace(asked, mode="mig", mig_profile=draw(st.sampled_from(PROFILES)))
+def _needs(draw: st.DrawFn) -> Need:
+    share, asked = draw(parts), draw(_demands)
+    if draw(_in_ten) == 0:
+        asked = replace(asked, mode="mig", mig_profile=draw(_profiles))
         share = PPM // 4
-    term_us = draw(st.sampled_from((HOUR_US, 3 * HOUR_US)))
+    mem_ppm = draw(_memory)
     return Need(
-        gpu_count=draw(often(1, 2, 3, 9)),
         share_ppm=share,
-        mem_ppm=draw(st.sampled_from((share, share, PPM // 4))),
-        models=draw(often((), ("A100",), ("A100", "T4"), ("H900",))),
-        price_max=draw(often(6, 0, 2, 4)),
+        mem_ppm=share if mem_ppm is None else mem_ppm,
         account_id=RENTER,
-        settlements=draw(often(SETTLEMENTS, ("cash",))),
         constraints=asked,
         at_us=NOW_US,
-        until_us=NOW_US + term_us,
-        spec_ttl_us=draw(st.sampled_from((0, TTL_US))),
-        sla_classes=draw(often(None, ("assured",), ("standard", "assured"))),
-        renter_ppm=draw(st.sampled_from((None, 0, PPM))),
-        allowed=draw(often(frozenset[str](), frozenset({OWNER}))),
-        denied=draw(often(frozenset[str](), frozenset({OTHER}))),
-        price_max_budget=draw(often(None, 3)),
-        price_max_funds=draw(often(None, (("cash", 4), ("burn", 2)))),
-        data_provider_id=draw(st.sampled_from((None, "prov_a"))),
-        is_fixed_term=draw(st.booleans()),
+        until_us=NOW_US + draw(_terms_us),
+        **draw(_asked),
     )
 
 
-@st.composite
-def devices(draw: st.DrawFn, node: int) -> tuple[FreeDevice, ...]:
+_each_need = _needs()
+
+
+def needs() -> st.SearchStrategy[Need]:
+    """What a renter asks for."""
+    return _each_need
+
+
+_slot_counts = st.integers(1, 10)
+_in_three = st.integers(0, 2)
+_modes = st.sampled_from(("whole", "memory", "mig", "time_slice"))
+_left = st.sampled_from((0, PPM // 4, PPM // 2))
+_placeable = st.sets(_profiles).map(lambda drawn: tuple(sorted(drawn)))
+
+
+def _devices(draw: st.DrawFn, node: int, model: str) -> tuple[FreeDevice, ...]:
     found = []
-    for slot in range(draw(st.integers(1, 10))):
-        is_free = draw(st.integers(0, 2)) > 0
-        mode = None if is_free else draw(st.sampled_from(("whole", "memory", "mig", "time_slice")))
+    for slot in range(draw(_slot_counts)):
+        is_free = draw(_in_three) > 0
+        mode = None if is_free else draw(_modes)
         found.append(
             FreeDevice(
                 device_id=f"GPU-{node}-{slot}",
-                model="",
-                free_share_ppm=PPM if is_free else draw(st.sampled_from((0, PPM // 4, PPM // 2))),
-                free_mem_ppm=PPM if is_free else draw(st.sampled_from((0, PPM // 4, PPM // 2))),
+                model=model,
+                free_share_ppm=PPM if is_free else draw(_left),
+                free_mem_ppm=PPM if is_free else draw(_left),
                 mode=mode,
                 slice_ppm=PPM // 4 if mode == "time_slice" else None,
-                profiles=tuple(sorted(draw(st.sets(st.sampled_from(PROFILES))))),
-                is_divisible=draw(st.integers(0, 9)) > 0,
+                profiles=draw(_placeable),
+                is_divisible=draw(_in_ten) > 0,
             )
         )
     return tuple(found)
-
-
-@st.composite
-def node_rows(draw: st.DrawFn, number: int) -> OfferedNode:
-    """As the columns keep it: the price is the offer's."""
-    model = draw(st.sampled_from(("A100", "T4")))
-    return OfferedNode(
-        node_id=f"node_{draw(st.integers(number // 2, number))}",
-        offer_id=f"offer_{number}",
-        account_id=draw(st.sampled_from((RENTER, OWNER, OTHER))),
-        price=draw(st.integers(0, 5)),
-        pay_with=draw(st.sampled_from(SETTLEMENTS)),
-        fractions=draw(often(True, False)),
-        served_gpu_us=draw(st.integers(0, 2)),
-        devices=tuple(replace(one, model=model) for one in draw(devices(number))),
-        model=model,
-        memory_mib=draw(st.sampled_from((0, 40_960, 81_920))),
-        gpu_class=draw(often("datacenter", "professional", None)),
-        vendor=draw(st.sampled_from(("nvidia", "amd"))),
-        is_offered=draw(often(True, False)),
-        phase=draw(often("active", "maintenance", "quarantined")),
-        specs_at_us=draw(often(NOW_US, NOW_US - TTL_US, NOW_US - TTL_US - 1, None)),
-        provider_id=draw(st.sampled_from(("prov_a", "prov_b"))),
-        region_id=draw(st.sampled_from(("region_a", "region_b"))),
-        is_public=draw(often(True, False)),
-        setting=draw(st.sampled_from(("edge", "datacenter"))),
-        refused_workloads=draw(often((), ("ip_lease",))),
-        down_ranked_workloads=draw(often((), ("large_storage",))),
-        pool_id=draw(st.sampled_from((None, "pool_a"))),
-        keeps_queue=draw(often(False, True)),
-        arch=draw(st.sampled_from(("x86_64", "aarch64"))),
-        os="linux",
-        cpu_cores=draw(st.sampled_from((None, 1, 2, 4))),
-        ram_mib=draw(st.sampled_from((None, 1, 2, 4))),
-        terms=draw(st.one_of(st.just(OfferTerms()), terms)),
-        reputation_ppm=draw(st.sampled_from((None, PPM // 2, PPM))),
-        attributes=draw(st.sampled_from(_STATED)),
-        maintenance=draw(often(*_WINDOWS)),
-        available_until_us=draw(often(None, NOW_US + HOUR_US, NOW_US + 2)),
-        kernel=draw(st.sampled_from((None, 5_010_000, 6_001_002))),
-        substrate=draw(often(("bare_metal",), (), ("esxi", "kubernetes"))),
-    )
 
 
 _STATED: tuple[tuple[Stated, ...], ...] = (
@@ -209,11 +198,75 @@ _WINDOWS: tuple[tuple[tuple[int, int], ...], ...] = (
     ((NOW_US + HOUR_US, NOW_US + 2 * HOUR_US),),
     ((NOW_US - 9, NOW_US),),
 )
+_models = st.sampled_from(("A100", "T4"))
+_row: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "account_id": st.sampled_from((RENTER, OWNER, OTHER)),
+        "price": st.integers(0, 5),
+        "pay_with": st.sampled_from(SETTLEMENTS),
+        "fractions": often(True, False),
+        "served_gpu_us": st.integers(0, 2),
+        "memory_mib": st.sampled_from((0, 40_960, 81_920)),
+        "gpu_class": often("datacenter", "professional", None),
+        "vendor": st.sampled_from(("nvidia", "amd")),
+        "is_offered": often(True, False),
+        "phase": often("active", "maintenance", "quarantined"),
+        "specs_at_us": often(NOW_US, NOW_US - TTL_US, NOW_US - TTL_US - 1, None),
+        "provider_id": st.sampled_from(("prov_a", "prov_b")),
+        "region_id": st.sampled_from(("region_a", "region_b")),
+        "is_public": often(True, False),
+        "setting": st.sampled_from(("edge", "datacenter")),
+        "refused_workloads": often((), ("ip_lease",)),
+        "down_ranked_workloads": often((), ("large_storage",)),
+        "pool_id": st.sampled_from((None, "pool_a")),
+        "keeps_queue": often(False, True),
+        "arch": st.sampled_from(("x86_64", "aarch64")),
+        "os": st.just("linux"),
+        "cpu_cores": st.sampled_from((None, 1, 2, 4)),
+        "ram_mib": st.sampled_from((None, 1, 2, 4)),
+        "terms": st.one_of(st.just(OfferTerms()), terms),
+        "reputation_ppm": st.sampled_from((None, PPM // 2, PPM)),
+        "attributes": st.sampled_from(_STATED),
+        "maintenance": often(*_WINDOWS),
+        "available_until_us": often(None, NOW_US + HOUR_US, NOW_US + 2),
+        "kernel": st.sampled_from((None, 5_010_000, 6_001_002)),
+        "substrate": often(("bare_metal",), (), ("esxi", "kubernetes")),
+    }
+)
 
 
 @st.composite
-def fleets(draw: st.DrawFn) -> list[OfferedNode]:
-    return [draw(node_rows(number)) for number in range(draw(st.integers(0, 7)))]
+def _node_rows(draw: st.DrawFn, number: int) -> OfferedNode:
+    model = draw(_models)
+    return OfferedNode(
+        node_id=f"node_{draw(st.integers(number // 2, number))}",
+        offer_id=f"offer_{number}",
+        devices=_devices(draw, number, model),
+        model=model,
+        **draw(_row),
+    )
+
+
+@cache
+def node_rows(number: int) -> st.SearchStrategy[OfferedNode]:
+    """As the columns keep it: the price is the offer's."""
+    return _node_rows(number)
+
+
+_counts = st.integers(0, 7)
+
+
+@st.composite
+def _fleets(draw: st.DrawFn) -> list[OfferedNode]:
+    return [draw(node_rows(number)) for number in range(draw(_counts))]
+
+
+_each_fleet = _fleets()
+
+
+def fleets() -> st.SearchStrategy[list[OfferedNode]]:
+    """Up to seven nodes with what they have, free or not."""
+    return _each_fleet
 
 
 def as_seen_by(renter: str, row: OfferedNode) -> OfferedNode:

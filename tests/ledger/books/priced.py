@@ -80,6 +80,12 @@ BACK: dict[str, Any] = {
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     auction.BidPlaced: deposits.map(placed),
     auction.BidWithdrawn: st.builds(auction.BidWithdrawn, **BACK, by=st.just("mem")),
+    auction.BidForfeited: st.builds(
+        auction.BidForfeited,
+        **{"forfeited" if name == "returned" else name: each for name, each in BACK.items()},
+        cause=st.just("withdrawn"),
+        by=st.just("mem"),
+    ),
     auction.BidLapsed: st.builds(auction.BidLapsed, **BACK, cause=st.just("expired")),
     auction.AuctionAwarded: st.builds(
         auction.AuctionAwarded,

@@ -103,6 +103,7 @@ def purchases(draw: st.DrawFn) -> Any:
 @st.composite
 def reservations(draw: st.DrawFn) -> Any:
     return lease.LeaseReserved(
+        meter_maxima=(),
         lease_id=LEASE,
         job_id="job_1",
         account_id=RENTER,
@@ -456,6 +457,7 @@ def disputed(held: list[tuple[str, int]]) -> dispute.DisputeOpened:
         claimed=credit(10**9),
         gpu_us=1,
         held=tuple(dispute.Held(who, units) for who, units in held),
+        proven=True,
     )
     return dispute.DisputeOpened(
         dispute_id="dispute_1",
@@ -491,6 +493,7 @@ def adjusted(given: int, payable: int) -> adjustment.AdjustmentBooked:
         cause="dispute:dispute_1",
         returned=given,
         recovered=given,
+        owed=0,
         lines=lines,
         late=None,
         by="m",
@@ -652,15 +655,19 @@ def reversals(draw: st.DrawFn) -> Any:
 @st.composite
 def resources(draw: st.DrawFn) -> resource_usage.ResourceAccrued:
     """In cash, split by shares; or burned credits, and whatever is left to burn for the rest."""
-    drawn, owed = draw(drawings()), draw(units)
     is_burn = draw(st.booleans())
-    drawn = tuple(one for one in drawn if (one.source == "burned") == is_burn)
-    charge = sum(one.amount.units for one in drawn) + owed
+    drawn = tuple(one for one in draw(escrows) if (one.source == "burned") == is_burn)
+    charge = sum(one.amount.units for one in drawn)
     shares = (draw(st.integers(0, PPM)), draw(st.integers(0, PPM)))
-    return resource(drawn, owed, Parts(0, 0, 0, charge) if is_burn else peel(charge, 1, 0, *shares))
+    return resource(drawn, Parts(0, 0, 0, charge) if is_burn else peel(charge, 1, 0, *shares))
 
 
-def resource(drawn: tuple[Drawn, ...], owed: int, parts: Parts) -> resource_usage.ResourceAccrued:
+def resource_hold(parts: tuple[EscrowPart, ...], *, returned: bool) -> Any:
+    kind = resource_usage.ResourceReturned if returned else resource_usage.ResourceHeld
+    return kind(lease_id=LEASE, meter="storage", account_id=RENTER, parts=parts, at_us=AT_US)
+
+
+def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.ResourceAccrued:
     return resource_usage.ResourceAccrued(
         lease_id=LEASE,
         meter="storage",
@@ -687,7 +694,6 @@ def resource(drawn: tuple[Drawn, ...], owed: int, parts: Parts) -> resource_usag
         parts=parts,
         parts_new=parts,
         drawn=drawn,
-        owed=credit(owed),
         refused=(),
         at_us=AT_US,
     )
@@ -813,6 +819,8 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     ),
     edge_device.DeviceFeeCharged: st.builds(device_fee, drawings(), units),
     resource_usage.ResourceAccrued: resources(),
+    resource_usage.ResourceHeld: escrows.map(lambda parts: resource_hold(parts, returned=False)),
+    resource_usage.ResourceReturned: escrows.map(lambda parts: resource_hold(parts, returned=True)),
     dispute.DisputeOpened: st.lists(
         st.tuples(st.sampled_from((OWNER, "acct_worker")), positive), max_size=4
     ).map(disputed),
@@ -1007,25 +1015,31 @@ def test_earnings_go_from_holdback_to_payable_to_the_billing_account() -> None:
     }
 
 
-def test_a_resource_is_drawn_from_balances_and_shared_like_a_charge() -> None:
+def test_a_resource_is_paid_from_its_own_hold_and_shared_like_a_charge() -> None:
     """R-7, J-6: other resources than the GPU are billed."""
-    drawn = (Drawn(RENTER, "cash", credit(70)),)
-    assert lines(resource(drawn, 30, Parts(0, 50, 40, 10))) == {
-        "party:acct_renter:cash": 70,
-        "party:acct_renter:owed": 30,
+    held = resource_usage.ResourceHeld(
+        lease_id=LEASE,
+        meter="storage",
+        account_id=RENTER,
+        parts=(EscrowPart("cash", credit(100), 2),),
+        at_us=AT_US,
+    )
+    hold = f"escrow:{LEASE}/storage:2:cash"
+    assert lines(held) == {"party:acct_renter:cash": 100, hold: -100}
+    drawn = (EscrowPart("cash", credit(100), 2),)
+    assert lines(resource(drawn, Parts(0, 50, 40, 10))) == {
+        hold: 100,
         "party:acct_owner:holdback": -50,
         "network:revenue:take": -40,
         "network:burn_due": -10,
     }
 
 
-def test_burned_credits_pay_for_resources_by_being_retired_and_the_debt_is_left_to_burn() -> None:
-    drawn = (Drawn(RENTER, "burned", credit(70)),)
-    assert lines(resource(drawn, 30, Parts(0, 0, 0, 100))) == {
-        "party:acct_renter:burned": 70,
-        "party:acct_renter:owed": 30,
+def test_burned_credits_pay_for_resources_by_being_retired() -> None:
+    drawn = (EscrowPart("burned", credit(70)),)
+    assert lines(resource(drawn, Parts(0, 0, 0, 70))) == {
+        f"escrow:{LEASE}/storage:1:burned": 70,
         "world:burned": -70,
-        "network:burn_due": -30,
     }
 
 

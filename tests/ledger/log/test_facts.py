@@ -13,6 +13,7 @@ from ledger.log.codec import NAMES
 MAY_BE_ABSENT = {
     "it has no end, or none is known yet": (
         "ApiKeyIssued.expires_at_us",
+        "MemberInvited.key_expires_at_us",
         "AttributeStated.expires_at_us",
         "EscrowFunded.ends_us",
         "EscrowFundsTaken.ends_us",
@@ -37,7 +38,6 @@ MAY_BE_ABSENT = {
     "there is no limit, or no floor": (
         "BreakerSet.limit",
         "BudgetSet.monthly",
-        "CashOutsHeld.amount",
         "ClientFloorSet.min_reputation_ppm",
         "ComputeClientRegistered.min_reputation_ppm",
         "LeaseDegraded.kept_until_us",
@@ -86,7 +86,6 @@ MAY_BE_ABSENT = {
     "it belongs to no such thing": (
         "CapacityAccrued.lane",
         "CapacityAccrued.usage_position",
-        "CashOutsHeld.also_on",
         "DeviceRegistered.gpu_class",
         "DeviceReserved.mig",
         "EpochSealed.price_snapshot",
@@ -121,6 +120,10 @@ MAY_BE_ABSENT = {
         "UsageAccrued.escrow_id",
         "UsageAccrued.federated",
     ),
+    "no earlier key stands behind it: it is the first, or follows none": (
+        "ApiKeyIssued.by_key_id",
+        "ApiKeyIssued.succeeds",
+    ),
     "a timer did it, and no person": ("LeaseClosed.by", "LeaseReserved.by"),
     "the account is closed or not known: the money waits in suspense": (
         "CashOutCancelled.account_id",
@@ -151,6 +154,8 @@ MAY_BE_ABSENT = {
         "PayoutDifferenceFound.found",
         "PayoutDifferenceFound.reference",
         "PriceSnapshotTaken.deviation_bps",
+        "PriceSnapshotTaken.held_to",
+        "PriceSnapshotTaken.max_move_bps",
         "PriceSnapshotTaken.median_micro_usd",
         "RewardCorrectionProposed.evidence_position",
         "RewardSlashed.evidence_position",
@@ -163,6 +168,12 @@ MAY_BE_ABSENT = {
         "LeaseDisputed.status",
         "LeaseResolved.status",
         "RewardCorrectionAccepted.adjusted_epoch",
+        "GovernorChangeProposed.governor_id",
+        "GovernorChangeProposed.key",
+        "GovernorChangeProposed.signature",
+        "GovernorChangeProposed.threshold",
+        "VoteCast.reason",
+        "VoteCast.rehearsal_sha256",
         "SlaAssessed.below_ppm",
         "UsageAccrued.owed",
     ),

@@ -42,7 +42,7 @@ def _weights(database: str, cash_ppm: int, other: str) -> tuple[dict[str, int], 
         )
         rows = connection.execute(
             "SELECT position, coalesce(max(c.burned) FILTER (WHERE c.source = 'cash'), 0)"
-            " FROM proj_epochs.burning JOIN proj_epochs.counted c USING (position) GROUP BY 1"
+            " FROM proj_epochs.due JOIN proj_epochs.counted c USING (position) GROUP BY 1"
         ).fetchall()
     weights: dict[int, int] = dict(rows)
     accruals = []

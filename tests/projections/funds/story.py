@@ -75,6 +75,7 @@ def funding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
             account_id=RENTER,
             total=token(10),
             milestones=(grant.Milestone("a", 100_000),),
+            governors=1,
             **at,
         ),
     )

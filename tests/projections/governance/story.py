@@ -49,6 +49,7 @@ def policies(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
                 authors=("a",),
                 created="2027-01-11",
                 document="{}",
+                governors=1,
                 by="mem_a",
                 at_us=at_us,
             ),
@@ -71,6 +72,12 @@ def policies(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     yield (
         stream_of(24),
         PolicyProposalScheduled(
-            number=24, version=2, effective_from_epoch=6, open_epoch=2, by="mem_b", at_us=at_us
+            number=24,
+            version=2,
+            effective_from_epoch=6,
+            open_epoch=2,
+            mode="single",
+            by="mem_b",
+            at_us=at_us,
         ),
     )

@@ -128,6 +128,7 @@ def _take(held: list[EscrowPart], units: int) -> tuple[tuple[EscrowPart, ...], l
 
 def _reserved(lease_id: str, mine: str, escrow: tuple[EscrowPart, ...]) -> LeaseReserved:
     return LeaseReserved(
+        meter_maxima=(),
         lease_id=lease_id,
         job_id="job_1",
         account_id=mine,

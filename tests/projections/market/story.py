@@ -62,6 +62,7 @@ def _request(lease_id: str, pricing: str, at_us: int, months: int | None = None)
     return (
         Stream("lease", lease_id),
         lease.LeaseRequested(
+            meter_maxima=(),
             lease_id=lease_id,
             job_id=f"job_{lease_id}",
             account_id="acct_spot",
@@ -136,10 +137,10 @@ def _auction(lease_id: str, at_us: int, *, forfeited: bool) -> Iterator[Told]:
     stream = Stream("auction", lease_id)
     yield _request(lease_id, "reverse_auction/1", at_us)
     yield _opened(lease_id, at_us)
-    bids = [_bid(lease_id, number, "acct_spot", at_us) for number in range(1, 5)]
+    bids = [_bid(lease_id, number, "acct_spot", at_us) for number in range(1, 6)]
     for bid in bids:
         yield stream, bid
-    first, second, third, winner = bids
+    first, second, third, winner, bound = bids
     yield (
         stream,
         auction.BidWithdrawn(
@@ -160,6 +161,18 @@ def _auction(lease_id: str, at_us: int, *, forfeited: bool) -> Iterator[Told]:
             returned=second.deposit,
             cause="expired",
             at_us=at_us + 2,
+        ),
+    )
+    yield (
+        stream,
+        auction.BidForfeited(
+            lease_id=lease_id,
+            bid_id=bound.bid_id,
+            account_id=bound.account_id,
+            forfeited=bound.deposit,
+            cause="withdrawn",
+            by="mem_a",
+            at_us=at_us + 50,
         ),
     )
     yield (
@@ -247,6 +260,7 @@ def _reserved(
     lease_id: str, at_us: int, escrow: tuple[EscrowPart, ...] = ()
 ) -> lease.LeaseReserved:
     return lease.LeaseReserved(
+        meter_maxima=(),
         lease_id=lease_id,
         job_id=f"job_{lease_id}",
         account_id="acct_spot",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.jobs import gang
 from domain.pools import pool
 from domain.pools import queue as pool_queue
@@ -43,10 +44,10 @@ def pools(nodes: list[str], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     for node_id in nodes:
         stream = Stream("node", node_id)
         for pool_id in POOLS:  # in, out, into the other, out, and back into the first
-            yield stream, pool.PoolNodeAdded(pool_id=pool_id, node_id=node_id, **by)
-            yield stream, pool.PoolNodeRemoved(pool_id=pool_id, node_id=node_id, **by)
-        yield stream, pool.PoolNodeAdded(pool_id=POOLS[0], node_id=node_id, **by)
-    yield stream, pool.PoolNodeRemoved(pool_id=POOLS[0], node_id=node_id, **by)
+            yield stream, PoolNodeAdded(pool_id=pool_id, node_id=node_id, **by)
+            yield stream, PoolNodeRemoved(pool_id=pool_id, node_id=node_id, **by)
+        yield stream, PoolNodeAdded(pool_id=POOLS[0], node_id=node_id, **by)
+    yield stream, PoolNodeRemoved(pool_id=POOLS[0], node_id=node_id, **by)
     yield from _queue(at_us)
     yield from _gangs(at_us)
 

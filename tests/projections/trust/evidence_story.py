@@ -29,6 +29,7 @@ from domain.prices.charge_split import Parts
 from domain.stream import Stream
 from domain.trust import attribute, challenge, evidence
 from domain.trust.evidence import Fact, Lent, Row
+from domain.trust.related import account_key, any_related, wallet_key
 from domain.trust.reputation_terms import PAYMENT, PERFORMANCE
 from tests.scenes.samples import sample
 
@@ -342,13 +343,13 @@ class Book:
         self._windows.append((fact.effective_from_us, fact.window_us))
 
     def _on_wallet_linked(self, fact: Any) -> None:
-        self._keys[fact.account_id].add(evidence.wallet_key(fact.address))
+        self._keys[fact.account_id].add(wallet_key(fact.address))
 
     def _on_payment_mode_set(self, fact: Any) -> None:
-        self._keys[fact.account_id].add(evidence.account_key(fact.billing_account_id))
+        self._keys[fact.account_id].add(account_key(fact.billing_account_id))
 
     def _on_payer_set(self, fact: Any) -> None:
-        self._keys[fact.account_id].add(evidence.account_key(fact.payer_account_id))
+        self._keys[fact.account_id].add(account_key(fact.payer_account_id))
 
     def _on_device_registered(self, fact: Any) -> None:
         self._moves[fact.device_id].append((self._at.position, fact.node_id))
@@ -367,9 +368,9 @@ class Book:
 
     def _on_lease_reserved(self, fact: Any) -> None:
         renter, owner = fact.account_id, fact.provider_account_id
-        related = evidence.are_related(
-            renter, owner, self._keys[renter], self._keys[owner], is_own=fact.own
-        )
+        paid = [owner, fact.client_account_id, *(share.account_id for share in fact.owners)]
+        payees = [account_id for account_id in paid if account_id is not None]
+        is_related = fact.own or any_related([renter], payees, self._keys)
         self._devices_of[fact.lease_id] = fact.device_ids
         self._leases[fact.lease_id] = Lent(
             fact.lease_id,
@@ -378,7 +379,7 @@ class Book:
             renter,
             fact.client_id,
             len(fact.device_ids) * fact.share_ppm,
-            related,
+            is_related,
             self._at.position,
         )
 

@@ -1,0 +1,125 @@
+"""A governor's personal key on this machine, and votes that it signs.
+
+    what is signed is shown first, and its hash is computed here from what is shown
+
+The secret lies in a file that only its owner reads; it is never sent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.terminal import InputUnusable, note
+
+if TYPE_CHECKING:
+    from nacl.signing import SigningKey
+
+    from tallystick_client.forms import VoteRequest
+
+KeyFile = Annotated[
+    Path,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        envvar="TALLYSTICK_GOVERNOR_KEY",
+        help="Your personal key, made by `governor key make`; it stays on this machine.",
+    ),
+]
+_FORM = "tallystick-governor-key-v1"
+_SHOWN_MAX = 200
+
+
+def make_key(file: Path) -> str:
+    """Write a new personal key, readable by its owner alone; the public key. Raises
+    InputUnusable: a file that is there is never overwritten.
+    """
+    from nacl.signing import SigningKey
+
+    secret = SigningKey.generate()
+    content = json.dumps({"format": _FORM, "secret": bytes(secret).hex()}) + "\n"
+    try:
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+            out.write(content)
+    except OSError as error:
+        raise InputUnusable(f"{file}: {error.strerror}") from None
+    return public_key(secret)
+
+
+def read_key(file: Path) -> SigningKey:
+    """Raises InputUnusable, also where others can read the file."""
+    from nacl.signing import SigningKey
+
+    try:
+        if file.stat().st_mode & 0o077:
+            raise InputUnusable(f"{file}: others can read it; run `chmod 600 {file}`")
+        told = json.loads(file.read_text(encoding="utf-8"))
+        if told["format"] != _FORM:
+            raise ValueError("another format")
+        return SigningKey(bytes.fromhex(told["secret"]))
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise InputUnusable(f"{file} is no governor's key: {error}") from None
+
+
+def public_key(secret: SigningKey) -> str:
+    return "ed25519:" + bytes(secret.verify_key).hex()
+
+
+def sign(secret: SigningKey, text: str) -> str:
+    return secret.sign(text.encode()).signature.hex()
+
+
+def vote_on(
+    ballot: Mapping[str, Any],
+    key: Path,
+    choice: str,
+    *,
+    content: Any = None,
+    before: Any = None,
+    governors: int | None = None,
+) -> VoteRequest:
+    """Show what is voted on and sign it. `content`: what is proposed where the ballot does not hold
+    it; `before`: what is in force. Raises InputUnusable where the hash is not that of the content.
+    """
+    from domain.authority.vote import Subject, content_text, digest, governor_id, vote_text
+
+    secret = read_key(key)
+    shown = ballot.get("content") if content is None else content
+    if digest(content_text(shown)) != ballot["content_sha256"]:
+        raise InputUnusable("the server names another hash than that of the content it shows")
+    version = int(ballot["governors"]) if governors is None else governors
+    subject = Subject(
+        ballot["kind"], ballot["subject"], ballot["revision"], ballot["content_sha256"], version
+    )
+    text = vote_text(ballot["network"], subject, choice, None)
+    for line in (*differences(before, shown), *text.split("\n")):
+        note(line)
+    return {
+        "governor_id": governor_id(public_key(secret)),
+        "revision": subject.revision,
+        "content_sha256": subject.content_sha256,
+        "governors": subject.governors,
+        "signature": sign(secret, text),
+    }
+
+
+def differences(before: Any, after: Any, place: str = "") -> list[str]:
+    """Each field that is new or changed, one line each."""
+    if isinstance(after, dict):
+        known = before if isinstance(before, dict) else {}
+        found = [differences(known.get(name), after[name], f"{place}.{name}") for name in after]
+        return [line for lines in found for line in lines]
+    if before == after:
+        return []
+    was = "" if before is None else f" (in force: {_short(before)})"
+    return [f"{place.lstrip('.')}: {_short(after)}{was}"]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "..."

@@ -1,0 +1,5 @@
+"""Who may decide for the network, and with whose signature? Keys, changes of the register and
+signed votes go in; the governors in force and the votes that count come out.
+"""
+
+__all__ = ("ballot", "governors", "reasons", "register", "registry", "vote")

@@ -1,0 +1,17 @@
+"""What the room `authority` adds: its files with decisions, and its facts by stored name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.authority import governors, register, vote
+
+FILES = (governors, register)
+FACTS: dict[str, type[Any]] = {
+    "governor.enrolled.v1": register.GovernorEnrolled,
+    "governor.removed.v1": register.GovernorRemoved,
+    "governor.threshold_set.v1": register.GovernorThresholdSet,
+    "governor.change_proposed.v1": register.GovernorChangeProposed,
+    "governor.change_scheduled.v1": register.GovernorChangeScheduled,
+    "vote.cast.v1": vote.VoteCast,
+}

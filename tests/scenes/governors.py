@@ -1,0 +1,168 @@
+"""Governors for tests: personal keys, their enrolment, and votes that they sign.
+
+Each key is made of a name, so runs are equal; its secret is here and never on the server.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from eth_account import Account
+from eth_account.messages import encode_defunct
+from nacl.signing import SigningKey
+
+from domain.authority.governors import ProposeGovernorChange
+from domain.authority.register import GOVERNORS, GovernorEnrolled
+from domain.authority.vote import (
+    SHARED,
+    SINGLE,
+    YES,
+    SignedVote,
+    Subject,
+    enrolment_text,
+    governor_id,
+    vote_text,
+)
+from domain.stream import Stream
+
+NETWORK = "tallystick.example/log"
+
+
+class Governor:
+    """One person with an Ed25519 key of their own."""
+
+    def __init__(self, name: str) -> None:
+        self._signing = SigningKey(hashlib.sha256(b"governor " + name.encode()).digest())
+        self.key = "ed25519:" + bytes(self._signing.verify_key).hex()
+        self.governor_id = governor_id(self.key)
+
+    def sign(self, text: str) -> str:
+        return self._signing.sign(text.encode()).signature.hex()
+
+    def enrolment(self, network: str, governors: int) -> dict[str, Any]:
+        """The body of a proposal to enrol this governor."""
+        signature = self.sign(enrolment_text(network, self.key, governors))
+        return {"action": "enrol", "governors": governors, "key": self.key, "signature": signature}
+
+    def vote(
+        self,
+        subject: Subject,
+        choice: str = YES,
+        *,
+        network: str = NETWORK,
+        rehearsal_sha256: str | None = None,
+    ) -> SignedVote:
+        """A vote on what this governor has read."""
+        return SignedVote(
+            governor_id=self.governor_id,
+            revision=subject.revision,
+            content_sha256=subject.content_sha256,
+            governors=subject.governors,
+            rehearsal_sha256=rehearsal_sha256,
+            signature=self.sign(vote_text(network, subject, choice, rehearsal_sha256)),
+        )
+
+    def voting(self, told: Mapping[str, Any], choice: str = YES, **more: Any) -> dict[str, Any]:
+        """The body of a vote on a ballot as the server tells it."""
+        subject = subject_of(told)
+        vote = self.vote(subject, choice, network=told["network"], **more)
+        names = ("governor_id", "revision", "content_sha256", "governors", "signature")
+        body = {name: getattr(vote, name) for name in names}
+        return body | {k: v for k, v in more.items() if v is not None}
+
+
+class WalletGovernor(Governor):
+    """One person with a wallet."""
+
+    def __init__(self, name: str) -> None:
+        self._account = Account.from_key(hashlib.sha256(b"wallet " + name.encode()).digest())
+        self.key = "wallet:" + self._account.address.lower()
+        self.governor_id = governor_id(self.key)
+
+    def sign(self, text: str) -> str:
+        return "0x" + bytes(self._account.sign_message(encode_defunct(text=text)).signature).hex()
+
+
+def subject_of(told: Mapping[str, Any]) -> Subject:
+    """What a ballot that was told is about."""
+    return Subject(
+        told["kind"], told["subject"], told["revision"], told["content_sha256"], told["governors"]
+    )
+
+
+ANNA, BORIS, CLEO, DIDO = (Governor(name) for name in ("anna", "boris", "cleo", "dido"))
+THREE = (ANNA, BORIS, CLEO)
+
+
+def enrolling(who: Governor, at_us: int) -> ProposeGovernorChange:
+    """The command that enrols a first governor."""
+    body = who.enrolment(NETWORK, 0)
+    return ProposeGovernorChange(network=NETWORK, **body, by="mem_op", at_us=at_us)
+
+
+def enrolled(*governors: Governor, at_us: int = 1) -> tuple[tuple[Stream[Any], Any], ...]:
+    """Facts that enrol these, one after another."""
+    facts = []
+    for version, one in enumerate(governors, 1):
+        mode = SHARED if version >= 3 else SINGLE
+        fact = GovernorEnrolled(
+            network=NETWORK,
+            governor_id=one.governor_id,
+            key=one.key,
+            signature=one.sign(enrolment_text(NETWORK, one.key, version - 1)),
+            signed_version=version - 1,
+            change=0,
+            version=version,
+            threshold=2 if mode == SHARED else 1,
+            mode=mode,
+            by="mem_op",
+            at_us=at_us,
+        )
+        facts.append((GOVERNORS, fact))
+    return tuple(facts)
+
+
+def enrol_all(carrier: Any, governors: Sequence[Governor] = THREE) -> dict[str, Any]:
+    """Enrol these over HTTP: the first by the operator's word, each next by the vote of the first.
+
+    `carrier` holds an operator's key. The governors as they are told then.
+    """
+    told: dict[str, Any] = carrier.read("/v1/governors")
+    for one in governors:
+        body = one.enrolment(told["network"], told["version"])
+        told = carrier.made("/v1/governors/changes", body)
+        if told["version"] and one.governor_id not in _ids(told):
+            change = told["changes"][-1]
+            yes = {"choice": "yes", "vote": governors[0].voting(change["ballot"])}
+            told = carrier.made(f"/v1/governors/changes/{change['number']}/votes", yes)
+        assert one.governor_id in _ids(told), told
+    return told
+
+
+def enrol_once(carrier: Any) -> None:
+    """Three governors in a scene that tests share: whoever comes first enrols them."""
+    if not carrier.read("/v1/governors")["version"]:
+        enrol_all(carrier)
+
+
+def _ids(told: Mapping[str, Any]) -> set[str]:
+    return {one["governor_id"] for one in told["governors"]}
+
+
+__all__ = [
+    "ANNA",
+    "BORIS",
+    "CLEO",
+    "DIDO",
+    "NETWORK",
+    "THREE",
+    "Governor",
+    "WalletGovernor",
+    "enrol_all",
+    "enrol_once",
+    "enrolled",
+    "enrolling",
+    "subject_of",
+]
