@@ -24,6 +24,7 @@ from domain.funds.promotion import forfeit
 from domain.income.cash_out import cash_out_of
 from domain.lease.lease import lease_stream
 from domain.lease.shared_escrow import escrow_of
+from domain.leasing.other_resources import usage_of
 from domain.parties.account import AccountClosed, account_stream, existing_account
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
@@ -44,6 +45,7 @@ class CloseAccount:
     at_us: int
     cash_out_ids: tuple[str, ...] = ()
     escrow_ids: tuple[str, ...] = ()  # of jobs: its own, or ones it put credits into
+    meters: tuple[tuple[str, str], ...] = ()  # (lease, meter) with credits held, as the payer
 
 
 PARTS = (
@@ -83,6 +85,9 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
     for escrow_id in command.escrow_ids:
         if escrow_of(world, escrow_id).held:
             raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, escrow_id=escrow_id)
+    for lease_id, meter in command.meters:
+        if usage_of(world, lease_id, meter).held:
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, meter=meter)
     for node_id in command.node_ids:
         phase = node_of(world, node_id).phase
         if phase != "retired":

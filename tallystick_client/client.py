@@ -202,8 +202,8 @@ class Client(Calls):
         return cast("forms.InvitationWithdrawnAnswer", found)
 
     def redeem_invitation(
-        self, body: forms.RedeemRequest, *, idempotency_key: str | None = None
-    ) -> forms.RedeemedAnswer:
+        self, body: forms.InvitationRedeemRequest, *, idempotency_key: str | None = None
+    ) -> forms.InvitationRedeemedAnswer:
         """Redeems an invitation: you are a member with a key, which is shown once, to you
         alone.
         """
@@ -214,7 +214,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.RedeemedAnswer", found)
+        return cast("forms.InvitationRedeemedAnswer", found)
 
     def list_api_keys(self, account_id: str) -> forms.ApiKeysAnswer:
         """Lists the keys of an account, revoked ones too. The keys themselves are not

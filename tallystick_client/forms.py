@@ -83,7 +83,6 @@ class AccountOpenedAnswer(TypedDict):
             "payout:read",
             "payout:approve",
             "operator",
-            "governance",
             "audit:read",
             "meter",
             "oracle:write",
@@ -129,7 +128,6 @@ class AccountRequest(TypedDict):
                 "payout:read",
                 "payout:approve",
                 "operator",
-                "governance",
                 "audit:read",
                 "meter",
                 "oracle:write",
@@ -212,7 +210,6 @@ class ApiKeyAnswer(TypedDict):
             "payout:read",
             "payout:approve",
             "operator",
-            "governance",
             "audit:read",
             "meter",
             "oracle:write",
@@ -231,7 +228,6 @@ class ApiKeyAnswer(TypedDict):
                 "payout:read",
                 "payout:approve",
                 "operator",
-                "governance",
                 "audit:read",
                 "meter",
                 "oracle:write",
@@ -262,7 +258,6 @@ class ApiKeyRequest(TypedDict):
             "payout:read",
             "payout:approve",
             "operator",
-            "governance",
             "audit:read",
             "meter",
             "oracle:write",
@@ -2018,7 +2013,6 @@ class InvitationAnswer(TypedDict):
             "payout:read",
             "payout:approve",
             "operator",
-            "governance",
             "audit:read",
             "meter",
             "oracle:write",
@@ -2030,11 +2024,64 @@ class InvitationAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class InvitationRedeemRequest(TypedDict):
+    code: str
+
+
+class InvitationRedeemedAnswer(TypedDict):
+    """`account_id`: the account whose member you are now."""
+
+    key_id: str
+    member_id: str
+    scopes: list[
+        Literal[
+            "account",
+            "account:admin",
+            "provider",
+            "renter",
+            "client",
+            "billing:read",
+            "earnings:read",
+            "payout:read",
+            "payout:approve",
+            "operator",
+            "audit:read",
+            "meter",
+            "oracle:write",
+        ]
+    ]
+    opens: NotRequired[
+        list[
+            Literal[
+                "account",
+                "account:admin",
+                "provider",
+                "renter",
+                "client",
+                "billing:read",
+                "earnings:read",
+                "payout:read",
+                "payout:approve",
+                "operator",
+                "audit:read",
+                "meter",
+                "oracle:write",
+            ]
+        ]
+    ]
+    succeeds: NotRequired[str]
+    expires_at: NotRequired[str]
+    revoked_at: NotRequired[str]
+    key: NotRequired[str]
+    position: NotRequired[int]
+    account_id: str
+
+
 class InvitationRequest(TypedDict):
     """The invitee's first key has these `scopes`, which the role may hold and the key you
     call with has; it ends at `key_expires_at`, or with your key. `member_id`: a present
-    member who is to get another key, and redeems with one of their own. `expires_at`
-    absent: in 24 hours.
+    member, for another key, redeemed with one of their own. `expires_at` absent: in 24
+    hours.
     """
 
     role: Literal["owner", "admin", "billing", "member", "viewer"]
@@ -2050,7 +2097,6 @@ class InvitationRequest(TypedDict):
             "payout:read",
             "payout:approve",
             "operator",
-            "governance",
             "audit:read",
             "meter",
             "oracle:write",
@@ -5007,61 +5053,6 @@ class QuotedPlacementAnswer(TypedDict):
     higher_offline_odds: bool
     expected: NotRequired[SettingExpectationAnswer]
     performance: list[NodePerformanceAnswer]
-
-
-class RedeemRequest(TypedDict):
-    code: str
-
-
-class RedeemedAnswer(TypedDict):
-    """`account_id`: the account whose member you are now."""
-
-    key_id: str
-    member_id: str
-    scopes: list[
-        Literal[
-            "account",
-            "account:admin",
-            "provider",
-            "renter",
-            "client",
-            "billing:read",
-            "earnings:read",
-            "payout:read",
-            "payout:approve",
-            "operator",
-            "governance",
-            "audit:read",
-            "meter",
-            "oracle:write",
-        ]
-    ]
-    opens: NotRequired[
-        list[
-            Literal[
-                "account",
-                "account:admin",
-                "provider",
-                "renter",
-                "client",
-                "billing:read",
-                "earnings:read",
-                "payout:read",
-                "payout:approve",
-                "operator",
-                "governance",
-                "audit:read",
-                "meter",
-                "oracle:write",
-            ]
-        ]
-    ]
-    succeeds: NotRequired[str]
-    expires_at: NotRequired[str]
-    revoked_at: NotRequired[str]
-    key: NotRequired[str]
-    position: NotRequired[int]
-    account_id: str
 
 
 class RefundConfirmationRequest(TypedDict):

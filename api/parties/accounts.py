@@ -210,6 +210,7 @@ def close_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) -
                 cash_out_ids=tuple(money_out.read_unfinished(connection, account_id)),
                 escrow_ids=tuple(leases.read_filled_escrows(connection, account_id)),
                 region_ids=tuple(meters.read_storage_regions(connection, account_id)),
+                meters=tuple(meters.read_open_holds(connection, account_id)),
                 by=call.principal.member_id,
                 at_us=call.now_us,
             )

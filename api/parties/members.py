@@ -175,8 +175,8 @@ def remove_member(
 
 class InvitationRequest(RequestModel):
     """The invitee's first key has these `scopes`, which the role may hold and the key you call with
-    has; it ends at `key_expires_at`, or with your key. `member_id`: a present member who is to get
-    another key, and redeems with one of their own. `expires_at` absent: in 24 hours.
+    has; it ends at `key_expires_at`, or with your key. `member_id`: a present
+    member, for another key, redeemed with one of their own. `expires_at` absent: in 24 hours.
     """
 
     role: Role
@@ -211,13 +211,13 @@ class InvitationWithdrawnAnswer(AnswerModel):
     position: Position | None = None
 
 
-class RedeemRequest(RequestModel):
+class InvitationRedeemRequest(RequestModel):
     code: Annotated[str, Field(pattern=r"^ts_invite_[0-9A-Za-z]{43}$")]
 
     model_config = with_examples({"code": "ts_invite_" + "0" * 43})
 
 
-class RedeemedAnswer(ApiKeyAnswer):
+class InvitationRedeemedAnswer(ApiKeyAnswer):
     """`account_id`: the account whose member you are now."""
 
     account_id: AccountId
@@ -341,7 +341,7 @@ def withdraw_invitation(
 @resource.post(
     "/v1/invitations/redeem",
     everybody(),
-    RedeemedAnswer,
+    InvitationRedeemedAnswer,
     status=201,
     problems=[
         PartiesReason.ACCOUNT_CLOSED,
@@ -351,10 +351,10 @@ def withdraw_invitation(
         MoneyReason.DUPLICATE_ID,
     ],
 )
-def redeem_invitation(body: RedeemRequest, call: Caller) -> Response:
+def redeem_invitation(body: InvitationRedeemRequest, call: Caller) -> Response:
     """Redeems an invitation: you are a member with a key, which is shown once, to you alone.
 
-    The code is the credential. Who is a member already calls with a key of theirs as well.
+    The code is the credential. A present member calls with one of their own keys as well.
     """
     code_sha256 = _digest(body.code)
     call.account = f"invitation:{code_sha256}"
@@ -377,7 +377,7 @@ def redeem_invitation(body: RedeemRequest, call: Caller) -> Response:
     def told(after: After) -> AnswerModel:
         assert account_id is not None
         made = key_told(after, account_id, id_of_key(key))
-        return RedeemedAnswer(account_id=account_id, **made.model_dump())
+        return InvitationRedeemedAnswer(account_id=account_id, **made.model_dump())
 
     return call.record(commands, told, reveal=lambda: {"key": key})
 

@@ -22,12 +22,11 @@ ScopeName = Literal[
     "payout:read",
     "payout:approve",
     "operator",
-    "governance",
     "audit:read",
     "meter",
     "oracle:write",
 ]
-Scopes = Annotated[list[ScopeName], Field(min_length=1, max_length=14)]
+Scopes = Annotated[list[ScopeName], Field(min_length=1, max_length=13)]
 
 
 def new_key(call: Call) -> str:

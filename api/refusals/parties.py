@@ -119,6 +119,12 @@ SENTENCES: dict[Reason, Sentence] = {
     PartiesReason.ACCOUNT_NOT_EMPTY: sentence(
         CONFLICT,
         when(
+            "The account cannot be closed: credits are held for the {meter:word} of the lease "
+            "{lease_id:text}. What it did not use comes back a day after it is closed; for "
+            "storage, release it first.",
+            meter=ANY,
+        ),
+        when(
             "The account cannot be closed: the lease {lease_id:text} is {status:word}. Close "
             "it, and wait until it is settled.",
             lease_id=ANY,

@@ -440,6 +440,16 @@ def read_holds_due(
     return [(row[0], row[1], row[2]) for row in connection.execute(sql.encode(), values)]
 
 
+def read_open_holds(connection: Connection, account_id: str) -> list[tuple[str, str]]:
+    """(lease, meter) for which credits of the account are still held, in order."""
+    sql = """SELECT h.lease_id, h.meter FROM proj_meters.hold h
+        JOIN proj_leases.lease s ON s.lease_id = h.lease_id AND s.account_id = %s
+        LEFT JOIN proj_meters.resource r ON r.lease_id = h.lease_id AND r.meter = h.meter
+        WHERE NOT h.is_returned AND h.units > coalesce(r.charge_units, 0)
+        ORDER BY h.position, h.meter"""
+    return [(row[0], row[1]) for row in connection.execute(sql, (account_id,))]
+
+
 _EVENT = """SELECT e.position, e.account_id, e.source, e.event_id, e.lease_id, e.meter, e.quantity,
         e.from_us, e.to_us, e.route, e.dataset, e.body, e.leaf, e.recorded_us,
         CASE WHEN a.position IS NULL OR (e.quantity > 0 AND x.quantity = e.quantity) THEN 'accepted'

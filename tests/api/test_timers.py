@@ -110,6 +110,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "resources",
         "corrections",
         "epochs",
+        "governors",
         "trust",
         "invoices",
         "lease_logs",

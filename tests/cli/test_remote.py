@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 import uvicorn
 
 from api.main import create_app
+from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.service import Service
 from api.settings import Settings
 from api.timers import Timers
@@ -22,6 +24,7 @@ from cli.commands import leases as cli_lease
 from cli.remote import credits_of, ppm_of
 from cli.terminal import AnswerIsNo, InputUnusable
 from domain.income.invoice import GRACE_US, InvoiceLine, IssueInvoice, period_bounds_us
+from domain.income.maturity import DESTINATION_DELAY_US
 from domain.money import credit
 from tests.scenes.shell import Ran, tallystick
 
@@ -63,8 +66,16 @@ def development_server(tmp_path: Path, database: str) -> Generator[Server, None,
         yield found
 
 
+@pytest.fixture
+def timed_server(tmp_path: Path, database: str) -> Generator[Server, None, None]:
+    """Its time stands still until the test moves it."""
+    settings = Settings(data_dir=tmp_path / "data", database_url=database)
+    with _serving(settings, SimulatedClock(WallClock().now_us())) as found:
+        yield found
+
+
 @contextmanager
-def _serving(settings: Settings) -> Generator[Server, None, None]:
+def _serving(settings: Settings, clock: Clock | None = None) -> Generator[Server, None, None]:
     made = tallystick(
         "admin",
         "bootstrap",
@@ -73,7 +84,7 @@ def _serving(settings: Settings) -> Generator[Server, None, None]:
         DATABASE_URL=settings.database_url,
         ENVIRONMENT=settings.environment,
     )
-    with Service.open(settings) as service:
+    with Service.open(settings, clock=clock) as service:
         config = uvicorn.Config(create_app(service), port=0, log_level="warning")
         running = uvicorn.Server(config)
         thread = threading.Thread(target=running.run)
@@ -312,7 +323,8 @@ def test_invoices_are_listed_shown_written_and_credited(server: Server, tmp_path
     )
 
 
-def test_money_out_is_read_asked_for_and_held_by_command(server: Server) -> None:
+def test_money_out_is_read_asked_for_and_held_by_command(timed_server: Server) -> None:
+    server = timed_server
     account_id, key = server.account()
     told = server.run("cash-out", "earnings", account_id, "--json", key=key).document
     assert (told["held_back"]["units"], told["upcoming"]) == ("0", [])
@@ -325,6 +337,10 @@ def test_money_out_is_read_asked_for_and_held_by_command(server: Server) -> None
     refused = server.run("cash-out", "request", account_id, "--credits", "25", key=key)
     assert (refused.code, "cash_out_held" in refused.err) == (1, True)
     assert server.run("cash-out", "release", account_id, "--json").document["hold_ids"] == []
+    early = server.run("cash-out", "request", account_id, "--credits", "25", key=key)
+    assert (early.code, "cash_out_held" in early.err) == (1, True), "the first one waits too"
+    clock: Any = server.service.clock
+    clock.advance(DESTINATION_DELAY_US)
     poor = server.run("cash-out", "request", account_id, "--credits", "25", key=key)
     assert (poor.code, "credit_too_low" in poor.err) == (1, True)
     assert "A cash-out of 25.00 CREDIT was asked for; your account has 0.00" in poor.err

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.e2e.stand import Metered, Stand
 
 PAUSE_SECONDS = 0.02
-GIVE_UP_SECONDS = 60.0
+GIVE_UP_SECONDS = 150.0
 AGAIN_ONE_IN = 8
 """How often a client asks again for something that was acknowledged long ago."""
 TRY_AGAIN = frozenset({"idempotency_in_progress", "stream_moved"})

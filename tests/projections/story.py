@@ -215,6 +215,13 @@ def _founding() -> Iterator[Told]:
         ),
     )
     yield (
+        stream,
+        acct.MemberRoleChanged(
+            account_id=RENTERS[0], member_id="mem_b", role="viewer", by="mem_a", at_us=at + 4
+        ),
+    )
+    yield from ((stream, fact) for fact in _invitations(RENTERS[0], at + 5))
+    yield (
         Stream("account", "acct_provider"),
         acct.WalletLinked(
             account_id="acct_provider",
@@ -246,6 +253,31 @@ def _founding() -> Iterator[Told]:
             notice_us=0,
         ),
     )
+
+
+def _invitations(account_id: str, at: int) -> Iterator[object]:
+    """One waits, one was withdrawn, one was redeemed, one ended with its member."""
+    for number, member_id in enumerate(("mem_c", "mem_d", "mem_e", "mem_b")):
+        yield acct.MemberInvited(
+            account_id=account_id,
+            invitation_id=f"invitation_{number}",
+            code_sha256=f"{number:064x}",
+            member_id=member_id,
+            role="viewer",
+            scopes=("account",),
+            key_expires_at_us=None,
+            expires_at_us=at + DAY_US,
+            by_key_id="key_a",
+            by="mem_a",
+            at_us=at,
+        )
+    yield acct.InvitationWithdrawn(
+        account_id=account_id, invitation_id="invitation_1", by="mem_a", at_us=at + 1
+    )
+    yield acct.InvitationRedeemed(
+        account_id=account_id, invitation_id="invitation_2", key_id="key_e", at_us=at + 1
+    )
+    yield acct.MemberRemoved(account_id=account_id, member_id="mem_b", by="mem_a", at_us=at + 2)
 
 
 def _closed_account() -> Iterator[Told]:

@@ -11,7 +11,7 @@ import pytest
 
 from api.funds.payment_timer import PaymentsStopped, run_payments
 from domain.duration import DAY_US
-from projections import tables
+from domain.funds.top_up import BalanceWarned
 from tests.scenes.server import Caller, opened
 from tests.scenes.server import Scene as Market
 from tests.scenes.stripe_double import NOW_S, SECRET_KEY, WEBHOOK_SECRET, Double, running, signed
@@ -437,13 +437,9 @@ def test_auto_top_up_pays_by_itself_waits_after_a_failure_and_pays_once_c_25(
     assert paying.jobs() == 0
     charged = [one["amount"] for one in paying.double.objects["payment_intents"].values()]
     assert charged == [2_500, 3_000], "once, though the answer was lost"
-    with paying.market.service.connect() as connection:
-        tables.step_all(connection, only=("payments",))
-        (warning,) = connection.execute(
-            "SELECT threshold, balance FROM proj_payments.warning WHERE account_id = %s",
-            (paying.owner.account_id,),
-        )
-    assert warning == (20 * CREDIT, 9 * CREDIT)
+    recorded = paying.market.service.ledger.market.read_facts(0, 1_000)
+    (warned,) = [one.fact for one in recorded if isinstance(one.fact, BalanceWarned)]
+    assert (warned.threshold.units, warned.balance.units) == (20 * CREDIT, 9 * CREDIT)
     stopped = paying.owner.delete(f"{paying.path}/funds/auto-top-up").json()
     assert stopped["stopped_reason"] == "asked"
 

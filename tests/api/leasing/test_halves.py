@@ -39,7 +39,7 @@ def test_v_5_and_v_15_each_half_tells_its_machine_and_how_it_is_and_silence_is_s
     """Kernel and architecture of both sides; the node's word is its signed reports."""
     told = scene.provider.joining("", "NVIDIA A100-PCIE-80GB")
     host = {**told["host"], "kernel": "6.1.0-13-amd64", "substrate": ["bare_metal"]}
-    specs = {"devices": told["devices"], "host": host}
+    specs = {"devices": told["devices"], "host": host, "hardware": told["hardware"]}
     scene.provider.node.made(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
     lease = scene.running()
     before = _health(scene, lease)

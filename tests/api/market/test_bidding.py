@@ -240,7 +240,7 @@ def test_what_is_no_longer_there_is_dropped_and_the_next_bid_wins(market: Market
     market.tick(600 * SECOND_US)
     assert market.lease(lease_id)["node_id"] == scene.other.node_id
     (bid,) = scene.owner.read("/v1/bids")["data"]
-    assert (bid["state"], bid["deposit_state"]) == ("unavailable", "returned")
+    assert (bid["state"], bid["deposit_state"]) == ("unavailable", "forfeited")
 
 
 @pytest.mark.parametrize(

@@ -288,6 +288,9 @@ def test_what_a_lease_did_not_use_of_its_maxima_comes_back_a_day_after_it(scene:
     assert run(scene, run_resources) == 0
     clock.advance(1)
     accrue_now(scene, lease_id)
+    refused = scene.renter.post(f"/v1/accounts/{scene.renter.account_id}/close").json()
+    assert refused["code"] == "account_not_empty", "what is held has an owner until it is back"
+    assert {"lease_id": lease_id, "meter": "cpu"}.items() <= refused["facts"].items()
     assert run(scene, run_resources) == 3
     assert run(scene, run_resources) == 0
     assert balance(scene, f"party:{scene.renter.account_id}:cash") == whole

@@ -21,11 +21,12 @@ STANDARD = {"Money", "SignedMoney", "Problem", "FieldError"}
 NOUNS = frozenset(
     {
         "Account", "Adjustment", "Assignment", "Assignments", "Attestation", "Attribute", "Auction",
-        "Balance", "Balances", "Bid", "Breaker", "Breakers", "Budget", "Counterparty",
+        "Balance", "Balances", "Ballot", "Bid", "Breaker", "Breakers", "Budget", "Counterparty",
         "Countersignature", "Deposit", "Device", "Dispute", "Earning", "Empty", "Epoch",
-        "Fragmentation", "Fragmentations", "Gang", "Hardware", "Host", "Invoice", "Job", "Lease",
+        "Fragmentation", "Fragmentations", "Gang", "Governor", "Governors", "Hardware", "Host",
+        "Invitation", "Invitations", "Invoice", "Job", "Lease",
         "Licence", "Node", "Offer", "Payment", "Pool", "Project", "Projects", "Promotion",
-        "Provider", "Region", "Reputation", "Tariff", "Tariffs", "Utilisation", "Wallet",
+        "Provider", "Region", "Reputation", "Tariff", "Tariffs", "Utilisation", "Vote", "Wallet",
         "Wallets", "Webhook",
     }
 )  # fmt: skip

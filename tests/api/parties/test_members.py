@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from api.parties.new_keys import ScopeName
+from domain.parties.account import SCOPES
 from tests.scenes.server import Caller, Scene
 
 DAY_US = 86_400_000_000
@@ -162,3 +164,7 @@ def test_the_cap_of_a_key_goes_on_for_its_successor(scene: Scene) -> None:
     assert successor.post("/v1/leases", lease).status_code == 201
     (row,) = scene.renter.read(f"{mine}/budgets")["data"]
     assert (row["target"], row["used"]["units"]) == (made["key_id"], "20000000")
+
+
+def test_the_api_names_the_scopes_of_the_domain() -> None:
+    assert get_args(ScopeName) == SCOPES

@@ -85,7 +85,7 @@ def test_the_environment_is_shown_where_a_server_is_watched(
 MAY_READ_THE_SETTING = {
     "api/settings.py",
     "api/process/founding.py",
-    "api/parties/accounts.py",  # the prefix of keys
+    "api/parties/new_keys.py",  # the prefix of keys
     "api/replay/demo.py",
     "cli/admin.py",
 }

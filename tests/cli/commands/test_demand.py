@@ -101,9 +101,12 @@ def test_a_client_is_registered_and_its_pipeline_submits_a_job(
     server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R-23: the program of the documentation, as it stands there, with the key of an instance."""
-    client = server.run("account", "create", "--kind", "client", "--json").document["account_id"]
+    made = server.run("account", "create", "--kind", "client", "--json").document
+    client = made["account_id"]
     assert server.run("client", "register", client, "--json").code == 0
-    key = server.run("client", "key", client, "ci", "--json").document
+    foreign = server.run("client", "key", client, "ci")
+    assert (foreign.code, "account_unknown" in foreign.err) == (1, True), "only the client itself"
+    key = server.run("client", "key", client, "ci", "--json", key=made["key"]).document
     program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
     for name, value in (
         ("TALLYSTICK_URL", server.url),
@@ -119,7 +122,9 @@ def test_a_client_is_registered_and_its_pipeline_submits_a_job(
     assert told[0] == told[1], "the same build submits the same job"
     shown = server.run("job", "show", told[0][0], "--json", key=key["key"]).document
     assert (shown["client_id"], shown["instance_id"]) == (client, "ci")
-    assert server.run("client", "revoke", client, key["key_id"], "--json").code == 0
+    assert (
+        server.run("client", "revoke", client, key["key_id"], "--json", key=made["key"]).code == 0
+    )
     assert server.run("job", "list", "--json", key=key["key"]).code == 1
     quota = server.run("client", "quota", client, "--gpus", "64", "--json").document
     assert quota["gpu_ppm_max"] == 64_000_000
