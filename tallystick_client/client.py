@@ -4190,7 +4190,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.DisputePage:
-        """Lists disputes of which you are a party; all of them for governance and auditors."""
+        """Lists disputes of which you are a party; all of them for operators and auditors."""
         found = self._call(
             "GET",
             "/v1/disputes",
@@ -4227,7 +4227,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.DisputeAnswer:
-        """Rules on a dispute, as a governor that is neither party. The ruling is final and
+        """Rules on a dispute, as an operator that is neither party. The ruling is final and
         booked.
         """
         found = self._call(

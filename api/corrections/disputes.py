@@ -262,7 +262,7 @@ def list_disputes(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists disputes of which you are a party; all of them for governance and auditors."""
+    """Lists disputes of which you are a party; all of them for operators and auditors."""
     place = call.place(cursor, [0])
     with call.read(DISPUTES) as view:
         rows = disputes.read_disputes(
@@ -362,7 +362,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: 
     ],
 )
 def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Caller) -> Response:
-    """Rules on a dispute, as a governor that is neither party. The ruling is final and booked."""
+    """Rules on a dispute, as an operator that is neither party. The ruling is final and booked."""
 
     def commands() -> RuleDispute:
         opened = _dispute(call, dispute_id).opened

@@ -70,7 +70,7 @@ def list_disputes(
     ] = None,
     limit: Limit = 50,
 ) -> None:
-    """List disputes of which you are a party; all of them for governance."""
+    """List disputes of which you are a party; all of them for the operator."""
     found = remote.list(
         lambda c, size, cursor: c.list_disputes(
             lease_id=lease, state=state, limit=size, cursor=cursor
@@ -145,7 +145,7 @@ def rule_dispute(
     ] = None,
     reason: Annotated[str | None, typer.Option(help="In words.")] = None,
 ) -> None:
-    """Rule on a dispute, as governance. The ruling is final and booked as adjustments."""
+    """Rule on a dispute, as the operator. The ruling is final and booked as adjustments."""
     body: Any = {"outcome": outcome}
     if renter_ppm is not None:
         body["upheld_ppm"] = renter_ppm

@@ -256,8 +256,8 @@ def _founding() -> Iterator[Told]:
 
 
 def _invitations(account_id: str, at: int) -> Iterator[object]:
-    """One waits, one was withdrawn, one was redeemed, one ended with its member."""
-    for number, member_id in enumerate(("mem_c", "mem_d", "mem_e", "mem_b")):
+    """One waits, one was withdrawn, one was redeemed."""
+    for number, member_id in enumerate(("mem_c", "mem_d", "mem_e")):
         yield acct.MemberInvited(
             account_id=account_id,
             invitation_id=f"invitation_{number}",
@@ -277,7 +277,6 @@ def _invitations(account_id: str, at: int) -> Iterator[object]:
     yield acct.InvitationRedeemed(
         account_id=account_id, invitation_id="invitation_2", key_id="key_e", at_us=at + 1
     )
-    yield acct.MemberRemoved(account_id=account_id, member_id="mem_b", by="mem_a", at_us=at + 2)
 
 
 def _closed_account() -> Iterator[Told]:

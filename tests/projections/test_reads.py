@@ -71,7 +71,7 @@ def test_a_closed_account_says_so_and_its_keys_ended_then_at_the_latest(
 
 def test_a_member_who_left_and_came_back_is_a_member(connection: psycopg.Connection[Any]) -> None:
     members = {each.member_id: each for each in access.read_members(connection, "acct_cash")}
-    assert (members["mem_b"].role, members["mem_b"].removed_at_us) == ("admin", None)
+    assert (members["mem_b"].role, members["mem_b"].removed_at_us) == ("viewer", None)
     gone = {each.member_id: each for each in access.read_members(connection, "acct_burn")}
     assert gone["mem_b"].removed_at_us == START_US + 1
 
