@@ -14,9 +14,11 @@ from domain import rules
 from domain.chain.burn import ConfirmBurn, IntendBurn
 from domain.corrections.dispute import Claim, OpenDispute, RuleDispute, TimeOutDispute, dispute_of
 from domain.corrections.late_usage import BillLateUsage
+from domain.corrections.reversal import TakeFundsBack
 from domain.corrections.sla import CreditSla
 from domain.duration import DAY_US, HOUR_US
 from domain.epochs.policy import PolicyPublished
+from domain.fleet.device import DeviceRegistered
 from domain.fleet.node import (
     DeviceSpec,
     HostSpec,
@@ -26,7 +28,6 @@ from domain.fleet.node import (
     NodeKeyConfirmed,
     NodeSpecReported,
 )
-from domain.fleet.device import DeviceRegistered
 from domain.fleet.provider import ProviderRegistered
 from domain.funds.deposit import ConfirmCreditsPurchase, ConfirmDeposit
 from domain.funds.payment import (
@@ -40,6 +41,7 @@ from domain.funds.promotion import GrantPromotion, OpenPromotion
 from domain.income.adjustment import REVENUES, AdjustmentBooked, ChargedLine, GrantGoodwill
 from domain.income.maturity import DEFAULT_WINDOW_US, MatureEarnings, SweepEarnings, earnings_of
 from domain.jobs.job import SubmitJob
+from domain.lease.close_codes import RENTER_CLOSED, UNSPECIFIED
 from domain.lease.lease import (
     LATE_WINDOW_US,
     AccrueUsage,
@@ -53,7 +55,6 @@ from domain.lease.lease import (
     lease_of,
 )
 from domain.leasing.due import hour_end_us
-from domain.corrections.reversal import TakeFundsBack
 from domain.market.offer import OfferPublished, OfferTerms
 from domain.metering.counting import UsageRow
 from domain.money import PPM, Asset, credit, token
@@ -108,9 +109,7 @@ def _found(tariff: TariffPublished) -> Scene:
         *(
             (
                 Stream("account", one),
-                AccountOpened(
-                    account_id=one, kind=kinds.get(one, "party"), opened_by="op", **at
-                ),
+                AccountOpened(account_id=one, kind=kinds.get(one, "party"), opened_by="op", **at),
             )
             for one in (*COALITION, STRANGER, HONEST, OPERATOR)
         ),
@@ -122,9 +121,7 @@ def _found(tariff: TariffPublished) -> Scene:
 
 def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[Any], Any]]:
     stream, provider = Stream[Any]("node", node), f"prov_{node}"
-    registered = ProviderRegistered(
-        provider_id=provider, account_id=owner, kind="physical", **at
-    )
+    registered = ProviderRegistered(provider_id=provider, account_id=owner, kind="physical", **at)
     yield Stream("provider", provider), registered
     yield (
         stream,
@@ -252,6 +249,9 @@ class Network(Booked):
 
     def _paid(self, fact: UsageAccrued | AdjustmentBooked, units: int) -> None:
         if fact.provider_account_id == HONEST:
+            # A stranger's node: what the coalition's client earns there is outside money.
+            if isinstance(fact, UsageAccrued) and fact.account_id == STRANGER:
+                self.given += fact.parts_new.client or 0
             return
         if fact.account_id in COALITION:
             self.spent += units
@@ -458,15 +458,7 @@ class Network(Booked):
         begun_us = hour_end_us(lease) - HOUR_US
         end_us = min(hour_end_us(lease), lease.window_end_us)
         self.now_us = max(self.now_us, end_us)
-        while hour_end_us(lease_of(self, lease_id)) < min(self.now_us, lease.window_end_us):
-            before = lease_of(self, lease_id).hours_accrued
-            self.meter(lease_id, 0)
-            if lease_of(self, lease_id).hours_accrued == before:
-                break
-        lease = lease_of(self, lease_id)
-        begun_us = hour_end_us(lease) - HOUR_US
-        end_us = min(hour_end_us(lease), lease.window_end_us)
-        code = {"renter": 1, "provider": 9, "job": 3}.get(party, 1)
+        code = {"renter": RENTER_CLOSED, "provider": UNSPECIFIED}[party]
         self.try_(
             CloseLease(
                 lease_id=lease_id, closed_at_us=end_us, party=party, code=code, at_us=self.now_us
@@ -508,6 +500,7 @@ class Network(Booked):
                 lane=1,
                 usage_position=number,
                 rows=(self.row(lease_id, start_us, end_us, PPM, number),),
+                by="job",
                 at_us=self.now_us,
             )
         )

@@ -71,9 +71,7 @@ class Rewards:
     )  # (epoch, node, source) -> burned, GPU time
     network: dict[tuple[int, str], int] = field(default_factory=lambda: defaultdict(int))
     burnt: dict[tuple[int, str], int] = field(default_factory=lambda: defaultdict(int))
-    bought: dict[str, dict[int, tuple[int, int]]] = field(
-        default_factory=lambda: defaultdict(dict)
-    )
+    bought: dict[str, dict[int, tuple[int, int]]] = field(default_factory=lambda: defaultdict(dict))
     used: dict[str, dict[int, dict[str, int]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
     )
@@ -84,6 +82,8 @@ class Rewards:
         match fact:
             case UsageAccrued():
                 self._charged(position, fact)
+            case AdjustmentBooked() if fact.late is not None:
+                self._late(position, fact)
             case AdjustmentBooked():
                 self._corrected(position, fact)
             case BurnConfirmed():
@@ -118,18 +118,39 @@ class Rewards:
             self._move(rows[-1], burned if source == "burned" else 0, gpu_us)
         self.counted[position] = rows
         if not is_burned:
-            self._due(position, fact, paid)
+            if fact.owed is not None:
+                paid["owed", fact.owed.account_id] += fact.owed.amount.units
+            self._due(position, burn, paid)
 
-    def _due(self, position: int, fact: UsageAccrued, paid: dict[tuple[str, str], int]) -> None:
-        due = fact.parts_new.burn
+    def _late(self, position: int, fact: AdjustmentBooked) -> None:
+        """Usage that was charged late, by what paid it."""
+        assert fact.late is not None
+        charge, lines = fact.late.charge_new.units, fact.lines
+        due = -sum(line.units for line in lines if line.account == BURN_DUE)
+        retired = -sum(line.units for line in lines if line.account == "world:burned")
+        paid: dict[tuple[str, str], int] = defaultdict(int)
+        for line in lines:
+            if line.units > 0:
+                _, payer, source = line.account.split(":")
+                paid[source, payer] += line.units
+        node = next(one for one, who in self.owner_of.items() if who == fact.provider_account_id)
+        rows = []
+        for (source, payer), units in paid.items():
+            if source == "owed":
+                continue
+            burned = min(units, retired) if source == "burned" else due * units // charge
+            gpu_us = fact.late.gpu_us_new * units // charge
+            rows.append(Counted(node, source, payer, burned, gpu_us, charge))
+            self._move(rows[-1], burned if source == "burned" else 0, gpu_us)
+        self.counted[position] = rows
+        self._due(position, due, paid)
+
+    def _due(self, position: int, due: int, paid: dict[tuple[str, str], int]) -> None:
         waiting: dict[str, int] = defaultdict(int)
         for (source, payer), units in paid.items():
-            if source == "card":
+            if source in ("card", "owed"):
                 waiting[payer] += units
         whole = sum(paid.values())
-        if fact.owed is not None:
-            waiting[fact.owed.account_id] += fact.owed.amount.units
-            whole += fact.owed.amount.units
         final = due
         for payer, units in sorted(waiting.items()):
             self.spent[payer] += units
@@ -191,7 +212,7 @@ class Rewards:
         for lot in covered:
             lot.burn_id = fact.burn_id
         for lot in covered:
-            for row in self.counted[lot.position]:
+            for row in self.counted.get(lot.position, ()):
                 if row.source != "burned" and row.burned and self._lot(lot.position, row) is lot:
                     lost = row.lost(row.burned, self.total_returned(lot.position))
                     self._move(row, row.burned - lost, 0, fact.burn_id)
