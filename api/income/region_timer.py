@@ -147,10 +147,12 @@ def node_time(
         us = min(one.metered_us, room[one.device_id])
         room[one.device_id] -= us
         times.append((tier, us))
-    proven = below = 0
-    for (tier, us), up_us in zip(times, lifted_us(times, signed_us), strict=True):
-        proven += up_us if CHALLENGED >= min_tier else 0
-        below += 0 if CHALLENGED >= min_tier else up_us
-        proven += us - up_us if tier >= min_tier else 0
-        below += 0 if tier >= min_tier else us - up_us
-    return NodeTime(node_id=node_id, available_us=proven, below_tier_us=below)
+    lifted = lifted_us(times, signed_us)
+    counted = [(tier, us - up_us) for (tier, us), up_us in zip(times, lifted, strict=True)]
+    counted.append((CHALLENGED, sum(lifted)))
+    available_us = sum(us for tier, us in counted if tier >= min_tier)
+    return NodeTime(
+        node_id=node_id,
+        available_us=available_us,
+        below_tier_us=sum(us for _, us in counted) - available_us,
+    )
