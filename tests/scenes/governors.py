@@ -6,6 +6,7 @@ Each key is made of a name, so runs are equal; its secret is here and never on t
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 from nacl.signing import SigningKey
 
+from domain.authority.acts import content_of, signed_text
 from domain.authority.governors import ProposeGovernorChange
 from domain.authority.register import GOVERNORS, GovernorEnrolled
 from domain.authority.vote import (
@@ -21,6 +23,7 @@ from domain.authority.vote import (
     YES,
     SignedVote,
     Subject,
+    digest,
     enrolment_text,
     governor_id,
     vote_text,
@@ -71,6 +74,23 @@ class Governor:
         names = ("governor_id", "revision", "content_sha256", "governors", "signature")
         body = {name: getattr(vote, name) for name in names}
         return body | {k: v for k, v in more.items() if v is not None}
+
+
+def signatures(
+    governors: Sequence[Governor],
+    told: Mapping[str, Any],
+    path: str,
+    body: Any,
+    *,
+    key: str,
+    not_after_us: int,
+) -> dict[str, str]:
+    """The header of a request that these governors signed; `told`: the governors as they are told."""
+    content = digest(content_of("POST", path, body, not_after_us))
+    text = signed_text(told["network"], key, content, told["version"])
+    signed = [{"governor_id": one.governor_id, "signature": one.sign(text)} for one in governors]
+    header = {"governors": told["version"], "not_after_us": not_after_us, "signatures": signed}
+    return {"Governor-Signatures": json.dumps(header)}
 
 
 class WalletGovernor(Governor):
@@ -164,5 +184,6 @@ __all__ = [
     "enrol_once",
     "enrolled",
     "enrolling",
+    "signatures",
     "subject_of",
 ]

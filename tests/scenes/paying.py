@@ -69,7 +69,7 @@ class Paying:
         self.market.do(
             now_us,
             SetMaturityWindow(
-                version=1, window_us=window_us, effective_from_us=0, by="op", at_us=now_us
+                version=1, window_us=window_us, effective_from_us=now_us, by="op", at_us=now_us
             ),
         )
 

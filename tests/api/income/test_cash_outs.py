@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from api.door.moments import moment
 from api.income.cash_out_timer import run_cash_outs, run_payout_match
 from api.income.maturing_timer import run_maturity, run_sweep
 from api.process.timer import Timer
@@ -35,7 +36,7 @@ def swept(scene: Scene) -> str:
     """An hour was earned and swept; the smallest cash-out is a cent. The account's address."""
     scene.operator.made(
         "/v1/cash-outs/terms/window",
-        {"version": 1, "window_seconds": 0, "effective_from": "2026-01-01T00:00:00Z"},
+        {"version": 1, "window_seconds": 0, "effective_from": moment(scene.clock.now_us())},
     )
     scene.operator.made("/v1/cash-outs/terms/minimum", {"minimum": credits_(10_000)})
     hours_of_work(scene)
