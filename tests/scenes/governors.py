@@ -85,7 +85,7 @@ def signatures(
     key: str,
     not_after_us: int,
 ) -> dict[str, str]:
-    """The header of a request that these governors signed; `told`: the governors as they are told."""
+    """The header of a request that these signed; `told`: the governors as the server tells them."""
     content = digest(content_of("POST", path, body, not_after_us))
     text = signed_text(told["network"], key, content, told["version"])
     signed = [{"governor_id": one.governor_id, "signature": one.sign(text)} for one in governors]

@@ -213,7 +213,8 @@ def test_in_a_network_of_one_person_one_passes_and_the_fact_says_so(
 def test_what_only_lowers_a_risk_takes_one_person(scene: Scene) -> None:
     path, _ = breaker(scene)
     _, body = sources(scene)
-    two = [*body["sources"], {**body["sources"][0], "source": "venue-y"}]
+    another = sources(scene)[1]["sources"][0]
+    two = [*body["sources"], {**another, "source": "venue-y"}]
     scene.operator.made("/v1/oracle/sources", {"sources": two})
     enrol_all(scene.operator)
     before = len(taken(scene))
@@ -271,6 +272,7 @@ def test_signatures_end_with_their_time_and_with_the_set_of_governors(scene: Sce
     limited(scene)
     told = enrol_all(scene.operator, (ANNA, BORIS, CLEO))
     asked, now_us = deposit(scene), scene.clock.now_us()
+    void = ("act_signature_void", True)
     for until_us in (now_us - 1, now_us + SIGNED_FOR_US_MAX + 60_000_000):
         late = sent(scene, asked, ANNA, BORIS, not_after_us=until_us).json()
         assert (late["code"], "a time that is over" in late["detail"]) == (
@@ -285,7 +287,7 @@ def test_signatures_end_with_their_time_and_with_the_set_of_governors(scene: Sce
     until = {"key": "k", "not_after_us": now_us + DAY_US}
     old = signatures((ANNA, BORIS), {**told, "version": 2}, *asked, **until)
     moved = scene.operator.post(*asked, key="k", **old).json()
-    assert (moved["code"], "have changed" in moved["detail"]) == ("act_signature_void", True)
+    assert (moved["code"], "have changed" in moved["detail"]) == void
     bad = {"Governor-Signatures": "yes, sure"}
     assert scene.operator.post(*asked, **bad).json()["code"] == "malformed_header"
 
