@@ -31,26 +31,67 @@ HEADER = "governor-signatures"
 _NOT_AFTER_US_MAX = 2**53 - 1
 
 
-class _One(BaseModel):
+class ActSignatureForm(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     governor_id: Annotated[str, Field(pattern=f"^{GOVERNOR_PATTERN}$")]
     signature: Annotated[str, Field(pattern=f"^{SIGNATURE_PATTERN}$")]
 
 
-class _Signatures(BaseModel):
+class ActSignatures(BaseModel):
+    """The header. `governors`: the version of the set; good until `not_after_us`."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     governors: Annotated[int, Field(ge=1, le=1_000_000)]
     not_after_us: Annotated[int, Field(ge=0, le=_NOT_AFTER_US_MAX)]
-    signatures: Annotated[list[_One], Field(min_length=1, max_length=SIGNATURES_MAX)]
+    signatures: Annotated[list[ActSignatureForm], Field(min_length=1, max_length=SIGNATURES_MAX)]
 
 
 def checked(call: Call, command: Any) -> CheckedAct:
     """The command with who signed the request. Raises Problem: 400 malformed_header, 422
     signature_invalid; Refused: ACT_SIGNATURE_VOID.
     """
-    return CheckedAct(command=command, asked=_asked(call, _read(call)))
+    assert call.key is not None, "an act is recorded"
+    asked = act_request(
+        register_of(call.service.ledger.world()),
+        (call.request.method, _path(call), json.loads(call.body)),
+        _read(call),
+        request=call.key,
+        by=call.principal.member_id,
+        key_id=call.principal.key_id,
+        at_us=call.now_us,
+    )
+    return CheckedAct(command=command, asked=asked)
+
+
+def act_request(
+    register: Register,
+    what: tuple[str, str, Any],
+    given: ActSignatures | None,
+    *,
+    request: str,
+    by: str,
+    key_id: str,
+    at_us: int,
+) -> ActRequest:
+    """Method, address and body of an act, and who signed it. Raises Problem: 422
+    signature_invalid; Refused: ACT_SIGNATURE_VOID.
+    """
+    told: dict[str, Any] = {"request": request, "by": by, "key_id": key_id, "at_us": at_us}
+    if given is None:
+        return ActRequest(content="", not_after_us=0, governors=0, signed=(), **told)
+    content = content_of(*what, given.not_after_us)
+    text = signed_text(register.network, request, digest(content), given.governors)
+    signed = tuple(ActSignature(one.governor_id, one.signature) for one in given.signatures)
+    _check_signed(register, text, signed)
+    return ActRequest(
+        content=content,
+        not_after_us=given.not_after_us,
+        governors=given.governors,
+        signed=signed,
+        **told,
+    )
 
 
 def signed_with(key: str, text: str, signature: str) -> bool:
@@ -66,12 +107,12 @@ def signed_with(key: str, text: str, signature: str) -> bool:
     return signed_by(bytes.fromhex(public), text.encode(), bytes.fromhex(signature))
 
 
-def _read(call: Call) -> _Signatures | None:
+def _read(call: Call) -> ActSignatures | None:
     given = call.request.headers.getlist(HEADER)
     if not given:
         return None
     try:
-        found = _Signatures.model_validate_json(given[0])
+        found = ActSignatures.model_validate_json(given[0])
     except ValidationError:
         found = None
     if found is None or len(given) > 1:
@@ -79,31 +120,11 @@ def _read(call: Call) -> _Signatures | None:
     return found
 
 
-def _asked(call: Call, given: _Signatures | None) -> ActRequest:
-    assert call.key is not None, "an act is recorded"
-    content, governors = "", 0
-    signed: tuple[ActSignature, ...] = ()
-    if given is not None:
-        url = call.request.url
-        path = url.path + (f"?{url.query}" if url.query else "")
-        body = json.loads(call.body or b"{}")
-        content = content_of(call.request.method, path, body, given.not_after_us)
-        governors = given.governors
-        signed = tuple(ActSignature(one.governor_id, one.signature) for one in given.signatures)
-        register = register_of(call.service.ledger.world())
-        _check_signed(
-            register, signed_text(register.network, call.key, digest(content), governors), signed
-        )
-    return ActRequest(
-        request=call.key,
-        content=content,
-        not_after_us=0 if given is None else given.not_after_us,
-        governors=governors,
-        signed=signed,
-        by=call.principal.member_id,
-        key_id=call.principal.key_id,
-        at_us=call.now_us,
-    )
+def _path(call: Call) -> str:
+    scope = call.request.scope
+    path = (scope.get("raw_path") or scope["path"].encode()).decode("ascii")
+    query = scope["query_string"].decode("ascii")
+    return f"{path}?{query}" if query else path
 
 
 def _check_signed(register: Register, text: str, signed: tuple[ActSignature, ...]) -> None:
