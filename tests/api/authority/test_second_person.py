@@ -284,8 +284,8 @@ def test_signatures_end_with_their_time_and_with_the_set_of_governors(scene: Sce
         "act_signature_void",
         True,
     )
-    until = {"key": "k", "not_after_us": now_us + DAY_US}
-    old = signatures((ANNA, BORIS), {**told, "version": 2}, *asked, **until)
+    before, until_us = {**told, "version": 2}, now_us + DAY_US
+    old = signatures((ANNA, BORIS), before, *asked, key="k", not_after_us=until_us)
     moved = scene.operator.post(*asked, key="k", **old).json()
     assert (moved["code"], "have changed" in moved["detail"]) == void
     bad = {"Governor-Signatures": "yes, sure"}

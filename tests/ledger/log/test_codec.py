@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import domain
 from domain import rules
+from domain.authority.acts import ActRequest
 from domain.funds.deposit import DepositConfirmed
 from domain.market.dimensions import Need
 from domain.market.offer import OfferWithdrawn
@@ -21,6 +22,7 @@ from domain.metering.counting import Passed
 from domain.money import Amount, Asset, credit
 from domain.pools.scheduling import Inputs
 from domain.prices.modules import PriceRequest
+from domain.prices.price_feed import Usable
 from domain.trust.evidence import Fact
 from ledger.log import codec
 from tests.scenes.samples import every_fact
@@ -48,7 +50,7 @@ def _body(**changes: object) -> bytes:
     return json.dumps({name: value for name, value in values.items() if value is not None}).encode()
 
 
-ASKED = {Need, PriceRequest, Inputs, Passed, Fact}
+ASKED = {Need, PriceRequest, Inputs, Passed, Fact, Usable, ActRequest}
 """Questions of a moment, what a report shows of one and where a fact stands: never stored."""
 
 
