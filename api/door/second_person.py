@@ -45,7 +45,7 @@ class ActSignatures(BaseModel):
 
     governors: Annotated[int, Field(ge=1, le=1_000_000)]
     not_after_us: Annotated[int, Field(ge=0, le=_NOT_AFTER_US_MAX)]
-    signatures: Annotated[list[ActSignatureForm], Field(min_length=1, max_length=SIGNATURES_MAX)]
+    signatures: Annotated[list[ActSignatureForm], Field(max_length=SIGNATURES_MAX)]
 
 
 def checked(call: Call, command: Any) -> CheckedAct:

@@ -31,6 +31,11 @@ HEADS = (
         "08963314f9bea75442adaaf99a7b060677e2d01be14b4827782e2f67e3680f55",
         "efb9ed623f6859945e0bf0db63758547e71b8e7e35c0d55b29c513a9afb25294",
     ),
+    (
+        374,
+        "219c1be39010c9b51c3361adceb42b3bb1d08060cb9c124d2fbd0a115b17d5ca",
+        "79b213c383c9eda8722e69074cb93a4df182de793ec93dce55a35469cc1c0e93",
+    ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
 only ever added, and the last one covers every line.
