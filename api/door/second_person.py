@@ -12,6 +12,7 @@ it takes a second person decides `domain/checked_acts.py`.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -63,6 +64,11 @@ def checked(call: Call, command: Any) -> CheckedAct:
         at_us=call.now_us,
     )
     return CheckedAct(command=command, asked=asked)
+
+
+def header_fields(signed: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a signed file what the header carries."""
+    return {name: signed[name] for name in ActSignatures.model_fields}
 
 
 def act_request(

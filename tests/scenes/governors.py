@@ -15,7 +15,7 @@ from eth_account.messages import encode_defunct
 from nacl.signing import SigningKey
 
 from domain.authority.acts import content_of, signed_text
-from domain.authority.governors import ProposeGovernorChange
+from domain.authority.governors import ProposeGovernorChange, VoteOnGovernorChange
 from domain.authority.register import GOVERNORS, GovernorEnrolled
 from domain.authority.vote import (
     SHARED,
@@ -29,6 +29,7 @@ from domain.authority.vote import (
     vote_text,
 )
 from domain.stream import Stream
+from ledger.log.handle import Ledger
 
 NETWORK = "tallystick.example/log"
 
@@ -84,9 +85,10 @@ def signatures(
     *,
     key: str,
     not_after_us: int,
+    method: str = "POST",
 ) -> dict[str, str]:
     """The header of a request that these signed; `told`: the governors as the server tells them."""
-    content = digest(content_of("POST", path, body, not_after_us))
+    content = digest(content_of(method, path, body, not_after_us))
     text = signed_text(told["network"], key, content, told["version"])
     signed = [{"governor_id": one.governor_id, "signature": one.sign(text)} for one in governors]
     header = {"governors": told["version"], "not_after_us": not_after_us, "signatures": signed}
@@ -120,6 +122,27 @@ def enrolling(who: Governor, at_us: int) -> ProposeGovernorChange:
     """The command that enrols a first governor."""
     body = who.enrolment(NETWORK, 0)
     return ProposeGovernorChange(network=NETWORK, **body, by="mem_op", at_us=at_us)
+
+
+def enrol_in(ledger: Ledger, now_us: int, governors: Sequence[Governor] = THREE) -> dict[str, Any]:
+    """Enrol these without a server, each by the vote of the first; the governors as told."""
+    for number, one in enumerate(governors):
+        body = one.enrolment(NETWORK, number)
+        asked = ProposeGovernorChange(network=NETWORK, **body, by="mem_op", at_us=now_us)
+        ledger.handle(asked, key=None, now_us=now_us)
+        if number:
+            change = ledger.market.state_of(GOVERNORS).changes[-1]
+            vote = VoteOnGovernorChange(
+                number=number,
+                choice=YES,
+                vote=governors[0].vote(change.subject),
+                open_epoch=0,
+                key_id="key_op",
+                by="mem_op",
+                at_us=now_us,
+            )
+            ledger.handle(vote, key=None, now_us=now_us)
+    return {"network": NETWORK, "version": ledger.market.state_of(GOVERNORS).now.version}
 
 
 def enrolled(*governors: Governor, at_us: int = 1) -> tuple[tuple[Stream[Any], Any], ...]:
@@ -181,6 +204,7 @@ __all__ = [
     "Governor",
     "WalletGovernor",
     "enrol_all",
+    "enrol_in",
     "enrol_once",
     "enrolled",
     "enrolling",

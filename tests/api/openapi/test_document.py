@@ -362,7 +362,13 @@ def _examples() -> list[Any]:
     return found
 
 
-BY_OPERATOR = {"create_account", "create_deposit", "admit_node", "set_client_policy"}
+BY_OPERATOR = {
+    "create_account",
+    "create_deposit",
+    "admit_node",
+    "set_client_policy",
+    "remove_cash_out_hold",
+}
 BY_RENTER = {"close_lease", "rotate_api_key"}
 BY_ANYBODY = {"redeem_invitation"}
 BY_RIVAL = {"withdraw_offer", "retire_node"}
