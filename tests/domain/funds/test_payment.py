@@ -561,7 +561,7 @@ def test_a_large_debt_is_written_off_by_two_persons_alone() -> None:
     """Attack H7. Who signs is checked before; here it is that two are needed."""
     world = Booked()
     for stream, fact in enrolled(*THREE):
-        world.record(stream, fact)
+        world.tell(stream, fact)
     units = LIMITS.write_off + 1
     world.move(("party:acct_alice:owed", units), ("network:revenue:device", -units))
     world.move(("world:bank", units), ("network:chargeback_reserve", -units))
