@@ -563,9 +563,9 @@ def test_a_large_debt_is_written_off_by_two_persons_alone() -> None:
     for stream, fact in enrolled(*THREE):
         world.tell(stream, fact)
     units = LIMITS.write_off + 1
+    world.paid()
     world.move(("party:acct_alice:owed", units), ("network:revenue:device", -units))
     world.move(("world:bank", units), ("network:chargeback_reserve", -units))
-    world.paid()
     off = WriteOffDebt(
         account_id=ALICE, amount=credit(units), reason="gone", by="op", at_us=NOON_US
     )
