@@ -146,8 +146,15 @@ def taken(
     if asked.signed:
         _check_good(world, state, asked)
     if needs_two(now.mode, units, alone, limit) and len(persons) < PERSONS:
-        told = {"act": act, "limit": limit, "units": units, "alone": alone}
-        raise Refused(AuthorityReason.CHECKER_NEEDED, **told, count=len(persons), needed=PERSONS)
+        raise Refused(
+            AuthorityReason.CHECKER_NEEDED,
+            act=act,
+            limit=limit,
+            units=units,
+            alone=alone,
+            count=len(persons),
+            needed=PERSONS,
+        )
     content = asked.content if asked.signed else None
     fact = ActTaken(
         act=act,
