@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.scenes.serving import founded_market as founded_market
 from tests.scenes.serving import scene as scene
 from tests.scenes.serving import shared as shared
 from tests.scenes.serving import template as template

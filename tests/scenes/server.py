@@ -7,6 +7,7 @@ the first operator and the tariff. Clock and node keys are the test's.
 from __future__ import annotations
 
 import base64
+import copy
 import hashlib
 import itertools
 import json
@@ -206,6 +207,11 @@ class Scene:
         self.other = Provider(self, self.rival, "beta", "NVIDIA H100 PCIe", 3_000_000)
         self.deposit(self.renter, 100_000_000)
 
+    def at(self, service: Service, http: TestClient) -> Scene:
+        """The same market and callers, at a server on a copy of its database and its folder."""
+        here = {id(self.service): service, id(self.http): http, id(self.clock): service.clock}
+        return copy.deepcopy(self, here)
+
     def account(self, kind: str = "party", scopes: list[str] | None = None) -> Caller:
         """Open an account; the caller holds its first key."""
         body: dict[str, Any] = {"kind": kind}
@@ -293,8 +299,12 @@ class Scene:
 
 
 @contextmanager
-def opened(database: str, folder: Path, **settings: Any) -> Generator[Scene, None, None]:
-    """A server with a market on a fresh database; in production, unless the settings say so."""
+def opened(
+    database: str, folder: Path, founded: Scene | None = None, /, **settings: Any
+) -> Generator[Scene, None, None]:
+    """A server with a market, in production unless the settings say so: on a fresh database, or on
+    a copy of the one that was `founded`.
+    """
     chosen = {"requests_per_second": 1_000_000, "requests_burst": 1_000_000, **settings}
     # Nodes of a scene tell their inventory once, whatever its clock does.
     chosen = {"spec_ttl_s": 0, **chosen}
@@ -303,7 +313,7 @@ def opened(database: str, folder: Path, **settings: Any) -> Generator[Scene, Non
     with Service.open(in_force, clock=clock) as service:
         app: Any = create_app(service)
         with TestClient(app, raise_server_exceptions=False) as http:
-            yield Scene(service, http)
+            yield Scene(service, http) if founded is None else founded.at(service, http)
 
 
 __all__ = ["Caller", "Provider", "Scene", "item", "opened"]

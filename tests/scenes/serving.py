@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import itertools
+import shutil
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -12,6 +16,29 @@ from api.process.embedded_postgres import EmbeddedPostgres
 from tests.conftest import grant
 from tests.scenes.server import Scene, opened
 
+_numbers: Iterator[int] = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Market:
+    """A market that was founded once; every scene runs on a copy of its database and folder."""
+
+    postgres: EmbeddedPostgres
+    database: str
+    folder: Path
+    scene: Scene
+
+    @contextmanager
+    def copied(self, folder: Path) -> Generator[Scene, None, None]:
+        name = f"scene_{next(_numbers)}"
+        address = self.postgres.create_database(name, template=self.database)
+        grant(address, name)
+        shutil.copytree(self.folder, folder, dirs_exist_ok=True)
+        with opened(address, folder, self.scene) as scene:
+            yield scene
+        with psycopg.connect(self.postgres.uri, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
 
 @pytest.fixture(scope="session")
 def template(template_with_views: str) -> str:
@@ -19,26 +46,32 @@ def template(template_with_views: str) -> str:
     return template_with_views
 
 
-@pytest.fixture(scope="module")
-def shared(
+@pytest.fixture(scope="session")
+def founded_market(
     postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Generator[Scene, None, None]:
-    """One market for a whole module: its tests may add to it, and count on nothing of others."""
-    folder: Path = tmp_path_factory.mktemp("service")
-    name = f"scene_{abs(hash(str(folder)))}"
+) -> Market:
+    """Founding takes most of what a scene costs: it is done once."""
+    folder, name = tmp_path_factory.mktemp("market"), f"market_{next(_numbers)}"
     address = postgres.create_database(name, template=template)
     grant(address, name)
     with opened(address, folder) as scene:
+        return Market(postgres, name, folder, scene)
+
+
+@pytest.fixture(scope="module")
+def shared(
+    founded_market: Market, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Scene, None, None]:
+    """One market for a whole module: its tests may add to it, and count on nothing of others."""
+    with founded_market.copied(tmp_path_factory.mktemp("service")) as scene:
         yield scene
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture
-def scene(database: str, tmp_path: Path) -> Generator[Scene, None, None]:
+def scene(founded_market: Market, tmp_path: Path) -> Generator[Scene, None, None]:
     """A market of one test alone."""
-    with opened(database, tmp_path) as found:
-        yield found
+    with founded_market.copied(tmp_path) as scene:
+        yield scene
 
 
 @pytest.fixture

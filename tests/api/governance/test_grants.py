@@ -57,11 +57,9 @@ def accepted(carrier: Caller, path: str, who: Governor, what: str, read: Any = N
     return carrier.post(f"{path}/accept", body)
 
 
-def test_a_grant_is_opened_unlocked_and_taken_back_by_two_people(
-    scene: Scene, database: str
-) -> None:
+def test_a_grant_is_opened_unlocked_and_taken_back_by_two_people(scene: Scene) -> None:
     """R-11: 56,500 by eight milestones of 90 %; 5,650 is told and never unlocked."""
-    treasury(database, BEAM)
+    treasury(scene.service.conninfo, BEAM)
     enrol_all(scene.operator)
     op = scene.operator
     asked = {
@@ -100,9 +98,9 @@ def test_a_grant_is_opened_unlocked_and_taken_back_by_two_people(
     assert scene.service.ledger.books.books_balanced()
 
 
-def test_one_person_opens_no_grant_to_a_friend(scene: Scene, database: str) -> None:
+def test_one_person_opens_no_grant_to_a_friend(scene: Scene) -> None:
     """Attack C1: the operator makes a member with a key, and accepts in the other's name."""
-    treasury(database, BEAM)
+    treasury(scene.service.conninfo, BEAM)
     enrol_all(scene.operator)
     op, friend = scene.operator, scene.account()
     whole = [{"milestone_id": "all", "share_ppm": 1_000_000}]
@@ -121,9 +119,9 @@ def test_one_person_opens_no_grant_to_a_friend(scene: Scene, database: str) -> N
     }
 
 
-def test_what_boris_accepts_is_what_he_has_read(scene: Scene, database: str) -> None:
+def test_what_boris_accepts_is_what_he_has_read(scene: Scene) -> None:
     """Attack M3: he reads a clawback of `unassigned`, and `unearned` is put in its place."""
-    treasury(database, BEAM)
+    treasury(scene.service.conninfo, BEAM)
     enrol_all(scene.operator)
     op = scene.operator
     asked = {
