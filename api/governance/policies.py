@@ -66,6 +66,7 @@ from domain.governance.vote import (
     rules_in_force,
 )
 from domain.parties.reasons import PartiesReason
+from domain.prices.reasons import PricesReason
 from domain.trust.reasons import TrustReason
 from projections.governance import policies
 from projections.governance.policies import POLICIES
@@ -347,6 +348,7 @@ def open_policy_review(
     problems=[
         *ON_PROPOSAL_VOTE,
         GovernanceReason.PROPOSAL_LINT,
+        PricesReason.PROFIT_BOUND,
         TrustReason.POLICY_INVALID,
         EpochsReason.BAD_SEGMENT,
         EpochsReason.SEGMENTS_OVERLAP,
@@ -411,6 +413,7 @@ def withdraw_policy_proposal(
         AuthorityReason.SECOND_PERSON_NEEDED,
         GovernanceReason.PROPOSAL_WITHOUT_TERMS,
         GovernanceReason.PROPOSAL_NOTICE,
+        PricesReason.PROFIT_BOUND,
         EpochsReason.EPOCH_STATE,
         EpochsReason.POLICY_VERSION,
         TrustReason.POLICY_INVALID,

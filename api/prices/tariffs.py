@@ -162,6 +162,7 @@ def list_tariffs(call: Caller) -> Response:
     problems=[
         PricesReason.TARIFF_VERSION,
         PricesReason.TARIFF_NOTICE,
+        PricesReason.PROFIT_BOUND,
         PartiesReason.SHARE_OUT_OF_RANGE,
         MoneyReason.DUPLICATE_ID,
         PricesReason.AMOUNT_OUT_OF_RANGE,

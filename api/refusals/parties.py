@@ -432,6 +432,11 @@ SENTENCES: dict[Reason, Sentence] = {
             "field's description says.",
             workloads=ANY,
         ),
+        when(
+            "A lease with the SLA class {sla_class:text} is not paid with burned credits. Pay it "
+            "in cash, or submit the job without an SLA class.",
+            sla_class=ANY,
+        ),
         when("{settlement:text} is not a way to pay. Choose cash or burn.", settlement=ANY),
         when(
             "{claim_code:text} is not a reason for a dispute. Choose one that `tallystick "

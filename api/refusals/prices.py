@@ -42,6 +42,37 @@ SENTENCES: dict[Reason, Sentence] = {
         "Choose that start or a later one.",
         "The notice period is too short. Choose a later start.",
     ),
+    PricesReason.PROFIT_BOUND: sentence(
+        CONFLICT,
+        when(
+            "Under a policy without a cap multiple nothing bounds what a renter gets back by "
+            "renting from its own node. Propose a policy with a cap multiple of at most 100 %.",
+            rule="rewards have no cap",
+        ),
+        when(
+            "The cap multiple is {multiple_ppm:percent}: more TOKEN would be paid for a node than "
+            "were burned for it. Choose a cap multiple of at most 100 %.",
+            rule="more TOKEN than were burned",
+        ),
+        when(
+            "A renter that rents from its own node would get back more than "
+            "{at_most_ppm:percent} of what it spends[: {back_ppm:percent}]. The SLA class at "
+            "`{field:text}`[ of tariff {tariff_version:count}] refunds part of a charge, and the "
+            "reward for that part stays. Lower its credit, the part to be burned, or the cap "
+            "multiple.",
+            rule="refund and reward",
+        ),
+        when(
+            "A renter that rents from its own node with its own client would get "
+            "{back_ppm:percent} of a charge back by `{field:text}`[ of tariff "
+            "{tariff_version:count}] and a cap multiple of {multiple_ppm:percent}; at most "
+            "{at_most_ppm:percent} may come back. Raise the platform's part, or lower the cap "
+            "multiple.",
+            rule="parts and reward",
+        ),
+        "A renter that rents from its own node would get too much of a charge back. Raise the "
+        "platform's part, or lower the cap multiple.",
+    ),
     PricesReason.PRICE_ABOVE_CAP: sentence(
         CONFLICT,
         "The price is {price:credit} per GPU-hour; your limit is {cap:amount}. Raise the limit "

@@ -182,14 +182,17 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Who gets what of a charge, and the most TOKEN a node is paid for a TOKEN burned for it; where
-    that is not said, it is what the terms say.
+    """Who gets what of a charge; what is not named is the client's. `cap_multiple_ppm`: the most
+    TOKEN a node is paid for a TOKEN burned for it, at least what the terms say. `refund_ppm`: the
+    highest credit of an SLA class.
     """
 
     name: str
     provider_ppm: int
     burn_ppm: int
+    platform_ppm: int = 0
     cap_multiple_ppm: int | None = None
+    refund_ppm: int = 0
 
 
 @dataclass(frozen=True, slots=True)

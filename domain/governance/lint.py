@@ -29,13 +29,18 @@ from domain.governance.document import (
 from domain.governance.formula import read_formula
 from domain.governance.splitting import Gain, best_split
 from domain.money import PPM
+from domain.prices.profit_bound import (
+    BACK_MAX_PPM,
+    MULTIPLE_MAX_PPM,
+    WEIGHED,
+    Parts,
+    back_ppm,
+    is_sound,
+    multiple_of,
+)
 from domain.refusal import Refused
 
 ERROR, WARNING = "error", "warning"
-PAID_OUT_MAX_PPM = 950_000
-"""Of a charge, provider's share and burned share times the cap multiple: what is left is lost by
-whoever trades with himself (economics 13).
-"""
 BONUS_MAX_PPM = 2_000_000
 """With the weight itself, 10^6."""
 
@@ -52,7 +57,8 @@ RULES: dict[str, str] = {
     "no_intermediate_rounding": "only the last result is rounded, and down",
     "penalty_never_falls": "n x penalty(n) never falls: hiding a node never pays",
     "inputs_are_facts": "what a formula starts from is recorded, and means one thing",
-    "cap_multiple": "provider + burn x cap multiple leave 5 % of a charge to lose",
+    "cap_multiple": "provider + client + burn x cap multiple leave 5 % of a charge to lose",
+    "source_weights": "only money that is final has a weight",
     "splitting_gains_nothing": "one node shown as several earns no more",
     "flat_node_cap": "a cap per node is gone round by showing one node as several",
     "bonus_bounded": "a bonus has bounds",
@@ -176,8 +182,8 @@ def _terms(document: Document) -> Iterator[Finding]:
     if not terms.epoch_length_seconds:
         yield _error("terms_invalid", "terms.epoch_length_seconds", "is at least 1")
     if terms.rewards is None:
-        told = "without them availability is not paid, and nothing is capped"
-        yield _warning("rewards_missing", "terms.rewards", told)
+        told = "without them availability is not paid, and nothing caps what use is paid"
+        yield _error("rewards_missing", "terms.rewards", told)
     else:
         yield from _rewards(terms.rewards, has_splits=bool(document.splits))
 
@@ -187,12 +193,11 @@ def _rewards(rewards: RewardTerms, *, has_splits: bool) -> Iterator[Finding]:
     if PPM + rewards.bonus_max_ppm > BONUS_MAX_PPM:
         told = f"{PPM} + {rewards.bonus_max_ppm} ppm is more than {BONUS_MAX_PPM}"
         yield _error("bonus_bounded", f"{place}.bonus_max_ppm", told)
-    if rewards.cap_multiple_ppm is None:
-        told = "nothing bounds what a node is paid for what it burned by renting from itself"
-        yield _error("cap_multiple", f"{place}.cap_multiple_ppm", told)
-    elif not has_splits:
-        told = "is not judged: no [[splits]] say what providers get and what is burned"
-        yield _warning("cap_multiple", f"{place}.cap_multiple_ppm", told)
+    yield from _multiple(rewards, has_splits=has_splits)
+    for index, one in enumerate(rewards.source_weights):
+        if one.ppm and one.name not in WEIGHED:
+            told = f"{one.name} is not among {', '.join(sorted(WEIGHED))}: it is not paid for good"
+            yield _error("source_weights", f"{place}.source_weights[{index}]", told)
     if rewards.availability_cap_per_node is not None:
         told = f"{rewards.availability_cap_per_node} a node is twice that for one shown as two"
         yield _warning("flat_node_cap", f"{place}.availability_cap_per_node", told)
@@ -200,6 +205,19 @@ def _rewards(rewards: RewardTerms, *, has_splits: bool) -> Iterator[Finding]:
         check_terms(rewards)
     except Refused as refused:
         yield _error("terms_invalid", place, str(refused.facts["rule"]))
+
+
+def _multiple(rewards: RewardTerms, *, has_splits: bool) -> Iterator[Finding]:
+    place, multiple = "terms.rewards.cap_multiple_ppm", multiple_of(rewards)
+    if multiple is None:
+        told = "nothing bounds what a node is paid for what it burned by renting from itself"
+        yield _error("cap_multiple", place, told)
+    elif multiple > MULTIPLE_MAX_PPM:
+        told = f"{multiple} is more than {MULTIPLE_MAX_PPM}: more TOKEN than were burned"
+        yield _error("cap_multiple", place, told)
+    if not has_splits:
+        told = "no [[splits]] say what providers and clients get, what is burned and refunded"
+        yield _error("cap_multiple", "splits", told)
 
 
 def _segments(terms: Terms) -> Iterator[Finding]:
@@ -357,25 +375,35 @@ def _arithmetic(place: str, output: str, expression: str, declared: set[str]) ->
 
 def _splits(document: Document) -> Iterator[Finding]:
     for index, table in enumerate(document.splits):
-        multiple = _multiple(document, table)
-        paid = table.provider_ppm * PPM + table.burn_ppm * multiple
-        if paid > PAID_OUT_MAX_PPM * PPM:
-            told = (
-                f"{table.name}: {table.provider_ppm} + {table.burn_ppm} x"
-                f" {multiple} / {PPM} = {-(-paid // PPM)} ppm of a charge come back,"
-                f" more than {PAID_OUT_MAX_PPM}"
-            )
-            yield _error("cap_multiple", f"splits[{index}]", told)
-        if table.provider_ppm + table.burn_ppm > PPM:
-            told = f"{table.name}: provider and burn are more than the charge"
-            yield _error("parts_within_available", f"splits[{index}]", told)
+        place, left = f"splits[{index}]", PPM - table.burn_ppm - table.platform_ppm
+        if left < table.provider_ppm or table.refund_ppm > PPM:
+            told = f"{table.name}: the parts, or what is refunded, are more than the charge"
+            yield _error("parts_within_available", place, told)
+        paid, multiple = max(left, table.provider_ppm), _multiple_of(document, table)
+        parts = Parts(paid * PPM, table.burn_ppm * PPM)
+        for refund in sorted({0, min(table.refund_ppm, PPM)}):
+            if not is_sound(parts, multiple, refund):
+                yield _error("cap_multiple", place, _bound(table, parts, multiple, refund))
 
 
-def _multiple(document: Document, split: Split) -> int:
-    """A split's cap multiple: its own, that of the terms, or 1."""
+def _bound(table: Split, parts: Parts, multiple: int, refund: int) -> str:
+    back = back_ppm(parts, multiple, refund)
+    paid = parts.paid // PPM
+    told = f"{table.name}: {paid} + {table.burn_ppm} x {multiple} / {PPM}"
+    if refund:
+        told += f", the reward kept of a refund of {refund},"
+    told += " = " + ("all that is spent" if back is None else f"{back} ppm of what is spent")
+    unnamed = paid - table.provider_ppm
+    told += f" come back, more than {BACK_MAX_PPM}"
+    return told + (f" ({unnamed} of it the client's: not named as the platform's)" * bool(unnamed))
+
+
+def _multiple_of(document: Document, split: Split) -> int:
+    """A split's cap multiple, at least that of the terms; 1 where neither says it."""
     rewards = None if document.terms is None else document.terms.rewards
-    of_terms = None if rewards is None else rewards.cap_multiple_ppm
-    return next((one for one in (split.cap_multiple_ppm, of_terms) if one is not None), PPM)
+    of_terms = None if rewards is None else multiple_of(rewards)
+    named = [one for one in (split.cap_multiple_ppm, of_terms) if one is not None]
+    return max(named, default=PPM)
 
 
 def _node_rewards(document: Document) -> Iterator[Finding]:

@@ -65,6 +65,8 @@ from domain.governance.proposal import (
 from domain.governance.reasons import GovernanceReason
 from domain.money import token
 from domain.parties.reasons import PartiesReason
+from domain.prices import profit_bound
+from domain.prices.tariff import tariffs_from
 from domain.refusal import Refused
 from domain.stream import Change, World
 
@@ -270,8 +272,9 @@ def decide_review(command: OpenPolicyReview, world: World) -> list[Change]:
 
 
 def decide_approve(command: ApprovePolicyProposal, world: World) -> list[Change]:
-    """Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, PROPOSAL_LINT, and those
-    of `check_version` and `ballot.cast`: nobody votes in vain.
+    """Judged with every tariff in force or to come. Raises Refused: PROPOSAL_UNKNOWN,
+    PROPOSAL_MOVED, PROPOSAL_STATE, PROPOSAL_LINT, PROFIT_BOUND, and those of `check_version` and
+    `ballot.cast`: nobody votes in vain.
     """
     state = _seen(world, command.number, command.expected)
     _require(state, VOTED_ON)
@@ -280,6 +283,7 @@ def decide_approve(command: ApprovePolicyProposal, world: World) -> list[Change]
         raise Refused(GovernanceReason.PROPOSAL_LINT, errors=report.errors, rule=report.first_error)
     terms = document_in(state.document)[0].terms
     if terms is not None:
+        profit_bound.require_rewards(terms.rewards, tariffs_from(world, command.at_us))
         check_version(_soonest(terms, world, command.by, command.at_us), world)
     return [_cast(command, state, YES, world)]
 
@@ -330,7 +334,8 @@ def decide_schedule(command: SchedulePolicyProposal, world: World) -> list[Chang
     """Publish the next version of the policy, far enough ahead. Its votes are counted again.
 
     Raises Refused: PROPOSAL_UNKNOWN, PROPOSAL_MOVED, PROPOSAL_STATE, SECOND_PERSON_NEEDED,
-    PROPOSAL_WITHOUT_TERMS, EPOCH_STATE, PROPOSAL_NOTICE, and those of `next_version`.
+    PROPOSAL_WITHOUT_TERMS, PROFIT_BOUND, EPOCH_STATE, PROPOSAL_NOTICE, and those of
+    `next_version`.
     """
     state = _seen(world, command.number, command.expected)
     _require(state, frozenset({APPROVED}))
@@ -338,6 +343,7 @@ def decide_schedule(command: SchedulePolicyProposal, world: World) -> list[Chang
     terms = document_in(state.document)[0].terms
     if terms is None:
         raise Refused(GovernanceReason.PROPOSAL_WITHOUT_TERMS, number=command.number)
+    profit_bound.require_rewards(terms.rewards, tariffs_from(world, command.at_us))
     _check_open_epoch(world, command.open_epoch)
     earliest = earliest_epoch(terms, world, command.open_epoch)
     start = earliest if command.effective_from_epoch is None else command.effective_from_epoch

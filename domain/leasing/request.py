@@ -53,7 +53,7 @@ def decide_request(command: RequestLease, world: World) -> list[Change]:
     job = job_of(world, command.job_id)
     _require_open_job(command, spec, job, world)
     _require_instance(command, spec, world)
-    _require_time_and_money(command)
+    _require_time_and_money(command, spec)
     _require_remote_terms(command)
     return [
         *_restarted(command, world),
@@ -76,7 +76,7 @@ def _require_open_job(
         raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=job.phase)
 
 
-def _require_time_and_money(command: RequestLease) -> None:
+def _require_time_and_money(command: RequestLease, spec: JobSubmitted) -> None:
     """Raises Refused: AMOUNT_NOT_POSITIVE, UNKNOWN_MODE."""
     if command.term_us is not None and command.term_us <= 0:
         raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="term_us")
@@ -84,6 +84,15 @@ def _require_time_and_money(command: RequestLease) -> None:
         raise Refused(FundsReason.AMOUNT_NOT_POSITIVE, field="funds")
     if command.pay_with not in (None, *SETTLEMENTS):
         raise Refused(PartiesReason.UNKNOWN_MODE, settlement=command.pay_with)
+    if command.pay_with == "burn" and is_cash_only(spec):
+        raise Refused(PartiesReason.UNKNOWN_MODE, settlement="burn", sla_class=spec.sla_class)
+
+
+def is_cash_only(spec: JobSubmitted | SubmitJob) -> bool:
+    """Whether burned credits cannot pay: a promise is refunded, and the refund would come on top of
+    the reward for it (`domain/prices/profit_bound.py`).
+    """
+    return spec.sla_class is not None
 
 
 def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> LeaseRequested:
@@ -102,7 +111,7 @@ def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
         models=spec.models,
         max_price_per_gpu_hour=spec.max_price_per_gpu_hour,
         pricing=None,
-        pay_with="cash" if shares else command.pay_with,
+        pay_with="cash" if shares or is_cash_only(spec) else command.pay_with,
         term_us=command.term_us,
         funds=command.funds,
         at_us=command.at_us,

@@ -8,6 +8,7 @@ __all__ = (
     "modules",
     "oracle",
     "price_feed",
+    "profit_bound",
     "reasons",
     "registry",
     "tariff",

@@ -21,6 +21,7 @@ class PricesReason(Reason):
     TARIFF_UNKNOWN = "tariff_unknown"
     TARIFF_VERSION = "tariff_version"
     TARIFF_NOTICE = "tariff_notice"
+    PROFIT_BOUND = "profit_bound"
     PRICE_SOURCES_INVALID = "price_sources_invalid"
     PRICE_SOURCE_UNKNOWN = "price_source_unknown"
     PRICE_SOURCE_FOREIGN = "price_source_foreign"
@@ -48,6 +49,7 @@ STORED: frozenset[Reason] = frozenset(
         PricesReason.TARIFF_UNKNOWN,
         PricesReason.TARIFF_VERSION,
         PricesReason.TARIFF_NOTICE,
+        PricesReason.PROFIT_BOUND,
         PricesReason.PRICE_SOURCE_UNKNOWN,
     }
 )

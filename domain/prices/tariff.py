@@ -15,6 +15,7 @@ from typing import Any
 
 from domain.money import PPM, Amount, Asset, Big, MoneyReason, credit
 from domain.parties.reasons import PartiesReason
+from domain.prices import profit_bound
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
@@ -235,6 +236,13 @@ def tariff_in_force(world: World, at_us: int) -> TariffPublished:
     raise Refused(PricesReason.TARIFF_UNKNOWN, at_us=at_us)
 
 
+def tariffs_from(world: World, at_us: int) -> tuple[TariffPublished, ...]:
+    """The version in force at that moment and every later one."""
+    published = tariff_of(world).published
+    started = [one.version for one in published if one.effective_from_us <= at_us]
+    return published[max(started, default=1) - 1 :]
+
+
 def tariff_version(world: World, version: int) -> TariffPublished:
     """A version by its number. Raises Refused: TARIFF_UNKNOWN when there is none."""
     published = tariff_of(world).published
@@ -269,7 +277,7 @@ def usage_fee(tariff: TariffPublished | Terms, gpu_class: str | None) -> Amount:
 
 def decide_publish(command: PublishTariff, world: World) -> list[Change]:
     """Raises Refused: TARIFF_VERSION, TARIFF_NOTICE, SHARE_OUT_OF_RANGE, DUPLICATE_ID,
-    AMOUNT_OUT_OF_RANGE, COUNT_OUT_OF_RANGE, UNKNOWN_MODE.
+    AMOUNT_OUT_OF_RANGE, COUNT_OUT_OF_RANGE, UNKNOWN_MODE, PROFIT_BOUND.
     """
     fact = TariffPublished(**{row.name: getattr(command, row.name) for row in fields(command)})
     published = tariff_of(world).published
@@ -280,6 +288,7 @@ def decide_publish(command: PublishTariff, world: World) -> list[Change]:
     _check_split(fact)
     _check_meters(fact.meters)
     _check_sla(fact.sla)
+    profit_bound.require_tariff(fact, world)
     return [Change(NETWORK, fact)]
 
 

@@ -4,9 +4,12 @@ leases that are served in part.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 from contracts.tally import TOKEN_UNIT
 from domain.duration import HOUR_US, SECOND_US
@@ -63,8 +66,25 @@ def founded(scene: Scene) -> None:
     scene.stage.do("admin", scene.tally.transfer(scene.treasury.address, tokens))
 
 
+@contextmanager
+def before_the_bound() -> Generator[None, None, None]:
+    """As a log was written before the profit bound (`domain/prices/profit_bound.py`): tariffs that
+    return too much, and promises to leases in burned credits.
+    """
+    with (
+        patch("domain.prices.profit_bound.require_tariff"),
+        patch("domain.leasing.request.is_cash_only", return_value=False),
+    ):
+        yield
+
+
 def publish_tariff(scene: Scene, *, sla: tuple[SlaClass, ...] = ()) -> None:
     """5 % take, 35 % for the provider, 60 % burned: the split of the preset rnp_023_sce."""
+    with before_the_bound():
+        _publish(scene, sla)
+
+
+def _publish(scene: Scene, sla: tuple[SlaClass, ...]) -> None:
     scene.handle(
         PublishTariff(
             version=2,

@@ -296,7 +296,8 @@ def test_burned_credits_that_come_back_buy_the_next_node_its_reward(scene: Scene
     scene.buy(1)
     scene.jobs().step(scene.now_us)
     bought = scene.balance(f"party:{RENTER}:burned")
-    attacks.lease(scene, "wash", 2_000, served=1_990, pay_with="burn", sla="assured")
+    with attacks.before_the_bound():
+        attacks.lease(scene, "wash", 2_000, served=1_990, pay_with="burn", sla="assured")
     attacks.settled(scene, 1)
     assert scene.balance(f"party:{OWNER}:matured") > 0
     correct_due(scene.ledger, scene.connection, scene.now_us)

@@ -11,6 +11,7 @@ from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import PublishPolicy
 from domain.epochs.reward_terms import REWARD_TERMS
 from tests.api.governance.test_grants import seen
+from tests.api.prices.test_tariffs import NEXT
 from tests.domain.governance.test_lint import CLEAN, document
 from tests.domain.governance.test_proposal import plain
 from tests.domain.scenes.epochs import POLICY, START_US
@@ -213,3 +214,23 @@ def test_only_the_operator_proposes_and_a_document_is_checked(shared: Scene) -> 
     missing = {"number": 78, "changes": 1}
     unknown = said(shared.operator, missing, "withdraw", {"reason": "none"})
     assert seen(unknown) == (404, "proposal_unknown")
+
+
+def test_e_h8_a_policy_is_judged_with_the_tariffs_in_force(scene: Scene) -> None:
+    """E-H8: lint and tariff knew nothing of each other. A class that refunds 10 % is sound under a
+    multiple of a half, and not under the proposal's 1.
+    """
+    policy = {each.name: getattr(POLICY, each.name) for each in fields(POLICY)}
+    half = replace(REWARD_TERMS, cap_multiple_ppm=500_000)
+    opening = OpenEpoch(epoch=1, start_us=START_US, at_us=START_US)
+    first = PublishPolicy(**{**policy, "rewards": half})
+    scene.service.ledger.handle([first, opening], key=None, now_us=START_US)
+    shares = [("platform", 50_000), ("provider", 350_000)]
+    split = [{"bucket": bucket, "share_ppm": share} for bucket, share in shares]
+    tariff = {**NEXT, "split": {"shares": split, "residual": "burn"}}
+    scene.operator.made("/v1/tariffs", tariff)
+    enrol_all(scene.operator)
+    told = scene.operator.made(PROPOSALS, {"document": plain()})
+    answer = voted(scene.operator, told, BORIS)
+    assert seen(answer) == (409, "profit_bound")
+    assert "of tariff 2" in answer.json()["detail"]

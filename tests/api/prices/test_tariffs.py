@@ -15,7 +15,7 @@ NEXT: dict[str, Any] = {
     "effective_from": "2027-01-01T00:00:00Z",
     "split": {
         "shares": [
-            {"bucket": "platform", "share_ppm": 50_000},
+            {"bucket": "platform", "share_ppm": 150_000},
             {"bucket": "provider", "share_ppm": 350_000},
         ],
         "residual": "burn",
@@ -52,3 +52,26 @@ def test_only_governance_publishes(scene: Scene) -> None:
     answer = scene.renter.post("/v1/tariffs", NEXT)
     assert (answer.status_code, answer.json()["code"]) == (403, "scope_missing")
     assert len(scene.anybody.read("/v1/tariffs")["data"]) == 1
+
+
+def test_e_h8_a_tariff_that_returns_everything_to_a_washer_is_refused(scene: Scene) -> None:
+    """E-H8: provider 500,000, the rest burned and rewarded, no usage fee: 201 with one key."""
+    shares = [{"bucket": "provider", "share_ppm": 500_000}]
+    everything = {**NEXT, "provider_share_ppm": 500_000, "sla": []}
+    answer = scene.operator.post(
+        "/v1/tariffs", {**everything, "split": {"shares": shares, "residual": "burn"}}
+    )
+    told = answer.json()
+    assert (answer.status_code, told["code"]) == (409, "profit_bound")
+    assert "would get 100 % of a charge back by `split`" in told["detail"]
+    assert "at most 95 % may come back" in told["detail"]
+
+
+def test_e_c2_a_refund_on_top_of_a_reward_that_stays_is_refused(scene: Scene) -> None:
+    """E-C2: 10 % back below 99 % under 35 % for the provider and 60 % burned."""
+    shares = [NEXT["split"]["shares"][0] | {"share_ppm": 50_000}, NEXT["split"]["shares"][1]]
+    washing = {**NEXT, "split": {"shares": shares, "residual": "burn"}}
+    answer = scene.operator.post("/v1/tariffs", washing)
+    assert (answer.status_code, answer.json()["code"]) == (409, "profit_bound")
+    assert "SLA class at `sla.0`" in answer.json()["detail"]
+    scene.operator.made("/v1/tariffs", {**washing, "sla": []})

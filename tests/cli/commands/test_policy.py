@@ -33,6 +33,17 @@ def test_a_proposal_is_linted_without_a_server_and_exit_1_says_that_it_fails(
     assert tallystick("policy", "lint", as_json, "--json").document == bad.document
 
 
+def test_e_h8_a_multiple_of_100_without_splits_fails(tmp_path: Path) -> None:
+    """E-H8: `hundred.toml` passed with a warning, and the command exited with 0."""
+    terms = (POLICIES / "clean.toml").read_text(encoding="utf-8").split("[[splits]]")[0]
+    file = tmp_path / "hundred.toml"
+    was, now = "cap_multiple_ppm = 1000000", "cap_multiple_ppm = 100000000"
+    file.write_text(terms.replace(was, now), encoding="utf-8")
+    told = tallystick("policy", "lint", file, "--json")
+    assert (told.code, told.document["errors"], told.document["warnings"]) == (1, 2, 0)
+    assert {one["rule"] for one in told.document["findings"]} == {"cap_multiple"}
+
+
 @pytest.mark.parametrize("text", ["proposal = [", '{"format": ', "\xff"])
 def test_a_file_that_cannot_be_read_is_wrong_usage(tmp_path: Path, text: str) -> None:
     file = tmp_path / "proposal.toml"

@@ -154,16 +154,45 @@ def test_a_bonus_without_a_bound_and_a_cap_of_nothing_are_found() -> None:
     assert rules(lint(uncapped)) == ["cap_multiple"]
     del uncapped["terms"]["rewards"]
     silent = lint(uncapped)
-    assert (rules(silent), silent.passes) == (["rewards_missing"], True)
+    assert (rules(silent), silent.passes) == (["rewards_missing"], False)
+
+
+def test_e_h8_what_passed_the_lint_and_let_a_washer_gain_is_an_error() -> None:
+    """E-H8: no [[splits]], a multiple of 100, a client that is not counted, weight for money that
+    is not paid for good; and a split's own multiple below that of the terms.
+    """
     unjudged = {name: table for name, table in CLEAN.items() if name != "splits"}
-    assert (rules(lint(unjudged)), lint(unjudged).passes) == (["cap_multiple"], True)
+    (found,) = lint(unjudged).findings
+    assert (found.rule, found.severity, found.field) == ("cap_multiple", ERROR, "splits")
+    hundred = changed("terms.rewards.cap_multiple_ppm", 100_000_000)
+    del hundred["splits"]
+    assert [(one.severity, one.field) for one in lint(hundred).findings] == [
+        (ERROR, "terms.rewards.cap_multiple_ppm"),
+        (ERROR, "splits"),
+    ]
+    uncounted = changed("splits.0.platform_ppm", 0)
+    (found,) = lint(uncounted).findings
+    assert (found.rule, found.severity, found.field) == ("cap_multiple", ERROR, "splits[0]")
+    assert "1000000 ppm of what is spent come back" in found.message
+    assert "50000 of it the client's" in found.message
+    assert not lint(changed("splits.0.cap_multiple_ppm", 1)).findings
+    assert rules(lint(changed("splits.0.refund_ppm", 1))) == ["cap_multiple"]
+    names = ["burned", "cash", "card", "earned", "grant.spring"]
+    weights = [{"name": name, "ppm": 1_000_000} for name in names]
+    found_all = lint(changed("terms.rewards.source_weights", weights)).findings
+    assert [(one.rule, one.severity) for one in found_all] == [("source_weights", ERROR)] * 3
+    bought = {"name": "bought credits", "provider_ppm": 0, "burn_ppm": PPM}
+    (found,) = lint({**CLEAN, "splits": [bought]}).findings
+    assert "1000000 ppm of what is spent come back" in found.message
+    lower = changed("terms.rewards.cap_multiple_ppm", 950_000)
+    assert not lint({**lower, "splits": [bought]}).findings
 
 
 def test_the_tables_of_what_providers_and_burns_get_back_end_at_ninety_five_percent() -> None:
     """SCE and SGS of RNP-023 are exactly there; a multiple above 1 is not."""
     assert not lint(CLEAN).findings
     (found,) = lint(changed("splits.0.cap_multiple_ppm", 1_100_000)).findings
-    assert "1010000 ppm of a charge come back" in found.message
+    assert "1010000 ppm of what is spent come back" in found.message
 
 
 @pytest.mark.parametrize("plain", [None, [], "policy", {}, {"format": 1}, {"proposal": []}])

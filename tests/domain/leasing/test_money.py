@@ -26,6 +26,7 @@ from domain.lease.lease import (
     UsageAccrued,
 )
 from domain.leasing.top_up import refill_due
+from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, MoneyReason, credit, token
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.parties.reasons import PartiesReason
@@ -43,6 +44,7 @@ from domain.refusal import Reason
 from domain.stream import Stream
 from domain.trust.reasons import TrustReason
 from tests.domain.scenes.market import (
+    BURN_OFFER,
     DEVICES,
     LEASE,
     NODE,
@@ -497,6 +499,18 @@ def test_a_lease_keeps_the_class_it_was_promised_and_an_unknown_one_is_refused()
     assert facts(begun.after(reserve()), LeaseReserved)[0].sla_class == "gold"
     tin = scene().given(tariff(sla=(gold,))).after(job(sla_class="tin")).after(request())
     tin.when(reserve()).then_refused(PricesReason.SLA_CLASS_UNKNOWN)
+
+
+def test_a_promise_is_paid_for_in_cash_and_never_with_burned_credits() -> None:
+    """E-C2, E-H5: 95 % of bought credits come back already; a refund would come on top."""
+    gold = SlaClass("gold", (SlaTier(990_000, 100_000),))
+    asked = scene().given(tariff(sla=(gold,))).after(job(sla_class="gold"))
+    burning = replace(request(), pay_with="burn")
+    asked.when(burning).then_refused(PartiesReason.UNKNOWN_MODE, sla_class="gold")
+    either = asked.after(request())
+    either.when(reserve(offer=BURN_OFFER)).then_refused(MarketReason.OFFER_MISMATCH)
+    plain = scene().after(job()).after(burning)
+    assert plain.state(lease_stream).requested.pay_with == "burn"
 
 
 def test_a_settled_lease_has_nothing_left() -> None:

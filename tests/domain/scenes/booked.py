@@ -5,7 +5,7 @@ database. Positions count from 1, as in the log.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from domain import rules
 from domain.income.adjustment import ChargedLine
@@ -26,7 +26,7 @@ class Booked:
     _states: dict[Stream[Any], Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, scene: Scene) -> Booked:
+    def of(cls, scene: Scene) -> Self:
         """The world of a scene; its facts book nothing, its balances are given."""
         made = cls(dict(scene.balances))
         for stream, fact in scene.past:

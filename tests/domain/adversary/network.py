@@ -1,0 +1,685 @@
+"""A network in memory that runs the real decisions and books, and what a coalition in it owns.
+
+Two renters, two owners with a node each and a client are one person; a stranger rents and another
+owns a node. Each method does what a command lets a party do, and says nothing when it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from domain import rules
+from domain.chain.burn import ConfirmBurn, IntendBurn
+from domain.corrections.dispute import Claim, OpenDispute, RuleDispute, TimeOutDispute, dispute_of
+from domain.corrections.late_usage import BillLateUsage
+from domain.corrections.reversal import TakeFundsBack
+from domain.corrections.sla import CreditSla
+from domain.duration import DAY_US, HOUR_US
+from domain.epochs.policy import PolicyPublished
+from domain.fleet.device import DeviceRegistered
+from domain.fleet.node import (
+    DeviceSpec,
+    HostSpec,
+    NodeActivated,
+    NodeAdmitted,
+    NodeJoinRequested,
+    NodeKeyConfirmed,
+    NodeSpecReported,
+)
+from domain.fleet.provider import ProviderRegistered
+from domain.funds.deposit import ConfirmCreditsPurchase, ConfirmDeposit
+from domain.funds.payment import (
+    ConfirmPayment,
+    ReceivePayment,
+    ReversePayment,
+    StartPayment,
+    payment_of,
+)
+from domain.funds.promotion import GrantPromotion, OpenPromotion
+from domain.income.adjustment import REVENUES, AdjustmentBooked, ChargedLine, GrantGoodwill
+from domain.income.maturity import DEFAULT_WINDOW_US, MatureEarnings, SweepEarnings, earnings_of
+from domain.jobs.job import SubmitJob
+from domain.lease.close_codes import RENTER_CLOSED, UNSPECIFIED
+from domain.lease.lease import (
+    LATE_WINDOW_US,
+    AccrueUsage,
+    CloseLease,
+    LeaseSettled,
+    ReadyLease,
+    RequestLease,
+    ReserveLease,
+    SettleLease,
+    UsageAccrued,
+    lease_of,
+)
+from domain.leasing.due import hour_end_us
+from domain.market.offer import OfferPublished, OfferTerms
+from domain.metering.counting import UsageRow
+from domain.money import PPM, Asset, credit, token
+from domain.parties.account import AccountOpened
+from domain.prices.profit_bound import BACK_MAX_PPM
+from domain.prices.tariff import TariffPublished
+from domain.prices.token_burn import TOKEN_UNITS
+from domain.refusal import Refused
+from domain.stream import Change, Stream
+from ledger.beside.charged import charge_of, line_of
+from ledger.books.chart import guards_for, kind_of, refusal_of_guards
+from tests.domain.adversary.rewards import Rewards
+from tests.domain.scenes.booked import Booked
+from tests.domain.scenes.market import NOON_US
+from tests.given import Scene
+
+RENTERS, OWNERS, CLIENT = ("acct_r1", "acct_r2"), ("acct_o1", "acct_o2"), "client_c"
+COALITION = (*RENTERS, *OWNERS, CLIENT)
+STRANGER, HONEST = "acct_stranger", "acct_honest"
+NODES = {"node_evil1": OWNERS[0], "node_evil2": OWNERS[1], "node_honest": HONEST}
+PRICE = 10_000_000
+"""Micro-credits per GPU-hour: far above the usage fee, which is none."""
+TOKEN_PRICE = 2_000_000
+OTHERS = 10**9
+"""Micro-credits that others have paid before."""
+OPERATOR = "acct_operator"
+CARD_DAYS = 120
+
+
+def value_of(tokens: int) -> int:
+    """Micro-credits at the oracle's price."""
+    return tokens * TOKEN_PRICE // TOKEN_UNITS
+
+
+def deposit_of(account: str, units: int, deposit_id: str, at_us: int) -> ConfirmDeposit:
+    return ConfirmDeposit(
+        deposit_id=deposit_id,
+        account_id=account,
+        source="cash",
+        amount=credit(units),
+        reference="r",
+        confirmed_by="op",
+        at_us=at_us,
+    )
+
+
+def _found(tariff: TariffPublished) -> Scene:
+    at: dict[str, Any] = {"at_us": NOON_US - HOUR_US}
+    kinds = {CLIENT: "client", OPERATOR: "operator"}
+    made = Scene().given(
+        (Stream("tariff", "network"), tariff),
+        *(
+            (
+                Stream("account", one),
+                AccountOpened(account_id=one, kind=kinds.get(one, "party"), opened_by="op", **at),
+            )
+            for one in (*COALITION, STRANGER, HONEST, OPERATOR)
+        ),
+    )
+    for node, owner in NODES.items():
+        made = made.given(*_node(node, owner, at))
+    return made
+
+
+def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[Any], Any]]:
+    stream, provider = Stream[Any]("node", node), f"prov_{node}"
+    registered = ProviderRegistered(provider_id=provider, account_id=owner, kind="physical", **at)
+    yield Stream("provider", provider), registered
+    yield (
+        stream,
+        NodeJoinRequested(
+            node_id=node,
+            provider_id=provider,
+            region_id="region_a",
+            client_id=None,
+            key_id="k",
+            public_key="00",
+            token_sha256="00",
+            agent="0.1.0",
+            **at,
+        ),
+    )
+    devices = tuple(DeviceSpec(f"GPU-{node}-{n}", "nvidia", "A100", 81_920) for n in range(6))
+    yield (
+        stream,
+        NodeSpecReported(
+            node_id=node,
+            devices=devices,
+            host=HostSpec("x86_64", "linux"),
+            hardware=None,
+            agent="0.1.0",
+            **at,
+        ),
+    )
+    yield stream, NodeKeyConfirmed(node_id=node, key_id="k", public_key="00", by="o", **at)
+    yield stream, NodeAdmitted(node_id=node, by="op", **at, waived=())
+    yield stream, NodeActivated(node_id=node, by="op", **at)
+    for device in devices:
+        yield (
+            Stream("device", device.device_id),
+            DeviceRegistered(
+                device_id=device.device_id,
+                node_id=node,
+                provider_id=provider,
+                vendor="nvidia",
+                model="A100",
+                gpu_class="datacenter",
+                memory_mib=81_920,
+                **at,
+                kind="gpu",
+                memory="dedicated",
+                is_divisible=True,
+                capacity_asset=Asset.GPU_MS,
+            ),
+        )
+    for pay_with in ("cash", "burn"):
+        offer = OfferPublished(
+            offer_id=f"{node}_{pay_with}",
+            provider_id=provider,
+            node_id=node,
+            price_per_gpu_hour=credit(PRICE),
+            pay_with=pay_with,
+            fractions=True,
+            available_until_us=None,
+            **at,
+            terms=OfferTerms(),
+        )
+        yield Stream("offer", offer.offer_id), offer
+
+
+@dataclass
+class Network(Booked):
+    """`paid_in`: what the coalition brought from outside, at the oracle's price. `given`: what
+    strangers, the network and the operator gave to it. `spent`: what it paid to itself, less what
+    it got back of that.
+    """
+
+    policy: Any = None
+    now_us: int = NOON_US
+    rewards: Rewards = field(default_factory=lambda: Rewards(dict(NODES)))
+    tokens: dict[str, int] = field(default_factory=dict)
+    paid_in: int = 0
+    given: int = 0
+    spent: int = 0
+    leases: list[str] = field(default_factory=list)
+    payments: list[str] = field(default_factory=list)
+    disputes: list[str] = field(default_factory=list)
+    made: int = 0
+
+    @classmethod
+    def under(cls, tariff: TariffPublished, policy: PolicyPublished) -> Network:
+        """Others have paid the network before, so that it can pay what it owes."""
+        made = cls.of(_found(tariff))
+        made.policy = policy
+        made.balances |= {"world:bank": OTHERS, "network:revenue:usage": OTHERS}
+        made.do(deposit_of(STRANGER, OTHERS, "deposit_stranger", NOON_US))
+        return made
+
+    # --- the door ---------------------------------------------------------------------------------
+
+    def try_(self, *commands: Any) -> bool:
+        """Whether all of these were done; the first that is refused ends it."""
+        try:
+            for command in commands:
+                self.do(command)
+        except Refused:
+            return False
+        return True
+
+    def do(self, command: Any) -> list[Change]:
+        changes = rules.decide(command, self)
+        facts = [change.fact for change in changes]
+        for fact in facts:
+            if any(self.balance(account) for account in guards_for(fact)):
+                raise Refused(refusal_of_guards(facts))
+        for change in changes:
+            self._record(change)
+            self._book(change.fact)
+            self.rewards.tell(len(self.log), change.fact)
+            self._count(change.fact)
+        return changes
+
+    def _count(self, fact: Any) -> None:
+        """What strangers and the coalition paid to it, less what they got back of that."""
+        match fact:
+            case UsageAccrued():
+                self._paid(fact, fact.charge_new.units)
+            case AdjustmentBooked() if fact.late is not None:
+                self._paid(fact, fact.late.charge_new.units)
+            case AdjustmentBooked() if fact.reason != "goodwill":
+                self._paid(fact, fact.owed - fact.returned)
+
+    def _paid(self, fact: UsageAccrued | AdjustmentBooked, units: int) -> None:
+        if fact.provider_account_id == HONEST:
+            # A stranger's node: what the coalition's client earns there is outside money.
+            if isinstance(fact, UsageAccrued) and fact.account_id == STRANGER:
+                self.given += fact.parts_new.client or 0
+            return
+        if fact.account_id in COALITION:
+            self.spent += units
+        else:
+            self.given += units
+
+    def name(self, kind: str) -> str:
+        self.made += 1
+        return f"{kind}_{self.made:08d}"
+
+    # --- money ------------------------------------------------------------------------------------
+
+    def deposit(self, account: str, units: int) -> None:
+        self.do(deposit_of(account, units, self.name("deposit"), self.now_us))
+        self.paid_in += units if account in COALITION else 0
+
+    def buy(self, account: str, units: int) -> None:
+        """Credits for TOKEN that the buyer burns."""
+        number = self.made + 1
+        self.do(
+            ConfirmCreditsPurchase(
+                burner="0x" + "11" * 20,
+                purchase_id=number,
+                account_id=account,
+                payer="0x" + "22" * 20,
+                tokens_burned=token(units * TOKEN_UNITS // TOKEN_PRICE),
+                credits=credit(units),
+                price_round=1,
+                tx_hash=self.name("0x"),
+                log_index=0,
+                block_number=1,
+                at_us=self.now_us,
+            )
+        )
+        self.paid_in += units if account in COALITION else 0
+
+    def card(self, account: str, units: int) -> None:
+        payment = self.name("pay")
+        self.do(
+            StartPayment(
+                payment_id=payment,
+                account_id=account,
+                method="card",
+                processor="stripe",
+                amount=credit(units),
+                by="m",
+                at_us=self.now_us,
+            )
+        )
+        self.do(
+            ReceivePayment(
+                payment_id=payment,
+                amount=credit(units),
+                reference=payment,
+                by="stripe",
+                at_us=self.now_us,
+            )
+        )
+        self.payments.append(payment)
+        self.paid_in += units
+
+    def reverse(self, payment: str) -> None:
+        """The card's bank takes the money back; what leases hold of it is taken from them."""
+        known = payment_of(self, payment)
+        if known.status not in ("pending", "confirmed") or known.received is None:
+            return
+        units = known.received.amount.units
+        done = self.try_(
+            ReversePayment(
+                payment_id=payment,
+                reference=self.name("dp"),
+                amount=credit(units),
+                reason="fraudulent",
+                at_us=self.now_us,
+            )
+        )
+        self.paid_in -= units if done else 0
+        for lease in self.leases:
+            self.try_(TakeFundsBack(payment_id=payment, lease_id=lease, at_us=self.now_us))
+
+    def confirm(self, payment: str) -> None:
+        self.now_us += CARD_DAYS * DAY_US
+        self.try_(ConfirmPayment(payment_id=payment, at_us=self.now_us))
+
+    def promote(self, sponsor: str, account: str, units: int) -> None:
+        program = self.name("p").replace("_", "-")
+        self.try_(
+            OpenPromotion(
+                program=program,
+                sponsor_account_id=sponsor,
+                amount=credit(units),
+                by="m",
+                at_us=self.now_us,
+            ),
+            GrantPromotion(
+                program=program,
+                account_id=account,
+                amount=credit(units),
+                priority=0,
+                expires_at_us=None,
+                by="m",
+                at_us=self.now_us,
+            ),
+        )
+
+    # --- leases -----------------------------------------------------------------------------------
+
+    def lease(
+        self, renter: str, node: str, pay_with: str, hours: int, *, sla: bool, client: bool
+    ) -> str | None:
+        """Asks for one free device of a node; the name of the lease that runs then."""
+        lease_id, job_id = self.name("lease"), self.name("job")
+        at: dict[str, Any] = {"at_us": self.now_us}
+        devices = [f"GPU-{node}-{n}" for n in range(6)]
+        free = [one for one in devices if not self.state(Stream("device", one)).holders]
+        tariff = self.state(Stream("tariff", "network")).published[-1]
+        done = bool(free) and self.try_(
+            SubmitJob(
+                job_id=job_id,
+                account_id=renter,
+                client_id=CLIENT if client else "direct",
+                project_id="p",
+                end_user_ref="u",
+                kind="batch",
+                image=None,
+                command=("true",),
+                env_refs=(),
+                gpu_count=1,
+                share_ppm=PPM,
+                mem_ppm=PPM,
+                models=(),
+                max_price_per_gpu_hour=credit(PRICE),
+                sla_class=tariff.sla[-1].name if sla and tariff.sla else None,
+                **at,
+            ),
+            RequestLease(
+                lease_id=lease_id,
+                job_id=job_id,
+                account_id=renter,
+                term_us=None,
+                funds=credit(PRICE * hours),
+                **at,
+            ),
+            ReserveLease(
+                lease_id=lease_id,
+                rule="lowest_cost/1",
+                fleet_position=1,
+                candidates=(),
+                considered=1,
+                node_id=node,
+                offer_id=f"{node}_{pay_with}",
+                device_ids=(free[0],),
+                **at,
+            ),
+            ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, **at),
+        )
+        if not done:
+            return None
+        self.leases.append(lease_id)
+        return lease_id
+
+    def row(self, lease_id: str, from_us: int, to_us: int, served_ppm: int, number: int) -> Any:
+        reserved = lease_of(self, lease_id).reserved
+        assert reserved is not None
+        return UsageRow(
+            position=number,
+            device_id=reserved.device_ids[0],
+            boot="b",
+            mono_start_us=10**9 + from_us,
+            mono_end_us=10**9 + to_us,
+            wall_start_us=from_us,
+            wall_end_us=to_us,
+            available_us=(to_us - from_us) * served_ppm // PPM,
+            share_ppm=PPM,
+            received_us=to_us,
+        )
+
+    def meter(self, lease_id: str, served_ppm: int) -> None:
+        """The next hour is billed; with nothing served no report of it is sent."""
+        lease = lease_of(self, lease_id)
+        if not lease.is_running:
+            return
+        until_us = hour_end_us(lease)
+        if until_us >= lease.window_end_us:
+            return
+        self.now_us = max(self.now_us, until_us)
+        number = lease.hours_accrued + 1
+        row = self.row(lease_id, until_us - HOUR_US, until_us, served_ppm, number)
+        self.try_(
+            AccrueUsage(
+                lease_id=lease_id,
+                lane=1,
+                usage_position=number,
+                rows=(row,) if served_ppm else (),
+                at_us=self.now_us,
+            )
+        )
+
+    def close(self, lease_id: str, party: str, served_ppm: int) -> None:
+        """Ends a lease within the present hour and settles it once no report can come."""
+        lease = lease_of(self, lease_id)
+        if not lease.is_running or lease.opened is None:
+            return
+        begun_us = hour_end_us(lease) - HOUR_US
+        end_us = min(hour_end_us(lease), lease.window_end_us)
+        self.now_us = max(self.now_us, end_us)
+        code = {"renter": RENTER_CLOSED, "provider": UNSPECIFIED}[party]
+        self.try_(
+            CloseLease(
+                lease_id=lease_id, closed_at_us=end_us, party=party, code=code, at_us=self.now_us
+            )
+        )
+        number = lease.hours_accrued + 1
+        row = self.row(lease_id, begun_us, end_us, served_ppm, number)
+        self.now_us = max(self.now_us, end_us + LATE_WINDOW_US)
+        self.try_(
+            SettleLease(
+                lease_id=lease_id,
+                lane=1,
+                usage_position=number,
+                rows=(row,) if served_ppm else (),
+                at_us=self.now_us,
+            )
+        )
+
+    def report_late(self, lease_id: str) -> None:
+        """Reports of the last hour that were held back until the lease was settled."""
+        lease = lease_of(self, lease_id)
+        settled = [
+            at
+            for at, change in enumerate(self.log, 1)
+            if isinstance(change.fact, LeaseSettled) and change.fact.lease_id == lease_id
+        ]
+        if not settled or lease.opened is None or lease.closed is None:
+            return
+        end_us = lease.closed.closed_at_us
+        number = lease.usage_position + 1
+        start_us = max(lease.opened.opened_at_us, end_us - HOUR_US)
+        if start_us >= end_us:
+            return
+        self.try_(
+            BillLateUsage(
+                adjustment_id=self.name("adj"),
+                lease_id=lease_id,
+                settled_position=settled[0],
+                lane=1,
+                usage_position=number,
+                rows=(self.row(lease_id, start_us, end_us, PPM, number),),
+                by="job",
+                at_us=self.now_us,
+            )
+        )
+
+    # --- corrections ------------------------------------------------------------------------------
+
+    def charges(self, lease_id: str | None = None) -> list[ChargedLine]:
+        """Every charge so far, newest first."""
+        return [
+            line_of(at, change.fact, self.booked(change.fact))
+            for at, change in reversed(list(enumerate(self.log, 1)))
+            if charge_of(change.fact) and lease_id in (None, change.fact.lease_id)
+        ]
+
+    def sla(self, lease_id: str) -> None:
+        lines = tuple(self.charges(lease_id))
+        read = self.rewards.unburned([line.position for line in lines])
+        self.try_(
+            CreditSla(
+                lease_id=lease_id, lines=lines, is_last=True, unburned=read, at_us=self.now_us
+            )
+        )
+
+    def goodwill(self, lease_id: str, part_ppm: int) -> None:
+        """The operator's present: its members are no part of the coalition."""
+        for line in self.charges(lease_id)[:1]:
+            units = line.charge * part_ppm // PPM
+            if units and units <= sum(self.balance(one) for one in REVENUES):
+                done = self.try_(
+                    GrantGoodwill(
+                        adjustment_id=self.name("adj"),
+                        line=line,
+                        units=units,
+                        by="op",
+                        at_us=self.now_us,
+                    )
+                )
+                self.given += units if done and line.account_id in COALITION else 0
+
+    def dispute(self, lease_id: str) -> None:
+        for line in self.charges(lease_id)[:1]:
+            dispute_id = self.name("dispute")
+            done = self.try_(
+                OpenDispute(
+                    dispute_id=dispute_id,
+                    claims=(Claim(line=line, claimed=line.charge),),
+                    party_account_id=line.account_id,
+                    claim_code="not_running",
+                    claim_sha256="ab" * 32,
+                    evidence=(),
+                    by="m",
+                    at_us=self.now_us,
+                )
+            )
+            if done:
+                self.disputes.append(dispute_id)
+
+    def end_dispute(self, dispute_id: str, *, is_ruled: bool) -> None:
+        """An arbiter finds that reports prove what was charged, or nobody rules in time."""
+        opened = dispute_of(self, dispute_id).opened
+        assert opened is not None
+        lines = tuple(self.charges(opened.lease_id))
+        read = self.rewards.unburned([line.position for line in lines])
+        if is_ruled:
+            self.try_(
+                RuleDispute(
+                    dispute_id=dispute_id,
+                    outcome="rejected",
+                    upheld_ppm=0,
+                    lines=lines,
+                    unburned=read,
+                    arbiter_account_id=OPERATOR,
+                    reason_sha256=None,
+                    by="op",
+                    at_us=self.now_us,
+                )
+            )
+            return
+        self.now_us = max(self.now_us, opened.expires_at_us)
+        self.try_(
+            TimeOutDispute(dispute_id=dispute_id, lines=lines, unburned=read, at_us=self.now_us)
+        )
+
+    # --- time -------------------------------------------------------------------------------------
+
+    def mature(self) -> None:
+        """Three days pass: what was earned is payable, and swept."""
+        self.now_us += DEFAULT_WINDOW_US
+        for owner in (*OWNERS, CLIENT, HONEST):
+            state = earnings_of(self, owner)
+            holdback = f"party:{owner}:holdback"
+            gross = sum(
+                -units
+                for change in self.log[state.matured_through :]
+                if charge_of(change.fact)
+                for account, units in self.booked(change.fact).items()
+                if account == holdback and units < 0
+            )
+            self.try_(
+                MatureEarnings(
+                    account_id=owner,
+                    after_position=state.matured_through,
+                    through_position=len(self.log),
+                    through_us=0,
+                    gross=gross,
+                    at_us=self.now_us,
+                ),
+                SweepEarnings(account_id=owner, at_us=self.now_us),
+            )
+
+    def burn(self) -> None:
+        """The network burns what is ripe, as far as the bank pays for it."""
+        burns = self.rewards.burns
+        first = burns[-1].last_position + 1 if burns else 1
+        most = min(self.balance("world:bank"), self.balance("network:burn_due"))
+        ripe = self.rewards.ripe(first)
+        covered = [one for one in ripe if one[1] <= most]
+        if not covered or not covered[-1][1]:
+            return
+        last, units = covered[-1]
+        changes = self.do(
+            IntendBurn(
+                burn_id=len(burns) + 1,
+                first_position=first,
+                last_position=last,
+                credits=credit(units),
+                price_micro_usd=TOKEN_PRICE,
+                price_round=1,
+                at_us=self.now_us,
+            )
+        )
+        intended = changes[0].fact
+        burns.append(intended)
+        self.do(
+            ConfirmBurn(
+                burn_id=intended.burn_id,
+                tokens=intended.tokens,
+                tx_hash=self.name("0x"),
+                block_number=1,
+                at_us=self.now_us,
+            )
+        )
+
+    def end_epoch(self) -> None:
+        self.now_us += 7 * DAY_US
+        for account, units in self.rewards.seal(self.policy).rewards:
+            self.tokens[account] = self.tokens.get(account, 0) + units
+
+    # --- what the coalition has -------------------------------------------------------------------
+
+    def wealth(self) -> int:
+        """Credits and TOKEN of the coalition, less its debts and what it brought from outside."""
+        credits = 0
+        for name, units in self.balances.items():
+            if units and self._owner(name) in COALITION:
+                credits -= kind_of(name).side * units
+        tokens = sum(self.tokens.get(one, 0) for one in COALITION)
+        return credits + value_of(tokens) - self.paid_in
+
+    def _owner(self, name: str) -> str | None:
+        """Whose an account of the books is; of an escrow the renter's, of a dispute the owner's."""
+        kind, which, *_ = name.split(":")
+        match kind:
+            case "party":
+                return which
+            case "escrow":
+                asked = lease_of(self, which).requested
+                return None if asked is None else asked.account_id
+            case "dispute":
+                opened = dispute_of(self, which).opened
+                return None if opened is None else opened.provider_account_id
+            case "grant":
+                return COALITION[0]
+            case _:
+                return None
+
+    def gain(self) -> int:
+        """What it has more than it was given and may keep of what it spent: above zero is too much.
+
+        gain == wealth - given + 5 % of what it paid to itself
+        """
+        return self.wealth() - self.given + self.spent * (PPM - BACK_MAX_PPM) // PPM

@@ -1,0 +1,251 @@
+"""The stateful search: a coalition does anything, and never has more than it may keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from domain.epochs.emission import EmissionSegment
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_terms import REWARD_TERMS, Rated
+from domain.money import PPM, credit
+from domain.prices.profit_bound import breach_of, multiple_of
+from domain.prices.tariff import (
+    BUCKETS,
+    SlaClass,
+    SlaTier,
+    Split,
+    SplitShare,
+    TariffPublished,
+    UsageFee,
+)
+from tests.domain.adversary.network import NODES, OWNERS, RENTERS, STRANGER, Network
+from tests.domain.adversary.rewards import POOL
+from tests.domain.scenes.epochs import POLICY
+
+CREDIT = 10**6
+ROUNDING = 1_000
+"""Micro-credits: a thousandth of a credit, for the units that are rounded in a run."""
+STEPS = 24
+
+
+class Gained(AssertionError):
+    """The coalition has more than it may keep; by so many micro-credits, under these terms."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """A tariff and a policy that are in force together."""
+
+    tariff: TariffPublished
+    policy: PolicyPublished
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the bound lets them pass."""
+        return breach_of(self.tariff, multiple_of(self.policy.rewards)) is None
+
+
+def terms_of(
+    shares: dict[str, int], residual: str, multiple: int | None, refund: int = 0, base: int = 0
+) -> Terms:
+    """Shares in ppm in their order, a cap multiple, and what an SLA class refunds of a breach."""
+    sla = (SlaClass("sla", (SlaTier(990_000, refund),)),) if refund else ()
+    tariff = TariffPublished(
+        version=1,
+        usage_fees=(UsageFee("datacenter", credit(0)),),
+        provider_share_ppm=shares.get("provider", 0),
+        burn_share_ppm=0,
+        effective_from_us=0,
+        by="op",
+        at_us=0,
+        split=Split(tuple(SplitShare(*one) for one in shares.items()), residual),
+        federated=None,
+        device_fee_per_month=None,
+        storage_node_per_hour=None,
+        meters=(),
+        sla=sla,
+        notice_us=0,
+    )
+    weights = (Rated("burned", PPM), Rated("cash", PPM))
+    policy = replace(
+        POLICY,
+        segments=(EmissionSegment(1, 1_000, 1_000 * POOL),),
+        compute_ppm=PPM,
+        availability_ppm=0,
+        treasury_ppm=0,
+        compute_base=("burned_value", "gpu_time")[base],
+        rewards=replace(REWARD_TERMS, cap_multiple_ppm=multiple, source_weights=weights),
+    )
+    return Terms(tariff, policy)
+
+
+@st.composite
+def any_terms(draw: st.DrawFn) -> Terms:
+    """Any split, multiple and refund; many of them return too much."""
+    order = draw(st.permutations(BUCKETS))
+    shares, left = {}, PPM
+    for bucket in order[: draw(st.integers(1, 3))]:
+        share = draw(st.sampled_from((0, 50_000, 100_000, 350_000, 600_000)) | st.integers(0, left))
+        shares[bucket] = min(share, left)
+        left -= shares[bucket]
+    multiple = draw(st.sampled_from((PPM, 950_000, 500_000)) | st.integers(0, PPM))
+    refund = draw(st.sampled_from((0, 0, 100_000, 500_000, PPM)) | st.integers(0, PPM))
+    return terms_of(shares, order[3], multiple, refund, draw(st.integers(0, 1)))
+
+
+sound_terms = any_terms().filter(lambda terms: terms.is_sound)
+accounts = st.sampled_from((*RENTERS, *OWNERS))
+money = st.integers(25, 60).map(lambda credits: credits * CREDIT)
+index = st.integers(0, 3)
+served = st.sampled_from((PPM, PPM, 900_000, 300_000, 0)) | st.integers(1, PPM)
+
+
+def at(names: Sequence[str], place: int) -> str | None:
+    """One of the newest, if there is any."""
+    return names[-1 - place % len(names)] if names else None
+
+
+class Search(RuleBasedStateMachine):
+    """Runs of what the coalition does. `bound`: the terms of a subclass, instead of sound ones."""
+
+    bound: Terms | None = None
+
+    @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
+    def begin(self, terms: Terms, has_cash: list[bool]) -> None:
+        """Some have cash, all have bought credits; who has no cash spends what else it gets."""
+        self.terms = self.bound or terms
+        self.network = Network.under(self.terms.tariff, self.terms.policy)
+        for account, has in zip((*RENTERS, *OWNERS), has_cash, strict=True):
+            self.network.buy(account, 200 * CREDIT)
+            (self.network.deposit if has else self.network.card)(account, 200 * CREDIT)
+
+    @rule(account=accounts, units=money, kind=st.sampled_from(("cash", "burned", "card")))
+    def pay_in(self, account: str, units: int, kind: str) -> None:
+        do: dict[str, Any] = {"cash": self.network.deposit, "burned": self.network.buy}
+        do.get(kind, self.network.card)(account, units)
+
+    @rule(place=index, comes_back=st.booleans())
+    def end_card(self, place: int, comes_back: bool) -> None:
+        payment = at(self.network.payments, place)
+        if payment is not None:
+            (self.network.reverse if comes_back else self.network.confirm)(payment)
+
+    @rule(sponsor=accounts, account=accounts, units=money)
+    def promote(self, sponsor: str, account: str, units: int) -> None:
+        self.network.promote(sponsor, account, units)
+
+    @rule(
+        renter=accounts | st.just(STRANGER),
+        node=st.sampled_from(list(NODES)),
+        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        hours=st.lists(served, min_size=1, max_size=4),
+        sla=st.booleans(),
+        client=st.booleans(),
+    )
+    def rent(
+        self, renter: str, node: str, pay_with: str, hours: list[int], sla: bool, client: bool
+    ) -> None:
+        lease = self.network.lease(renter, node, pay_with, 5, sla=sla, client=client)
+        for part in hours if lease is not None else ():
+            assert lease is not None
+            self.network.meter(lease, part)
+
+    @rule(
+        renter=accounts,
+        node=st.sampled_from(list(NODES)[:2]),
+        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        hours=st.lists(served, min_size=1, max_size=4),
+        client=st.booleans(),
+        last=st.none() | served,
+    )
+    def wash(
+        self,
+        renter: str,
+        node: str,
+        pay_with: str,
+        hours: list[int],
+        client: bool,
+        last: int | None,
+    ) -> None:
+        """Rents from itself with a promise, and may end it at once."""
+        sla, before = pay_with == "cash", len(self.network.leases)
+        self.rent(renter, node, pay_with, hours, sla, client)
+        if last is not None and len(self.network.leases) > before:
+            self.network.close(self.network.leases[-1], "provider", last)
+
+    @rule(place=index, part=served)
+    def meter(self, place: int, part: int) -> None:
+        lease = at(self.network.leases, place)
+        if lease is not None:
+            self.network.meter(lease, part)
+
+    @rule(place=index, party=st.sampled_from(("renter", "provider")), part=served)
+    def close(self, place: int, party: str, part: int) -> None:
+        lease = at(self.network.leases, place)
+        if lease is not None:
+            self.network.close(lease, party, part)
+
+    @rule(place=index)
+    def claim_sla(self, place: int) -> None:
+        lease = at(self.network.leases, place)
+        if lease is not None:
+            self.network.sla(lease)
+
+    @rule(place=index, part=st.integers(0, PPM), kind=st.sampled_from(("late", "goodwill")))
+    def correct(self, place: int, part: int, kind: str) -> None:
+        lease = at(self.network.leases, place)
+        if lease is not None and kind == "late":
+            self.network.report_late(lease)
+        elif lease is not None:
+            self.network.goodwill(lease, part)
+
+    @rule(place=index)
+    def dispute(self, place: int) -> None:
+        lease = at(self.network.leases, place)
+        if lease is not None:
+            self.network.dispute(lease)
+
+    @rule(place=index, is_ruled=st.booleans())
+    def end_dispute(self, place: int, is_ruled: bool) -> None:
+        dispute = at(self.network.disputes, place)
+        if dispute is not None:
+            self.network.end_dispute(dispute, is_ruled=is_ruled)
+
+    @rule()
+    def mature(self) -> None:
+        self.network.mature()
+
+    @rule(burns=st.sampled_from((True, True, False)))
+    def end_epoch(self, burns: bool) -> None:
+        if burns:
+            self.network.burn()
+        self.network.end_epoch()
+
+    @invariant()
+    def has_no_more_than_it_may_keep(self) -> None:
+        if hasattr(self, "network"):
+            gain = self.network.gain()
+            if gain > ROUNDING:
+                raise Gained(gain, self.terms)
+
+    def teardown(self) -> None:
+        """What is open ends, what can be claimed is claimed, and what is due is rewarded."""
+        if not hasattr(self, "network"):
+            return
+        network = self.network
+        for lease in network.leases:
+            network.close(lease, "renter", PPM)
+        network.burn()
+        network.end_epoch()
+        self.has_no_more_than_it_may_keep()
+        for lease in network.leases:
+            network.sla(lease)
+        network.mature()
+        network.burn()
+        network.end_epoch()
+        self.has_no_more_than_it_may_keep()
