@@ -1504,6 +1504,7 @@ class EpochAnswer(TypedDict):
     availability_carry: NotRequired[Money]
     compute_weight: NotRequired[str]
     availability_weight: NotRequired[str]
+    availability_tier_2_weight: NotRequired[str]
     minted: NotRequired[Money]
     mint_tx_hash: NotRequired[str]
     position: NotRequired[int]
@@ -1527,6 +1528,7 @@ class EpochExplanationAnswer(TypedDict):
     burned_tokens: str
     compute: RewardShareAnswer
     devices: list[DeviceTimeAnswer]
+    availability_tier_2: RewardShareAnswer
     availability: RewardShareAnswer
     owner_cap: NotRequired[Money]
     paid: Money
@@ -5650,6 +5652,7 @@ class RewardTermsAnswer(TypedDict):
     bonus_range_ppm: int
     bonus_max_ppm: int
     availability_min_tier: int
+    availability_tier_2_ppm: int
     availability_min_uptime_ppm: int
     availability_cap_per_gpu_hour: NotRequired[Money]
     availability_cap_per_node: NotRequired[Money]

@@ -8,7 +8,8 @@ from api.console.reading import Reader, Refused, Told, amount, facts, gpu_hours,
 
 SHARES = (
     ("compute", "Compute: what it served"),
-    ("availability", "Availability: having been there"),
+    ("availability_tier_2", "Availability: the part for trust tier 2 and above"),
+    ("availability", "Availability: the part for proven devices"),
 )
 
 

@@ -78,6 +78,7 @@ class EpochAnswer(AnswerModel):
     availability_carry: Money | None = None
     compute_weight: Units | None = None
     availability_weight: Units | None = None
+    availability_tier_2_weight: Units | None = None
     minted: Money | None = None
     mint_tx_hash: str | None = None
     position: Position | None = None
@@ -253,6 +254,7 @@ def _epoch(row: epochs.EpochRow) -> EpochAnswer:
         availability_carry=tokens_or_none(row.availability_carry),
         compute_weight=_text_or_none(row.compute_weight),
         availability_weight=_text_or_none(row.availability_weight),
+        availability_tier_2_weight=_text_or_none(row.availability_tier_2_weight),
     )
 
 

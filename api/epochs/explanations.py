@@ -104,6 +104,7 @@ class EpochExplanationAnswer(AnswerModel):
     burned_tokens: Units
     compute: RewardShareAnswer
     devices: list[DeviceTimeAnswer]
+    availability_tier_2: RewardShareAnswer
     availability: RewardShareAnswer
     owner_cap: Money | None = None
     paid: Money
@@ -215,6 +216,7 @@ def _explained(call: Call, row: EpochRow, node_id: str) -> Explanation:
             carry_before=row.availability_carry_before or 0,
             weight=int(row.availability_weight or 0),
         ),
+        int(row.availability_tier_2_weight or 0),
     )
 
 
@@ -253,6 +255,7 @@ def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> Epo
             )
             for device in why.devices
         ],
+        availability_tier_2=_share(why.availability_tier_2),
         availability=_share(why.availability),
         owner_cap=tokens_or_none(why.owner_cap),
         paid=tokens(why.paid),

@@ -181,6 +181,7 @@ class RewardTermsAnswer(AnswerModel):
     bonus_range_ppm: Count
     bonus_max_ppm: Count
     availability_min_tier: Count
+    availability_tier_2_ppm: Count
     availability_min_uptime_ppm: Count
     availability_cap_per_gpu_hour: Money | None = None
     availability_cap_per_node: Money | None = None
@@ -630,6 +631,7 @@ def _rewards(terms: RewardTerms) -> RewardTermsAnswer:
         bonus_range_ppm=terms.bonus_range_ppm,
         bonus_max_ppm=terms.bonus_max_ppm,
         availability_min_tier=terms.availability_min_tier,
+        availability_tier_2_ppm=terms.availability_tier_2_ppm,
         availability_min_uptime_ppm=terms.availability_min_uptime_ppm,
         availability_cap_per_gpu_hour=tokens_or_none(terms.availability_cap_per_gpu_hour),
         availability_cap_per_node=tokens_or_none(terms.availability_cap_per_node),

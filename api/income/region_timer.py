@@ -19,9 +19,11 @@ from domain.calendar import day_start_us
 from domain.duration import DAY_US, HOUR_US
 from domain.income.region_sharing import ROLE_NODES_MAX, NodeTime, ShareRegionDay
 from domain.income.region_terms import stream_of, terms_on
-from domain.trust.tiers import standing
+from domain.trust.lifting import lifted_us
+from domain.trust.tiers import CHALLENGED, standing
 from ledger.log.handle import LOG_AWAY
 from projections import tables
+from projections.epochs.signed import read_signed
 from projections.income import regions
 from projections.runner import Connection
 from projections.trust import evidence as trust
@@ -38,8 +40,7 @@ TRUST_US = 7 * DAY_US
 """What a device is judged by: an epoch's length up to the end of the day, so that no day at the
 beginning of an epoch is without challenges that were passed.
 """
-CHALLENGE_TIER = 3
-VIEWS = ("fleet", "trust", "usage", "countersigned", "regions")
+VIEWS = ("fleet", "trust", "epochs", "regions")
 
 
 class RegionsStopped(Exception):
@@ -111,13 +112,13 @@ def node_times(
 ) -> tuple[NodeTime, ...]:
     """Attested time of every node that was there: at the tier that is asked for, and below it.
 
-    A device counts no more than its capacity was present. Time that a renter has signed for proves
-    as much as a challenge, which needs an idle device (design metering 9).
+    A device counts no more than its capacity was present.
     """
     by_node: defaultdict[str, list[regions.Present]] = defaultdict(list)
     for one in regions.read_present(connection, region_id, day):
         by_node[one.node_id].append(one)
-    signed = regions.read_countersigned(connection, region_id, day)
+    head, _ = service.ledger.market.head()
+    signed = read_signed(connection, day_start_us(day), day_start_us(day + 1), head)
     libraries = set(trust.read_libraries(connection))
     span = trust.Span(None, day_start_us(day + 1) - TRUST_US, day_start_us(day + 1))
     development = founding.is_development(service.ledger)
@@ -138,19 +139,20 @@ def node_time(
     min_tier: int,
     signed_us: int,
 ) -> NodeTime:
-    """Add up one node's devices. `signed_us` makes up for challenges that nobody could ask."""
+    """Add up one node's devices. `signed_us`: as in `domain/trust/lifting.py`."""
     room = {one.device_id: one.present_us for one in present}
-    taken = {"proven": 0, "unchallenged": 0, "below": 0}
+    times = []
     ranked = [(tiers.get(one.told_id, 0), one) for one in present]
     for tier, one in sorted(ranked, key=lambda pair: (-pair[0], pair[1].told_id)):
         us = min(one.metered_us, room[one.device_id])
         room[one.device_id] -= us
-        is_unchallenged = min_tier == CHALLENGE_TIER and tier == min_tier - 1
-        kind = "unchallenged" if is_unchallenged else "below"
-        taken["proven" if tier >= min_tier else kind] += us
-    made_up = min(taken["unchallenged"], signed_us)
+        times.append((tier, us))
+    lifted = lifted_us(times, signed_us)
+    counted = [(tier, us - up_us) for (tier, us), up_us in zip(times, lifted, strict=True)]
+    counted.append((CHALLENGED, sum(lifted)))
+    available_us = sum(us for tier, us in counted if tier >= min_tier)
     return NodeTime(
         node_id=node_id,
-        available_us=taken["proven"] + made_up,
-        below_tier_us=taken["below"] + taken["unchallenged"] - made_up,
+        available_us=available_us,
+        below_tier_us=sum(us for _, us in counted) - available_us,
     )

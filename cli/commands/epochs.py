@@ -83,6 +83,7 @@ def explain(
     tell(told, _explanation(told), as_json=as_json)
 
 
+SHARES = ("compute", "availability_tier_2", "availability")
 SHARE = ("pool", "weight", "all_weight", "share", "cap", "paid")
 
 
@@ -91,7 +92,7 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
     head = ("node_id", "account_id", "paid", "policy_version", "cut_position", "bonus_ppm")
     lines = facts({name: told[name] for name in head})
     lines += told["reasons"]
-    pools = [{"kind": kind, **_amounts(told[kind])} for kind in ("compute", "availability")]
+    pools = [{"kind": kind, **_amounts(told[kind])} for kind in SHARES]
     lines += ["", "share = floor(pool x weight / all_weight); paid = share, or cap if lower"]
     lines += columns(pools, ("kind", *SHARE))
     if told["uses"]:

@@ -121,6 +121,7 @@ class EpochSealed:
     availability_carry: Amount
     compute_weight: Big  # of all nodes together
     availability_weight: Big
+    availability_tier_2_weight: Big  # of tier 2 and above, where they have a part of their own
     adjustments_open: tuple[Adjustment, ...]  # that this epoch could not settle
     price_snapshot: int | None  # told, where there was a price; no reward depends on it
 
@@ -509,6 +510,7 @@ def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None
         availability_carry=token(s.availability_carry),
         compute_weight=s.compute_weight,
         availability_weight=s.availability_weight,
+        availability_tier_2_weight=s.availability_tier_2_weight,
         adjustments_open=tuple(Adjustment(who, delta) for who, delta in s.adjustments),
         price_snapshot=None,
     )

@@ -24,7 +24,7 @@ from domain.epochs.reward_terms import Rated, RewardTerms
 from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
 from domain.money import Amount, Asset
 
-EPOCH_FORMAT = "tallystick-epoch-v3"
+EPOCH_FORMAT = "tallystick-epoch-v4"
 ROWS_AT_ONCE = 1_000
 _WIDE = ("availability_cap_per_gpu_hour", "availability_cap_per_node", "owner_cap", "release_cap")
 
@@ -52,7 +52,11 @@ def epoch_file(settlement: Settlement) -> bytes:
             "availability": str(s.availability_pool),
             "treasury": str(s.treasury_pool),
         },
-        "weights": {"compute": str(s.compute_weight), "availability": str(s.availability_weight)},
+        "weights": {
+            "compute": str(s.compute_weight),
+            "availability": str(s.availability_weight),
+            "availability_tier_2": str(s.availability_tier_2_weight),
+        },
         "unallocated": [
             [one.pool, one.reason, str(one.units), str(one.returned)] for one in s.unallocated
         ],

@@ -2,6 +2,7 @@
 
     share == floor(pool x weight / all weights);   fraction lost == pool x weight mod all weights
     paid  == min(share, caps)                                of each pool, before an owner's cap
+    availability is two pools: that of tier 2 and above, and that of the terms' tier
 
 Everything comes from the cut and the totals of the seal, so one node is explained without the
 others. What is zero says why, in words an owner understands. Source: design economics 18.
@@ -12,11 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.epochs.policy import PolicyPublished
-from domain.epochs.reward_terms import NO_TERMS, RewardTerms, bonus_ppm
+from domain.epochs.reward_terms import NO_TERMS, RewardTerms, bonus_ppm, paid_tier
 from domain.epochs.settlement import (
     Attested,
     NodeCut,
     attested_us,
+    availability_parts,
     availability_weight,
     compute_cap,
     compute_weight,
@@ -89,25 +91,30 @@ class Explanation:
     burned_tokens: int
     compute: ExplainedShare
     devices: tuple[ExplainedDevice, ...]
-    availability: ExplainedShare
+    availability_tier_2: ExplainedShare  # of the part that tier 2 and above share
+    availability: ExplainedShare  # of the rest; its cap is what the part before left of it
     owner_cap: int | None
     reasons: tuple[str, ...]  # why a part is zero, or less than its share
 
     @property
     def paid(self) -> int:
-        return self.compute.paid + self.availability.paid
+        return self.compute.paid + self.availability_tier_2.paid + self.availability.paid
 
 
 def explain(
-    node: NodeCut, policy: PolicyPublished, compute: Totals, availability: Totals
+    node: NodeCut,
+    policy: PolicyPublished,
+    compute: Totals,
+    availability: Totals,
+    tier_2_weight: int,
 ) -> Explanation:
     """The way from a node's use and time to its reward; units as in
-    `domain/epochs/settlement.py`.
+    `domain/epochs/settlement.py`. `tier_2_weight`: of all nodes, at tier 2 and above.
     """
     terms = policy.rewards or NO_TERMS
-    worked = _share(compute, compute_weight(node, terms, policy.compute_base))
-    idle = _share(availability, availability_weight(node, terms))
-    worked, idle = _capped(worked, compute_cap(node, terms)), _capped(idle, idle_cap(node, terms))
+    weight = compute_weight(node, terms, policy.compute_base)
+    worked = _share(compute.shared, weight, compute.weight, compute_cap(node, terms))
+    low, idle = _idle(node, terms, availability, tier_2_weight)
     weights = {rated.name: rated.ppm for rated in terms.source_weights}
     devices = tuple(_device(device, terms) for device in node.attested)
     return Explanation(
@@ -129,37 +136,39 @@ def explain(
         burned_tokens=node.burned_tokens,
         compute=worked,
         devices=devices,
+        availability_tier_2=low,
         availability=idle,
         owner_cap=terms.owner_cap,
         reasons=(
             *_why_no_work(node, policy, weights, worked),
-            *_why_not_there(node, terms, devices, idle),
+            *_why_not_there(node, terms, devices, low, idle),
         ),
     )
 
 
-def _share(totals: Totals, weight: int) -> ExplainedShare:
-    share, lost = divmod(totals.shared * weight, totals.weight) if totals.weight else (0, 0)
+def _idle(
+    node: NodeCut, terms: RewardTerms, totals: Totals, tier_2_weight: int
+) -> tuple[ExplainedShare, ExplainedShare]:
+    """Both parts of the availability pool; the cap is of both together."""
+    low, high = availability_parts(totals.pool, totals.carry_before, terms)
+    cap = idle_cap(node, terms)
+    weight = availability_weight(node, terms, paid_tier(terms))
+    first = _share(low, weight, tier_2_weight, cap)
+    left = None if cap is None else cap - first.paid
+    weight = availability_weight(node, terms, terms.availability_min_tier)
+    return first, _share(high, weight, totals.weight, left)
+
+
+def _share(pool: int, weight: int, all_weight: int, cap: int | None) -> ExplainedShare:
+    share, lost = divmod(pool * weight, all_weight) if all_weight else (0, 0)
     return ExplainedShare(
-        pool=totals.shared,
+        pool=pool,
         weight=weight,
-        all_weight=totals.weight,
+        all_weight=all_weight,
         share=share,
         lost=lost,
-        cap=None,
-        paid=share,
-    )
-
-
-def _capped(share: ExplainedShare, cap: int | None) -> ExplainedShare:
-    return ExplainedShare(
-        pool=share.pool,
-        weight=share.weight,
-        all_weight=share.all_weight,
-        share=share.share,
-        lost=share.lost,
         cap=cap,
-        paid=share.share if cap is None else min(share.share, cap),
+        paid=share if cap is None else min(share, cap),
     )
 
 
@@ -176,10 +185,11 @@ def _device(device: Attested, terms: RewardTerms) -> ExplainedDevice:
 
 
 def _why_it_does_not_count(device: Attested, terms: RewardTerms) -> str | None:
-    if counts(device, terms):
+    tier = paid_tier(terms)
+    if counts(device, terms, tier):
         return None
-    if device.tier < terms.availability_min_tier:
-        return f"trust tier {device.tier}: the policy asks for {terms.availability_min_tier}"
+    if device.tier < tier:
+        return f"trust tier {device.tier}: the policy asks for {tier}"
     least = terms.availability_min_uptime_ppm * device.promised_us
     return f"it was there for less than {-(-least // PPM)} of {device.promised_us} microseconds"
 
@@ -203,21 +213,27 @@ def _why_no_work(
 
 
 def _why_not_there(
-    node: NodeCut, terms: RewardTerms, devices: tuple[ExplainedDevice, ...], share: ExplainedShare
+    node: NodeCut,
+    terms: RewardTerms,
+    devices: tuple[ExplainedDevice, ...],
+    low: ExplainedShare,
+    high: ExplainedShare,
 ) -> list[str]:
-    if not share.weight:
+    share, paid = low.share + high.share, low.paid + high.paid
+    if not low.weight:
         if not devices:
             return ["availability: no time of its devices was attested before this epoch's cut"]
-        return [
-            f"availability: {reason}" for reason in sorted({one.reason or "" for one in devices})
+        reasons = {one.reason for one in devices if one.reason}
+        return [f"availability: {reason}" for reason in sorted(reasons)] or [
+            "availability: its hardware classes have no weight in this policy"
         ]
-    if share.cap is not None and share.share > share.cap:
+    if share > paid:
         hours = attested_us(node, terms) // GPU_HOUR_US
         return [
-            f"availability: {share.share} was its share: for {hours} whole GPU-hours it gets at"
-            f" most {share.cap}"
+            f"availability: {share} was its share: for {hours} whole GPU-hours it gets at"
+            f" most {paid}"
         ]
-    return _no_pool("availability", share)
+    return [] if share else _no_pool("availability", high if high.weight else low)
 
 
 def _no_pool(kind: str, share: ExplainedShare) -> list[str]:

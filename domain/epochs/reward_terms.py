@@ -20,6 +20,9 @@ from domain.trust.reasons import TrustReason
 NEXT_EPOCH, UNISSUED = "next_epoch", "unissued"
 DESTINATIONS = (NEXT_EPOCH, UNISSUED)
 """Where a part that nobody gets may go: into the same pool later, or back to be never minted."""
+TIER_2 = 2
+TIER_2_MAX_PPM = 500_000
+"""More than half of a pool never goes by what no challenge and no renter has shown."""
 TIER_NOBODY = 5
 """Above the highest tier: no device's time counts."""
 NAMED_MAX = 64
@@ -52,6 +55,7 @@ class RewardTerms:
     bonus_range_ppm: int
     bonus_max_ppm: int
     availability_min_tier: int  # time of a device below this trust tier does not count
+    availability_tier_2_ppm: int  # of each epoch's pool, shared by all time at tier 2 or above
     availability_min_uptime_ppm: int  # of the promised time, counted from joining
     availability_cap_per_gpu_hour: Big | None
     availability_cap_per_node: Big | None
@@ -72,6 +76,7 @@ REWARD_TERMS = RewardTerms(
     bonus_range_ppm=150_000,
     bonus_max_ppm=200_000,
     availability_min_tier=3,
+    availability_tier_2_ppm=200_000,
     availability_min_uptime_ppm=500_000,
     availability_cap_per_gpu_hour=None,
     availability_cap_per_node=None,
@@ -95,6 +100,7 @@ NO_TERMS = RewardTerms(
     bonus_range_ppm=1,
     bonus_max_ppm=0,
     availability_min_tier=TIER_NOBODY,
+    availability_tier_2_ppm=0,
     availability_min_uptime_ppm=0,
     availability_cap_per_gpu_hour=None,
     availability_cap_per_node=None,
@@ -118,6 +124,11 @@ def bonus_ppm(terms: RewardTerms, score_ppm: int | None) -> int:
     return PPM + terms.bonus_max_ppm * above // terms.bonus_range_ppm
 
 
+def paid_tier(terms: RewardTerms) -> int:
+    """The lowest trust tier whose time is paid for at all."""
+    return TIER_2 if terms.availability_tier_2_ppm else terms.availability_min_tier
+
+
 def check_terms(terms: RewardTerms) -> None:
     """Raises Refused: POLICY_INVALID, naming the rule."""
     for field, rated in (("source", terms.source_weights), ("class", terms.class_ratings)):
@@ -135,6 +146,11 @@ def check_terms(terms: RewardTerms) -> None:
         raise _invalid(
             "the whole bonus is within reach: its start and its range are at most 100 % together"
         )
+    if terms.availability_tier_2_ppm and terms.availability_min_tier <= TIER_2:
+        raise _invalid(
+            "tier 2 has a share of its own only where the whole pool asks for more:"
+            " raise availability_min_tier to 3, or set availability_tier_2_ppm to 0"
+        )
     if {terms.cap_goes_to, terms.zero_weight_goes_to} - set(DESTINATIONS):
         raise _invalid(f"what is left over goes to one of {', '.join(DESTINATIONS)}")
 
@@ -146,6 +162,7 @@ def _ranges(terms: RewardTerms) -> tuple[tuple[str, int, int | None, int], ...]:
         ("bonus_range_ppm", 1, terms.bonus_range_ppm, PPM),
         ("bonus_max_ppm", 0, terms.bonus_max_ppm, BONUS_MAX_PPM),
         ("availability_min_tier", 0, terms.availability_min_tier, TIER_NOBODY),
+        ("availability_tier_2_ppm", 0, terms.availability_tier_2_ppm, TIER_2_MAX_PPM),
         ("availability_min_uptime_ppm", 0, terms.availability_min_uptime_ppm, PPM),
         ("availability_cap_per_gpu_hour", 0, terms.availability_cap_per_gpu_hour, UNITS_MAX),
         ("availability_cap_per_node", 0, terms.availability_cap_per_node, UNITS_MAX),

@@ -6,11 +6,14 @@
     rewards == shares of nodes + treasury                  adjustments only move between accounts
 
     share of a node == min(floor(pool x w / W), its caps);   equal weights earn equally
+    availability == a part of the epoch for all time at tier 2 and above, the rest by min tier
 
 A node is paid for what it served (compute) and for having been there (availability). Weights are
 of nodes, rewards of accounts. A cap is linear in what the node burned or attested, so that one node
 split into several never earns more; what is above a cap, and a pool that nobody has a weight in, go
-where the policy says. No price enters a weight. Not here: which reports and burns the cut holds
+where the policy says. Tier 2 shares its part with the tiers above it: a higher tier never earns
+less, and however much is claimed at tier 2 takes no more than that part. No price enters a
+weight. Not here: which reports and burns the cut holds
 (`projections/`), what an epoch is (`domain/epochs/epoch.py`). Source: design economics 7, 8, 10,
 13; rows R-8, R-10.
 """
@@ -27,7 +30,7 @@ from typing import NamedTuple
 from domain.epochs.emission import scheduled
 from domain.epochs.net_emission import release
 from domain.epochs.policy import PolicyPublished
-from domain.epochs.reward_terms import NO_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
+from domain.epochs.reward_terms import NO_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm, paid_tier
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM, MoneyReason
 from domain.refusal import Refused
@@ -147,6 +150,7 @@ class Settlement:
     treasury_pool: int
     compute_weight: int  # of all nodes together
     availability_weight: int
+    availability_tier_2_weight: int
     nodes: tuple[NodeReward, ...]  # by id; all of the cut
     unallocated: tuple[Unallocated, ...]  # none of zero units
     compute_carry: int
@@ -181,24 +185,39 @@ def settle(cut: Cut) -> Settlement:
     compute, availability, treasury = pools_of(emission + released, cut.policy)
 
     weights = _compute_weights(nodes, terms, cut.policy.compute_base)
-    times = _availability_weights(nodes, terms)
-    all_weight, all_time = sum(weights), sum(times)
+    times = _availability_weights(nodes, terms, terms.availability_min_tier)
+    low_times = _availability_weights(nodes, terms, paid_tier(terms))
+    all_weight, all_time, all_low_time = sum(weights), sum(times), sum(low_times)
     compute_all = compute + opening.compute_carry
     availability_all = availability + opening.availability_carry
     compute_shares = _shares(compute_all, weights, all_weight)
-    availability_shares = _shares(availability_all, times, all_time)
+    low, high = availability_parts(availability, opening.availability_carry, terms)
+    availability_shares = [
+        one + other
+        for one, other in zip(
+            _shares(low, low_times, all_low_time), _shares(high, times, all_time), strict=True
+        )
+    ]
     compute_paid = _capped(compute_shares, [compute_cap(node, terms) for node in nodes])
     availability_paid = _capped(availability_shares, [idle_cap(node, terms) for node in nodes])
     if terms.owner_cap is not None:
         _cap_owners(nodes, compute_paid, availability_paid, terms.owner_cap)
 
     left = [
-        *_left(COMPUTE, compute_all, compute, all_weight, compute_shares, compute_paid, terms),
+        *_left(
+            COMPUTE,
+            compute_all,
+            compute,
+            0 if all_weight else compute_all,
+            compute_shares,
+            compute_paid,
+            terms,
+        ),
         *_left(
             AVAILABILITY,
             availability_all,
             availability,
-            all_time,
+            (0 if all_low_time else low) + (0 if all_time else high),
             availability_shares,
             availability_paid,
             terms,
@@ -223,6 +242,7 @@ def settle(cut: Cut) -> Settlement:
         treasury_pool=treasury,
         compute_weight=all_weight,
         availability_weight=all_time,
+        availability_tier_2_weight=all_low_time,
         nodes=_rewards(nodes, weights, compute_paid, times, availability_paid),
         unallocated=tuple(left),
         compute_carry=_carried(left, COMPUTE),
@@ -253,6 +273,14 @@ def pools_of(units: int, policy: PolicyPublished) -> tuple[int, int, int]:
     return compute, availability, units - compute - availability
 
 
+def availability_parts(fresh: int, carry: int, terms: RewardTerms) -> tuple[int, int]:
+    """What tier 2 and above share, and what the tier of the terms shares: the carry is the
+    latter's, or what nobody proved would come to tier 2 an epoch later.
+    """
+    low = fresh * terms.availability_tier_2_ppm // PPM
+    return low, fresh + carry - low
+
+
 def compute_weight(node: NodeCut, terms: RewardTerms, base: str) -> int:
     """floor(sum(used x weight of its source) x bonus / 10^12): one floor, so monotone in use."""
     return _compute_weights((node,), terms, base)[0]
@@ -270,33 +298,33 @@ def _compute_weights(nodes: Iterable[NodeCut], terms: RewardTerms, base: str) ->
     return found
 
 
-def counts(device: Attested, terms: RewardTerms) -> bool:
-    """Whether a device is believed enough, and was there enough of the time that it promised."""
+def counts(device: Attested, terms: RewardTerms, tier: int) -> bool:
+    """Whether a device has this tier, and was there enough of the time that it promised."""
     minimum = terms.availability_min_uptime_ppm * device.promised_us
-    return device.tier >= terms.availability_min_tier and device.gpu_us * PPM >= minimum
+    return device.tier >= tier and device.gpu_us * PPM >= minimum
 
 
 def attested_us(node: NodeCut, terms: RewardTerms) -> int:
-    """Available GPU-microseconds of the devices that count."""
-    found = 0
+    """Available GPU-microseconds of the devices that are paid for at all."""
+    found, tier = 0, paid_tier(terms)
     for device in node.attested:
-        if counts(device, terms):
+        if counts(device, terms, tier):
             found += device.gpu_us
     return found
 
 
-def availability_weight(node: NodeCut, terms: RewardTerms) -> int:
-    """floor(sum(attested time x rating of its class) / 10^6), of the devices that count."""
-    return _availability_weights((node,), terms)[0]
+def availability_weight(node: NodeCut, terms: RewardTerms, tier: int) -> int:
+    """floor(sum(attested time x rating of its class) / 10^6), of the devices of this tier."""
+    return _availability_weights((node,), terms, tier)[0]
 
 
-def _availability_weights(nodes: Iterable[NodeCut], terms: RewardTerms) -> list[int]:
+def _availability_weights(nodes: Iterable[NodeCut], terms: RewardTerms, tier: int) -> list[int]:
     rating_of = _by_name(terms.class_ratings)
     found = []
     for node in nodes:
         rated = 0
         for device in node.attested:
-            if counts(device, terms):
+            if counts(device, terms, tier):
                 rated += device.gpu_us * rating_of.get(device.hardware_class, PPM)
         found.append(rated // PPM)
     return found
@@ -389,20 +417,23 @@ def _left(
     pool: str,
     everything: int,
     fresh: int,
-    whole: int,
+    nobodys: int,
     shares: Sequence[int],
     paid: Sequence[int],
     terms: RewardTerms,
 ) -> list[Unallocated]:
-    """What nobody gets of a pool, by reason. Only this epoch's part can go back: the carry is
-    minted already.
+    """What nobody gets of a pool, by reason; in `nobodys` of it nobody has a weight. Only this
+    epoch's part can go back: the carry is minted already.
     """
     shared, given = sum(shares), sum(paid)
-    reason = ROUNDING if whole else ZERO_WEIGHT
-    rest, above = everything - shared, shared - given
-    back_rest = min(rest, fresh) if not whole and terms.zero_weight_goes_to == UNISSUED else 0
-    back_above = min(above, fresh) if terms.cap_goes_to == UNISSUED else 0
-    left = (Unallocated(pool, reason, rest, back_rest), Unallocated(pool, CAP, above, back_above))
+    above = shared - given
+    back = min(nobodys, fresh) if terms.zero_weight_goes_to == UNISSUED else 0
+    back_above = min(above, fresh - back) if terms.cap_goes_to == UNISSUED else 0
+    left = (
+        Unallocated(pool, ROUNDING, everything - nobodys - shared, 0),
+        Unallocated(pool, ZERO_WEIGHT, nobodys, back),
+        Unallocated(pool, CAP, above, back_above),
+    )
     return [part for part in left if part.units]
 
 

@@ -7,6 +7,7 @@ __all__ = (
     "challenge",
     "challenge_check",
     "evidence",
+    "lifting",
     "reasons",
     "record",
     "registry",

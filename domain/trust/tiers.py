@@ -33,6 +33,8 @@ POWER_RATIO_PPM = (500_000, 2_000_000)
 """The energy counter over integrated power: half to twice. NVML samples a quarter of the time."""
 _UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 PROC_FINE = "ok"
+CHALLENGED = 3
+"""The tier of a device that passed a challenge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +146,7 @@ def standing(
     # The reference program runs on a processor: of a real GPU it proves nothing.
     passing = ("passed", "passed_reference") if is_simulated else ("passed",)
     for name, denies, verdict, where in (
-        ("challenge", 3, evidence.challenge, evidence.challenged_at),
+        ("challenge", CHALLENGED, evidence.challenge, evidence.challenged_at),
         ("attestation", 4, evidence.attestation, evidence.attested_at),
     ):
         if verdict not in passing:

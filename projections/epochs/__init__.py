@@ -11,5 +11,6 @@ __all__ = (
     "gate",
     "registry",
     "rewards",
+    "signed",
     "wash_uses",
 )

@@ -17,10 +17,12 @@ import msgspec
 from domain.duration import DAY_US
 from domain.epochs.settlement import Attested, NodeCut, Use
 from domain.gpu_time import GPU_HOUR_US
-from domain.trust.tiers import Evidence, Identity, Metered, Place, standing
+from domain.trust.lifting import lifted_us
+from domain.trust.tiers import CHALLENGED, Evidence, Identity, Metered, Place, standing
 from ledger.log import usage_reads
 from projections.epochs import counted
 from projections.epochs.epochs import Preview, Tokens
+from projections.epochs.signed import read_signed
 from projections.runner import Connection
 from projections.trust.evidence import METERED_FIELDS
 from projections.trust.scores import read_standings
@@ -151,7 +153,8 @@ def read_attested(
 
     A board that moved to another node has promised its time once: the promise is divided among its
     nodes as its time is, so that the part of it that was kept is the same on each. What was late
-    stands for itself, with its part of what its own epoch was promised.
+    stands for itself, with its part of what its own epoch was promised. Time that renters signed
+    for before the cut is lifted; of late time none is.
     """
     tiers = read_tiers(connection, epoch, cut_position, development=development)
     asked = _asked(connection, epoch, cut_position)
@@ -170,14 +173,28 @@ def read_attested(
         )
         for node_id, board_id, name, joined_us, us in there
     ]
-    told += connection.execute(_LATE.encode(), asked).fetchall()
+    signed = read_signed(connection, asked["start_us"], asked["end_us"], cut_position)
+    by_node: dict[str, list[tuple[str, int, int, int, int]]] = defaultdict(list)
+    for node_id, board_id, *row in sorted(told):
+        by_node[node_id].append((*row, tiers.get((node_id, board_id), 1)))
+    late = connection.execute(_LATE.encode(), asked).fetchall()
     found: dict[str, list[Attested]] = defaultdict(list)
-    for node_id, board_id, name, us, promised_us, of_all_us in told:
-        if us:
-            part_us = -(-promised_us * us // of_all_us)
-            tier = tiers.get((node_id, board_id), 1)
-            found[node_id].append(Attested(name, tier, us, part_us))
-    return {node_id: sorted(devices) for node_id, devices in found.items()}
+    for node_id, rows in by_node.items():
+        lifted = lifted_us([(tier, us) for _, us, _, _, tier in rows], signed.get(node_id, 0))
+        for (name, us, promised_us, of_all_us, tier), up_us in zip(rows, lifted, strict=True):
+            found[node_id] += _parts(name, CHALLENGED, up_us, promised_us, of_all_us)
+            found[node_id] += _parts(name, tier, us - up_us, promised_us, of_all_us)
+    for node_id, board_id, name, us, promised_us, of_all_us in late:
+        tier = tiers.get((node_id, board_id), 1)
+        found[node_id] += _parts(name, tier, us, promised_us, of_all_us)
+    return {node_id: sorted(devices) for node_id, devices in found.items() if devices}
+
+
+def _parts(name: str, tier: int, us: int, promised_us: int, of_all_us: int) -> list[Attested]:
+    """Time of one board at one tier, with its part of the promise; none where there is no time."""
+    if not us:
+        return []
+    return [Attested(name, tier, us, -(-promised_us * us // of_all_us))]
 
 
 def _asked(connection: Connection, epoch: int, cut_position: int) -> dict[str, int]:

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from projections import read
-from projections.epochs import burning
+from projections.epochs import burning, signed
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule
 from projections.trust.ties import TIE_RULES, TIES, is_paid_back, is_paid_to
@@ -41,6 +41,7 @@ _TABLES = (
     CUTS
     + TIES
     + burning.TABLES
+    + signed.TABLES
     + """
     CREATE TABLE own.epoch (
         epoch int PRIMARY KEY, start_us bigint NOT NULL, end_us bigint NOT NULL,
@@ -51,6 +52,7 @@ _TABLES = (
         chunks int, file_sha256 text, unissued bigint, recyclable bigint, release bigint,
         returned bigint, returned_release bigint, availability_carry_before bigint,
         availability_carry bigint, compute_weight bigint, availability_weight bigint,
+        availability_tier_2_weight bigint,
         credited int NOT NULL, matured int NOT NULL,
         minted bigint, mint_tx_hash text) WITH (fillfactor = 70);
     CREATE TABLE own.counted (
@@ -194,6 +196,7 @@ _RULES = (
     CUT_RULE,
     *TIE_RULES,
     *burning.LOTS,
+    *signed.RULES,
     Rule(
         ("lease.reserved.v1",),
         "lease_id text, node_id text",
@@ -302,7 +305,7 @@ _RULES = (
         " compute_carry json, rewards json, recipients int, chunks int, file_sha256 text,"
         " at_us bigint, unissued json, recyclable json, release json, returned json,"
         " returned_release json, availability_carry_before json, availability_carry json,"
-        " compute_weight bigint, availability_weight bigint",
+        " compute_weight bigint, availability_weight bigint, availability_tier_2_weight bigint",
         """UPDATE own.epoch e SET sealed_position = f.position, sealed_at_us = f.at_us,
             cut_position = f.cut_position, policy_version = f.policy_version,
             emission = (f.emission->>'units')::bigint,
@@ -320,7 +323,8 @@ _RULES = (
             returned_release = (f.returned_release->>'units')::bigint,
             availability_carry_before = (f.availability_carry_before->>'units')::bigint,
             availability_carry = (f.availability_carry->>'units')::bigint,
-            compute_weight = f.compute_weight, availability_weight = f.availability_weight
+            compute_weight = f.compute_weight, availability_weight = f.availability_weight,
+            availability_tier_2_weight = f.availability_tier_2_weight
         FROM facts f WHERE e.epoch = f.epoch""",
     ),
     # Credits that were bought by burning are retired at use and have weight at once. Others have it
@@ -550,6 +554,7 @@ class EpochRow:
     availability_carry: int | None
     compute_weight: int | None
     availability_weight: int | None
+    availability_tier_2_weight: int | None
     credited: int
     matured: int
     minted: int | None

@@ -300,27 +300,6 @@ def read_present(connection: Connection, region_id: str, day: int) -> list[Prese
     return read.many(connection, Present, sql, region=region_id, day=day, **span)
 
 
-def read_countersigned(connection: Connection, region_id: str, day: int) -> dict[str, int]:
-    """GPU-microseconds of a day by node that renters of their own signed for, all of it.
-
-    A lease counts as far as its last signature reaches, if that stands for all that was metered up
-    to there; what a node's provider or owners rent themselves proves nothing. The views `usage` and
-    `countersigned` must be there too.
-    """
-    sql = """SELECT a.node_id, sum(a.gpu_us)::bigint
-        FROM proj_regions.node n JOIN proj_usage.accrual a USING (node_id)
-        JOIN LATERAL (
-            SELECT gpu_us, until_us FROM proj_countersigned.signature s
-            WHERE s.lease_id = a.lease_id ORDER BY position DESC LIMIT 1) s ON true
-        WHERE n.region_id = %(region)s AND a.from_us >= %(from)s AND a.from_us < %(to)s
-            AND a.until_us <= s.until_us AND a.account_id <> a.provider_account_id
-            AND s.gpu_us >= (SELECT sum(b.gpu_us) FROM proj_usage.accrual b
-                WHERE b.lease_id = a.lease_id AND b.until_us <= s.until_us)
-        GROUP BY a.node_id"""
-    span = {"from": day * DAY_US, "to": (day + 1) * DAY_US}
-    return dict(connection.execute(sql.encode(), {"region": region_id, **span}).fetchall())
-
-
 # --- what is told ----------------------------------------------------------------------------
 
 

@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         371,
-        "08963314f9bea75442adaaf99a7b060677e2d01be14b4827782e2f67e3680f55",
-        "efb9ed623f6859945e0bf0db63758547e71b8e7e35c0d55b29c513a9afb25294",
+        "6e15e2bdbf9b21a613ae5d6d2ec12a3da4f1d5c133b042001d44f96affbfc257",
+        "92d504c29c9a02310459d5391f0cb3a16f4ba28d6c22cad933276aab12c14a5b",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

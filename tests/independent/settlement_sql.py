@@ -49,6 +49,7 @@ _WITHOUT_TERMS: dict[str, Any] = {
     "bonus_range_ppm": 1,
     "bonus_max_ppm": 0,
     "availability_min_tier": 5,
+    "availability_tier_2_ppm": 0,
     "availability_min_uptime_ppm": 0,
     "availability_cap_per_gpu_hour": None,
     "availability_cap_per_node": None,
@@ -66,9 +67,11 @@ _WEIGHED = """
         FROM use JOIN source s USING (source) GROUP BY node
     ), present AS (
         SELECT node, sum(gpu_us::HUGEINT)::HUGEINT AS attested_us,
-            sum(gpu_us::HUGEINT * coalesce(k.ppm, 1000000)::HUGEINT)::HUGEINT AS rated
+            sum(gpu_us::HUGEINT * coalesce(k.ppm, 1000000)::HUGEINT)::HUGEINT AS low,
+            sum(CASE WHEN tier >= $min_tier THEN
+                gpu_us::HUGEINT * coalesce(k.ppm, 1000000)::HUGEINT END)::HUGEINT AS rated
         FROM device LEFT JOIN klass k USING (class)
-        WHERE tier >= $min_tier
+        WHERE tier >= $paid_tier
             AND gpu_us::HUGEINT * 1000000 >= promised_us::HUGEINT * $min_uptime::HUGEINT
         GROUP BY node
     ), bonus AS (
@@ -79,6 +82,7 @@ _WEIGHED = """
     SELECT n.node, n.account,
         coalesce(u.units, 0)::HUGEINT * b.ppm::HUGEINT // 1000000000000 AS worked,
         coalesce(p.rated, 0)::HUGEINT // 1000000 AS present,
+        coalesce(p.low, 0)::HUGEINT // 1000000 AS low,
         ((n.burned_tokens::HUGEINT - n.bought_tokens::HUGEINT) * $multiple::HUGEINT
             + n.bought_tokens::HUGEINT * least($multiple::HUGEINT, CASE WHEN $multiple IS NULL
                 THEN NULL ELSE 950000 END)) // 1000000 AS worked_cap,
@@ -99,7 +103,7 @@ _SHARED = """
     CREATE OR REPLACE TEMP TABLE shared AS
     SELECT *, least(worked_share, worked_cap) AS worked_paid,
         least(present_share, present_cap) AS present_paid
-    FROM (SELECT *, {worked} AS worked_share, {present} AS present_share FROM weighed)
+    FROM (SELECT *, {worked} AS worked_share, {present} + {low} AS present_share FROM weighed)
 """
 
 # An account above its cap gives up first what its last nodes have for being there, then, from the
@@ -136,14 +140,20 @@ def results(document: Mapping[str, Any]) -> dict[str, Any]:
     sql = _database()
     _load(sql, document["nodes"], terms)
     weights = _weigh(sql, terms, by_value=policy["compute_base"] == "burned_value")
-    shared = _share(sql, {pool: pools[pool] + carried[pool] for pool in pools}, weights)
+    low = pools["availability"] * terms["availability_tier_2_ppm"] // MILLION
+    parts = {pool: pools[pool] + carried[pool] for pool in pools}
+    parts |= {"availability": parts["availability"] - low, "availability_tier_2": low}
+    shared = _share(sql, parts, weights)
     earned, given = _pay(sql, terms["owner_cap"])
     unallocated = []
     for pool, fresh in pools.items():
-        nobodys = _nobodys(
-            pool, fresh, carried[pool], weights[pool], shared[pool], given[pool], terms
+        idle = sum(
+            units
+            for part, units in parts.items()
+            if part.removesuffix("_tier_2") == pool and not weights[part]
         )
-        unallocated += nobodys
+        all_of_it = fresh + carried[pool]
+        unallocated += _nobodys(pool, fresh, all_of_it, idle, shared[pool], given[pool], terms)
     returned = sum(part[3] for part in unallocated)
     returned_release = min(returned, released)
     rewards, still_open = _adjust(earned, minted - sum(pools.values()), opening["adjustments"])
@@ -239,24 +249,24 @@ def _released(terms: Mapping[str, Any], pool: int) -> int:
 def _nobodys(
     pool: str,
     fresh: int,
-    carry: int,
-    weight: int,
+    everything: int,
+    idle: int,
     shared: int,
     given: int,
     terms: Mapping[str, Any],
 ) -> list[tuple[str, str, int, int]]:
     """What of a pool nobody has, why, and what of it is not minted: never more than is fresh."""
-    rest, above = fresh + carry - shared, shared - given
-    goes = "next_epoch" if weight else terms["zero_weight_goes_to"]
-    parts = [
-        (pool, "rounding" if weight else "zero_weight", rest, goes),
-        (pool, "cap", above, terms["cap_goes_to"]),
-    ]
-    return [
-        (name, why, units, min(units, fresh) if to == "unissued" else 0)
-        for name, why, units, to in parts
-        if units
-    ]
+    found = []
+    for why, units, to in (
+        ("rounding", everything - idle - shared, "next_epoch"),
+        ("zero_weight", idle, terms["zero_weight_goes_to"]),
+        ("cap", shared - given, terms["cap_goes_to"]),
+    ):
+        back = min(units, fresh) if to == "unissued" else 0
+        fresh -= back
+        if units:
+            found.append((pool, why, units, back))
+    return found
 
 
 def _adjust(
@@ -346,6 +356,7 @@ def _weigh(
         {
             "by_value": by_value,
             "min_tier": terms["availability_min_tier"],
+            "paid_tier": 2 if terms["availability_tier_2_ppm"] else terms["availability_min_tier"],
             "min_uptime": terms["availability_min_uptime_ppm"],
             "bonus_from": terms["bonus_from_ppm"],
             "bonus_range": terms["bonus_range_ppm"],
@@ -356,7 +367,8 @@ def _weigh(
         },
     )
     worked, present = _row(sql, "SELECT sum(worked), sum(present) FROM weighed")
-    return {"compute": worked, "availability": present}
+    low, _ = _row(sql, "SELECT sum(low), 0 FROM weighed")
+    return {"compute": worked, "availability": present, "availability_tier_2": low}
 
 
 def _share(
@@ -364,7 +376,8 @@ def _share(
 ) -> dict[str, int]:
     """Every node's share of both pools, before caps; the sums."""
     shares = {}
-    for pool, column in (("compute", "worked"), ("availability", "present")):
+    columns = {"compute": "worked", "availability": "present", "availability_tier_2": "low"}
+    for pool, column in columns.items():
         units, whole = pools[pool], weights[pool]
         assert 0 <= units < 1 << 63, units
         assert 0 <= whole < 1 << 94, whole

@@ -167,6 +167,11 @@ class Probe:
             text=True,
         )
 
+    @property
+    def pid(self) -> int:
+        """Of the process that has the library mapped."""
+        return self._process.pid
+
     def __call__(self, name: str, *arguments: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -10,9 +10,11 @@ import psycopg
 from domain.epochs import epoch
 from domain.fleet import device, node, provider
 from domain.gpu_time import GPU_HOUR_US
+from domain.lease import countersign, lease
 from domain.metering import pin, report
 from domain.metering.report import Device, Report, Row, lane_of
-from domain.money import Asset
+from domain.money import PPM, Asset, credit
+from domain.prices.charge_split import NOTHING
 from domain.stream import Stream
 from domain.trust import challenge
 from projections import tables
@@ -123,6 +125,57 @@ class Network:
             at_us=START_US + hour * GPU_HOUR_US,
         )
         self.tell((Stream("challenge", number), fact))
+
+    def leased(self, name: str, hour: int, us: int, renter: str = "acct_renter") -> str:
+        """Leased time of a node, accrued at the end of an hour; the lease."""
+        lease_id = f"lease_{self.writer.position:032x}"
+        until_us = START_US + (hour + 1) * GPU_HOUR_US
+        fact = lease.UsageAccrued(
+            lease_id=lease_id,
+            hour_index=0,
+            until_us=until_us,
+            node_id=name,
+            account_id=renter,
+            provider_account_id="acct_a",
+            client_id="direct",
+            project_id="p",
+            end_user_ref="",
+            lane=0,
+            usage_position=1,
+            resume_position=1,
+            ppm_us=us * PPM,
+            gpu_us=us,
+            gpu_us_new=us,
+            charge=credit(0),
+            charge_new=credit(0),
+            parts=NOTHING,
+            parts_new=NOTHING,
+            drawn=(),
+            watermarks=(),
+            refused=(),
+            at_us=until_us,
+            client_account_id=None,
+            owners=(),
+            federated=None,
+            owed=None,
+            escrow_id=None,
+        )
+        self.tell((Stream("lease", lease_id), fact))
+        return lease_id
+
+    def signed(self, lease_id: str, hour: int, us: int) -> None:
+        """The renter's signature for a lease's time up to the end of an hour."""
+        until_us = START_US + (hour + 1) * GPU_HOUR_US
+        fact = countersign.UsageCountersigned(
+            lease_id=lease_id,
+            account_id="acct_renter",
+            key_id="aa",
+            gpu_us=us,
+            until_us=until_us,
+            signature="00",
+            at_us=until_us,
+        )
+        self.tell((Stream("countersign", lease_id), fact))
 
     def report(self, name: str, /, *rows: tuple[Device, int, int], **told: Any) -> int:
         """One report with rows of (device, hour of its end, length); returns its lane position.

@@ -1318,6 +1318,7 @@ def _epoch_end() -> Iterator[Told]:
             availability_carry=token(20),
             compute_weight=0,
             availability_weight=0,
+            availability_tier_2_weight=0,
             adjustments_open=(),
             price_snapshot=None,
         ),

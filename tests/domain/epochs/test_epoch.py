@@ -61,7 +61,7 @@ from tests.domain.scenes.epochs import (
 from tests.given import Scene
 
 EMISSION = 11_356_884_615_384
-GOLDEN_SHA256 = "e9ff8167e41f617cb2dfa22ea8a9ec1442ccb80232d91cadf8399e178a513ce6"
+GOLDEN_SHA256 = "83ecde60439bf12739e5e9deedf9b29278d50fb8fa9e3e020cedd09c019caf9c"
 SETTLED = settled()
 REWARDS = rewards_of(SETTLED)
 SEALED = CLOSING.given((stream_of(1), sealed_fact(SETTLED, END_US + 9)))

@@ -27,6 +27,7 @@ def told(settlement: Settlement, node: NodeCut) -> Explanation:
             carry_before=opening.availability_carry,
             weight=settlement.availability_weight,
         ),
+        settlement.availability_tier_2_weight,
     )
 
 
@@ -38,7 +39,8 @@ def test_every_explanation_comes_to_what_was_paid_and_zero_has_a_reason(
     settlement = settle(cut(*fleet, policy=policy))
     for node, reward in zip(settlement.cut.nodes, settlement.nodes, strict=True):
         why = told(settlement, node)
-        assert (why.compute.paid, why.availability.paid) == (reward.compute, reward.availability)
+        assert why.compute.paid == reward.compute
+        assert why.availability_tier_2.paid + why.availability.paid == reward.availability
         assert why.compute.share * why.compute.all_weight + why.compute.lost == (
             why.compute.pool * why.compute.weight if why.compute.all_weight else 0
         )
@@ -55,13 +57,13 @@ def test_an_owner_reads_why_there_was_nothing() -> None:
         "compute: only its owner used it, as far as this epoch's cut tells",
         "availability: no time of its devices was attested before this epoch's cut",
     )
-    low = Attested("datacenter", 2, HOUR_US, HOUR_US)
+    low = Attested("datacenter", 1, HOUR_US, HOUR_US)
     short = Attested("datacenter", 3, HOUR_US, 3 * HOUR_US)
     granted = (Use("grant.x", 5, 5),)
     assert reasons_of(NodeCut("n", "a", granted, attested=(low, short))) == (
         "compute: what grant.x paid for has no weight",
         "availability: it was there for less than 5400000000 of 10800000000 microseconds",
-        "availability: trust tier 2: the policy asks for 3",
+        "availability: trust tier 1: the policy asks for 2",
     )
     burned = NodeCut("n", "a", (Use("cash", 10, 5),), burned_tokens=7)
     assert reasons_of(burned)[0] == (

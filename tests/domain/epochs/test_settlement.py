@@ -70,8 +70,9 @@ fleets = st.lists(inner, max_size=8).map(
 )
 caps = st.none() | st.integers(0, 10**13)
 terms = st.builds(
-    lambda multiple, hourly, flat, owner, cap_to, zero_to, tau, release_cap: replace(
+    lambda multiple, hourly, flat, owner, cap_to, zero_to, tau, release_cap, low: replace(
         REWARD_TERMS,
+        availability_tier_2_ppm=low,
         cap_multiple_ppm=multiple,
         availability_cap_per_gpu_hour=hourly,
         availability_cap_per_node=flat,
@@ -90,6 +91,7 @@ terms = st.builds(
     st.sampled_from(["next_epoch", UNISSUED]),
     st.none() | st.integers(1, 9),
     st.integers(0, 10**12),
+    st.sampled_from([0, 1, 200_000, 500_000]),
 )
 deltas = st.dictionaries(
     st.sampled_from(["acct_a", "acct_b", "acct_z"]), st.integers(-(10**13), 10**13), max_size=3
@@ -219,15 +221,46 @@ def test_availability_is_paid_by_attested_time_up_to_a_cap() -> None:
     assert left == 2_071_376_923_076
 
 
+def idle_nodes(tier: int, count: int, first: int = 0) -> list[NodeCut]:
+    """Nodes with one device each that was there for an hour."""
+    there = (Attested("datacenter", tier, HOUR_US, HOUR_US),)
+    return [NodeCut(f"n{tier}{n}", "acct", attested=there) for n in range(first, first + count)]
+
+
 def test_a_farm_of_devices_below_the_tier_earns_nothing() -> None:
-    farm = [
-        NodeCut(f"n{index}", "acct", attested=(Attested("datacenter", 2, HOUR_US, HOUR_US),))
-        for index in range(50)
-    ]
-    s = settle(cut(*farm))
-    assert s.availability_weight == 0
+    s = settle(cut(*idle_nodes(1, 50)))
+    assert (s.availability_weight, s.availability_tier_2_weight) == (0, 0)
     assert Unallocated(AVAILABILITY, ZERO_WEIGHT, s.availability_pool, 0) in s.unallocated
     assert [who for who, _ in s.rewards] == ["treasury"]
+
+
+def test_tier_2_shares_its_part_of_the_fresh_pool_and_nothing_of_the_carry() -> None:
+    """Else what nobody proved would come to it an epoch later, until it had all."""
+    s = settle(cut(*idle_nodes(2, 4), availability_carry=10**12))
+    low = s.availability_pool * 200_000 // PPM
+    assert [node.availability for node in s.nodes] == [low // 4] * 4
+    assert s.availability_carry == s.availability_pool + 10**12 - low // 4 * 4
+    reasons = {one.reason for one in s.unallocated if one.pool == AVAILABILITY}
+    assert ZERO_WEIGHT in reasons
+
+
+def test_however_many_devices_claim_tier_2_a_proven_one_keeps_the_rest_of_the_pool() -> None:
+    alone = settle(cut(*idle_nodes(3, 1)))
+    assert paid(alone, "n30")[1] == alone.availability_pool
+    crowded = settle(cut(*idle_nodes(3, 1), *idle_nodes(2, 500)))
+    assert paid(crowded, "n30")[1] >= crowded.availability_pool * 800_000 // PPM
+    assert paid(crowded, "n30")[1] > paid(crowded, "n20")[1]
+
+
+def test_what_nobody_proved_goes_back_no_more_than_what_is_fresh() -> None:
+    """The cap cuts tier 2's part in the same epoch: both together never give back the carry."""
+    capped = replace(TERMS, availability_cap_per_node=1, zero_weight_goes_to=UNISSUED)
+    s = settle(
+        cut(*idle_nodes(2, 1), policy=replace(POLICY, rewards=capped), availability_carry=10**15)
+    )
+    back = sum(one.returned for one in s.unallocated if one.pool == AVAILABILITY)
+    assert back == s.availability_pool
+    assert s.availability_carry == 10**15 - 1
 
 
 def test_a_device_that_was_there_less_than_the_minimum_is_not_paid_for_it() -> None:

@@ -114,6 +114,8 @@ def test_every_published_slip_is_found_by_its_rule(
         ("terms.rewards.bonus_max_ppm", 1_000_001, "bonus_bounded"),
         ("terms.rewards.cap_goes_to", "me", "terms_invalid"),
         ("terms.rewards.availability_cap_per_node", 10, "flat_node_cap"),
+        ("terms.rewards.availability_tier_2_ppm", 500_001, "terms_invalid"),
+        ("terms.rewards.availability_min_tier", 2, "terms_invalid"),
         ("bonuses.0.at_most_ppm", 2_000_001, "bonus_bounded"),
         ("node_rewards.0.flat", 1, "splitting_gains_nothing"),
         ("node_rewards.0.tiers.1.ppm", 999_999, "splitting_gains_nothing"),

@@ -370,6 +370,7 @@ def sealed(compute: int, availability: int, treasury: int, before: int, carry: i
         availability_carry=token(availability),
         compute_weight=0,
         availability_weight=0,
+        availability_tier_2_weight=0,
         adjustments_open=(),
         price_snapshot=None,
     )

@@ -73,6 +73,7 @@ def sealed(cut: int) -> EpochSealed:
         availability_carry=token(0),
         compute_weight=0,
         availability_weight=0,
+        availability_tier_2_weight=0,
         adjustments_open=(),
         price_snapshot=None,
     )

@@ -226,6 +226,35 @@ def test_a_cut_says_the_same_after_more_was_told_and_after_a_rebuild(network: Ne
     assert nodes(network, 1) == before
 
 
+def test_leased_time_that_a_renter_signed_for_before_the_cut_lifts_a_device_of_tier_2(
+    network: Network,
+) -> None:
+    """The regions' rule: no more than was signed, none that was rented by a related party, none
+    that is signed after the cut, and nothing below tier 2.
+    """
+    network.join(A, gpu(1))
+    network.join(B, gpu(2))
+    one = Device(id=gpu(1))
+    network.report(A, (one, 0, GPU_HOUR_US), (one, 1, HALF), **INVENTORY)
+    network.report(B, (Device(id=gpu(2)), 0, GPU_HOUR_US))
+    for name, renter in ((A, "acct_renter"), (A, "acct_a"), (B, "acct_renter")):
+        network.signed(network.leased(name, 0, QUARTER, renter), 0, QUARTER)
+    too_little = network.leased(A, 0, QUARTER)
+    network.signed(too_little, 0, QUARTER - 1)
+    later = network.leased(A, 1, QUARTER)
+    network.close()
+    network.signed(later, 1, QUARTER)
+    network.read()
+    whole = GPU_HOUR_US + HALF
+    assert attested(network, 1) == {
+        A: [
+            Attested("datacenter", 2, whole - QUARTER, -(-SPAN * (whole - QUARTER) // whole)),
+            Attested("datacenter", 3, QUARTER, -(-SPAN * QUARTER // whole)),
+        ],
+        B: [Attested("datacenter", 1, GPU_HOUR_US, SPAN)],
+    }
+
+
 def test_a_farm_of_spoofed_devices_earns_nothing_for_being_available(network: Network) -> None:
     """A hundred devices that answered no challenge, and one that did: that one gets it all."""
     farm = [gpu(100 + number) for number in range(100)]
