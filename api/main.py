@@ -28,6 +28,7 @@ from api.door.operation import Operation
 from api.door.paging import Cursors
 from api.door.positions import MIN_POSITION, MIN_USAGE
 from api.door.preconditions import IF_MATCH
+from api.door.second_person import HEADER as SIGNATURES
 from api.ingest.door import Asgi, Message, Receive, Scope, Send, fast, node_of
 from api.ingest.node_keys import REFRESH_SECONDS
 from api.process.service import Service
@@ -145,6 +146,8 @@ def _extra(operation: Operation) -> dict[str, Any]:
         if operation.guarded:
             tag = {"type": "string", "pattern": '^"v(0|[1-9][0-9]{0,14})"$'}
             headers.append(_header(IF_MATCH, True, tag))
+        if operation.checked:
+            headers.append(_header(SIGNATURES, False, {"type": "string", "maxLength": 4_000}))
     elif operation.method == "GET":
         digits = {"type": "string", "pattern": "^(0|[1-9][0-9]{0,14})$"}
         headers.append(_header(MIN_POSITION, False, digits))

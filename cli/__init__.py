@@ -3,6 +3,7 @@ document, and an exit code, come out.
 """
 
 __all__ = (
+    "acts",
     "arguments",
     "countersigning",
     "remote",

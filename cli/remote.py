@@ -19,6 +19,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
@@ -60,6 +61,20 @@ IdempotencyKey = Annotated[
         "--idempotency-key", help="Repeats an earlier call with its key; default: random."
     ),
 ]
+ToSign = Annotated[
+    Path | None,
+    typer.Option(
+        "--to-sign",
+        metavar="FILE",
+        help="Send nothing: write what two governors have to sign with `governor sign`.",
+    ),
+]
+Signed = Annotated[
+    Path | None,
+    typer.Option(
+        "--signed", metavar="FILE", help="The file of `--to-sign`, once governors signed it."
+    ),
+]
 Limit = Annotated[int, typer.Option(min=1, max=10_000, help="At most so many.")]
 
 
@@ -69,9 +84,18 @@ class Remote:
     """
 
     def __init__(
-        self, url: str | None, api_key: str | None, *, key: str | None = None, as_json: bool = False
+        self,
+        url: str | None,
+        api_key: str | None,
+        *,
+        key: str | None = None,
+        as_json: bool = False,
+        to_sign: Path | None = None,
+        signed: Path | None = None,
     ) -> None:
-        """Raises InputUnusable."""
+        """`to_sign`: write the recording call into this file instead of sending it; `signed`: send
+        it with the signatures of this one. Raises InputUnusable.
+        """
         from tallystick_client import Client
 
         self.url = (url or _of_this_machine()).rstrip("/")
@@ -81,6 +105,13 @@ class Remote:
         self.as_json = as_json
         checked = None if api_key is None else _printable_key(api_key)
         self._connect = partial(Client, self.url, checked)
+        if to_sign is not None or signed is not None:
+            from cli import acts
+
+            if signed is not None:
+                self.key = acts.read_act(signed)["request"]
+            hook = acts.to_sign(self, to_sign) if to_sign else acts.signed(self, signed)
+            self._connect = partial(Client, self.url, checked, http=acts.hooked(self.url, hook))
 
     def ask(self, call: Callable[[Client], Told]) -> Told:
         """The answer. What may be asked again is, under the same key. Raises AnswerIsNo."""
@@ -142,6 +173,12 @@ def reads(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., No
 def records(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
     """A command that has something recorded, once, however often the same key is used."""
     return _of_a_server(command, url=Url, api_key=ApiKey, key=IdempotencyKey, as_json=AsJson)
+
+
+def acts(command: Callable[Concatenate[Remote, Own], None]) -> Callable[..., None]:
+    """A command that records an act which above a limit takes a second person."""
+    options: dict[str, Any] = {"key": IdempotencyKey, "to_sign": ToSign, "signed": Signed}
+    return _of_a_server(command, url=Url, api_key=ApiKey, **options, as_json=AsJson)
 
 
 def _of_a_server(command: Callable[..., None], **options: Any) -> Callable[..., None]:

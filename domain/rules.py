@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from domain import account_closing
+from domain import account_closing, checked_acts
 from domain.authority import registry as authority
 from domain.chain import registry as chain
 from domain.corrections import registry as corrections
@@ -55,7 +55,7 @@ _ROOMS = (
     income,
     corrections,
 )
-_FILES = (account_closing, *(file for room in _ROOMS for file in room.FILES))
+_FILES = (account_closing, checked_acts, *(file for room in _ROOMS for file in room.FILES))
 
 STREAMS: dict[str, tuple[Any, Evolve]] = {}
 DECIDERS: dict[type[Any], Decide] = {}

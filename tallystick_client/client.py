@@ -4146,9 +4146,7 @@ class Client(Calls):
     def publish_maturity_window(
         self, body: forms.MaturityWindowRequest, *, idempotency_key: str | None = None
     ) -> forms.MoneyOutTermsAnswer:
-        """Sets how long earnings wait for disputes. The first version may begin in the
-        past.
-        """
+        """Sets how long earnings wait for disputes, for what is charged from then on."""
         found = self._call(
             "POST",
             "/v1/cash-outs/terms/window",

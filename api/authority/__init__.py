@@ -2,4 +2,4 @@
 checked; the governors in force and the votes that count come out.
 """
 
-__all__ = ("registry", "votes")
+__all__ = ("governors", "registry", "votes")

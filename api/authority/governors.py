@@ -22,7 +22,6 @@ from api.authority.votes import (
     VoteRequest,
     ballot_told,
     checked,
-    signed_with,
 )
 from api.door import errors
 from api.door.auth import everybody, with_scope
@@ -39,6 +38,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
+from api.door.second_person import signed_with
 from api.process.service import Service
 from domain.authority.governors import (
     ApplyGovernorChange,

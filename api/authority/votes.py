@@ -16,7 +16,7 @@ from pydantic import Field
 from api.door import errors
 from api.door.call import Call
 from api.door.models import AnswerModel, Count, Hex32, RequestModel, with_examples
-from contracts.wallet_challenge import SignatureInvalid, signer_of
+from api.door.second_person import signed_with
 from domain.authority import ballot
 from domain.authority.reasons import AuthorityReason
 from domain.authority.register import Register, register_of
@@ -32,7 +32,6 @@ from domain.authority.vote import (
     vote_text,
 )
 from domain.refusal import Reason, Refused
-from ledger.tree.checkpoint import signed_by
 
 GovernorId = Annotated[str, Field(pattern=f"^{GOVERNOR_PATTERN}$")]
 Signature = Annotated[str, Field(pattern=f"^{SIGNATURE_PATTERN}$")]
@@ -137,16 +136,3 @@ def checked(
     if not signed_with(key, text, vote.signature):
         raise errors.problem("signature_invalid", f"not signed by the key of {vote.governor_id}")
     return vote
-
-
-def signed_with(key: str, text: str, signature: str) -> bool:
-    """Whether this personal key signed this text."""
-    form, _, public = key.partition(":")
-    if form == "wallet":
-        try:
-            return signer_of(text, signature) == public
-        except SignatureInvalid:
-            return False
-    if len(signature) != 128:
-        return False
-    return signed_by(bytes.fromhex(public), text.encode(), bytes.fromhex(signature))

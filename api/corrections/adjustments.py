@@ -27,6 +27,7 @@ from api.door.models import (
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.second_person import checked
 from domain.corrections.late_usage import BillLateUsage
 from domain.corrections.reasons import CorrectionsReason
 from domain.fleet.reasons import FleetReason
@@ -111,6 +112,7 @@ class AdjustmentAnswer(FactAnswer):
         PricesReason.AMOUNT_OUT_OF_RANGE,
         FundsReason.CREDIT_TOO_LOW,
     ],
+    checked=True,
 )
 def create_adjustment(body: GoodwillAdjustmentRequest, call: Caller) -> Response:
     """Returns part of a charge to a renter, paid by the network's revenue (operator)."""
@@ -128,7 +130,7 @@ def create_adjustment(body: GoodwillAdjustmentRequest, call: Caller) -> Response
             at_us=call.now_us,
         )
 
-    return call.record(commands, booked)
+    return call.record(lambda: checked(call, commands()), booked)
 
 
 @resource.post(

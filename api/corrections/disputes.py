@@ -27,6 +27,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.second_person import checked
 from domain.chain.reasons import ChainReason
 from domain.corrections.dispute import (
     EVIDENCE_MAX,
@@ -360,6 +361,7 @@ def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: 
         FundsReason.CREDIT_TOO_LOW,
         ChainReason.BURN_STATE,
     ],
+    checked=True,
 )
 def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Caller) -> Response:
     """Rules on a dispute, as an operator that is neither party. The ruling is final and booked."""
@@ -386,7 +388,7 @@ def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Ca
         )
 
     return call.record(
-        commands,
+        lambda: checked(call, commands()),
         lambda after: _after(after, dispute_id),
         again_on=frozenset({ChainReason.BURN_STATE}),
     )

@@ -18,5 +18,6 @@ __all__ = (
     "paging",
     "positions",
     "preconditions",
+    "second_person",
     "timespans",
 )

@@ -14,9 +14,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from api.door import errors
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
+from domain.authority.reasons import AuthorityReason
 from domain.refusal import Reason
 
 Method = Literal["GET", "POST", "DELETE"]
+ON_ACT = (
+    "signature_invalid",
+    AuthorityReason.ACT_SIGNATURE_VOID.value,
+    AuthorityReason.CHECKER_NEEDED.value,
+)
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 
@@ -67,6 +73,7 @@ class Operation:
     items_max: int = 64
     one_media_type: str | None = None  # of a body that is one item and no list
     guarded: bool = False  # needs an If-Match: the ETag of what it changes
+    checked: bool = False  # above a limit it takes a second person, who signs
 
     @property
     def name(self) -> str:
@@ -107,6 +114,7 @@ class Operation:
             door += ["idempotency_key_missing", "idempotency_key_invalid"]
             door += ["idempotency_in_progress", "idempotency_key_reused"]
             door += ["if_match_missing"] if self.guarded else []
+            door += [*ON_ACT] if self.checked else []
         else:
             door.append("projection_behind")
         return tuple(dict.fromkeys([*self.problems, *door]))
@@ -172,6 +180,7 @@ class Resource:
         items_max: int = 64,
         one_media_type: str | None = None,
         guarded: bool = False,
+        checked: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
         """An operation that records, unless it says otherwise."""
         return self._add(
@@ -187,6 +196,7 @@ class Resource:
             items_max,
             one_media_type,
             guarded,
+            checked,
         )
 
     def delete(
@@ -209,6 +219,7 @@ class Resource:
         items_max: int = 64,
         one_media_type: str | None = None,
         guarded: bool = False,
+        checked: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
         def add(endpoint: Endpoint) -> Endpoint:
             codes = tuple(each.value if isinstance(each, Reason) else each for each in problems)
@@ -227,6 +238,7 @@ class Resource:
                 items_max,
                 one_media_type,
                 guarded,
+                checked,
             )
             for code in codes:
                 errors.status_of(code)  # an unknown code stops the service here

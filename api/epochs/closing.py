@@ -14,7 +14,7 @@ its cut covers every report accrued before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -22,12 +22,15 @@ from typing import Any
 
 import psycopg
 
+from api.door.second_person import ActSignatures, act_request, header_fields
 from api.epochs.files import epoch_path
 from api.epochs.gate import missing_for
 from api.process.collecting import collecting_later
 from api.process.founding import is_development
 from api.process.leading import keeping_out
 from contracts.durable_file import write_durably
+from domain.authority.register import register_of
+from domain.checked_acts import CheckedAct
 from domain.epochs import epoch as epochs
 from domain.epochs.epoch import (
     CloseEpoch,
@@ -93,12 +96,15 @@ def close_epoch(
     by: str,
     *,
     override: str | None = None,
+    signed: Mapping[str, Any] | None = None,
 ) -> int:
     """End an epoch at a new pin and open the next one; the market position of the cut.
 
     An epoch that was closed before is left as it is. `override` is the reason to close although
     the gate still waits; who did so, why, and for what it waited is a fact (EpochGateOverridden).
-    Raises Refused: EPOCH_UNKNOWN, EPOCH_NOT_OVER, CUT_INCOMPLETE naming what is missing.
+    That takes two persons: `signed` is the file of `--to-sign` with their signatures. Raises
+    Refused: EPOCH_UNKNOWN, EPOCH_NOT_OVER, CUT_INCOMPLETE naming what is missing, CHECKER_NEEDED,
+    ACT_SIGNATURE_VOID; Problem: signature_invalid.
     """
     with keeping_out(connection, "accrual"):
         state = _known(ledger, epoch)
@@ -106,16 +112,40 @@ def close_epoch(
             missing = _gate(ledger, connection, state, now_us)
             trees.follow_all(connection)
 
-            def command() -> CloseEpoch:
+            def command() -> CloseEpoch | CheckedAct:
                 pin = cut.pin(connection).fact(now_us)
-                return CloseEpoch(
+                close = CloseEpoch(
                     epoch=epoch, pin=pin, by=by, at_us=now_us, missing=missing, override=override
                 )
+                if override is None:
+                    return close
+                return _overriding(ledger, close, override, signed)
 
             # Another job may pin meanwhile, further than what was read here.
             again_on = frozenset({MeteringReason.USAGE_POSITION_FELL})
             ledger.handle(command, key=None, now_us=now_us, again_on=again_on)
     return cut_position(ledger, epoch)
+
+
+def override_act(epoch: int, reason: str) -> tuple[str, str, dict[str, str]]:
+    """What two persons sign to go round the gate of an epoch: it is asked for on the machine."""
+    return "RUN", f"tallystick epoch close {epoch}", {"override": reason}
+
+
+def _overriding(
+    ledger: Ledger, close: CloseEpoch, reason: str, signed: Mapping[str, Any] | None
+) -> CheckedAct:
+    given = None if signed is None else ActSignatures.model_validate(header_fields(signed))
+    asked = act_request(
+        register_of(ledger.world()),
+        override_act(close.epoch, reason),
+        given,
+        request=f"epoch {close.epoch}" if signed is None else signed["request"],
+        by=close.by,
+        key_id="",
+        at_us=close.at_us,
+    )
+    return CheckedAct(command=close, asked=asked)
 
 
 def _gate(ledger: Ledger, connection: Connection, state: Epoch, now_us: int) -> tuple[str, ...]:

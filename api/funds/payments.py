@@ -33,6 +33,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.second_person import checked
 from api.funds.payment_events import commands_of
 from api.funds.reversals import reversing
 from api.parties.accounts import own, visible
@@ -370,6 +371,7 @@ def _record(call: Call, payment_id: str, commands: Any) -> Response:
     OPERATOR,
     PaymentAnswer,
     problems=[PartiesReason.NOT_PERMITTED, *STATES, *AMOUNTS, FundsReason.AMOUNT_NOT_CENTS],
+    checked=True,
 )
 def confirm_payment(
     payment_id: PaymentInPath, body: BankConfirmationRequest, call: Caller
@@ -388,7 +390,7 @@ def confirm_payment(
             at_us=call.now_us,
         )
 
-    return _record(call, payment_id, commands)
+    return _record(call, payment_id, lambda: checked(call, commands()))
 
 
 @resource.post(
@@ -809,6 +811,7 @@ class ChargebackReserveAnswer(AnswerModel):
     DebtWriteOffAnswer,
     status=201,
     problems=[PartiesReason.ACCOUNT_UNKNOWN, *AMOUNTS, FundsReason.CREDIT_TOO_LOW],
+    checked=True,
 )
 def create_write_off(
     account_id: AccountInPath, body: DebtWriteOffRequest, call: Caller
@@ -822,7 +825,8 @@ def create_write_off(
         at_us=call.now_us,
     )
     return call.record(
-        lambda: asked, lambda _after: DebtWriteOffAnswer(account_id=account_id, amount=body.amount)
+        lambda: checked(call, asked),
+        lambda _after: DebtWriteOffAnswer(account_id=account_id, amount=body.amount),
     )
 
 

@@ -13,6 +13,7 @@ from api.door.call import Caller
 from api.door.models import AnswerModel, Count, Position, RequestModel, Told_at, with_examples
 from api.door.moments import moment
 from api.door.operation import Resource
+from api.door.second_person import checked
 from domain.duration import SECOND_US
 from domain.governance.breakers import (
     ASSETS,
@@ -92,6 +93,7 @@ def list_breakers(call: Caller) -> Response:
     with_scope("operator"),
     BreakerAnswer,
     problems=[PricesReason.AMOUNT_OUT_OF_RANGE, PricesReason.BAD_WINDOW],
+    checked=True,
 )
 def set_breaker(breaker: NameInPath, body: BreakerLimitRequest, call: Caller) -> Response:
     """Sets or removes the limit of a breaker. The reason is recorded for good."""
@@ -104,7 +106,8 @@ def set_breaker(breaker: NameInPath, body: BreakerLimitRequest, call: Caller) ->
         at_us=call.now_us,
     )
     return call.record(
-        lambda: command, lambda after: _told(breaker, after.state(stream_of(breaker)), call.now_us)
+        lambda: checked(call, command),
+        lambda after: _told(breaker, after.state(stream_of(breaker)), call.now_us),
     )
 
 

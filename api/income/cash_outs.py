@@ -32,6 +32,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.second_person import checked
 from api.parties.accounts import own, visible
 from domain.duration import SECOND_US
 from domain.funds.reasons import FundsReason
@@ -74,6 +75,8 @@ resource = Resource("cash-outs")
 READ = with_scope("earnings:read", "operator")
 OWN = with_scope("account:admin")
 OPERATE = with_scope("operator")
+APPROVE = with_scope("payout:approve")
+"""Whoever lets money out needs this scope of its own."""
 UPCOMING_MAX = 50
 
 CashOutId = Annotated[str, Field(pattern=r"^cashout_[0-9A-Za-z]{1,64}$")]
@@ -458,9 +461,10 @@ def cancel_cash_out(
 
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs/{cash_out_id}/paid",
-    OPERATE,
+    APPROVE,
     CashOutStateAnswer,
     problems=_CHANGES,
+    checked=True,
 )
 def confirm_cash_out(
     account_id: AccountInPath, cash_out_id: CashOutInPath, body: EmptyRequest, call: Caller
@@ -474,7 +478,7 @@ def confirm_cash_out(
             cash_out_id=cash_out_id, by=call.principal.member_id, at_us=call.now_us
         )
 
-    return call.record(commands, lambda after: _state(cash_out_id, after))
+    return call.record(lambda: checked(call, commands()), lambda after: _state(cash_out_id, after))
 
 
 @resource.post(
@@ -525,9 +529,10 @@ def add_cash_out_hold(
 
 @resource.post(
     "/v1/accounts/{account_id}/cash-outs/release",
-    OPERATE,
+    APPROVE,
     CashOutHoldsAnswer,
     problems=[PartiesReason.ACCOUNT_UNKNOWN],
+    checked=True,
 )
 def remove_cash_out_hold(
     account_id: AccountInPath, body: CashOutHoldReleaseRequest, call: Caller
@@ -542,7 +547,7 @@ def remove_cash_out_hold(
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda after: _holds(account_id, after))
+    return call.record(lambda: checked(call, commands()), lambda after: _holds(account_id, after))
 
 
 # --- differences -----------------------------------------------------------------------------
@@ -645,7 +650,7 @@ class MaturityWindowRequest(RequestModel):
     effective_from: Moment
 
     model_config = with_examples(
-        {"version": 1, "window_seconds": 0, "effective_from": "2026-01-01T00:00:00Z"}
+        {"version": 1, "window_seconds": 0, "effective_from": "2027-01-01T00:00:00Z"}
     )
 
 
@@ -668,9 +673,10 @@ def read_cash_out_terms(call: Caller) -> Response:
     MoneyOutTermsAnswer,
     status=201,
     problems=[IncomeReason.MATURITY_WINDOW],
+    checked=True,
 )
 def publish_maturity_window(body: MaturityWindowRequest, call: Caller) -> Response:
-    """Sets how long earnings wait for disputes. The first version may begin in the past."""
+    """Sets how long earnings wait for disputes, for what is charged from then on."""
 
     def commands() -> SetMaturityWindow:
         return SetMaturityWindow(
@@ -681,7 +687,7 @@ def publish_maturity_window(body: MaturityWindowRequest, call: Caller) -> Respon
             at_us=call.now_us,
         )
 
-    return call.record(commands, lambda after: _terms(after, call.now_us))
+    return call.record(lambda: checked(call, commands()), lambda after: _terms(after, call.now_us))
 
 
 @resource.post(

@@ -35,6 +35,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.second_person import checked
 from api.parties import wallet_challenges
 from api.parties.new_keys import ScopeName, Scopes, id_of_key, new_key
 from domain.account_closing import CloseAccount
@@ -398,6 +399,7 @@ class DepositAnswer(AnswerModel):
         FundsReason.AMOUNT_NOT_POSITIVE,
         PricesReason.AMOUNT_OUT_OF_RANGE,
     ],
+    checked=True,
 )
 def create_deposit(account_id: AccountInPath, body: DepositRequest, call: Caller) -> Response:
     """Confirms money that arrived. Each payment is confirmed once."""
@@ -419,7 +421,7 @@ def create_deposit(account_id: AccountInPath, body: DepositRequest, call: Caller
             deposit_id=deposit_id, source=body.source, amount=body.amount, reference=body.reference
         )
 
-    return call.record(commands, told)
+    return call.record(lambda: checked(call, commands()), told)
 
 
 @resource.get(

@@ -24,6 +24,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.door.second_person import checked
 from domain.duration import SECOND_US
 from domain.parties.reasons import PartiesReason
 from domain.prices.oracle import LIMITS
@@ -181,6 +182,7 @@ def read_price(call: Caller) -> Response:
     with_scope("operator"),
     PriceSourcesAnswer,
     problems=[PricesReason.PRICE_SOURCES_INVALID],
+    checked=True,
 )
 def set_price_sources(body: PriceSourcesRequest, call: Caller) -> Response:
     """Sets the price sources that count, and the member whose keys feed each of them."""
@@ -196,7 +198,7 @@ def set_price_sources(body: PriceSourcesRequest, call: Caller) -> Response:
             sources=[PriceFeederAnswer(source=s, member_id=feeders[s]) for s in sorted(feeders)]
         )
 
-    return call.record(lambda: command, told)
+    return call.record(lambda: checked(call, command), told)
 
 
 @resource.post(

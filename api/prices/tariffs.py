@@ -22,6 +22,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
+from api.door.second_person import checked
 from domain.duration import SECOND_US
 from domain.money import Amount, MoneyReason
 from domain.parties.reasons import PartiesReason
@@ -169,6 +170,7 @@ def list_tariffs(call: Caller) -> Response:
         PartiesReason.COUNT_OUT_OF_RANGE,
         PartiesReason.UNKNOWN_MODE,
     ],
+    checked=True,
 )
 def publish_tariff(body: TariffRequest, call: Caller) -> Response:
     """Publishes the next version. Leases that are reserved already keep theirs."""
@@ -177,7 +179,7 @@ def publish_tariff(body: TariffRequest, call: Caller) -> Response:
         published = after.state(NETWORK).published
         return _told(published, call.now_us)[body.version - 1]
 
-    return call.record(lambda: _command(body, call), told)
+    return call.record(lambda: checked(call, _command(body, call)), told)
 
 
 def _published(call: Caller) -> tuple[TariffPublished, ...]:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
+from api.refusals.sentence import (
+    ANY,
+    CONFLICT,
+    FORBIDDEN,
+    INVALID,
+    NOT_FOUND,
+    Sentence,
+    sentence,
+    when,
+)
 from domain.authority.reasons import AuthorityReason
 from domain.refusal import Reason
 
@@ -86,5 +95,26 @@ SENTENCES: dict[Reason, Sentence] = {
         CONFLICT,
         "Another epoch than {epoch:count} is the newest by now. Try again.",
         "Another epoch is the newest by now. Try again.",
+    ),
+    AuthorityReason.ACT_SIGNATURE_VOID: sentence(
+        FORBIDDEN,
+        "The signatures do not serve for this: {rule:rule}. Write what is to be signed anew with "
+        "`--to-sign FILE`, and let two governors sign it with `tallystick governor sign FILE`.",
+        "The signatures do not serve for this. Write what is to be signed anew with `--to-sign "
+        "FILE`.",
+    ),
+    AuthorityReason.CHECKER_NEEDED: sentence(
+        FORBIDDEN,
+        when(
+            "One person alone may move {limit:credit} in 24 hours by {act:word}; {alone:credit} "
+            "were moved, and this is {units:credit}. It has {count:count} of {needed:count} "
+            "signatures of governors: write it with `--to-sign FILE`, let governors sign with "
+            "`tallystick governor sign FILE`, and send it with `--signed FILE`.",
+            limit=ANY,
+        ),
+        "This takes two persons whatever it moves ({act:word}). It has {count:count} of "
+        "{needed:count} signatures of governors: write it with `--to-sign FILE`, let governors "
+        "sign with `tallystick governor sign FILE`, and send it with `--signed FILE`.",
+        "This takes the signatures of two governors. Write it with `--to-sign FILE`.",
     ),
 }

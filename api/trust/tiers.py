@@ -28,6 +28,7 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
+from api.door.second_person import checked
 from api.fleet.nodes import visible_node
 from api.process import founding
 from domain.epochs.reasons import EpochsReason
@@ -172,6 +173,7 @@ def list_driver_libraries(call: Caller) -> Response:
     DriverLibraryAnswer,
     status=201,
     problems=[TrustReason.REFERENCE_INVALID],
+    checked=True,
 )
 def add_driver_library(body: DriverLibraryRequest, call: Caller) -> Response:
     """Adds a driver library to the trusted ones."""
@@ -179,14 +181,16 @@ def add_driver_library(body: DriverLibraryRequest, call: Caller) -> Response:
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
     )
     told = DriverLibraryAnswer(driver=body.driver, sha256=body.sha256, known=True)
-    return call.record(lambda: command, lambda _after: told)
+    return call.record(lambda: checked(call, command), lambda _after: told)
 
 
-@resource.post("/v1/trust/libraries/forget", with_scope("operator"), DriverLibraryAnswer)
+@resource.post(
+    "/v1/trust/libraries/forget", with_scope("operator"), DriverLibraryAnswer, checked=True
+)
 def remove_driver_library(body: DriverLibraryRequest, call: Caller) -> Response:
     """Removes a driver library from the trusted ones."""
     command = ForgetDriverLibrary(
         driver=body.driver, sha256=body.sha256, by=call.principal.member_id, at_us=call.now_us
     )
     told = DriverLibraryAnswer(driver=body.driver, sha256=body.sha256, known=False)
-    return call.record(lambda: command, lambda _after: told)
+    return call.record(lambda: checked(call, command), lambda _after: told)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId
-from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.remote import Limit, Remote, acts, credits_of, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def cancel(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> Non
 
 
 @app.command("paid", epilog="Example: tallystick cash-out paid acct_1f0c... cashout_77ab...")
-@records
+@acts
 def paid(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
     """Confirm that a bank transfer was made (operator)."""
     told = remote.ask(
@@ -94,7 +94,7 @@ def hold(
 
 
 @app.command("release", epilog="Example: tallystick cash-out release acct_1f0c...")
-@records
+@acts
 def release(
     remote: Remote,
     account_id: AccountId,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cli.arguments import LeaseId
-from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.remote import Limit, Remote, acts, credits_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 dispute = group(
@@ -133,7 +133,7 @@ def answer_dispute(
 @dispute.command(
     "rule", epilog="Example: tallystick dispute rule dispute_1f0c... split --renter-ppm 500000"
 )
-@records
+@acts
 def rule_dispute(
     remote: Remote,
     dispute_id: DisputeId,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId
-from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.remote import Limit, Remote, acts, credits_of, reads, records
 from cli.terminal import amount, columns, facts, group, note
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def show(remote: Remote, payment_id: PaymentId) -> None:
 @payment.command(
     "confirm", epilog="Example: tallystick payment confirm pay_77ab... --reference 11/17"
 )
-@records
+@acts
 def confirm(
     remote: Remote,
     payment_id: PaymentId,

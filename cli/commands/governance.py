@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import Limit, Remote, acts, reads, records
 from cli.signing import KeyFile, vote_on
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
@@ -194,7 +194,7 @@ def list_breakers(remote: Remote) -> None:
 @breaker.command(
     "set", epilog='Example: tallystick breaker set mint --limit 1500000000000 --reason "A week"'
 )
-@records
+@acts
 def set_breaker(
     remote: Remote,
     breaker: Annotated[

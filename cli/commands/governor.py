@@ -103,6 +103,21 @@ def cancel(remote: Remote, number: Number, signer: KeyFile) -> None:
     _vote(remote, number, signer, "cancel")
 
 
+@app.command("sign", epilog="Example: tallystick governor sign deposit.json --key me.key")
+def sign_act(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Written with `--to-sign`.")],
+    signer: KeyFile,
+    as_json: AsJson = False,
+) -> None:
+    """Sign an operator's act that takes a second person. It is shown first."""
+    from cli.acts import add_signature
+
+    act = add_signature(file, signer)
+    signed = [one["governor_id"] for one in act["signatures"]]
+    told = {"file": str(file), "request": act["request"], "signed": ", ".join(signed)}
+    tell(told, facts(told), as_json=as_json)
+
+
 def _vote(remote: Remote, number: int, signer: Path, choice: Any) -> None:
     now = remote.ask(lambda c: c.list_governors())
     change = next((one for one in now["changes"] if one["number"] == number), None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import AccountId, JobId, KeyFile, OfferId
-from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.remote import Limit, Remote, acts, credits_of, ppm_of, reads, records
 from cli.terminal import amount, columns, facts, group, note, top_level
 from cli.work_options import MaxPrice, Share, words_of
 
@@ -98,7 +98,7 @@ def show_account(remote: Remote, account_id: AccountId) -> None:
 @account.command(
     "deposit", epilog="Example: tallystick account deposit acct_1f0c... 25 --reference 2026-17"
 )
-@records
+@acts
 def deposit(
     remote: Remote,
     account_id: AccountId,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.remote import Limit, Remote, credits_of, reads, records
+from cli.remote import Limit, Remote, acts, credits_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def list_tariffs(remote: Remote) -> None:
 
 
 @tariff.command("publish", epilog="Example: tallystick tariff publish tariff-2.json")
-@records
+@acts
 def publish(
     remote: Remote,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The body of POST /v1/tariffs.")],
@@ -127,7 +127,7 @@ def snapshot(remote: Remote) -> None:
 @oracle.command(
     "sources", epilog="Example: tallystick oracle sources exchange-a=member_1 venue-b=member_2"
 )
-@records
+@acts
 def sources(
     remote: Remote,
     names: Annotated[

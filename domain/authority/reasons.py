@@ -22,6 +22,8 @@ class AuthorityReason(Reason):
     GOVERNOR_CHANGE_STATE = "governor_change_state"
     GOVERNOR_CHANGE_INVALID = "governor_change_invalid"
     EPOCH_MOVED = "epoch_moved"
+    ACT_SIGNATURE_VOID = "act_signature_void"
+    CHECKER_NEEDED = "checker_needed"
 
 
 REASONS = tuple(AuthorityReason)

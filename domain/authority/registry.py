@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.authority import governors, register, vote
+from domain.authority import acts, governors, register, vote
 
-FILES = (governors, register)
+FILES = (acts, governors, register)
 FACTS: dict[str, type[Any]] = {
     "governor.enrolled.v1": register.GovernorEnrolled,
     "governor.removed.v1": register.GovernorRemoved,
@@ -14,4 +14,5 @@ FACTS: dict[str, type[Any]] = {
     "governor.change_proposed.v1": register.GovernorChangeProposed,
     "governor.change_scheduled.v1": register.GovernorChangeScheduled,
     "vote.cast.v1": vote.VoteCast,
+    "act.taken.v1": acts.ActTaken,
 }

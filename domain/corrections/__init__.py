@@ -2,4 +2,4 @@
 go in; rulings, credits and adjustments come out.
 """
 
-__all__ = ("dispute", "late_usage", "reasons", "registry", "reversal", "sla")
+__all__ = ("dispute", "dispute_ruling", "late_usage", "reasons", "registry", "reversal", "sla")

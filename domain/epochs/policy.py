@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from typing import Any
 
+from domain.authority.acts import ActLimits
 from domain.duration import SECOND_US
 from domain.epochs.emission import EmissionSegment, check_segments, scheduled_through
 from domain.epochs.reasons import EpochsReason
@@ -42,11 +43,13 @@ NOTICE_EPOCHS_MAX = 1_000
 @dataclass(frozen=True, slots=True)
 class PolicyGovernance:
     """How the next version comes to be: so many approvals, and so many epochs ahead. Changed like
-    everything else of a policy, so nobody can lower the bar alone.
+    everything else of a policy, so nobody can lower the bar alone. `alone`: what one person may
+    move in a day without a second one.
     """
 
     approvals: int
     notice_epochs: int
+    alone: ActLimits | None = None  # None: the default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +298,8 @@ def _check_numbers(fact: PolicyPublished) -> None:
         raise _invalid("2 to 16 approvals", approvals=rules.approvals)
     if not 1 <= rules.notice_epochs <= NOTICE_EPOCHS_MAX:
         raise _invalid("notice of 1 to 1000 epochs", notice_epochs=rules.notice_epochs)
+    if rules.alone is not None and not rules.alone.is_valid:
+        raise _invalid("what one person may do alone is above zero, and ends")
     ends = [segment.start_epoch + segment.n_epochs - 1 for segment in fact.segments]
     if len(ends) > SEGMENTS_MAX or max(ends, default=0) > EPOCHS_MAX:
         raise _invalid("too many segments, or too far away", segments=len(ends))

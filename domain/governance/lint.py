@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
+from domain.authority.acts import LIMIT_MAX
 from domain.authority.vote import content_text, digest
 from domain.epochs.policy import APPROVALS_MAX, APPROVALS_MIN, COMPUTE_BASES, NOTICE_EPOCHS_MAX
 from domain.epochs.reward_terms import RewardTerms, check_terms
@@ -179,6 +180,9 @@ def _terms(document: Document) -> Iterator[Finding]:
             f" {APPROVALS_MIN} to {APPROVALS_MAX} and 1 to {NOTICE_EPOCHS_MAX}"
         )
         yield _error("terms_invalid", "terms.governance", told)
+    if rules is not None and rules.alone is not None and not rules.alone.is_valid:
+        told = f"each limit of what one person may do is from 1 to {LIMIT_MAX} units"
+        yield _error("terms_invalid", "terms.governance.alone", told)
     if not terms.epoch_length_seconds:
         yield _error("terms_invalid", "terms.epoch_length_seconds", "is at least 1")
     if terms.rewards is None:

@@ -298,8 +298,8 @@ def due_at_us(windows: Sequence[MaturityWindowSet], posted_us: int) -> int:
 
 
 def decide_set_window(command: SetMaturityWindow, world: World) -> list[Change]:
-    """A next version, from now on or later: what was posted before keeps its window. Only the
-    first one may begin in the past, and then holds for what was posted before anybody set one.
+    """A next version, from now on or later: what was posted before keeps its window, and no
+    change takes back the time that a renter had to dispute it.
 
     Raises Refused: MATURITY_WINDOW.
     """
@@ -317,7 +317,7 @@ def decide_set_window(command: SetMaturityWindow, world: World) -> list[Change]:
             return []
     if fact.version != len(known) + 1:
         raise Refused(IncomeReason.MATURITY_WINDOW, version=fact.version, expected=len(known) + 1)
-    earliest = max(fact.at_us, known[-1].effective_from_us + 1) if known else 0
+    earliest = max(fact.at_us, known[-1].effective_from_us + 1) if known else fact.at_us
     if fact.effective_from_us < earliest:
         raise Refused(IncomeReason.MATURITY_WINDOW, effective_from_us=fact.effective_from_us)
     if not 0 <= fact.window_us <= WINDOW_US_MAX:

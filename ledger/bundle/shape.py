@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from domain.authority.vote import Subject, enrolment_text, governor_id, is_key, vote_text
+from domain.authority.acts import PERSONS, needs_two, signed_text
+from domain.authority.vote import Subject, digest, enrolment_text, governor_id, is_key, vote_text
 from domain.metering.report import LANES
 from ledger.tree import merkle
 from ledger.tree.cut import LaneRecord
@@ -33,6 +34,7 @@ POLICY_FACT = "policy.published.v1"
 ROOT_FACT = "payout.root_built.v1"
 GOVERNOR_FACT = "governor.enrolled.v1"
 VOTE_FACT = "vote.cast.v1"
+ACT_FACT = "act.taken.v1"
 
 _MARKET_FILE = re.compile(r"log/market-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
 _LANE_FILE = re.compile(r"log/usage-([0-9]{1,2})-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
@@ -134,6 +136,8 @@ class MarketNotes:
                 self._take_governor(position, json.loads(body))
             elif name == VOTE_FACT:
                 self._take_vote(position, json.loads(body))
+            elif name == ACT_FACT:
+                self._take_act(position, json.loads(body))
             elif name == ROOT_FACT:
                 told = json.loads(body)
                 self.roots[int(told["epoch"])] = str(told["root"])
@@ -164,6 +168,24 @@ class MarketNotes:
         key = self.governors[body["governor_id"]]
         self.signed.append(SignedText(position, key, text, str(body["signature"])))
 
+    def _take_act(self, position: int, body: dict[str, Any]) -> None:
+        """Who signed an act of an operator, and that one person was not too few."""
+        signed = {str(one["governor_id"]): str(one["signature"]) for one in body["signed"]}
+        units, limit = (_units(body.get(name)) for name in ("units", "limit"))
+        is_above = needs_two(str(body["mode"]), units, int(body["alone"]), limit)
+        if is_above and len(signed) < PERSONS:
+            raise ValueError("one person alone above the limit")
+        if not signed:
+            return
+        content_sha256 = str(body["content_sha256"])
+        if digest(str(body["content"])) != content_sha256:
+            raise ValueError("another content than the one that was signed")
+        text = signed_text(
+            self.network, str(body["request"]), content_sha256, int(body["governors"])
+        )
+        for one, signature in signed.items():
+            self.signed.append(SignedText(position, self.governors[one], text, signature))
+
     def _take_key(self, position: int, body: dict[str, Any]) -> None:
         key = (str(body["node_id"]), str(body["key_id"]))
         public = bytes.fromhex(body["public_key"])
@@ -188,6 +210,10 @@ class MarketNotes:
                 for key in nodes
             ],
         }
+
+
+def _units(value: str | None) -> int | None:
+    return None if value is None else int(value)
 
 
 def _pin(position: int, body: dict[str, Any]) -> PinFact:

@@ -31,6 +31,11 @@ HEADS = (
         "6e15e2bdbf9b21a613ae5d6d2ec12a3da4f1d5c133b042001d44f96affbfc257",
         "92d504c29c9a02310459d5391f0cb3a16f4ba28d6c22cad933276aab12c14a5b",
     ),
+    (
+        374,
+        "219c1be39010c9b51c3361adceb42b3bb1d08060cb9c124d2fbd0a115b17d5ca",
+        "79b213c383c9eda8722e69074cb93a4df182de793ec93dce55a35469cc1c0e93",
+    ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
 only ever added, and the last one covers every line.

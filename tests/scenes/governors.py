@@ -6,6 +6,7 @@ Each key is made of a name, so runs are equal; its secret is here and never on t
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,8 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 from nacl.signing import SigningKey
 
-from domain.authority.governors import ProposeGovernorChange
+from domain.authority.acts import content_of, signed_text
+from domain.authority.governors import ProposeGovernorChange, VoteOnGovernorChange
 from domain.authority.register import GOVERNORS, GovernorEnrolled
 from domain.authority.vote import (
     SHARED,
@@ -21,11 +23,13 @@ from domain.authority.vote import (
     YES,
     SignedVote,
     Subject,
+    digest,
     enrolment_text,
     governor_id,
     vote_text,
 )
 from domain.stream import Stream
+from ledger.log.handle import Ledger
 
 NETWORK = "tallystick.example/log"
 
@@ -73,6 +77,24 @@ class Governor:
         return body | {k: v for k, v in more.items() if v is not None}
 
 
+def signatures(
+    governors: Sequence[Governor],
+    told: Mapping[str, Any],
+    path: str,
+    body: Any,
+    *,
+    key: str,
+    not_after_us: int,
+    method: str = "POST",
+) -> dict[str, str]:
+    """The header of a request that these signed; `told`: the governors as the server tells them."""
+    content = digest(content_of(method, path, body, not_after_us))
+    text = signed_text(told["network"], key, content, told["version"])
+    signed = [{"governor_id": one.governor_id, "signature": one.sign(text)} for one in governors]
+    header = {"governors": told["version"], "not_after_us": not_after_us, "signatures": signed}
+    return {"Governor-Signatures": json.dumps(header)}
+
+
 class WalletGovernor(Governor):
     """One person with a wallet."""
 
@@ -100,6 +122,27 @@ def enrolling(who: Governor, at_us: int) -> ProposeGovernorChange:
     """The command that enrols a first governor."""
     body = who.enrolment(NETWORK, 0)
     return ProposeGovernorChange(network=NETWORK, **body, by="mem_op", at_us=at_us)
+
+
+def enrol_in(ledger: Ledger, now_us: int, governors: Sequence[Governor] = THREE) -> dict[str, Any]:
+    """Enrol these without a server, each by the vote of the first; the governors as told."""
+    for number, one in enumerate(governors):
+        body = one.enrolment(NETWORK, number)
+        asked = ProposeGovernorChange(network=NETWORK, **body, by="mem_op", at_us=now_us)
+        ledger.handle(asked, key=None, now_us=now_us)
+        if number:
+            change = ledger.market.state_of(GOVERNORS).changes[-1]
+            vote = VoteOnGovernorChange(
+                number=number,
+                choice=YES,
+                vote=governors[0].vote(change.subject),
+                open_epoch=0,
+                key_id="key_op",
+                by="mem_op",
+                at_us=now_us,
+            )
+            ledger.handle(vote, key=None, now_us=now_us)
+    return {"network": NETWORK, "version": ledger.market.state_of(GOVERNORS).now.version}
 
 
 def enrolled(*governors: Governor, at_us: int = 1) -> tuple[tuple[Stream[Any], Any], ...]:
@@ -161,8 +204,10 @@ __all__ = [
     "Governor",
     "WalletGovernor",
     "enrol_all",
+    "enrol_in",
     "enrol_once",
     "enrolled",
     "enrolling",
+    "signatures",
     "subject_of",
 ]

@@ -18,7 +18,7 @@ from api.process.timer import Timer
 from api.settings import Settings
 from api.timers import Timers
 from domain.duration import DAY_US
-from domain.income.maturity import SetMaturityWindow
+from domain.income.maturity import WINDOW_US_MAX, SetMaturityWindow
 from tests.scenes.running_market import OWNER, START_US, Market
 
 EARNED_AN_HOUR = 1_265_000  # 2.78 credits, the fee of 0.25 taken off, the rest halved
@@ -65,11 +65,12 @@ class Paying:
         return held, payable, earned
 
     def set_window(self, window_us: int) -> None:
-        now_us = self.clock.now_us()
+        """In force since long ago: a change counts for nothing that was posted before it."""
+        then_us = START_US - WINDOW_US_MAX
         self.market.do(
-            now_us,
+            self.clock.now_us(),
             SetMaturityWindow(
-                version=1, window_us=window_us, effective_from_us=0, by="op", at_us=now_us
+                version=1, window_us=window_us, effective_from_us=then_us, by="op", at_us=then_us
             ),
         )
 

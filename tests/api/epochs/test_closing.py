@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from api.door.errors import Problem
 from api.epochs import closing as settlement
-from api.epochs.closing import SealDiffers, close_epoch, seal_epoch, settle_due
+from api.epochs.closing import SealDiffers, close_epoch, override_act, seal_epoch, settle_due
 from api.epochs.files import epoch_path
 from api.process.leading import leading
 from contracts.deployment import Deployment
 from contracts.devnet import Devnet
 from contracts.tally import TOKEN_UNIT
+from domain.authority.acts import acts_stream
+from domain.authority.reasons import AuthorityReason
 from domain.epochs.epoch import stream_of
 from domain.epochs.epoch_file import file_sha256
 from domain.epochs.reasons import EpochsReason
@@ -27,6 +30,7 @@ from projections import tables
 from projections.epochs.epochs import EPOCHS
 from tests.scenes import chain as chain_scene
 from tests.scenes.chain import DAY_S, EMISSION, OWNER, Scene, repeat
+from tests.scenes.governors import ANNA, BORIS, Governor, enrol_in, signatures
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +104,34 @@ def test_an_operator_may_close_anyway_and_the_log_says_so(scene: Scene) -> None:
     assert (overridden.by, overridden.reason) == ("key_op", "the node burned down")
     assert overridden.missing_count == 1
     assert lease_id in overridden.missing[0]
+
+
+def test_going_round_the_gate_takes_two_persons(scene: Scene) -> None:
+    """Attack H7: one person alone closes an epoch over what is missing."""
+    scene.deposit(1_000)
+    scene.lease("a", "cash", 2 * DAY_S, settled=False)
+    scene.end_epoch(1)
+    told = enrol_in(scene.ledger, scene.now_us)
+
+    def closed(*who: Governor, said: str = "it burned down") -> None:
+        until_us = scene.now_us + DAY_S * 1_000_000
+        method, path, body = override_act(1, "it burned down")
+        key = f"close {len(who)} {said}"
+        header = signatures(who, told, path, body, key=key, not_after_us=until_us, method=method)
+        signed = {**json.loads(header["Governor-Signatures"]), "request": key}
+        close_epoch(
+            scene.ledger, scene.connection, 1, scene.now_us, "op", override=said, signed=signed
+        )
+
+    for who in ((), (ANNA,)):
+        with pytest.raises(Refused) as refused:
+            closed(*who)
+        assert refused.value.reason is AuthorityReason.CHECKER_NEEDED
+    with pytest.raises(Problem):
+        closed(ANNA, BORIS, said="another reason")
+    closed(ANNA, BORIS)
+    (fact,) = [one.fact for one in scene.ledger.market.read_stream(acts_stream("epoch_gate"))]
+    assert (fact.mode, len(fact.signed)) == ("shared", 2)
 
 
 def test_closing_pins_the_cut_and_opens_the_next_epoch_in_one_append(scene: Scene) -> None:

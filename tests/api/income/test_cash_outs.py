@@ -9,7 +9,7 @@ from api.income.maturing_timer import run_maturity, run_sweep
 from api.process.timer import Timer
 from api.timers import Timers
 from domain.income.cash_out_matching import Difference, RecordDifference
-from domain.income.maturity import DESTINATION_DELAY_US
+from domain.income.maturity import DEFAULT_WINDOW_US, DESTINATION_DELAY_US
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
 
@@ -33,12 +33,9 @@ def run(scene: Scene, *jobs: str) -> None:
 
 def swept(scene: Scene) -> str:
     """An hour was earned and swept; the smallest cash-out is a cent. The account's address."""
-    scene.operator.made(
-        "/v1/cash-outs/terms/window",
-        {"version": 1, "window_seconds": 0, "effective_from": "2026-01-01T00:00:00Z"},
-    )
     scene.operator.made("/v1/cash-outs/terms/minimum", {"minimum": credits_(10_000)})
     hours_of_work(scene)
+    scene.clock.advance(DEFAULT_WINDOW_US)  # type: ignore[attr-defined]
     run(scene, "maturity", "sweep")
     return f"/v1/accounts/{scene.owner.account_id}"
 

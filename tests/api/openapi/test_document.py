@@ -16,9 +16,10 @@ from api.door.call import _stored
 from api.door.moments import moment
 from api.main import operations
 from api.openapi.write import DOCUMENT, client_texts, document_text
+from domain.duration import DAY_US
 from tallystick_client import ApiProblem, Client, pages
 from tallystick_client.forms import Money
-from tests.scenes.governors import ANNA, Governor, enrol_once
+from tests.scenes.governors import ANNA, BORIS, Governor, enrol_once, signatures
 from tests.scenes.server import Caller, Provider, Scene
 
 DOCUMENTED: dict[str, Any] = json.loads(DOCUMENT.read_bytes())
@@ -361,7 +362,13 @@ def _examples() -> list[Any]:
     return found
 
 
-BY_OPERATOR = {"create_account", "create_deposit", "admit_node", "set_client_policy"}
+BY_OPERATOR = {
+    "create_account",
+    "create_deposit",
+    "admit_node",
+    "set_client_policy",
+    "remove_cash_out_hold",
+}
 BY_RENTER = {"close_lease", "rotate_api_key"}
 BY_ANYBODY = {"redeem_invitation"}
 BY_RIVAL = {"withdraw_offer", "retire_node"}
@@ -384,16 +391,19 @@ def test_an_example_does_what_it_shows(
         places["node_id"] = dear.node_id
     if name == "report_price":
         fed = {"source": example["source"], "member_id": "member_operator"}
-        caller.made("/v1/oracle/sources", {"sources": [fed]})
+        path_, body = "/v1/oracle/sources", {"sources": [fed]}
+        assert caller.post(path_, body, **_signed(shared, path_, body)).status_code == 200
         example = {**example, "published_at": moment(shared.clock.now_us())}
     if name == "add_client_key":
         caller = shared.account(kind="client")
         shared.operator.made("/v1/clients", {"client_id": caller.account_id})
         places["client_id"] = caller.account_id
     example = _live(shared, name, example, places)
-    guarded = next(one.guarded for one in operations() if one.name == name)
-    headers = {"If-Match": '"v2"'} if guarded else {}
-    response = caller.post(path.format(**places), _with_ids(example, shared), **headers)
+    operation = next(one for one in operations() if one.name == name)
+    where, body = path.format(**places), _with_ids(example, shared)
+    headers = {"If-Match": '"v2"'} if operation.guarded else {}
+    headers |= _signed(shared, where, body) if operation.checked else {}
+    response = caller.post(where, body, **headers)
     if name in NOT_AS_THEY_STAND:
         assert response.json()["code"] not in ("invalid", "malformed_json")
         if "lease_id" in places and "/tasks/" not in path:
@@ -401,6 +411,16 @@ def test_an_example_does_what_it_shows(
         return
     assert response.status_code in (200, 201), response.text
     _undo(shared, name, response.json(), places)
+
+
+def _signed(scene: Scene, path: str, body: Any) -> dict[str, str]:
+    """The key and the signatures of two governors, where there are some: other examples enrol."""
+    told = scene.anybody.read("/v1/governors")
+    if not told["version"]:
+        return {}
+    key, until_us = f"signed-{scene.head()}-{len(path)}", scene.clock.now_us() + DAY_US
+    named = signatures((ANNA, BORIS), told, path, body, key=key, not_after_us=until_us)
+    return {"key": key, **named}
 
 
 def _live(scene: Scene, name: str, example: Any, places: dict[str, str]) -> Any:

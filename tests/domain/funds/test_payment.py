@@ -11,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
+from domain.authority.acts import LIMITS, ActRequest, ActSignature
+from domain.authority.reasons import AuthorityReason
+from domain.checked_acts import CheckedAct
 from domain.duration import DAY_US
 from domain.funds.card_money import CardMoney, CardMoneyMoved, TurnCardMoney, card_money_of
 from domain.funds.debt import (
@@ -52,6 +55,7 @@ from ledger.books.entry import entry
 from ledger.books.postings import entries_for
 from tests.domain.scenes.supply import ALICE, ALICE_STREAM, NOON_US, opened
 from tests.given import Scene
+from tests.scenes.governors import ANNA, BORIS, THREE, enrolled
 
 WINDOW_US = 120 * DAY_US
 BOB = "acct_bob"
@@ -551,6 +555,34 @@ def test_a_debt_nobody_pays_is_written_off_against_the_reserve() -> None:
         assert world.refused(replace(off, amount=bad)) is FundsReason.AMOUNT_NOT_POSITIVE
         assert world.refused(replace(fund, amount=bad)) is FundsReason.AMOUNT_NOT_POSITIVE
     assert world.refused(replace(fund, amount=credit(10**16))) is PricesReason.AMOUNT_OUT_OF_RANGE
+
+
+def test_a_large_debt_is_written_off_by_two_persons_alone() -> None:
+    """Attack H7. Who signs is checked before; here it is that two are needed."""
+    world = Booked()
+    for stream, fact in enrolled(*THREE):
+        world.tell(stream, fact)
+    units = LIMITS.write_off + 1
+    world.paid()
+    world.move(("party:acct_alice:owed", units), ("network:revenue:device", -units))
+    world.move(("world:bank", units), ("network:chargeback_reserve", -units))
+    off = WriteOffDebt(
+        account_id=ALICE, amount=credit(units), reason="gone", by="op", at_us=NOON_US
+    )
+    asked = ActRequest(
+        request="k",
+        content="{}",
+        not_after_us=NOON_US + 1,
+        governors=3,
+        signed=(ActSignature(ANNA.governor_id, "0" * 128),),
+        by="op",
+        key_id="key_op",
+        at_us=NOON_US,
+    )
+    assert world.refused(CheckedAct(command=off, asked=asked)) is AuthorityReason.CHECKER_NEEDED
+    both = (*asked.signed, ActSignature(BORIS.governor_id, "1" * 128))
+    taken, *_ = world.do(CheckedAct(command=off, asked=replace(asked, signed=both)))
+    assert (taken.act, taken.units, taken.mode) == ("write_off", units, "shared")
 
 
 # --- refunds -----------------------------------------------------------------------------------

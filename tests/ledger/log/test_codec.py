@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import domain
 from domain import rules
+from domain.authority.acts import ActRequest
 from domain.funds.deposit import DepositConfirmed
 from domain.market.dimensions import Need
 from domain.market.offer import OfferWithdrawn
@@ -49,7 +50,7 @@ def _body(**changes: object) -> bytes:
     return json.dumps({name: value for name, value in values.items() if value is not None}).encode()
 
 
-ASKED = {Need, PriceRequest, Inputs, Passed, Fact, Usable}
+ASKED = {Need, PriceRequest, Inputs, Passed, Fact, Usable, ActRequest}
 """Questions of a moment, what a report shows of one and where a fact stands: never stored."""
 
 

@@ -36,6 +36,8 @@ MAY_BE_ABSENT = {
         "TopUpEnded.retry_at_us",
     ),
     "there is no limit, or no floor": (
+        "ActTaken.limit",
+        "ActTaken.units",
         "BreakerSet.limit",
         "BudgetSet.monthly",
         "ClientFloorSet.min_reputation_ppm",
@@ -58,6 +60,8 @@ MAY_BE_ABSENT = {
         "TariffPublished.storage_node_per_hour",
     ),
     "it was not asked for": (
+        "ActTaken.content",
+        "ActTaken.content_sha256",
         "GangRequested.funds",
         "GangRequested.pay_with",
         "JobSubmitted.constraints",
