@@ -27,14 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        371,
-        "6e15e2bdbf9b21a613ae5d6d2ec12a3da4f1d5c133b042001d44f96affbfc257",
-        "92d504c29c9a02310459d5391f0cb3a16f4ba28d6c22cad933276aab12c14a5b",
-    ),
-    (
-        374,
-        "219c1be39010c9b51c3361adceb42b3bb1d08060cb9c124d2fbd0a115b17d5ca",
-        "79b213c383c9eda8722e69074cb93a4df182de793ec93dce55a35469cc1c0e93",
+        373,
+        "8ac9160eef5c16f5bf1e040347acbfac7d208d05cb551f66f418a4cc8be5aae8",
+        "ee5d32c8146766b9def1d70e41f02a19206824ac33e1a955cdf7dd1724adfd67",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
