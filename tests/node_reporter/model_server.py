@@ -38,6 +38,7 @@ class ModelServer:
 
     public_key: bytes = b""
     clock: Clock = field(default_factory=SystemClock)
+    transfer_us: int = 0
     node_id: str = NODE
     bodies: list[bytes] = field(default_factory=list)
     alerts: list[str] = field(default_factory=list)
@@ -205,7 +206,7 @@ class ModelServer:
         if one.prev != self.head.hex():
             return self._alert(409, "fork")
         self.bodies.append(body)
-        self.received_us[one.seq] = self.clock.now().wall_us
+        self.received_us[one.seq] = self.clock.now().wall_us + self.transfer_us
         results.append(_result(one.seq, body, "stored"))
         return None
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from itertools import count
 from typing import Any
 
 from eth_account import Account
@@ -28,10 +29,12 @@ from domain.authority.vote import (
     governor_id,
     vote_text,
 )
+from domain.duration import DAY_US
 from domain.stream import Stream
 from ledger.log.handle import Ledger
 
 NETWORK = "tallystick.example/log"
+_numbers = count(1)
 
 
 class Governor:
@@ -93,6 +96,18 @@ def signatures(
     signed = [{"governor_id": one.governor_id, "signature": one.sign(text)} for one in governors]
     header = {"governors": told["version"], "not_after_us": not_after_us, "signatures": signed}
     return {"Governor-Signatures": json.dumps(header)}
+
+
+def signed_by_two(carrier: Any, path: str, body: Any, now_us: int) -> dict[str, str]:
+    """What a request carries that the first two sign: key and header; nothing before three are
+    enrolled. `carrier`: anybody who reads.
+    """
+    told = carrier.read("/v1/governors")
+    if told["mode"] != SHARED:
+        return {}
+    key, until_us = f"signed-{next(_numbers)}", now_us + DAY_US
+    named = signatures((ANNA, BORIS), told, path, body, key=key, not_after_us=until_us)
+    return {"key": key, **named}
 
 
 class WalletGovernor(Governor):

@@ -14,6 +14,7 @@ from domain.authority.acts import SIGNED_FOR_US_MAX, ActLimits, ActTaken
 from domain.authority.register import GovernorEnrolled
 from domain.duration import DAY_US
 from domain.epochs.policy import PolicyGovernance, PublishPolicy
+from domain.epochs.reward_terms import REWARD_TERMS
 from ledger.bundle.shape import BodyWrong, MarketNotes
 from ledger.bundle.verify import _Verification
 from ledger.log import codec
@@ -38,7 +39,7 @@ def limited(scene: Scene, units: int = SMALL) -> None:
     policy = {each.name: getattr(POLICY, each.name) for each in fields(POLICY)}
     limits = ActLimits(**{one.name: units for one in fields(ActLimits)})
     rules = PolicyGovernance(approvals=2, notice_epochs=4, alone=limits)
-    first = PublishPolicy(**{**policy, "governance": rules})
+    first = PublishPolicy(**{**policy, "governance": rules, "rewards": REWARD_TERMS})
     scene.service.ledger.handle(first, key=None, now_us=NOW_US)
 
 

@@ -22,7 +22,7 @@ from api.door.operation import Operation
 from api.governance import policy_rehearsal
 from api.main import operations
 from domain.parties.account import ROLES, SCOPES_OF, SCOPES_OF_ROLE
-from tests.scenes.governors import enrol_once
+from tests.scenes.governors import enrol_once, signed_by_two
 from tests.scenes.server import Caller, Scene
 
 ABSENT = "f" * 32
@@ -584,8 +584,9 @@ def _tariff() -> dict[str, Any]:
 
 
 def _price(scene: Scene) -> dict[str, Any]:
-    scene.operator.made("/v1/oracle/sources", {"sources": [_fed("matrix")]})
-    published_at = moment(scene.clock.now_us())
+    path, body, now_us = "/v1/oracle/sources", {"sources": [_fed("matrix")]}, scene.clock.now_us()
+    scene.operator.made(path, body, **signed_by_two(scene.anybody, path, body, now_us))
+    published_at = moment(now_us)
     return {"source": "matrix", "price_micro_usd": 1_000, "published_at": published_at}
 
 
@@ -857,7 +858,10 @@ def _call(scene: Scene, operation: Operation, caller: Caller, places: dict[str, 
     headers = {"Content-Type": operation.media_type}
     if operation.guarded:
         headers["If-Match"] = '"v1"'
-    return caller.post(path, row.body(scene), **headers)
+    body = row.body(scene)
+    if operation.checked:
+        headers |= signed_by_two(scene.anybody, path, body, scene.clock.now_us())
+    return caller.post(path, body, **headers)
 
 
 def test_every_operation_has_a_row_in_the_matrix() -> None:

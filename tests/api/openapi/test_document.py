@@ -16,10 +16,9 @@ from api.door.call import _stored
 from api.door.moments import moment
 from api.main import operations
 from api.openapi.write import DOCUMENT, client_texts, document_text
-from domain.duration import DAY_US
 from tallystick_client import ApiProblem, Client, pages
 from tallystick_client.forms import Money
-from tests.scenes.governors import ANNA, BORIS, Governor, enrol_once, signatures
+from tests.scenes.governors import ANNA, Governor, enrol_once, signed_by_two
 from tests.scenes.server import Caller, Provider, Scene
 
 DOCUMENTED: dict[str, Any] = json.loads(DOCUMENT.read_bytes())
@@ -392,7 +391,12 @@ def test_an_example_does_what_it_shows(
     if name == "report_price":
         fed = {"source": example["source"], "member_id": "member_operator"}
         path_, body = "/v1/oracle/sources", {"sources": [fed]}
-        assert caller.post(path_, body, **_signed(shared, path_, body)).status_code == 200
+        assert (
+            caller.post(
+                path_, body, **signed_by_two(shared.anybody, path_, body, shared.clock.now_us())
+            ).status_code
+            == 200
+        )
         example = {**example, "published_at": moment(shared.clock.now_us())}
     if name == "add_client_key":
         caller = shared.account(kind="client")
@@ -402,7 +406,8 @@ def test_an_example_does_what_it_shows(
     operation = next(one for one in operations() if one.name == name)
     where, body = path.format(**places), _with_ids(example, shared)
     headers = {"If-Match": '"v2"'} if operation.guarded else {}
-    headers |= _signed(shared, where, body) if operation.checked else {}
+    if operation.checked:
+        headers |= signed_by_two(shared.anybody, where, body, shared.clock.now_us())
     response = caller.post(where, body, **headers)
     if name in NOT_AS_THEY_STAND:
         assert response.json()["code"] not in ("invalid", "malformed_json")
@@ -411,16 +416,6 @@ def test_an_example_does_what_it_shows(
         return
     assert response.status_code in (200, 201), response.text
     _undo(shared, name, response.json(), places)
-
-
-def _signed(scene: Scene, path: str, body: Any) -> dict[str, str]:
-    """The key and the signatures of two governors, where there are some: other examples enrol."""
-    told = scene.anybody.read("/v1/governors")
-    if not told["version"]:
-        return {}
-    key, until_us = f"signed-{scene.head()}-{len(path)}", scene.clock.now_us() + DAY_US
-    named = signatures((ANNA, BORIS), told, path, body, key=key, not_after_us=until_us)
-    return {"key": key, **named}
 
 
 def _live(scene: Scene, name: str, example: Any, places: dict[str, str]) -> Any:
