@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.authority.acts import LIMITS
 from domain.authority.vote import content_text
 from domain.governance.document import Tier, read_document
 from domain.governance.formula import read_formula
@@ -106,6 +108,7 @@ def test_every_published_slip_is_found_by_its_rule(
         ("terms.segments.1.start_epoch", 52, "segments_overlap"),
         ("terms.compute_base", "hope", "terms_invalid"),
         ("terms.governance.approvals", 1, "terms_invalid"),
+        ("terms.governance.alone", {**asdict(LIMITS), "goodwill": 0}, "terms_invalid"),
         ("terms.epoch_length_seconds", 0, "terms_invalid"),
         ("milestones.0.remainder_ppm", 0, "milestones_whole"),
         ("splits.0.cap_multiple_ppm", 1_000_002, "cap_multiple"),
