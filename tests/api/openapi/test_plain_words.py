@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from api.door import errors
-from api.openapi.write import document_text
+from api.openapi.write import DOCUMENT
 from api.refusals.words import SENTENCES
 from cli.index import COMMANDS
 from cli.main import opened
@@ -79,7 +79,7 @@ def _vague(texts: Iterator[str]) -> set[str]:
 
 
 def test_rest_texts_name_the_party() -> None:
-    found = list(_of_rest(json.loads(document_text())))
+    found = list(_of_rest(json.loads(DOCUMENT.read_bytes())))
     assert len(found) > 1_000, "the walk finds the texts"
     assert not _vague(iter(found))
 

@@ -31,7 +31,7 @@ CHECKS = [
     content_type_conformance,
     response_schema_conformance,
 ]
-EXAMPLES = 5
+EXAMPLES = 3
 EXAMPLES_LONG = 200
 
 DECLARED = operations()
