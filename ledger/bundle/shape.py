@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from domain.authority.acts import PERSONS, needs_two, signed_text
-from domain.authority.vote import Subject, digest, enrolment_text, governor_id, is_key, vote_text
 from domain.metering.report import LANES
+from ledger.bundle.authority import FACTS as AUTHORITY_FACTS
+from ledger.bundle.authority import POLICY_FACT, Authority
 from ledger.tree import merkle
 from ledger.tree.cut import LaneRecord
 from ledger.tree.proof import PIN_NAME
@@ -30,11 +30,7 @@ CHECKPOINT_FILE = "checkpoint"
 KEYS_FILE = "keys.json"
 KEY_FACTS = ("node.join_requested.v1", "node.key_confirmed.v1", "node.key_rotated.v1")
 SEALED_FACT = "epoch.sealed.v1"
-POLICY_FACT = "policy.published.v1"
 ROOT_FACT = "payout.root_built.v1"
-GOVERNOR_FACT = "governor.enrolled.v1"
-VOTE_FACT = "vote.cast.v1"
-ACT_FACT = "act.taken.v1"
 
 _MARKET_FILE = re.compile(r"log/market-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
 _LANE_FILE = re.compile(r"log/usage-([0-9]{1,2})-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
@@ -98,16 +94,6 @@ class Sealed:
     file_sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class SignedText:
-    """What a personal key of a governor is said to have signed, by the fact at a position."""
-
-    position: int
-    key: str
-    text: str
-    signature: str
-
-
 @dataclass(slots=True)
 class MarketNotes:
     """What the audit needs to know of the facts, collected while they pass."""
@@ -117,74 +103,26 @@ class MarketNotes:
     sealed: list[Sealed] = field(default_factory=list)
     policy_versions: set[int] = field(default_factory=set)
     roots: dict[int, str] = field(default_factory=dict)  # of payouts, by epoch
-    network: str = ""  # as the first governor's enrolment names it
-    governors: dict[str, str] = field(default_factory=dict)  # governor -> public key
-    signed: list[SignedText] = field(default_factory=list)
+    authority: Authority = field(default_factory=Authority)
 
     def take(self, position: int, name: str, body: bytes) -> None:
         """Look at one fact. Raises BodyWrong."""
         try:
-            if name == PIN_NAME:
+            if name in AUTHORITY_FACTS:
+                self.authority.take(position, name, json.loads(body))
+            if name == POLICY_FACT:
+                self.policy_versions.add(int(json.loads(body)["version"]))
+            elif name == PIN_NAME:
                 self.pins.append(_pin(position, json.loads(body)))
             elif name in KEY_FACTS:
                 self._take_key(position, json.loads(body))
             elif name == SEALED_FACT:
                 self.sealed.append(_sealed(position, json.loads(body)))
-            elif name == POLICY_FACT:
-                self.policy_versions.add(int(json.loads(body)["version"]))
-            elif name == GOVERNOR_FACT:
-                self._take_governor(position, json.loads(body))
-            elif name == VOTE_FACT:
-                self._take_vote(position, json.loads(body))
-            elif name == ACT_FACT:
-                self._take_act(position, json.loads(body))
             elif name == ROOT_FACT:
                 told = json.loads(body)
                 self.roots[int(told["epoch"])] = str(told["root"])
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise BodyWrong(f"{name}: {error!r}") from None
-
-    def _take_governor(self, position: int, body: dict[str, Any]) -> None:
-        key, network = str(body["key"]), str(body["network"])
-        if body["governor_id"] != governor_id(key) or not is_key(key):
-            raise ValueError("the governor's id is not that of the key")
-        if self.network not in ("", network):
-            raise ValueError("another network than the governors before")
-        self.network = network
-        self.governors[governor_id(key)] = key
-        text = enrolment_text(network, key, int(body["signed_version"]))
-        self.signed.append(SignedText(position, key, text, str(body["signature"])))
-
-    def _take_vote(self, position: int, body: dict[str, Any]) -> None:
-        subject = Subject(
-            str(body["kind"]),
-            str(body["subject"]),
-            int(body["revision"]),
-            str(body["content_sha256"]),
-            int(body["governors"]),
-        )
-        rehearsal = body.get("rehearsal_sha256")
-        text = vote_text(self.network, subject, str(body["choice"]), rehearsal)
-        key = self.governors[body["governor_id"]]
-        self.signed.append(SignedText(position, key, text, str(body["signature"])))
-
-    def _take_act(self, position: int, body: dict[str, Any]) -> None:
-        """Who signed an act of an operator, and that one person was not too few."""
-        signed = {str(one["governor_id"]): str(one["signature"]) for one in body["signed"]}
-        units, limit = (_units(body.get(name)) for name in ("units", "limit"))
-        is_above = needs_two(str(body["mode"]), units, int(body["alone"]), limit)
-        if is_above and len(signed) < PERSONS:
-            raise ValueError("one person alone above the limit")
-        if not signed:
-            return
-        content_sha256 = str(body["content_sha256"])
-        if digest(str(body["content"])) != content_sha256:
-            raise ValueError("another content than the one that was signed")
-        text = signed_text(
-            self.network, str(body["request"]), content_sha256, int(body["governors"])
-        )
-        for one, signature in signed.items():
-            self.signed.append(SignedText(position, self.governors[one], text, signature))
 
     def _take_key(self, position: int, body: dict[str, Any]) -> None:
         key = (str(body["node_id"]), str(body["key_id"]))
@@ -210,10 +148,6 @@ class MarketNotes:
                 for key in nodes
             ],
         }
-
-
-def _units(value: str | None) -> int | None:
-    return None if value is None else int(value)
 
 
 def _pin(position: int, body: dict[str, Any]) -> PinFact:

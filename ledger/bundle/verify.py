@@ -184,7 +184,7 @@ class _Verification:
             self.reports,
             len(self.notes.pins),
             len(self.nodes),
-            len(self.notes.signed),
+            len(self.notes.authority.signed),
             self.unchecked,
         )
 
@@ -314,7 +314,9 @@ class _Verification:
                 self.bad("market", "the facts up to here are not those published", published.size)
 
     def _check_votes(self) -> None:
-        for one in self.notes.signed:
+        for position, what in self.notes.authority.faults:
+            self.bad("market", what, position)
+        for one in self.notes.authority.signed:
             form, _, public = one.key.partition(":")
             if form == "wallet" and self.wallet_signer is None:
                 self.unchecked += 1

@@ -21,7 +21,9 @@ from typing import Any
 from contracts import manifest
 from contracts.payout_tree import payout_tree
 from domain import rules
+from domain.authority import ballot
 from domain.authority.register import register_of
+from domain.authority.vote import Subject
 from domain.chain.leaves import LeafBook
 from domain.chain.payout_root import (
     NO_ROOT,
@@ -56,6 +58,7 @@ from domain.epochs.reward_correction import (
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated
 from domain.epochs.settlement import TREASURY, Attested, NodeCut, Settlement, Use
 from domain.funds.deposit import ConfirmCreditsPurchase
+from domain.governance.proposal import stream_of
 from domain.metering.pin import UsagePinned
 from domain.money import credit, token
 from domain.parties.account import AccountOpened, WalletLinked
@@ -69,6 +72,7 @@ from ledger.tree.merkle import EMPTY_ROOT
 from tests.scenes.governors import ANNA, enrolling
 
 START_US = 1_800_000_000_000_000
+PROPOSAL = 24
 HOUR_US = 3_600_000_000
 CHAIN_ID, DISTRIBUTOR, ASSET = 31_337, "0x" + "d1" * 20, "0x" + "70" * 20
 TREASURY_ADDRESS = "0x" + "7e" * 20
@@ -223,6 +227,17 @@ def policies(epochs: int) -> tuple[PublishPolicy, PublishPolicy]:
     return first, second
 
 
+def _vote_on_policy(world: World, at_us: int) -> None:
+    """The one governor's vote. How it comes to one: `tests/domain/governance/test_proposal.py`."""
+    if not register_of(world).now.version:
+        world.handle(enrolling(ANNA, at_us))
+    subject = Subject("policy", str(PROPOSAL), 1, "0" * 64, 1)
+    vote = ballot.cast(
+        world, subject, (), ANNA.vote(subject), key_id="key_two", by="key_two", at_us=at_us
+    )
+    world.record(stream_of(PROPOSAL), vote)
+
+
 def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
     """Run so many epochs of a network of so many nodes. `order` shuffles the nodes of each cut."""
     drawn, shuffled = random.Random(seed), random.Random(order)
@@ -238,8 +253,8 @@ def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
         end_us = START_US + epoch * EPOCH_LENGTH_US
         faults = {name for name, every in FAULTS.items() if epoch > 1 and epoch % every == 0}
         if epoch == second.effective_from_epoch - 4:  # so many epochs of notice
-            # Who proposes and votes is for `tests/domain/governance/test_proposal.py`.
-            change = next_version(replace(second, at_us=end_us - 5), world)
+            _vote_on_policy(world, end_us - 6)
+            change = next_version(replace(second, proposal=PROPOSAL, at_us=end_us - 5), world)
             world.record(change.stream, change.fact)
         if "wallet changed" in faults:
             _link(world, "acct_00000", end_us - HOUR_US, f"again in {epoch}")

@@ -11,11 +11,10 @@ import pytest
 
 from api.door.moments import moment
 from domain.authority.acts import SIGNED_FOR_US_MAX, ActLimits, ActTaken
-from domain.authority.register import GovernorEnrolled
 from domain.duration import DAY_US
 from domain.epochs.policy import PolicyGovernance, PublishPolicy
 from domain.epochs.reward_terms import REWARD_TERMS
-from ledger.bundle.shape import BodyWrong, MarketNotes
+from ledger.bundle.shape import MarketNotes
 from ledger.bundle.verify import _Verification
 from ledger.log import codec
 from tests.api.corrections.test_disputes import charge_of, contested
@@ -160,8 +159,7 @@ def verified(scene: Scene, *more: ActTaken) -> bool:
     facts = [one.fact for one in scene.service.ledger.market.read_facts(0, 10_000)]
     notes = MarketNotes()
     for fact in (*facts, *more):
-        if isinstance(fact, ActTaken | GovernorEnrolled):
-            notes.take(1, *codec.encode(fact, "c", "00"))
+        notes.take(1, *codec.encode(fact, "c", "00"))
     work = _Verification(Path(), None, notes=notes)
     work._check_votes()
     return not work.problems
@@ -192,10 +190,8 @@ def test_one_person_is_refused_and_two_who_signed_pass(scene: Scene, name: str) 
     flipped = ("0" if first.signature[0] != "0" else "1") + first.signature[1:]
     bad = replace(fact, signed=(replace(first, signature=flipped), second))
     assert not verified(scene, bad)
-    with pytest.raises(BodyWrong, match="another content"):
-        verified(scene, replace(fact, content=f"{fact.content} "))
-    with pytest.raises(BodyWrong, match="one person alone"):
-        verified(scene, replace(fact, signed=(first,)))
+    assert not verified(scene, replace(fact, content=f"{fact.content} "))
+    assert not verified(scene, replace(fact, signed=(first,)))
 
 
 @every_act
