@@ -115,9 +115,12 @@ def send(ledger: Ledger, connection: Connection, processor: Processor, now_us: i
     """
     tables.step_all(connection, only=("money_out",))
     done, stopped = 0, []
+    leaving = sum(row.units for row in _open(connection, ("started", "sent")))
     for row in _open(connection, ("requested", "started")):
         try:
-            done += _send_one(ledger, processor, row.cash_out_id, now_us)
+            if _send_one(ledger, processor, row.cash_out_id, leaving, now_us):
+                done += 1
+                leaving += row.units if row.state == "requested" else 0
         except EVERYBODY_WAITS:
             raise  # the next one would wait as long
         except Refused as refused:
@@ -135,8 +138,16 @@ class OtherProcessor(Exception):
     """Another processor was asked for this cash-out, and is not there to say how it ended."""
 
 
-def _send_one(ledger: Ledger, processor: Processor, cash_out_id: str, now_us: int) -> int:
-    start = StartCashOut(cash_out_id=cash_out_id, processor=processor.name, at_us=now_us)
+def _send_one(
+    ledger: Ledger, processor: Processor, cash_out_id: str, leaving: int, now_us: int
+) -> int:
+    start = StartCashOut(
+        cash_out_id=cash_out_id,
+        processor=processor.name,
+        leaving=leaving,
+        customers_cash=ledger.books.customers_cash(),
+        at_us=now_us,
+    )
     before = _state(ledger, cash_out_id)
     if before.status not in ("requested", "started"):
         return 0

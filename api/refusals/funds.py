@@ -68,16 +68,19 @@ SENTENCES: dict[Reason, Sentence] = {
             in_flight=ANY,
         ),
         when(
+            "The operator's bank account has {bank:credit}; {customers_cash:amount} of it are "
+            "customers' own and {leaving:amount} are on their way out, so {needed:amount} cannot "
+            "leave. It leaves when card payments are confirmed or money has come in.",
+            needed=ANY,
+            bank=ANY,
+            leaving=ANY,
+            customers_cash=ANY,
+        ),
+        when(
             "The operator's bank account has {bank:credit}, and {needed:amount} are needed. Try "
             "again when money has come in.",
             needed=ANY,
             bank=ANY,
-        ),
-        when(
-            "The operator's bank account has {bank:credit}, and {in_flight:amount} are on their "
-            "way out. Try again when money has come in.",
-            bank=ANY,
-            in_flight=ANY,
         ),
         when(
             "The operator's bank account has {bank:credit} free, and {credits:amount} are "

@@ -12,8 +12,14 @@ The intent is recorded before the processor is called, and the call carries the 
 crash between the call and its fact never pays twice: asked again, the processor answers alike. What
 is requested has left `earned` and can be spent no more; what fails or is cancelled comes back.
 Amounts are whole cents. Nothing leaves that is held: by the operator, while the account owes, or
-while its destination is new; and never more than `world:bank` has. What is disputed is not there to
-leave: it waits in the dispute's own account (`domain/corrections/dispute.py`).
+while its destination is new; and never what customers paid for good and have not spent:
+
+    world:bank - asked of processors - this one >= customers' cash          when it starts
+
+So what was earned of card money that is taken back later is not paid from the cash of others: it
+waits until the card money is confirmed, or until the operator's own revenue covers it. What is
+disputed is not there to leave: it waits in the dispute's own account
+(`domain/corrections/dispute.py`).
 
 Not how earnings become spendable (`domain/income/maturity.py`), and not the comparison with the
 processor's own list (`domain/income/cash_out_matching.py`). Source: design economics 2; row C-24.
@@ -199,8 +205,15 @@ class RequestCashOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartCashOut:
+    """`leaving`: what processors were asked for and have not paid; `customers_cash`: what customers
+    paid for good and have not spent. Both as read just before: they grow with the bank, or by the
+    job itself, which starts one cash-out after the other.
+    """
+
     cash_out_id: str
     processor: str
+    leaving: int
+    customers_cash: int
     at_us: int
 
 
@@ -482,9 +495,15 @@ def decide_start(command: StartCashOut, world: World) -> list[Change]:
     if state.status != "requested":
         raise _not_now(command.cash_out_id, state)
     _require_not_held(world, asked.account_id, command.at_us)
-    bank, in_flight = world.balance("world:bank"), world.balance("payout:in_flight")
-    if in_flight > bank:
-        raise Refused(FundsReason.CREDIT_TOO_LOW, bank=bank, in_flight=in_flight)
+    bank, units = world.balance("world:bank"), asked.amount.units
+    if command.leaving + units > bank - command.customers_cash:
+        raise Refused(
+            FundsReason.CREDIT_TOO_LOW,
+            needed=units,
+            bank=bank,
+            leaving=command.leaving,
+            customers_cash=command.customers_cash,
+        )
     fact = CashOutStarted(
         cash_out_id=command.cash_out_id, processor=command.processor, at_us=command.at_us
     )

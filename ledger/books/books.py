@@ -14,6 +14,8 @@ from typing import Any, LiteralString, Protocol
 
 from domain.money import Asset
 
+_CUSTOMERS_CASH = r"^(party:[^:]+:(cash|bid\.cash)|escrow:[^:]+:[0-9]+:cash|grant:[^:]+:fund)$"
+
 
 @dataclass(frozen=True, slots=True)
 class Balance:
@@ -58,6 +60,18 @@ class Books:
             (prefix, prefix + "\U0010ffff"),
         )
         return {row["name"]: row["units"] for row in rows}
+
+    def customers_cash(self) -> int:
+        """Micro-credits that customers paid for good and have not spent: what they hold, what
+        escrows and bids hold of it, and what sponsors gave to promotions.
+        """
+        (row,) = self._datastore.rows(
+            "SELECT coalesce(sum(units), 0)::bigint AS units FROM account WHERE asset = %s"
+            " AND name ~ %s",
+            (Asset.CREDIT.value, _CUSTOMERS_CASH),
+        )
+        units: int = row["units"]
+        return units
 
     def balance_at(self, name: str, position: int) -> int:
         """A balance after the facts up to a position.

@@ -8,10 +8,13 @@ from api.income.cash_out_timer import run_cash_outs, run_payout_match
 from api.income.maturing_timer import run_maturity, run_sweep
 from api.process.timer import Timer
 from api.timers import Timers
+from domain.duration import HOUR_US
+from domain.funds.payment import ReceivePayment, ReversePayment, StartPayment
 from domain.income.cash_out_matching import Difference, RecordDifference
 from domain.income.maturity import DEFAULT_WINDOW_US, DESTINATION_DELAY_US
-from tests.scenes.server import Scene
-from tests.scenes.work import hours_of_work
+from domain.money import credit
+from tests.scenes.server import NOW_US, Scene
+from tests.scenes.work import MINUTE_US, accrue_now, hours_of_work, reported, send
 
 EARNED = 875_000
 CENTS = 870_000  # whole ones of it
@@ -143,3 +146,56 @@ def test_differences_are_the_operators_to_read_and_to_explain(scene: Scene) -> N
     assert scene.operator.read(path, open="true")["data"] == []
     (done,) = scene.operator.read(path)["data"]
     assert done["note"] == "paid by hand"
+
+
+def test_e_m5_a_card_thief_is_not_paid_from_the_cash_of_others(scene: Scene) -> None:
+    """Stolen card, own node, 72 hours, cash out, charge-back: the bank that customers had filled
+    paid. It waits until the card money is confirmed, or the operator's own money covers it.
+    """
+    thief, ledger, clock = scene.account(), scene.service.ledger, scene.clock
+    at: dict[str, Any] = {"at_us": clock.now_us()}
+    taken = credit(25_000_000)
+    start = StartPayment(
+        payment_id="pay_1",
+        account_id=thief.account_id,
+        method="card",
+        processor="fake",
+        amount=taken,
+        by="m",
+        **at,
+    )
+    came = ReceivePayment(payment_id="pay_1", amount=taken, reference="ch_1", by="job", **at)
+    ledger.handle([start, came], key=None, now_us=clock.now_us())
+    scene.operator.made("/v1/cash-outs/terms/minimum", {"minimum": credits_(10_000)})
+    lease = scene.running(renter=thief)
+    clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    send(scene, scene.provider, reported(scene.provider, lease))
+    thief.made(f"/v1/leases/{lease['lease_id']}/close")
+    accrue_now(scene, lease["lease_id"])
+    clock.advance(DEFAULT_WINDOW_US)  # type: ignore[attr-defined]
+    run(scene, "maturity", "sweep")
+    path = f"/v1/accounts/{scene.owner.account_id}"
+    scene.owner.made(f"{path}/payment-mode", {"mode": "credits", "destination": "acct_x"})
+    wait_for_destination(scene)
+    asked = scene.owner.made(f"{path}/cash-outs")
+    one = f"{path}/cash-outs/{asked['cash_out_id']}"
+    bank, customers = ledger.books.balance("world:bank"), ledger.books.customers_cash()
+    assert bank == customers > CENTS, "customers filled the bank, and nobody else"
+    run(scene, "cash_out", "payout_match")
+    assert scene.owner.read(one)["state"] == "requested"
+    reversal = ReversePayment(
+        payment_id="pay_1", reference="cb", amount=taken, reason="fraud", at_us=clock.now_us()
+    )
+    ledger.handle(reversal, key=None, now_us=clock.now_us())
+    run(scene, "cash_out", "payout_match")
+    assert scene.owner.read(one)["state"] == "requested"
+    assert ledger.books.balance("world:bank") == customers
+    lease = scene.running()  # what a customer pays for work is theirs no more
+    opened = (clock.now_us() - NOW_US) // MINUTE_US
+    clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    send(scene, scene.provider, reported(scene.provider, lease, first=opened))
+    accrue_now(scene, lease["lease_id"])
+    run(scene, "cash_out", "payout_match")
+    assert scene.owner.read(one)["state"] == "sent"
+    left = ledger.books.balance("world:bank") - CENTS
+    assert left >= ledger.books.customers_cash()

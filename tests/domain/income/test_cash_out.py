@@ -73,7 +73,9 @@ def request(amount: int | None = None, name: str = CASH_OUT, at_us: int = NOON_U
     return RequestCashOut(cash_out_id=name, account_id=OWNER, amount=asked, by="mem", at_us=at_us)
 
 
-start = StartCashOut(cash_out_id=CASH_OUT, processor="bank", at_us=NOON_US)
+start = StartCashOut(
+    cash_out_id=CASH_OUT, processor="bank", leaving=0, customers_cash=0, at_us=NOON_US
+)
 sent = ConfirmCashOutSent(cash_out_id=CASH_OUT, reference="po_1", instructions=None, at_us=NOON_US)
 paid = ConfirmCashOutPaid(cash_out_id=CASH_OUT, by="job", at_us=NOON_US)
 fail = FailCashOut(cash_out_id=CASH_OUT, reason="account_closed", by="job", at_us=NOON_US)
@@ -131,6 +133,17 @@ def test_more_than_the_bank_has_beside_what_is_in_flight_is_refused() -> None:
         FundsReason.CREDIT_TOO_LOW
     )
     assert scene(bank=THIRTY + 1).having({IN_FLIGHT: 1}).when(request()).changes()
+
+
+def test_e_m5_what_customers_paid_for_good_pays_no_cash_out() -> None:
+    """A thief's card money was cashed out on day 4 of 120, from the bank that others filled."""
+    asked = scene(bank=THIRTY + 5).after(request())
+    covered = replace(start, leaving=2, customers_cash=3)
+    assert asked.when(covered).changes()
+    asked.when(replace(covered, customers_cash=4)).then_refused(
+        FundsReason.CREDIT_TOO_LOW, needed=THIRTY, bank=THIRTY + 5, leaving=2, customers_cash=4
+    )
+    asked.when(replace(covered, leaving=3)).then_refused(FundsReason.CREDIT_TOO_LOW)
 
 
 def test_the_minimum_holds_unless_it_is_all_and_nothing_more_is_coming() -> None:
