@@ -82,9 +82,11 @@ def vote_on(
     content: Any = None,
     before: Any = None,
     governors: int | None = None,
+    rehearsal: Path | None = None,
 ) -> VoteRequest:
     """Show what is voted on and sign it. `content`: what is proposed where the ballot does not hold
-    it; `before`: what is in force. Raises InputUnusable where the hash is not that of the content.
+    it; `before`: what is in force; `rehearsal`: the result the voter has seen, whose hash is signed
+    too. Raises InputUnusable where the hash is not that of the content.
     """
     from domain.authority.vote import Subject, content_text, digest, governor_id, vote_text
 
@@ -96,16 +98,28 @@ def vote_on(
     subject = Subject(
         ballot["kind"], ballot["subject"], ballot["revision"], ballot["content_sha256"], version
     )
-    text = vote_text(ballot["network"], subject, choice, None)
+    seen = None if rehearsal is None else digest(content_text(_result(rehearsal)))
+    text = vote_text(ballot["network"], subject, choice, seen)
     for line in (*differences(before, shown), *text.split("\n")):
         note(line)
-    return {
+    vote: VoteRequest = {
         "governor_id": governor_id(public_key(secret)),
         "revision": subject.revision,
         "content_sha256": subject.content_sha256,
         "governors": subject.governors,
         "signature": sign(secret, text),
     }
+    if seen is not None:
+        vote["rehearsal_sha256"] = seen
+    return vote
+
+
+def _result(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        told = "write it with `tallystick policy dry-run --json`"
+        raise InputUnusable(f"{file} is no rehearsal's result: {error}; {told}") from None
 
 
 def differences(before: Any, after: Any, place: str = "") -> list[str]:

@@ -191,9 +191,21 @@ def review(
 
 @app.command("approve", epilog="Example: tallystick policy approve 5 --key me.key")
 @records
-def approve(remote: Remote, number: Number, signer: KeyFile, seen: Seen = None) -> None:
+def approve(
+    remote: Remote,
+    number: Number,
+    signer: KeyFile,
+    seen: Seen = None,
+    rehearsal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Result of `policy dry-run --json`; your vote signs its SHA-256 too.",
+        ),
+    ] = None,
+) -> None:
     """Approve a proposal with your personal key; what changes is shown first."""
-    tag, vote = _signed(remote, number, signer, "yes", seen)
+    tag, vote = _signed(remote, number, signer, "yes", seen, rehearsal)
     told = remote.ask(
         lambda c: c.approve_policy_proposal(
             number, {"vote": vote}, if_match=tag, idempotency_key=remote.key
@@ -272,7 +284,12 @@ def _tag(remote: Remote, number: int, seen: int | None) -> str:
 
 
 def _signed(
-    remote: Remote, number: int, signer: Path, choice: str, seen: int | None
+    remote: Remote,
+    number: int,
+    signer: Path,
+    choice: str,
+    seen: int | None,
+    rehearsal: Path | None = None,
 ) -> tuple[str, VoteRequest]:
     """The ETag, and a vote on the document as it is; its terms beside those in force."""
     told = remote.ask(lambda c: c.read_policy_proposal(number))
@@ -285,7 +302,13 @@ def _signed(
         governors = remote.ask(lambda c: c.list_governors())["version"]
     document, before = told["document"], {"terms": in_force}
     vote = vote_on(
-        told["ballot"], signer, choice, content=document, before=before, governors=governors
+        told["ballot"],
+        signer,
+        choice,
+        content=document,
+        before=before,
+        governors=governors,
+        rehearsal=rehearsal,
     )
     return f'"v{told["changes"] if seen is None else seen}"', vote
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from domain.governance.proposal import stream_of
 from tests.cli.test_remote import Server, server
 from tests.scenes.shell import tallystick
 
@@ -80,8 +82,17 @@ def test_a_file_becomes_the_next_policy_by_the_word_of_two_governors(
     first = server.run("policy", "approve", 24, "--key", boris)
     assert "content: " in first.err, "what is signed is shown"
     assert "terms.compute_ppm: 650000 (in force: 700000)" in first.err
-    told = server.run("policy", "approve", 24, "--key", cleo, "--json").document
+    result = tmp_path / "result.json"
+    result.write_text("{")
+    approving = ("policy", "approve", 24, "--key", cleo, "--rehearsal", result, "--json")
+    unread = server.run(*approving)
+    assert (unread.code, "is no rehearsal's result" in unread.err) == (2, True)
+    result.write_text(json.dumps({"epochs": 3, "would_be": {"rewards": "12"}}, indent=2))
+    told = server.run(*approving).document
     assert told["status"] == "approved"
+    votes = server.service.ledger.market.state_of(stream_of(24)).votes
+    seen = sha256(b'{"epochs":3,"would_be":{"rewards":"12"}}').hexdigest()
+    assert [vote.rehearsal_sha256 for vote in votes] == [None, seen]
     scheduled = server.run("policy", "schedule", 24, "--json").document
     assert (scheduled["policy_version"], scheduled["effective_from_epoch"]) == (2, 9)
     rows = server.run("policy", "versions", "--json").document["data"]
