@@ -6259,9 +6259,7 @@ class WashSignalsAnswer(TypedDict):
 
 
 class WebhookAnswer(TypedDict):
-    """`secret` is there only in the answer that makes it, also when that is asked for
-    again.
-    """
+    """`secret` is there only in the answer that makes it; sent again, for 24 hours."""
 
     endpoint_id: str
     account_id: str

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,12 +29,14 @@ from api.door.operation import Operation
 from api.door.paging import Place, next_link
 from api.door.positions import AsOf
 from api.door.preconditions import read_if_match
+from api.process import secret_files
 from api.process.lease_desk import Opening, Round
 from api.process.service import Service
 from api.process.waiting import ProjectionBehind
 from domain.reasons import STORED_REFUSALS
 from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
+from ledger.beside import secret_salts
 from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
 from projections import runner, tables
 from projections.metering.usage import USAGE
@@ -89,10 +92,26 @@ class Call:
     body: bytes
     now_us: int
     account: str  # scopes the key; set by the one call that has no account of its own
+    is_forgotten: bool = False  # the secret of this request was shown too long ago
 
     def if_match(self) -> int:
         """The version that the caller has read of what they change. Raises Problem: 428, 400."""
         return read_if_match(self.request.headers)
+
+    def secret(self, purpose: str, *parts: str) -> bytes:
+        """64 bytes that only this server can name: the same for 24 hours when the request is sent
+        again, and after that others, which are not shown (`is_forgotten`).
+        """
+        assert self.key is not None
+        told = (purpose, self.account, self.key, *parts)
+        name = sha256("\0".join(told).encode()).digest()
+        with self.service.connection() as connection:
+            salt = secret_salts.find(connection, name, self.now_us)
+            if salt is None and self._known(self._command_key()) is not None:
+                self.is_forgotten = True
+                return os.urandom(64)
+            salt = salt or secret_salts.keep(connection, name, os.urandom(32), self.now_us)
+        return secret_files.derive(self.service.server_key, *told, salt.hex())
 
     # --- recording ---------------------------------------------------------------------------
 
@@ -115,7 +134,8 @@ class Call:
 
         `commands` is asked only when the request is new, at every attempt, and may raise Refused;
         `again_on` names refusals after which it is asked once more. `told` makes the stored
-        answer; `reveal` adds what is shown and never stored. `reads`: streams to load together.
+        answer; `reveal` adds what is shown for 24 hours and never stored. `reads`: streams to load
+        together.
         `tag` takes the version for the ETag out of the answer.
         """
         key = self._command_key()
@@ -128,7 +148,7 @@ class Call:
         body = {**json.loads(outcome.answer.body), "position": outcome.position}
         if tag is not None:
             headers["ETag"] = errors.etag(tag(body))
-        if reveal is not None:
+        if reveal is not None and not self.is_forgotten:
             body |= reveal()
         return _json(body, outcome.answer.status, headers)
 

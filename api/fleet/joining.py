@@ -39,7 +39,6 @@ from api.fleet.node_specs import (
     require_driver,
 )
 from api.fleet.providers import own_region
-from api.process import secret_files
 from domain.fleet import keys as node_key
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
 from domain.fleet.reasons import FleetReason
@@ -126,10 +125,7 @@ class NodeJoinedAnswer(AnswerModel):
 )
 def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     """Issues a code that lets one machine join a region, valid for ten minutes."""
-    assert call.key is not None
-    code = _code_from(
-        secret_files.derive(call.service.server_key, "join-code/v1", call.account, call.key)
-    )
+    code = _code_from(call.secret("join-code/v1"))
 
     def commands() -> IssueJoinCode:
         return IssueJoinCode(
@@ -186,11 +182,7 @@ def join_node(body: NodeJoinRequest, call: Caller, node_signature: NodeSignature
     code_sha256 = _code_digest(body.code)
     call.account = f"join:{code_sha256}"
     node_id = call.id("node")
-    bearer = auth.node_key(
-        secret_files.derive(
-            call.service.server_key, "node-key/v1", code_sha256, body.public_key, node_id
-        )
-    )
+    bearer = auth.node_key(call.secret("node-key/v1", body.public_key))
 
     def commands() -> JoinNode:
         require_driver(call, body.host.driver)

@@ -36,7 +36,6 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.nodes import own_node
 from api.leasing.leases import State
-from api.process import secret_files
 from domain.fleet.executor_key import IssueExecutorKey, RevokeExecutorKey
 from domain.fleet.provider import provider_stream
 from domain.fleet.reasons import FleetReason
@@ -86,12 +85,7 @@ def issue_executor_key(node_id: NodeInPath, body: EmptyRequest, call: Caller) ->
     else.
     """
     del body
-    assert call.key is not None
-    key = auth.executor_key(
-        secret_files.derive(
-            call.service.server_key, "executor-key/v1", call.account, node_id, call.key
-        )
-    )
+    key = auth.executor_key(call.secret("executor-key/v1", node_id))
 
     def commands() -> IssueExecutorKey:
         _own(call, node_id)

@@ -8,7 +8,9 @@ from pydantic import Field
 
 from api.door import keys
 from api.door.call import Call
-from api.process import secret_files
+from api.process.service import Service
+from ledger.beside import secret_salts
+from projections.runner import Connection
 
 Role = Literal["owner", "admin", "billing", "member", "viewer"]
 ScopeName = Literal[
@@ -30,17 +32,20 @@ Scopes = Annotated[list[ScopeName], Field(min_length=1, max_length=13)]
 
 
 def new_key(call: Call) -> str:
-    """The same for the same request, so that a lost answer can be asked for again."""
-    assert call.key is not None
-    random = secret_files.derive(call.service.server_key, "api-key/v1", call.account, call.key)
+    """The same for the same request, so that a lost answer can be asked for again in 24 hours."""
+    random = call.secret("api-key/v1")
     return keys.make(random[:38], live=call.service.settings.environment == "production")
 
 
 def new_code(call: Call) -> str:
-    """The code of an invitation, `ts_invite_` and 256 bits; the same for the same request."""
-    assert call.key is not None
-    random = secret_files.derive(call.service.server_key, "invitation/v1", call.account, call.key)
+    """The code of an invitation, `ts_invite_` and 256 bits; as long the same."""
+    random = call.secret("invitation/v1")
     return f"ts_invite_{keys.base62(int.from_bytes(random[:32], 'big'), 43)}"
+
+
+def run_secrets(_service: Service, connection: Connection, now_us: int) -> int:
+    """Erase what secrets that were shown 24 hours ago could be made from; how many."""
+    return secret_salts.forget(connection, now_us)
 
 
 def id_of_key(key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from api.door.operation import Resource
 from api.parties import accounts, api_keys, clients, members, webhook_sender, webhooks
+from api.parties.new_keys import run_secrets
 from api.process.timer import Timer
 
 RESOURCES: tuple[Resource, ...] = (
@@ -13,4 +14,7 @@ RESOURCES: tuple[Resource, ...] = (
     webhooks.resource,
     clients.resource,
 )
-TIMERS: tuple[Timer, ...] = (Timer("webhooks", 5, 86_400, webhook_sender.run, turn=250),)
+TIMERS: tuple[Timer, ...] = (
+    Timer("webhooks", 5, 86_400, webhook_sender.run, turn=250),
+    Timer("secrets", 600, 7_200, run_secrets, turn=255),
+)

@@ -61,8 +61,12 @@ class WebhookRequest(RequestModel):
     model_config = with_examples({"url": "https://hooks.example.com/tally", "types": ["lease."]})
 
 
+SHOWN = "webhook-shown/v1"
+"""The secret follows from the endpoint, because we sign with it; this says how long it is shown."""
+
+
 class WebhookAnswer(AnswerModel):
-    """`secret` is there only in the answer that makes it, also when that is asked for again."""
+    """`secret` is there only in the answer that makes it; sent again, for 24 hours."""
 
     endpoint_id: EndpointId
     account_id: AccountId
@@ -129,6 +133,7 @@ class WebhookTestAnswer(AnswerModel):
 def add_webhook(body: WebhookRequest, call: Caller) -> Response:
     """Adds an HTTPS endpoint that receives everything recorded about your account from now on."""
     endpoint_id = call.id("hook")
+    call.secret(SHOWN)
     command = AddWebhook(
         endpoint_id=endpoint_id,
         account_id=call.principal.account_id,
@@ -165,6 +170,7 @@ def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 def rotate_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Creates a new secret. The old one signs beside it for 24 hours."""
     del body
+    call.secret(SHOWN)
     command = RotateWebhookSecret(
         endpoint_id=endpoint_id,
         account_id=call.principal.account_id,

@@ -9,6 +9,7 @@ __all__ = (
     "dispute_texts",
     "lease_halves",
     "lease_logs",
+    "secret_salts",
     "timer_runs",
     "wallet_challenges",
     "webhook_deliveries",

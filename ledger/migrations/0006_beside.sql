@@ -18,6 +18,19 @@ COMMENT ON TABLE wallet_challenge IS 'Single use: the row is deleted before the 
 
 GRANT INSERT, DELETE ON wallet_challenge TO tallystick_app, tallystick_projections;
 
+-- Salts of secrets that are shown once, for 24 hours. UNLOGGED: in no write-ahead log and in no
+-- physical backup; a crash forgets them, and whoever lost an answer replaces the secret.
+
+CREATE UNLOGGED TABLE secret_salt (
+    name bytea PRIMARY KEY,
+    salt bytea NOT NULL,
+    made_us bigint NOT NULL
+);
+CREATE INDEX ON secret_salt (made_us);
+COMMENT ON TABLE secret_salt IS 'With it and the server key the secret is made again; erased after 24 hours';
+
+GRANT INSERT, UPDATE, DELETE ON secret_salt TO tallystick_app, tallystick_projections;
+
 -- How each background job last went: one row a job, written by whichever process led it. Not a
 -- log: it answers "is anything stuck" and is in no hash and no export.
 

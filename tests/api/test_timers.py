@@ -115,6 +115,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "invoices",
         "lease_logs",
         "webhooks",
+        "secrets",
         "pin",
         "tree",
     ]
