@@ -119,6 +119,7 @@ class Reporter:
         self._announced = self._behind = False
         self._blocked: Moment | None = None
         self._told_at: dict[tuple[str, str, str], int] = {}
+        self._checked: dict[str, dict[str, int]] = {}
         self._untold: dict[tuple[str, str, str], int] = {}
         self._lost_rows = self.spool.lost_rows
         self._specs_told_us = clock.now().mono_us
@@ -484,9 +485,15 @@ class Reporter:
     def _tell_identity(
         self, device: Device, at: Moment, checked: dict[str, int] | None = None
     ) -> None:
-        """What a server can check a device by; `checked` is what its energy came to."""
+        """What a server can check a device by; `checked` is what its energy came to. The server
+        keeps the newest, so each tells the last comparison, and a new comparison is told also when
+        the inventory was told a moment ago: the next is an hour away.
+        """
+        if checked is not None:
+            self._checked[device.id] = checked
         described = evidence.inventory(device, self._library, evidence.proc_driver())
-        self._event("device.inventory", at, device, {**described, **(checked or {})})
+        data = {**described, **self._checked.get(device.id, {})}
+        self._event("device.inventory", at, device, data, of="compared" if checked else "")
 
     def _tell_specs(self) -> None:
         """The inventory, when it is not the one the server took last, or took it long ago."""
