@@ -189,6 +189,20 @@ def test_every_test_file_has_a_test_in_it() -> None:
         assert has_test or "TestCase" in text or re.search(r"^class ", text, re.MULTILINE), path
 
 
+MODULES_MAX = 20
+
+
+def test_no_folder_grows_beyond_twenty_modules() -> None:
+    """Written by hand: `__init__` and what is generated do not count."""
+    full = {}
+    for package in (*ROOMS, CLIENT, "tests", "benchmarks"):
+        for folder in {path.parent for path in (ROOT / package).rglob("*.py")}:
+            names = [path for path in folder.glob("*.py") if path.name != "__init__.py"]
+            if len(names) > MODULES_MAX:
+                full[str(folder.relative_to(ROOT))] = len(names)
+    assert full == {}
+
+
 def test_nothing_tracked_names_a_registry_or_a_path_of_a_machine() -> None:
     """The project speaks of itself alone: no package host, no folder of whoever wrote it."""
     hosts = [

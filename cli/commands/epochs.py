@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.arguments import NodeId
-from cli.commands.governance import tokens_of
+from cli.commands.governance.grants import tokens_of
 from cli.remote import Limit, Remote, Signed, ToSign, Url, reads, records
 from cli.settings import ConfigFile, DataDir, opened
 from cli.signing import KeyFile, vote_on
