@@ -792,7 +792,7 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         settlement=told.pay_with,
         own_node=row.own,
         tariff_version=row.tariff_version,
-        escrow=credits_or_none(row.escrow_units),
+        escrow=credits_or_none(row.escrow_units) if sees_purpose else None,
         reserved_at=moment_or_none(row.reserved_at_us),
         endpoint=row.endpoint,
         opened_at=moment_or_none(row.opened_at_us),
