@@ -101,7 +101,7 @@ def deposit_of(account: str, units: int, deposit_id: str, at_us: int) -> Confirm
     )
 
 
-def _found(tariff: TariffPublished) -> Scene:
+def found(tariff: TariffPublished) -> Scene:
     at: dict[str, Any] = {"at_us": NOON_US - HOUR_US}
     kinds = {CLIENT: "client", OPERATOR: "operator"}
     made = Scene().given(
@@ -207,7 +207,7 @@ class Network(Booked):
     @classmethod
     def under(cls, tariff: TariffPublished, policy: PolicyPublished) -> Network:
         """Others have paid the network before, so that it can pay what it owes."""
-        made = cls.of(_found(tariff))
+        made = cls.of(found(tariff))
         made.policy = policy
         made.balances |= {"world:bank": OTHERS, "network:revenue:usage": OTHERS}
         made.do(deposit_of(STRANGER, OTHERS, "deposit_stranger", NOON_US))

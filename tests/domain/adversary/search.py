@@ -117,9 +117,12 @@ class Search(RuleBasedStateMachine):
 
     @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
     def begin(self, terms: Terms, has_cash: list[bool]) -> None:
+        terms = self.bound or terms
+        self.found(terms, Network.under(terms.tariff, terms.policy), has_cash)
+
+    def found(self, terms: Terms, network: Network, has_cash: list[bool]) -> None:
         """Some have cash, all have bought credits; who has no cash spends what else it gets."""
-        self.terms = self.bound or terms
-        self.network = Network.under(self.terms.tariff, self.terms.policy)
+        self.terms, self.network = terms, network
         for account, has in zip((*RENTERS, *OWNERS), has_cash, strict=True):
             self.network.buy(account, 200 * CREDIT)
             (self.network.deposit if has else self.network.card)(account, 200 * CREDIT)

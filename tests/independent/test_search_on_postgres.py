@@ -1,0 +1,154 @@
+"""The search for a coalition that gains, on a real log: PostgreSQL decides, books and counts alike.
+
+    facts of the log == facts decided in memory        command by command; a refusal has one reason
+    balances of the books == balances in memory        at the end of each run
+    what no burn covers, by the view == in memory      at the end of each run
+
+Each run has a database of its own. Epochs are sealed in memory (`tests/domain/adversary/`); what
+moves credits, burns too, is done on both sides. `SEARCH_RUNS_ON_POSTGRES` names how many runs the
+long form makes, 500 if it does not say.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from itertools import count
+from typing import Any
+
+import psycopg
+import pytest
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, run_state_machine_as_test
+
+from api.process.embedded_postgres import EmbeddedPostgres
+from domain.market.offer import OfferWithdrawn
+from domain.money import Asset
+from domain.refusal import Refused
+from domain.stream import Change, Stream
+from ledger.beside.charged import charge_of
+from ledger.books.entry import Entry
+from ledger.log.handle import Ledger
+from projections import tables
+from projections.epochs.burning import read_unburned
+from tests.conftest import grant
+from tests.domain.adversary.network import OTHERS, STRANGER, Network, deposit_of, found
+from tests.domain.adversary.search import STEPS, Search, Terms, sound_terms
+from tests.domain.adversary.test_search import QUIET
+from tests.domain.scenes.market import NOON_US
+from tests.scenes.told import BLINDING_KEY, ToldRules, do
+
+RUNS = int(os.environ.get("SEARCH_RUNS_ON_POSTGRES", "500"))
+_numbers = count(1)
+
+
+def _past_of_others(fact: Any) -> tuple[Entry, ...]:
+    """What others paid before is in the bank, as the network's revenue; nothing else is booked."""
+    if not isinstance(fact, OfferWithdrawn):
+        return ()
+    lines = (("world:bank", OTHERS), ("network:revenue:usage", -OTHERS))
+    return (Entry(Asset.CREDIT, lines),)
+
+
+class RealNetwork(Network):
+    """The network in memory, and beside it the same commands through the door of a real log."""
+
+    ledger: Ledger
+
+    @classmethod
+    def on(cls, database: str, terms: Terms) -> RealNetwork:
+        past = OfferWithdrawn(offer_id="others", by="test", at_us=NOON_US)
+        scene = found(terms.tariff).given((Stream("offer", "others"), past))
+        told = [Change(stream, fact) for stream, fact in scene.past]
+        with Ledger(
+            database, blinding_key=BLINDING_KEY, rules=ToldRules(), entries_for=_past_of_others
+        ) as founding:
+            founding.handle(do(*told), key=None, now_us=NOON_US)
+        made = cls.of(scene)
+        made.policy = terms.policy
+        made.ledger = Ledger(database, blinding_key=BLINDING_KEY, connections_max=2)
+        made.balances |= {"world:bank": OTHERS, "network:revenue:usage": OTHERS}
+        made.do(deposit_of(STRANGER, OTHERS, "deposit_stranger", NOON_US))
+        return made
+
+    def do(self, command: Any) -> list[Change]:
+        try:
+            changes = super().do(command)
+        except Refused as refused:
+            self._require_refused(command, refused)
+            raise
+        assert self._ask(command) == [change.fact for change in changes], command
+        return changes
+
+    def _require_refused(self, command: Any, refused: Refused) -> None:
+        with pytest.raises(Refused) as real:
+            self._ask(command)
+        assert real.value.reason is refused.reason, command
+
+    def _ask(self, command: Any) -> list[Any]:
+        outcome = self.ledger.handle(command, key=None, now_us=self.now_us)
+        return [change.fact for change in outcome.changes]
+
+    def compare(self, database: str) -> None:
+        """Balances, and what no burn covers of each charge, by the view and in memory."""
+        names = sorted(self.balances)
+        assert self.ledger.books.balances_of(names) == {one: self.balances[one] for one in names}
+        assert self.ledger.books.faults() == []
+        charges = [at for at, one in enumerate(self.log, 1) if charge_of(one.fact)]
+        with closing(psycopg.connect(database, autocommit=True)) as connection:
+            tables.ensure(connection)
+            tables.step_all(connection, only=("epochs",))
+            real, ours = read_unburned(connection, charges), self.rewards.unburned(charges)
+        assert real.burns == ours.burns
+        for charge in charges:
+            assert real.of(charge) == ours.of(charge), charge
+
+
+@pytest.fixture
+def search(postgres: EmbeddedPostgres, template_with_views: str) -> type[Search]:
+    class OnPostgres(Search):
+        @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
+        def begin(self, terms: Terms, has_cash: list[bool]) -> None:
+            self.name = f"search_{next(_numbers)}"
+            self.database = postgres.create_database(self.name, template=template_with_views)
+            grant(self.database, self.name)
+            self.found(terms, RealNetwork.on(self.database, terms), has_cash)
+
+        def teardown(self) -> None:
+            if not hasattr(self, "network"):
+                return
+            network = self.network
+            assert isinstance(network, RealNetwork)
+            try:
+                super().teardown()
+                network.compare(self.database)
+            finally:
+                network.ledger.close()
+                with psycopg.connect(postgres.uri, autocommit=True) as connection:
+                    connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)".encode())
+
+    return OnPostgres
+
+
+def _run(search: type[Search], runs: int) -> None:
+    run_state_machine_as_test(
+        search,
+        settings=settings(
+            max_examples=runs,
+            stateful_step_count=STEPS,
+            suppress_health_check=QUIET,
+            phases=[Phase.explicit, Phase.generate],
+            deadline=None,
+            print_blob=True,
+        ),
+    )
+
+
+def test_postgres_decides_and_books_what_the_search_does_in_memory(search: type[Search]) -> None:
+    _run(search, 5)
+
+
+@pytest.mark.long
+def test_no_coalition_gains_on_postgres_in_many_runs(search: type[Search]) -> None:
+    _run(search, RUNS)
