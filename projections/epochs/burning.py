@@ -12,6 +12,12 @@ such money up to and with that charge: oldest first, as card money is spent
 (`domain/funds/card_money.py`). So card money inside its chargeback window delays its own burn and
 no other.
 
+    ripe(lot) == the first position p, not before its charge, with total(p) >= spent(lot)
+    total(p)  == what the last row of `own.backing` at or before p says
+
+Money that was settled and taken back before the charge is behind nothing that is charged later. A
+lot that is ripe stays ripe: its burn may be on the chain.
+
 A burn covers the lots that became ripe in its range of positions. What is given back of a charge
 is taken off its own lots that no burn covers, those that are ripe last first, and never off those
 of another charge (`domain/income/adjustment.py`). Source: design economics 3, 5 and 8.
@@ -187,8 +193,12 @@ LOTS = (
                 AND w.spent <= m.most
             CROSS JOIN LATERAL (
                 SELECT min(b.position) AS backed FROM own.backing b
-                WHERE b.payer_id = w.payer_id AND b.total >= w.spent) b) r
-        WHERE d.position = r.position AND d.kind = 'waiting' AND d.payer_id = r.payer_id""",
+                WHERE b.payer_id = w.payer_id AND b.total >= w.spent
+                    AND b.position >= coalesce((
+                        SELECT max(c.position) FROM own.backing c
+                        WHERE c.payer_id = w.payer_id AND c.position <= w.position), 0)) b) r
+        WHERE d.position = r.position AND d.kind = 'waiting' AND d.payer_id = r.payer_id
+            AND r.backed IS NOT NULL""",
     ),
 )
 """What is due, what was given back of it, and what it waits for."""

@@ -237,6 +237,24 @@ def test_card_money_is_ripe_oldest_first_once_it_is_confirmed(
     assert burning.read_ripe(connection, 1, 10) == [(1, 10), (3, 17), (4, 77), (6, 117), (7, 122)]
 
 
+@pytest.mark.parametrize("facts_max", [1, 2, 100])
+def test_settled_money_that_was_taken_back_is_behind_nothing_that_is_charged_later(
+    connection: psycopg.Connection[Any], facts_max: int
+) -> None:
+    """Found by the search for a coalition that gains, on a real log (seed 5001)."""
+    facts = [
+        mixed(0, 0, 60, 0),
+        settled(100),
+        settled(0),  # the bank took the payment back
+        mixed(1, 0, 40, 0),
+        settled(90),
+        settled(100),
+    ]
+    told(connection, facts, facts_max)
+    assert burning.read_ripe(connection, 1, 5) == [(2, 60)]
+    assert burning.read_ripe(connection, 1, 10) == [(2, 60), (6, 100)]
+
+
 def test_what_is_owed_has_no_weight(connection: psycopg.Connection[Any]) -> None:
     """E-M6: one credit of a hundred was paid, and the weight was that of all."""
     facts = [mixed(0, 1_000, 0, 99_000), *burnt(1, 1, 1, 1_000, 5_000), closing(1)]
