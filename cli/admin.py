@@ -1,15 +1,20 @@
-"""`tallystick admin`: what only somebody on this machine may do, once."""
+"""`tallystick admin`: what only somebody on this machine may do."""
 
 from __future__ import annotations
 
 import secrets
+from typing import Annotated
+
+import typer
 
 from cli.settings import ConfigFile, DataDir, opened
 from cli.terminal import AnswerIsNo, AsJson, facts, group, note, tell
 from domain.duration import SECOND_US
 from domain.parties.reasons import PartiesReason
 
-app = group("admin", "First steps on a new installation.", "tallystick admin bootstrap")
+app = group(
+    "admin", "First steps on a new installation, and a lost key.", "tallystick admin bootstrap"
+)
 
 OWNER = "operator"
 
@@ -62,3 +67,52 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
     result = {"account_id": account_id, "member_id": OWNER, "key_id": key_id, "api_key": api_key}
     tell(result, facts(result), as_json=as_json)
     note("The key is not shown again. Use it: export TALLYSTICK_API_KEY=<api_key>")
+
+
+@app.command("recover-key", epilog="Example: tallystick admin recover-key --json")
+def recover_key(
+    member: Annotated[
+        str | None,
+        typer.Option(metavar="MEMBER", help="Which owner gets the key; default: the first."),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Announce a new key for an operator whose keys are all lost. It works after 72 hours.
+
+    Until then `tallystick key recoveries` shows it to all. A governor can cancel it; a key of the
+    operator can while fewer than three governors were ever enrolled at once.
+    """
+    from api.door import keys
+    from api.door.moments import moment
+    from api.refusals.words import SENTENCES
+    from domain.authority.key_recovery import KEY_RECOVERIES, AnnounceKeyRecovery
+    from domain.refusal import Refused
+
+    api_key = keys.new()
+    key_id = keys.key_id(api_key)
+    assert key_id is not None
+    with opened(config, data_dir=data_dir) as service:
+        now_us = service.clock.now_us()
+        command = AnnounceKeyRecovery(
+            key_id=key_id, key_sha256=keys.digest(api_key), member_id=member, at_us=now_us
+        )
+        try:
+            service.ledger.handle(command, key=None, now_us=now_us)
+        except Refused as refused:
+            said = {"refused": refused.reason.value, "facts": dict(refused.facts)}
+            raise AnswerIsNo(SENTENCES[refused.reason].said(refused.facts), said) from None
+        waiting = service.ledger.world().state(KEY_RECOVERIES).waiting
+        assert waiting is not None
+        told = waiting.announced
+    result = {
+        "recovery": told.number,
+        "account_id": told.account_id,
+        "member_id": told.member_id,
+        "key_id": key_id,
+        "effective_at": moment(told.effective_at_us),
+        "api_key": api_key,
+    }
+    tell(result, facts(result), as_json=as_json)
+    note("The key is not shown again. It opens nothing before `effective_at`.")

@@ -71,7 +71,7 @@ COMMANDS = {
 
 ABOUT = {
     "account": "Accounts of renters and providers.",
-    "admin": "First steps on a new installation.",
+    "admin": "First steps on a new installation, and a lost key.",
     "attribute": "Attributes: what third parties sign about nodes and providers.",
     "audit": "Export the log, verify an export, prove one event.",
     "bid": "Bids: auctions, interruptible leases, whole months.",

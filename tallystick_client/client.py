@@ -509,6 +509,30 @@ class Client(Calls):
         )
         return cast("forms.GovernorsAnswer", found)
 
+    def list_key_recoveries(self) -> forms.KeyRecoveriesAnswer:
+        """Lists the recoveries of the operator's key: one that waits, and all that were."""
+        found = self._call("GET", "/v1/key-recoveries")
+        return cast("forms.KeyRecoveriesAnswer", found)
+
+    def cancel_key_recovery(
+        self,
+        recovery: int,
+        body: forms.KeyRecoveryCancelRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.KeyRecoveriesAnswer:
+        """Cancels a recovery that waits. One person is enough: a governor, or before there
+        are three.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/key-recoveries/{recovery}/cancel", recovery=recovery),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.KeyRecoveriesAnswer", found)
+
     def read_price(self) -> forms.TokenPriceAnswer:
         """Returns the price of a TOKEN now: each source, the median, or why there is no
         price.

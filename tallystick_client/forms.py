@@ -2532,6 +2532,33 @@ class JournalLinePage(TypedDict):
     data: list[JournalLineAnswer]
 
 
+class KeyRecoveriesAnswer(TypedDict):
+    """Newest last."""
+
+    data: list[KeyRecoveryAnswer]
+    position: NotRequired[int]
+
+
+class KeyRecoveryAnswer(TypedDict):
+    """A new key of the operator. It works from `effective_at` on unless it is cancelled
+    before.
+    """
+
+    number: int
+    status: Literal["waiting", "cancelled", "ended"]
+    member_id: str
+    key_id: str
+    announced_at: str
+    effective_at: str
+    ballot: BallotAnswer
+
+
+class KeyRecoveryCancelRequest(TypedDict):
+    """`vote`: a governor's signed `cancel`; needed once three governors are enrolled."""
+
+    vote: NotRequired[VoteRequest | None]
+
+
 class LateUsageAdjustmentRequest(TypedDict):
     """A settled lease whose late reports are to be charged."""
 

@@ -20,6 +20,7 @@ from api.door.limits import Buckets
 from api.process import founding
 from api.process.service import Service
 from api.process.waiting import JobLag
+from domain.authority.key_recovery import KEY_RECOVERIES
 from domain.parties.account import DEVELOPMENT
 from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
@@ -153,6 +154,12 @@ def _metrics(service: Service) -> Response:
             "gauge",
             "1: founded in development, where simulated devices are paid and nothing is real",
             [("", int(environment == DEVELOPMENT))],
+        ),
+        *_metric(
+            "tallystick_key_recovery_waiting",
+            "gauge",
+            "1: a new key of the operator was announced; see tallystick key recoveries",
+            [("", int(service.ledger.world().state(KEY_RECOVERIES).waiting is not None))],
         ),
         *_metric("tallystick_log_position", "counter", "Facts in the market log", [("", head)]),
         *_metric(

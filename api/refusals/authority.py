@@ -117,4 +117,21 @@ SENTENCES: dict[Reason, Sentence] = {
         "sign with `tallystick governor sign FILE`, and send it with `--signed FILE`.",
         "This takes the signatures of two governors. Write it with `--to-sign FILE`.",
     ),
+    AuthorityReason.KEY_RECOVERY_UNKNOWN: sentence(
+        NOT_FOUND,
+        "There is no recovery[ {number:count}] of the operator's key. `tallystick key recoveries` "
+        "shows them.",
+    ),
+    AuthorityReason.KEY_RECOVERY_STATE: sentence(
+        CONFLICT,
+        when(
+            "The recovery {number:count} of the operator's key waits until "
+            "{effective_at_us:time}. Wait until then, or cancel it with `tallystick key "
+            "cancel-recovery {number:count}`.",
+            status="waiting",
+        ),
+        "The recovery {number:count} of the operator's key is {status:word}, which does not allow "
+        "this. `tallystick key recoveries` shows it.",
+        "The state of the recovery does not allow this. `tallystick key recoveries` shows it.",
+    ),
 }

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cli.arguments import AccountId
 from cli.remote import Remote, reads, records
-from cli.terminal import columns, facts, group, note
+from cli.signing import vote_on
+from cli.terminal import InputUnusable, columns, facts, group, note
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
         ApiKeyRequest,
         ApiKeyRotationRequest,
         InvitationRequest,
+        KeyRecoveryCancelRequest,
         MemberRoleRequest,
     )
 
@@ -28,6 +31,7 @@ Scopes = Annotated[
     typer.Option("--scope", help="A scope that your own key has, like billing:read; repeat it."),
 ]
 Role = Annotated[str, typer.Argument(help="owner, admin, billing, member or viewer.")]
+RECOVERY = ("number", "status", "member_id", "key_id", "announced_at", "effective_at")
 Expires = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Like 2027-01-01T00:00:00Z; default: as your own key."),
@@ -77,6 +81,42 @@ def revoke(remote: Remote, account_id: AccountId, key_id: KeyId) -> None:
     """Revoke a key at once: your own, or as an administrator another member's."""
     told = remote.ask(lambda c: c.delete_api_key(account_id, key_id))
     remote.tell(told, facts({name: told.get(name) for name in ("key_id", "revoked_at")}))
+
+
+@api_key.command("recoveries", epilog="Example: tallystick key recoveries --json")
+@reads
+def list_recoveries(remote: Remote) -> None:
+    """List the announced recoveries of the operator's key. Anybody may; no key is needed."""
+    told = remote.ask(lambda c: c.list_key_recoveries())
+    remote.tell(told, columns(told["data"], RECOVERY))
+
+
+@api_key.command("cancel-recovery", epilog="Example: tallystick key cancel-recovery 1 --key me.key")
+@records
+def cancel_recovery(
+    remote: Remote,
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="The recovery's number.")],
+    signer: Annotated[
+        Path | None,
+        typer.Option(
+            "--key",
+            metavar="FILE",
+            envvar="TALLYSTICK_GOVERNOR_KEY",
+            help="A governor's personal key; needed once three governors are enrolled.",
+        ),
+    ] = None,
+) -> None:
+    """Cancel a recovery of the operator's key that waits. One person is enough."""
+    body: KeyRecoveryCancelRequest = {}
+    if signer is not None:
+        known = remote.ask(lambda c: c.list_key_recoveries())["data"]
+        found = next((one for one in known if one["number"] == number), None)
+        if found is None:
+            raise InputUnusable(f"there is no recovery {number}; see `tallystick key recoveries`")
+        version = remote.ask(lambda c: c.list_governors())["version"]
+        body["vote"] = vote_on(found["ballot"], signer, "cancel", governors=version)
+    told = remote.ask(lambda c: c.cancel_key_recovery(number, body, idempotency_key=remote.key))
+    remote.tell(told, columns(told["data"], RECOVERY))
 
 
 # --- members -----------------------------------------------------------------------------------

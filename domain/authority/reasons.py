@@ -24,6 +24,8 @@ class AuthorityReason(Reason):
     EPOCH_MOVED = "epoch_moved"
     ACT_SIGNATURE_VOID = "act_signature_void"
     CHECKER_NEEDED = "checker_needed"
+    KEY_RECOVERY_UNKNOWN = "key_recovery_unknown"
+    KEY_RECOVERY_STATE = "key_recovery_state"
 
 
 REASONS = tuple(AuthorityReason)
@@ -38,5 +40,7 @@ STORED: frozenset[Reason] = frozenset(
         AuthorityReason.GOVERNORS_MOVED,
         AuthorityReason.GOVERNOR_CHANGE_UNKNOWN,
         AuthorityReason.GOVERNOR_CHANGE_STATE,
+        AuthorityReason.KEY_RECOVERY_UNKNOWN,
+        AuthorityReason.KEY_RECOVERY_STATE,
     }
 )

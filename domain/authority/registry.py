@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.authority import acts, governors, register, vote
+from domain.authority import acts, governors, key_recovery, register, vote
 
-FILES = (acts, governors, register)
+FILES = (acts, governors, key_recovery, register)
 FACTS: dict[str, type[Any]] = {
     "governor.enrolled.v1": register.GovernorEnrolled,
     "governor.removed.v1": register.GovernorRemoved,
@@ -15,4 +15,7 @@ FACTS: dict[str, type[Any]] = {
     "governor.change_scheduled.v1": register.GovernorChangeScheduled,
     "vote.cast.v1": vote.VoteCast,
     "act.taken.v1": acts.ActTaken,
+    "key_recovery.announced.v1": key_recovery.KeyRecoveryAnnounced,
+    "key_recovery.cancelled.v1": key_recovery.KeyRecoveryCancelled,
+    "key_recovery.ended.v1": key_recovery.KeyRecoveryEnded,
 }

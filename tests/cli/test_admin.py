@@ -62,6 +62,20 @@ def test_the_first_operator_is_made_once_and_its_key_shown_once(machine: Machine
     assert keys.digest(key) in text
 
 
+def test_a_lost_key_of_the_operator_is_announced_anew_and_works_later(machine: Machine) -> None:
+    refused = machine.run("admin", "recover-key", "--json")
+    assert (refused.code, refused.document["refused"]) == (1, "account_unknown")
+    machine.run("admin", "bootstrap")
+    made = machine.run("admin", "recover-key", "--member", "operator", "--json")
+    assert made.code == 0
+    told = made.document
+    assert (told["recovery"], told["member_id"]) == (1, "operator")
+    assert keys.key_id(told["api_key"]) == told["key_id"]
+    again = machine.run("admin", "recover-key", "--json")
+    assert (again.code, again.document["refused"]) == (1, "key_recovery_state")
+    assert "tallystick key cancel-recovery 1" in again.err
+
+
 def test_jobs_once_says_what_each_did(machine: Machine) -> None:
     machine.run("admin", "bootstrap")
     done = machine.run("jobs", "--once", "--json").document

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        373,
-        "8ac9160eef5c16f5bf1e040347acbfac7d208d05cb551f66f418a4cc8be5aae8",
-        "ee5d32c8146766b9def1d70e41f02a19206824ac33e1a955cdf7dd1724adfd67",
+        377,
+        "383c0adfefaea228103a75774856f5acef22b4021a1103600263b85398b18f64",
+        "8f089dfce7efbd8d4024e882978a6ff3c9df25f5c817e156238f1d93bab1d088",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

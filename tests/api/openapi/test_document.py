@@ -306,6 +306,7 @@ NOT_AS_THEY_STAND = {
     "propose_slash": "needs a sealed epoch",
     "propose_reward_adjustment": "needs a sealed epoch",
     "accept_reward_correction": "needs a second person",
+    "cancel_key_recovery": "needs a recovery, which is announced on the server's machine",
     "restart_job": "needs a lease whose funds have ended",
     "open_dispute": "needs a charge; tests/api/corrections/test_disputes.py does what it shows",
     "answer_dispute": "needs a dispute",
@@ -541,6 +542,8 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         places["member_id"] = scene.member(scene.renter, "billing", ["account"]).member_id
     if "{invitation_id}" in path:
         places["invitation_id"] = _invitation(scene)["invitation_id"]
+    if "{recovery}" in path:
+        places["recovery"] = "1"
     if "{change}" in path:
         governors = scene.anybody.read("/v1/governors")
         asked = Governor("voted on").enrolment(governors["network"], governors["version"])
