@@ -3,10 +3,13 @@
     facts of the log == facts decided in memory        command by command; a refusal has one reason
     balances of the books == balances in memory        at the end of each run
     what no burn covers, by the view == in memory      at the end of each run
+    weights and TOKEN of each epoch  == in memory      by node, corrections set off, where the run
+                                                       has no dispute
 
-Each run has a database of its own. Epochs are sealed in memory (`tests/domain/adversary/`); what
-moves credits, burns too, is done on both sides. `SEARCH_RUNS_ON_POSTGRES` names how many runs the
-long form makes, 500 if it does not say.
+Each run has a database of its own. Epochs are closed on both sides and paid in memory
+(`tests/domain/adversary/`). Not compared are grants of a program, which weigh nothing, and epochs
+of runs with a dispute, because memory counts contested weights in full.
+`SEARCH_RUNS_ON_POSTGRES` names how many runs the long form makes, 500 if it does not say.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
 from api.process.embedded_postgres import EmbeddedPostgres
+from domain.epochs.epoch import EpochClosing
 from domain.market.offer import OfferWithdrawn
 from domain.money import Asset
 from domain.refusal import Refused
@@ -31,7 +35,9 @@ from ledger.beside.charged import charge_of
 from ledger.books.entry import Entry
 from ledger.log.handle import Ledger
 from projections import tables
+from projections.epochs import counted
 from projections.epochs.burning import read_unburned
+from projections.epochs.epochs import read_preview
 from tests.conftest import grant
 from tests.domain.adversary.network import OTHERS, STRANGER, Network, deposit_of, found
 from tests.domain.adversary.search import STEPS, Search, Terms, sound_terms
@@ -55,6 +61,8 @@ class RealNetwork(Network):
     """The network in memory, and beside it the same commands through the door of a real log."""
 
     ledger: Ledger
+    database: str
+    closed: list[Any]
 
     @classmethod
     def on(cls, database: str, terms: Terms) -> RealNetwork:
@@ -68,6 +76,7 @@ class RealNetwork(Network):
         made = cls.of(scene)
         made.policy = terms.policy
         made.ledger = Ledger(database, blinding_key=BLINDING_KEY, connections_max=2)
+        made.database, made.closed = database, []
         made.balances |= {"world:bank": OTHERS, "network:revenue:usage": OTHERS}
         made.do(deposit_of(STRANGER, OTHERS, "deposit_stranger", NOON_US))
         return made
@@ -80,6 +89,16 @@ class RealNetwork(Network):
             raise
         assert self._ask(command) == [change.fact for change in changes], command
         return changes
+
+    def end_epoch(self) -> None:
+        """The closing is a fact on both sides; who pins and seals has no part in what counts."""
+        closing = EpochClosing(epoch=self.rewards.epoch, by="test", at_us=self.now_us)
+        told = Change(Stream[Any]("epoch", str(closing.epoch)), closing)
+        with Ledger(self.database, blinding_key=BLINDING_KEY, rules=ToldRules()) as plain:
+            plain.handle(do(told), key=None, now_us=self.now_us)
+        self.log.append(told)
+        self.closed.append(self.rewards.told())
+        super().end_epoch()
 
     def _require_refused(self, command: Any, refused: Refused) -> None:
         with pytest.raises(Refused) as real:
@@ -100,9 +119,24 @@ class RealNetwork(Network):
             tables.ensure(connection)
             tables.step_all(connection, only=("epochs",))
             real, ours = read_unburned(connection, charges), self.rewards.unburned(charges)
+            if not self.disputes:
+                self._compare_epochs(connection)
         assert real.burns == ours.burns
         for charge in charges:
             assert real.of(charge) == ours.of(charge), charge
+
+    def _compare_epochs(self, connection: psycopg.Connection[Any]) -> None:
+        for epoch, (uses, tokens) in enumerate(self.closed, 1):
+            preview = counted.read_weights(connection, read_preview(connection, epoch))
+            assert preview.is_final, epoch
+            found = {
+                (one.node_id, one.source): (one.burned, one.gpu_us)
+                for one in preview.weights
+                if (one.burned or one.gpu_us) and not one.source.startswith("grant.")
+            }
+            assert found == uses, epoch
+            told = counted.read_tokens(connection, epoch)
+            assert {node: tuple(one) for node, one in told.items() if any(one)} == tokens, epoch
 
 
 @pytest.fixture

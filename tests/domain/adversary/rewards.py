@@ -267,6 +267,15 @@ class Rewards:
             found.append((position, so_far))
         return found
 
+    def told(self) -> tuple[dict[tuple[str, str], tuple[int, int]], dict[str, tuple[int, int]]]:
+        """What the epoch so far counts: burned and GPU time by node and source, TOKEN by node."""
+        uses = {
+            (node, use.source): (use.burned, use.gpu_us)
+            for node in self.owner_of
+            for use in self._uses(node)
+        }
+        return uses, {node: units for node, units in self._tokens().items() if any(units)}
+
     def seal(self, policy: PolicyPublished) -> Settlement:
         """The end of the epoch: what it pays; the next one is open afterwards."""
         tokens = self._tokens()
