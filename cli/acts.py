@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from cli.signing import differences, public_key, read_key, sign
+from cli.signing import differences, read_key
 from cli.terminal import InputUnusable, note
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ def add_signature(file: Path, key: Path) -> dict[str, Any]:
     from domain.authority.acts import content_of, signed_text
     from domain.authority.vote import digest, governor_id
 
-    act, secret = read_act(file), read_key(key)
+    act, personal = read_act(file), read_key(key)
     content = content_of(act["method"], act["path"], act["body"], act["not_after_us"])
     text = signed_text(act["network"], act["request"], digest(content), act["governors"])
     for line in (*differences(None, json.loads(content)), *text.split("\n")):
         note(line)
-    mine = governor_id(public_key(secret))
+    mine = governor_id(personal.public)
     others = [one for one in act[_SIGNATURES] if one["governor_id"] != mine]
-    act[_SIGNATURES] = [*others, {"governor_id": mine, "signature": sign(secret, text)}]
+    act[_SIGNATURES] = [*others, {"governor_id": mine, "signature": personal.sign(text)}]
     write_act(file, act)
     return act
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -20,6 +22,7 @@ from cli.terminal import InputUnusable, note
 if TYPE_CHECKING:
     from nacl.signing import SigningKey
 
+    from contracts.signers import KeystoreSigner, LocalKeySigner
     from tallystick_client.forms import VoteRequest
 
 KeyFile = Annotated[
@@ -28,9 +31,13 @@ KeyFile = Annotated[
         "--key",
         metavar="FILE",
         envvar="TALLYSTICK_GOVERNOR_KEY",
-        help="Your personal key, made by `governor key make`; it stays on this machine.",
+        help="Your personal key, made by `governor make-key`, or a wallet's keystore. It stays on"
+        " this machine.",
     ),
 ]
+PASSWORD = "TALLYSTICK_KEYSTORE_PASSWORD"  # noqa: S105 - a name, not a password
+NO_CHAIN = 0
+"""Of a wallet that signs texts alone."""
 _FORM = "tallystick-governor-key-v1"
 _SHOWN_MAX = 200
 
@@ -48,30 +55,87 @@ def make_key(file: Path) -> str:
             out.write(content)
     except OSError as error:
         raise InputUnusable(f"{file}: {error.strerror}") from None
-    return public_key(secret)
+    return Ed25519Key(secret).public
 
 
-def read_key(file: Path) -> SigningKey:
-    """Raises InputUnusable, also where others can read the file."""
+class PersonalKey(Protocol):
+    """What a governor signs with: an Ed25519 key of ours, or a wallet."""
+
+    @property
+    def public(self) -> str:
+        """`ed25519:` or `wallet:`, as it is enrolled."""
+        ...
+
+    def sign(self, text: str) -> str:
+        """Hex; of a wallet behind 0x (EIP-191)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ed25519Key:
+    secret: SigningKey
+
+    @property
+    def public(self) -> str:
+        return "ed25519:" + bytes(self.secret.verify_key).hex()
+
+    def sign(self, text: str) -> str:
+        return self.secret.sign(text.encode()).signature.hex()
+
+
+@dataclass(frozen=True, slots=True)
+class WalletKey:
+    signer: LocalKeySigner
+
+    @property
+    def public(self) -> str:
+        return "wallet:" + self.signer.address.lower()
+
+    def sign(self, text: str) -> str:
+        return "0x" + self.signer.sign_text(text).hex()
+
+
+def read_key(file: Path) -> PersonalKey:
+    """A key of `governor make-key`, or a wallet's keystore (JSON), whose password is asked for.
+
+    Raises InputUnusable, also where others can read the file.
+    """
     from nacl.signing import SigningKey
 
     try:
         if file.stat().st_mode & 0o077:
             raise InputUnusable(f"{file}: others can read it; run `chmod 600 {file}`")
         told = json.loads(file.read_text(encoding="utf-8"))
+        if {"crypto", "Crypto"} & told.keys():
+            return WalletKey(unlocked(file, NO_CHAIN))
         if told["format"] != _FORM:
             raise ValueError("another format")
-        return SigningKey(bytes.fromhex(told["secret"]))
-    except (OSError, KeyError, TypeError, ValueError) as error:
+        return Ed25519Key(SigningKey(bytes.fromhex(told["secret"])))
+    except (OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputUnusable(f"{file} is no governor's key: {error}") from None
 
 
-def public_key(secret: SigningKey) -> str:
-    return "ed25519:" + bytes(secret.verify_key).hex()
+def unlocked(keystore: Path, chain_id: int) -> KeystoreSigner:
+    """The wallet in an encrypted file. Raises InputUnusable, also for a key that all know."""
+    from contracts.signers import KeystoreSigner, PublicKeyRefused
+
+    try:
+        return KeystoreSigner(keystore, _password(keystore), chain_id)
+    except PublicKeyRefused as refused:
+        raise InputUnusable(f"{keystore} holds a key that all know: {refused}") from None
+    except ValueError as error:
+        raise InputUnusable(f"{keystore} cannot be unlocked: {error}") from error
 
 
-def sign(secret: SigningKey, text: str) -> str:
-    return secret.sign(text.encode()).signature.hex()
+def _password(keystore: Path) -> str:
+    given = os.environ.get(PASSWORD)
+    if given is not None:
+        return given
+    if not sys.stdin.isatty():
+        raise InputUnusable(f"set {PASSWORD} to the password of {keystore}")
+    from getpass import getpass
+
+    return getpass(f"password of {keystore}: ", stream=sys.stderr)
 
 
 def vote_on(
@@ -90,7 +154,7 @@ def vote_on(
     """
     from domain.authority.vote import Subject, content_text, digest, governor_id, vote_text
 
-    secret = read_key(key)
+    personal = read_key(key)
     shown = ballot.get("content") if content is None else content
     if digest(content_text(shown)) != ballot["content_sha256"]:
         raise InputUnusable("the server names another hash than that of the content it shows")
@@ -103,11 +167,11 @@ def vote_on(
     for line in (*differences(before, shown), *text.split("\n")):
         note(line)
     vote: VoteRequest = {
-        "governor_id": governor_id(public_key(secret)),
+        "governor_id": governor_id(personal.public),
         "revision": subject.revision,
         "content_sha256": subject.content_sha256,
         "governors": subject.governors,
-        "signature": sign(secret, text),
+        "signature": personal.sign(text),
     }
     if seen is not None:
         vote["rehearsal_sha256"] = seen

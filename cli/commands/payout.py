@@ -6,8 +6,6 @@ is for: run a command twice, or again after a crash, and nothing is sent twice.
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.settings import ConfigFile, DataDir, in_force
+from cli.signing import PASSWORD, unlocked
 from cli.terminal import EXIT_NO, AsJson, InputUnusable, amount, columns, facts, group, note, tell
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ app = group(
     "tallystick payout status payout.json",
 )
 
-PASSWORD = "TALLYSTICK_KEYSTORE_PASSWORD"  # noqa: S105 - a name, not a password
 EMBEDDED_CHAIN, DEPLOYMENT = "chain.sqlite", "deployment.json"
 """In the data folder, where `tallystick serve` keeps a chain of its own (`api/chain/side.py`)."""
 
@@ -283,7 +281,7 @@ def _sending(
 
 
 def _signer(chain_id: int, keystore: Path | None, dev_key: int | None) -> Signer:
-    from contracts.signers import KeystoreSigner, LocalKeySigner, embedded_keys
+    from contracts.signers import LocalKeySigner, embedded_keys
 
     if dev_key is not None:
         return LocalKeySigner(embedded_keys()[dev_key - 1], chain_id)
@@ -292,21 +290,7 @@ def _signer(chain_id: int, keystore: Path | None, dev_key: int | None) -> Signer
             "which key? give --keystore FILE or set TALLYSTICK_KEYSTORE; on the embedded chain"
             " --dev-key 1..10"
         )
-    try:
-        return KeystoreSigner(keystore, _password(keystore), chain_id)
-    except ValueError as error:
-        raise InputUnusable(f"{keystore} cannot be unlocked: {error}") from error
-
-
-def _password(keystore: Path) -> str:
-    given = os.environ.get(PASSWORD)
-    if given is not None:
-        return given
-    if not sys.stdin.isatty():
-        raise InputUnusable(f"set {PASSWORD} to the password of {keystore}")
-    from getpass import getpass
-
-    return getpass(f"password of {keystore}: ", stream=sys.stderr)
+    return unlocked(keystore, chain_id)
 
 
 def _address(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.remote import Remote, reads, records
-from cli.signing import KeyFile, make_key, public_key, read_key, sign, vote_on
+from cli.signing import KeyFile, make_key, read_key, vote_on
 from cli.terminal import AsJson, InputUnusable, columns, facts, group, tell
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ app = group(
     "tallystick governor list",
 )
 
+VOTES = ("needed", "yes", "no", "cancel")
 Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The change's number.")]
 
 
@@ -41,14 +42,13 @@ def enrol(remote: Remote, signer: KeyFile) -> None:
     from domain.authority.vote import enrolment_text
 
     now = remote.ask(lambda c: c.list_governors())
-    secret = read_key(signer)
-    public = public_key(secret)
-    text = enrolment_text(now["network"], public, now["version"])
+    personal = read_key(signer)
+    text = enrolment_text(now["network"], personal.public, now["version"])
     body: GovernorChangeRequest = {
         "action": "enrol",
         "governors": now["version"],
-        "key": public,
-        "signature": sign(secret, text),
+        "key": personal.public,
+        "signature": personal.sign(text),
     }
     told = remote.ask(lambda c: c.propose_governor_change(body, idempotency_key=remote.key))
     remote.tell(told, _lines(told))
@@ -137,4 +137,11 @@ def _lines(told: Mapping[str, Any]) -> list[str]:
     lines = facts({name: told[name] for name in ("network", "version", "mode", "threshold")})
     lines += columns(told["governors"], ("governor_id", "key"))
     names = ("number", "action", "status", "governor_id", "threshold", "from_epoch")
-    return lines + columns(told["changes"], names)
+    rows = [
+        {**one, **{name: _said(one["ballot"][name]) for name in VOTES}} for one in told["changes"]
+    ]
+    return lines + columns(rows, (*names, *VOTES))
+
+
+def _said(told: Any) -> str:
+    return " ".join(told) if isinstance(told, list) else str(told)

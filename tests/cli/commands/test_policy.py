@@ -8,10 +8,11 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from eth_account import Account
 
 from domain.governance.proposal import stream_of
 from tests.cli.test_remote import Server, server
-from tests.scenes.shell import tallystick
+from tests.scenes.shell import Ran, tallystick
 
 __all__ = ["server"]
 
@@ -113,3 +114,30 @@ def test_a_file_becomes_the_next_policy_by_the_word_of_two_governors(
     no = server.run("policy", "reject", 5, "--reason", "It makes 90 %", "--key", anna, "--json")
     assert no.document["code"] == "proposal_state", "a draft is not voted on"
     assert "Beam Compute Client" in server.run("policy", "list").out
+
+
+def test_a_governor_votes_with_the_keystore_of_a_wallet(server: Server, tmp_path: Path) -> None:
+    wallet = Account.create()
+    keystore, anna = tmp_path / "wallet.json", tmp_path / "anna.key"
+    keystore.write_text(json.dumps(Account.encrypt(wallet.key, "right", iterations=2)))
+
+    def run(*arguments: object, password: str = "right") -> Ran:
+        of = {"URL": server.url, "API_KEY": server.operator_key, "KEYSTORE_PASSWORD": password}
+        return tallystick(*arguments, "--key", keystore, **of)
+
+    shut = run("governor", "enrol")
+    assert (shut.code, "chmod 600" in shut.err) == (2, True)
+    keystore.chmod(0o600)
+    wrong = run("governor", "enrol", password="other")
+    assert (wrong.code, "cannot be unlocked" in wrong.err) == (2, True), wrong
+    enrolled = run("governor", "enrol", "--json").document["governors"]
+    assert [one["key"] for one in enrolled] == [f"wallet:{wallet.address.lower()}"]
+    server.run("governor", "make-key", anna)
+    server.run("governor", "enrol", "--key", anna)
+    voted = run("governor", "approve", 1, "--json")
+    assert (voted.code, voted.document["version"]) == (0, 2), voted
+    shown = server.run("governor", "list").out
+    assert enrolled[0]["governor_id"] in shown.split("threshold")[-1], "who voted yes"
+    server.run("policy", "propose", POLICIES / "clean.toml")
+    server.run("policy", "review", 24, "In review")
+    assert run("policy", "approve", 24).code == 0
