@@ -15,8 +15,8 @@ from api.process import secret_files
 from api.process.service import Service
 from domain.duration import DAY_US
 from domain.fleet.key_rotation import RecordAlternatingBoots
-from domain.jobs.job import SubmitJob
 from domain.hardware.known_gpus import board_of
+from domain.jobs.job import SubmitJob
 from domain.lease.lease import Candidate, Lease, RequestLease, lease_stream
 from domain.lease.looked import Looked
 from domain.leasing.taking import Place, reserving

@@ -1,13 +1,14 @@
 """The challenge for NVIDIA's GPUs: the program that computes an answer, and how it is checked.
 
-    lane k:   y = SHA-512(seed / device / k) mod N,  then `rounds` times  y = y^2 / R mod N,  R = 2^512
+    lane k    y = SHA-512(seed / device / k) mod N, then `rounds` times y = y^2 / R mod N
+    R         2^512
     answer    of each group of 128 lanes, the first eight bytes of SHA-256 over their values
 
-N = p q of 510 bits. Only the server knows p and q, and so takes the short way: the exponent 2^rounds
-mod p - 1 and q - 1 (Rivest, Shamir and Wagner 1996). Who does not know them squares as often as it
-is asked. The server computes `GROUPS_CHECKED` groups that it draws after the answer is there: who
-leaves out one lane in ten of all groups fails, who leaves out a tenth of the groups passes with
-0.9^24 = 8 %. Everything is in integers, and the same everywhere.
+N = p q of 510 bits. Only the server knows p and q, and so takes the short way: the exponent
+2^rounds mod p - 1 and q - 1 (Rivest, Shamir and Wagner 1996). Who does not know them squares as
+often as it is asked. The server computes `GROUPS_CHECKED` groups that it draws after the answer is
+there: who leaves out a tenth of the groups passes with 0.9^24 = 8 %. Everything is in integers, and
+the same everywhere.
 
 The program is Python's standard library, CUDA's driver library and a kernel in PTX that the driver
 assembles: multiplication after Montgomery in 16 words of 32 bits. N is below R / 4, so no value
@@ -59,7 +60,8 @@ k+=[f"st.global.u32 [%values+{4*j}],%a{j};"for j in W]
 ptx='''.version 7.0
 .target sm_70
 .address_size 64
-.visible .entry squares(.param .u64 values,.param .u64 modulus,.param .u32 inverse,.param .u32 rounds)
+.visible .entry squares(.param .u64 values,.param .u64 modulus,
+ .param .u32 inverse,.param .u32 rounds)
 {
 .reg .pred %more;
 .reg .u32 %a<16>;
@@ -116,8 +118,8 @@ back=C.create_string_buffer(size)
 must("cuMemcpyDtoH_v2",back,values,C.c_size_t(size))
 found=back.raw
 def last(lane):return(int.from_bytes(found[64*lane:64*lane+64],"little")%N).to_bytes(64,"big")
-groups=[hashlib.sha256(b"".join(map(last,range(at,at+128)))).digest()[:8]for at in range(0,lanes,128)]
-print("groups",b"".join(groups).hex(),flush=True)
+def group(at):return hashlib.sha256(b"".join(map(last,range(at,at+128)))).hexdigest()[:16]
+print("groups","".join(map(group,range(0,lanes,128))),flush=True)
 """
 
 
@@ -132,9 +134,7 @@ def primes_of(draw: bytes) -> tuple[int, int]:
     return p, q
 
 
-def command_of(
-    device_id: str, seed: str, modulus: int, lanes: int, rounds: int
-) -> tuple[str, ...]:
+def command_of(device_id: str, seed: str, modulus: int, lanes: int, rounds: int) -> tuple[str, ...]:
     """What the node runs: the program itself is part of the command, and so of its hash."""
     return (
         *("python3", "-c", PROGRAM, device_id),

@@ -459,9 +459,7 @@ class Reporter:
             "backend": self._backend.vendor,
             "driver": next((device.driver for device in self.devices), None),
         }
-        data["library_sha256"] = self._library = evidence.library_digest(
-            self._backend.vendor
-        )
+        data["library_sha256"] = self._library = evidence.library_digest(self._backend.vendor)
         self._event("agent.started", self._clock.now(), None, data)
         for device in self.devices:
             self._tell_identity(device, self._clock.now())

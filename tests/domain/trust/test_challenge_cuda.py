@@ -45,7 +45,9 @@ def answer(groups: int, rounds: int, device: str = UUID) -> bytes:
 
 def check(printed: bytes, groups: int = 2, rounds: int = 5, device: str = UUID) -> str | None:
     lanes = groups * GROUP
-    return broken_rule(printed, device, SEED, PRIMES, lanes, rounds, lambda: random.randrange(2**31))
+    return broken_rule(
+        printed, device, SEED, PRIMES, lanes, rounds, lambda: random.randrange(2**31)
+    )
 
 
 @pytest.fixture(scope="module")
