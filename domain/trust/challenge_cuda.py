@@ -2,7 +2,7 @@
 
     lane k    y = SHA-512(seed / device / k) mod N, then `rounds` times y = y^2 / R mod N
     R         2^512
-    answer    of each group of 128 lanes, the first eight bytes of SHA-256 over their values
+    answer    of each group of 32 lanes, the first eight bytes of SHA-256 over their values
 
 N = p q of 510 bits. Only the server knows p and q, and so takes the short way: the exponent
 2^rounds mod p - 1 and q - 1 (Rivest, Shamir and Wagner 1996). Who does not know them squares as
@@ -28,7 +28,7 @@ from domain.hardware.known_gpus import Board
 from domain.trust.challenge_check import Draw
 
 CUDA = "cuda"
-LANES, GROUP = 131_072, 128
+LANES, GROUP = 131_072, 32
 GROUPS_CHECKED = 24
 WORK_S = 30
 """Of the 120 s of a challenge: hearing of it, starting and slower clocks need the rest."""
@@ -118,8 +118,8 @@ back=C.create_string_buffer(size)
 must("cuMemcpyDtoH_v2",back,values,C.c_size_t(size))
 found=back.raw
 def last(lane):return(int.from_bytes(found[64*lane:64*lane+64],"little")%N).to_bytes(64,"big")
-def group(at):return hashlib.sha256(b"".join(map(last,range(at,at+128)))).hexdigest()[:16]
-print("groups","".join(map(group,range(0,lanes,128))),flush=True)
+def group(at):return hashlib.sha256(b"".join(map(last,range(at,at+32)))).hexdigest()[:16]
+print("groups","".join(map(group,range(0,lanes,32))),flush=True)
 """
 
 
