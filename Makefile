@@ -68,8 +68,9 @@ test-long: $(VENV)/.dev  ## fault injection and long simulations; properties loo
 	@$(RUN)/python -m pytest -m "long" --timeout 3600 --hypothesis-profile long
 	@$(RUN)/python -m pytest -m "not long" --timeout 3600 --hypothesis-profile long $(FAST)
 
-test-gpu: $(VENV)/.dev  ## the reporter on a real NVIDIA GPU under a known load (says what it needs)
+test-gpu: $(VENV)/.dev  ## the reporter and the challenge on a real NVIDIA GPU (says what it needs)
 	@$(RUN)/python -m benchmarks.node.gpu_node
+	@$(RUN)/python -m benchmarks.node.gpu_challenge
 
 types-strict: $(VENV)/.dev  ## pyright in strict mode (optional)
 	@$(RUN)/pyright

@@ -15,6 +15,7 @@ from api.process import secret_files
 from api.process.service import Service
 from domain.duration import DAY_US
 from domain.fleet.key_rotation import RecordAlternatingBoots
+from domain.hardware.known_gpus import board_of
 from domain.jobs.job import SubmitJob
 from domain.lease.lease import Candidate, Lease, RequestLease, lease_stream
 from domain.lease.looked import Looked
@@ -22,9 +23,17 @@ from domain.leasing.taking import Place, reserving
 from domain.market.matching import Match
 from domain.money import PPM, credit
 from domain.refusal import Refused
-from domain.trust import challenge, challenge_check
-from domain.trust.challenge import REFERENCE, IssueChallenge, JudgeChallenge, challenge_stream
+from domain.trust import challenge, challenge_check, challenge_cuda
+from domain.trust.challenge import (
+    REFERENCE,
+    ChallengeIssued,
+    IssueChallenge,
+    JudgeChallenge,
+    challenge_stream,
+)
+from domain.trust.challenge_cuda import CUDA
 from domain.trust.record import RecordDeviceTwice
+from domain.trust.tiers import is_fake_driver
 from ledger.beside import lease_logs
 from ledger.log.handle import LOG_AWAY
 from projections import tables
@@ -51,8 +60,10 @@ RULE = "challenge/1"
 _FREE = """
     SELECT d.device_id, d.node_id, o.offer_id, o.price_units,
         (SELECT count(*) FROM proj_trust.challenge c WHERE c.device_id = d.device_id
-            AND c.at_us >= %(from)s AND c.at_us < %(to)s)::int AS asked
+            AND c.at_us >= %(from)s AND c.at_us < %(to)s)::int AS asked,
+        i.told->>'pci_id' AS pci_id, i.told->>'driver' AS driver
     FROM proj_fleet.device d JOIN proj_fleet.node n USING (node_id)
+    LEFT JOIN proj_trust.identity i USING (node_id, device_id)
     JOIN LATERAL (
         SELECT offer_id, price_units FROM proj_fleet.offer o
         WHERE o.node_id = n.node_id AND o.withdrawn_at_us IS NULL AND price_units <= %(most)s
@@ -132,6 +143,8 @@ class Free:
     offer_id: str
     price: int
     asked: int
+    pci_id: str | None
+    driver: str | None
 
 
 def issue_due(service: Service, connection: Connection, now_us: int) -> int:
@@ -195,6 +208,7 @@ def _asking(service: Service, free: Free, epoch: int, now_us: int) -> list[Any]:
     challenge_id, job_id, lease_id = f"chal_{name[:32]}", f"job_{name[:32]}", f"lease_{name[:32]}"
     seed = name[32:64]
     price = credit(free.price)
+    work = _work(service, free, challenge_id, seed)
     return [
         SubmitJob(
             job_id=job_id,
@@ -204,7 +218,7 @@ def _asking(service: Service, free: Free, epoch: int, now_us: int) -> list[Any]:
             end_user_ref="",
             kind="batch",
             image=None,
-            command=challenge_check.command_of(seed, SIZE, ROUNDS, FILL_KIB),
+            command=work.command,
             env_refs=(),
             gpu_count=1,
             share_ppm=PPM,
@@ -228,15 +242,43 @@ def _asking(service: Service, free: Free, epoch: int, now_us: int) -> list[Any]:
             device_id=free.device_id,
             job_id=job_id,
             lease_id=lease_id,
-            program=REFERENCE,
+            program=work.program,
             seed=seed,
-            size=SIZE,
-            rounds=ROUNDS,
-            fill_kib=FILL_KIB,
+            size=work.size,
+            rounds=work.rounds,
+            fill_kib=work.fill_kib,
             limit_us=LIMIT_US,
             at_us=now_us,
         ),
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a device is asked to compute."""
+
+    program: str
+    size: int
+    rounds: int
+    fill_kib: int
+    command: tuple[str, ...]
+
+
+def _work(service: Service, free: Free, challenge_id: str, seed: str) -> Work:
+    """A board that a program is written for is asked that; every other device the reference."""
+    board = None if is_fake_driver(free.driver) else board_of(free.pci_id)
+    if board is None or not board.multiply_adds_per_s:
+        command = challenge_check.command_of(seed, SIZE, ROUNDS, FILL_KIB)
+        return Work(REFERENCE, SIZE, ROUNDS, FILL_KIB, command)
+    lanes, rounds = challenge_cuda.LANES, challenge_cuda.rounds_for(board)
+    p, q = _primes(service, challenge_id)
+    command = challenge_cuda.command_of(free.device_id, seed, p * q, lanes, rounds)
+    return Work(CUDA, lanes, rounds, 0, command)
+
+
+def _primes(service: Service, challenge_id: str) -> tuple[int, int]:
+    """They are kept nowhere: the server finds them again when it judges."""
+    return challenge_cuda.primes_of(_derived(service, "challenge-primes/v1", challenge_id))
 
 
 def _place(free: Free, position: int) -> Place:
@@ -277,15 +319,27 @@ def _judgement(
         ended = lease.work.ended
         until_us = lease.closed.closed_at_us if lease.closed is not None else now_us
         took_us = (until_us if ended is None else ended.at_us) - issued.at_us
-        rule = challenge_check.broken_rule(
-            _printed(connection, issued.lease_id),
+        rule = _broken_rule(service, issued, _printed(connection, issued.lease_id))
+    return JudgeChallenge(challenge_id=challenge_id, rule=rule, took_us=took_us, at_us=now_us)
+
+
+def _broken_rule(service: Service, issued: ChallengeIssued, answer: bytes) -> str | None:
+    def draw() -> int:
+        return secrets.randbelow(challenge_check.P)
+
+    if issued.program == CUDA:
+        return challenge_cuda.broken_rule(
+            answer,
+            issued.device_id,
             issued.seed,
+            _primes(service, issued.challenge_id),
             issued.size,
             issued.rounds,
-            issued.fill_kib,
-            lambda: secrets.randbelow(challenge_check.P),
+            draw,
         )
-    return JudgeChallenge(challenge_id=challenge_id, rule=rule, took_us=took_us, at_us=now_us)
+    return challenge_check.broken_rule(
+        answer, issued.seed, issued.size, issued.rounds, issued.fill_kib, draw
+    )
 
 
 def _printed(connection: Connection, lease_id: str) -> bytes:

@@ -5,7 +5,8 @@
 A challenge is an ordinary lease of the network's own account: the node takes it, runs its command
 and earns by it like by any other. The answer is what the work printed. The command carries the
 whole program, so its hash says what ran. When a device is challenged follows from a secret of the
-server and its reputation: a good one is asked less. Checking is `domain/trust/challenge_check.py`.
+server and its reputation: a good one is asked less. Checking is
+`domain/trust/challenge_check.py` (reference) and `challenge_cuda.py` (GPUs of NVIDIA).
 Source: design metering 9.
 """
 
@@ -40,7 +41,7 @@ class ChallengeIssued:
     lease_id: str
     program: str
     seed: str
-    size: int  # of the square matrices
+    size: int  # of the square matrices; of the program `cuda` its lanes
     rounds: int
     fill_kib: int
     limit_us: int

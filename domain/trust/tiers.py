@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from domain.hardware.known_gpus import board_of
+from domain.hardware.known_gpus import AMD_VENDOR, INTEL_VENDOR, board_of, vendor_of
 
 FAKE_DRIVER_MARKS = ("simulated", "fake")
 """A driver that says so of itself is none; servers outside development refuse it."""
@@ -31,7 +31,11 @@ ENERGY_HEADROOM_PPM = 1_200_000
 """Design metering 7: energy <= power limit x time x 1.2."""
 POWER_RATIO_PPM = (500_000, 2_000_000)
 """The energy counter over integrated power: half to twice. NVML samples a quarter of the time."""
-_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_BARE_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUID, _BARE = re.compile(rf"(GPU|MIG)-{_BARE_UUID}"), re.compile(_BARE_UUID)
+_BARE_VENDORS = (AMD_VENDOR, INTEL_VENDOR)
+"""Their drivers tell ids without a word in front."""
+_DRIVER_TRACES = {AMD_VENDOR: "/sys/module/amdgpu", INTEL_VENDOR: "/sys/module/i915 or xe"}
 PROC_FINE = "ok"
 CHALLENGED = 3
 """The tier of a device that passed a challenge."""
@@ -47,7 +51,7 @@ class Identity:
     compute_capability: str | None = None
     driver: str | None = None
     library_sha256: str | None = None
-    proc_nvidia: str | None = None  # "ok", "absent" or "mounted"
+    proc_nvidia: str | None = None  # the kernel driver's folder: "ok", "absent" or "mounted"
     power_limit_mw: int | None = None
     counter_mj: int | None = None  # what the energy counter moved while power was integrated
     integrated_mj: int | None = None
@@ -181,8 +185,13 @@ def _is_untold(evidence: Evidence) -> str | None:
     return "no device.inventory was reported" if evidence.identity is None else None
 
 
+def _vendor(evidence: Evidence) -> int | None:
+    return None if evidence.identity is None else vendor_of(evidence.identity.pci_id)
+
+
 def _uuid(evidence: Evidence) -> str | None:
-    return None if _UUID.fullmatch(evidence.device_id) else "not of the form that drivers give"
+    form = _BARE if _vendor(evidence) in _BARE_VENDORS else _UUID
+    return None if form.fullmatch(evidence.device_id) else "not of the form that drivers give"
 
 
 def _board(evidence: Evidence) -> str | None:
@@ -209,7 +218,8 @@ def _library(evidence: Evidence, libraries: Collection[tuple[str, str]]) -> str 
 
 def _proc(evidence: Evidence) -> str | None:
     told = None if evidence.identity is None else evidence.identity.proc_nvidia
-    return None if told == PROC_FINE else f"/proc/driver/nvidia: {told or 'not told'}"
+    folder = _DRIVER_TRACES.get(_vendor(evidence) or 0, "/proc/driver/nvidia")
+    return None if told == PROC_FINE else f"{folder}: {told or 'not told'}"
 
 
 def _is_little(evidence: Evidence) -> str | None:
@@ -238,7 +248,11 @@ def _energy_fits(evidence: Evidence) -> str | None:
 
 
 def _is_unchecked(evidence: Evidence) -> str | None:
-    """Who never tells the comparison must not be better off than who fails it."""
+    """Who never tells the comparison must not be better off than who fails it. Intel's library has
+    no gauge of power to compare with.
+    """
+    if _vendor(evidence) == INTEL_VENDOR:
+        return None
     told = evidence.identity or Identity()
     if told.counter_mj is None or told.integrated_mj is None:
         return "the counter of energy was not held against power: not told"

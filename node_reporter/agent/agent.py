@@ -459,7 +459,7 @@ class Reporter:
             "backend": self._backend.vendor,
             "driver": next((device.driver for device in self.devices), None),
         }
-        data["library_sha256"] = self._library = evidence.library_digest()
+        data["library_sha256"] = self._library = evidence.library_digest(self._backend.vendor)
         self._event("agent.started", self._clock.now(), None, data)
         for device in self.devices:
             self._tell_identity(device, self._clock.now())
@@ -491,7 +491,8 @@ class Reporter:
         """
         if checked is not None:
             self._checked[device.id] = checked
-        described = evidence.inventory(device, self._library, evidence.proc_driver())
+        driver = evidence.kernel_driver(self._backend.vendor)
+        described = evidence.inventory(device, self._library, driver)
         data = {**described, **self._checked.get(device.id, {})}
         self._event("device.inventory", at, device, data, of="compared" if checked else "")
 

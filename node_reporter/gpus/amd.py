@@ -34,6 +34,8 @@ NO_PERMISSION = 10
 DUAL_DIE = ("MI250",)
 """Cards of two processors: the first of each pair counts the energy of both."""
 PERCENT_PPM = 10_000
+NO_WATTS = 0xFFFF
+"""What a gauge tells that the GPU does not have."""
 MILLI, MICRO = 1_000, 1_000_000
 
 
@@ -127,6 +129,7 @@ class _Card:
         reading = Reading(
             energy_mj=energy_mj,
             power_limit_mw=self.device.power_limit_mw,
+            power_mw=self._power_mw(),
             busy_ppm=self._busy_ppm(),
             mem_used_bytes=None if used is None else int(used),
         )
@@ -141,6 +144,17 @@ class _Card:
         resolution_uj = float(told["counter_resolution"])
         resolution_nj = round(resolution_uj * MILLI)
         return int(told["energy_accumulator"]) * resolution_nj // MICRO
+
+    def _power_mw(self) -> int | None:
+        """The gauge beside the counter, in whole watts: what it is now, or else its mean."""
+        if not self._counts_energy:
+            return None
+        told = self._ask("power", self._smi.amdsmi_get_power_info)
+        if told is None:
+            return None
+        names = ("current_socket_power", "average_socket_power")
+        watts = (_number(told.get(name)) or 0 for name in names)
+        return next((each * MILLI for each in watts if 0 < each < NO_WATTS), None)
 
     def _moved(self, energy_mj: int | None) -> int | None:
         """The counter, or None while it stands still: a GPU that is on draws power."""

@@ -15,6 +15,10 @@ from node_reporter.gpus.seam import Device
 
 LIBRARY = "libnvidia-ml"
 PROC_NVIDIA = "/proc/driver/nvidia"
+LIBRARIES = {"amd": "libamd_smi", "intel": "libze_intel_gpu"}
+"""The driver library of each backend; `LIBRARY` of every other."""
+MODULES = {"amd": ("/sys/module/amdgpu",), "intel": ("/sys/module/i915", "/sys/module/xe")}
+"""Where the kernel shows the driver of these backends; `PROC_NVIDIA` for every other."""
 LIBRARY_BYTES_MAX = 64 * 1024 * 1024
 
 Data = dict[str, int | str | bool | None]
@@ -35,7 +39,7 @@ def inventory(device: Device, library_sha256: str | None, proc_nvidia: str) -> D
     }
 
 
-def library_digest(maps: Path = Path("/proc/self/maps")) -> str | None:
+def library_digest(vendor: str, maps: Path = Path("/proc/self/maps")) -> str | None:
     """SHA-256 of the driver library this process has mapped; None where there is none, or where it
     was replaced on disk since.
     """
@@ -43,7 +47,8 @@ def library_digest(maps: Path = Path("/proc/self/maps")) -> str | None:
         return None
     try:
         lines = maps.read_text(encoding="utf-8", errors="replace").splitlines()
-        path = next((line.split(None, 5)[5] for line in lines if LIBRARY in line), None)
+        name = LIBRARIES.get(vendor, LIBRARY)
+        path = next((line.split(None, 5)[5] for line in lines if name in line), None)
         if path is None or path.endswith("(deleted)"):
             return None
         with Path(path).open("rb") as file:
@@ -52,13 +57,21 @@ def library_digest(maps: Path = Path("/proc/self/maps")) -> str | None:
         return None
 
 
-def proc_driver(root: Path = Path(PROC_NVIDIA), mounts: Path = Path("/proc/self/mountinfo")) -> str:
-    """`ok`, `absent`, or `mounted`: something lies over the driver's own folder."""
+def kernel_driver(
+    vendor: str, root: Path = Path("/"), mounts: Path = Path("/proc/self/mountinfo")
+) -> str:
+    """`ok`, `absent`, or `mounted`: something lies over the kernel driver's own folder."""
     try:
         told = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return "absent"
     points = [fields[4] for line in told if len(fields := line.split()) > 4]
-    if any(point == PROC_NVIDIA or point.startswith(PROC_NVIDIA + "/") for point in points):
+    folders = MODULES.get(vendor, (PROC_NVIDIA,))
+    if any(_is_over(point, folder) for point in points for folder in folders):
         return "mounted"
-    return "ok" if (root / "version").exists() else "absent"
+    found = folders if vendor in MODULES else (f"{PROC_NVIDIA}/version",)
+    return "ok" if any((root / path.lstrip("/")).exists() for path in found) else "absent"
+
+
+def _is_over(point: str, folder: str) -> bool:
+    return point == folder or point.startswith(f"{folder}/")

@@ -162,10 +162,10 @@ def test_an_idle_honest_gpu_is_paid_for_being_there_and_spoof_a5000_is_not(
     honest = Machine(scene, scene.provider, fake_nvml, tmp_path / "honest", 0)
     spoof = Machine(scene, scene.other, fake_nvml, tmp_path / "spoof", 1)
     maps = Path(f"/proc/{honest.probe.pid}/maps")  # of the process that loaded the library
-    sha256 = digest(maps)
+    sha256 = digest("nvidia", maps)
     assert sha256 is not None
-    monkeypatch.setattr(evidence, "library_digest", lambda: digest(maps))
-    monkeypatch.setattr(evidence, "proc_driver", lambda: "ok")
+    monkeypatch.setattr(evidence, "library_digest", lambda vendor: digest(vendor, maps))
+    monkeypatch.setattr(evidence, "kernel_driver", lambda _vendor: "ok")
     scene.operator.made("/v1/trust/libraries", {"driver": DRIVER, "sha256": sha256})
     an_epoch_of_an_hour(scene)
     clock: Any = scene.clock

@@ -3,7 +3,7 @@
  *
  *   count=                      GPUs, each in a socket of its own
  *   gpu.N.<key>=                uuid name serial bus vbios driver mem_total mem_used energy
- *                               (accumulator) activity power_uw slot pcie_gen pcie_width
+ *                               (accumulator) activity power_uw power_w mean_power_w slot pcie_gen pcie_width
  *   err.<function>= gpu.N.err.<function>= gpu.N.err.*=
  *
  * The package looks up every function when it is imported: those that are not here are made by the
@@ -24,6 +24,10 @@ typedef struct {
 typedef struct {
     u64 cap, by_default, dpm, least, most;
 } power_cap;
+typedef struct {
+    u64 watts;
+    u32 now_w, mean_w;
+} power;
 typedef struct {
     char name[256], build_date[256], part_number[256], version[256];
 } vbios;
@@ -82,6 +86,12 @@ API int amdsmi_get_power_cap_info(void *handle, u32 sensor, power_cap *filled) {
     ASKED("power_cap")
     (void)sensor;
     filled->most = number(0, "gpu.%d.power_uw", gpu);
+    return 0;
+}
+API int amdsmi_get_power_info(void *handle, power *filled) {
+    ASKED("power")
+    filled->now_w = (u32)number(0xFFFF, "gpu.%d.power_w", gpu);
+    filled->mean_w = (u32)number(0xFFFF, "gpu.%d.mean_power_w", gpu);
     return 0;
 }
 API int amdsmi_get_gpu_vbios_info(void *handle, vbios *filled) {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import os
+import subprocess
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +18,7 @@ from api.trust.trust_timer import run_trust
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import first_policy
 from domain.lease.lease import LeaseRequested
+from domain.trust import challenge_cuda
 from domain.trust.challenge import ChallengeIssued, ChallengeJudged
 from node_reporter.clock import SteppedClock
 from node_reporter.executor.client import ExecutorClient
@@ -25,7 +28,8 @@ from node_reporter.executor.state import ExecutorSettings
 from node_reporter.reports.client import Response
 from projections import tables
 from tests.api.leasing.test_work import executor_of
-from tests.api.trust.test_tiers import rules, told, trust
+from tests.api.trust.test_tiers import A5000, LIBRARY, rules, told, trust
+from tests.node_reporter.scripted_machines import HERE, compiled
 from tests.scenes.server import HOUR_US, NOW_US, Scene
 
 UUID = "GPU-11111111-2222-4333-8444-555555555555"
@@ -121,6 +125,85 @@ def test_a_challenge_is_a_lease_that_the_executor_runs_and_the_server_checks(
     assert {one["rule"] for one in device["findings"]} == {"attestation"}
     history = asked.renter.read(f"{path}/history")["data"]
     assert "lease.opened.v1" in {one["type"] for one in history}, "it is paid as a lease"
+
+
+@pytest.fixture
+def real(asked: Scene, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """The same device, which tells what an A5000 tells; and work that a processor can do."""
+    told(asked, asked.provider, A5000, device=UUID, first=30, minutes=5)
+    asked.operator.made("/v1/trust/libraries", LIBRARY)
+    monkeypatch.setattr(challenge_cuda, "LANES", 256)
+    monkeypatch.setattr(challenge_cuda, "rounds_for", lambda board: board.multiprocessors)
+    return asked
+
+
+def computed(issued: ChallengeIssued, command: list[str], folder: Path) -> bytes:
+    """What the command prints where the driver library of the tests stands for a GPU's."""
+    library = compiled(folder, "libcuda.so.1", HERE / "fake_cuda.c")
+    own = issued.device_id.removeprefix("GPU-").replace("-", "")
+    made_up = {"LD_LIBRARY_PATH": str(library.parent), "FAKE_CUDA_UUIDS": own}
+    return subprocess.run(
+        command, env={**os.environ, **made_up}, capture_output=True, check=True
+    ).stdout
+
+
+def commanded(scene: Scene, issued: ChallengeIssued) -> list[str]:
+    path = f"/v1/nodes/{scene.provider.node_id}/assignments"
+    pending = executor_of(scene, scene.provider).read(path)["pending"]
+    work = next(one["work"] for one in pending if one["lease_id"] == issued.lease_id)
+    command: list[str] = work["command"]
+    return command
+
+
+def test_a_gpu_of_nvidia_is_asked_what_only_the_server_can_shorten_and_reaches_tier_3(
+    real: Scene, tmp_path: Path
+) -> None:
+    turn(real)
+    issued = of_device(real)
+    assert (issued.program, issued.size, issued.rounds) == ("cuda", 256, 64)
+    assert trust(real, real.provider, UUID)["tier"] == 2
+    _answer(real, issued, computed(issued, commanded(real, issued), tmp_path))
+    turn(real)
+    (judged,) = [one for one in facts(real, ChallengeJudged) if one.device_id == UUID]
+    assert (judged.program, judged.rule) == ("cuda", None)
+    assert trust(real, real.provider, UUID)["tier"] == 3
+
+
+def test_a_gpu_that_computes_less_than_it_is_asked_stays_at_tier_2(
+    real: Scene, tmp_path: Path
+) -> None:
+    turn(real)
+    issued = of_device(real)
+    command = commanded(real, issued)
+    less = [*command[:-1], str(issued.rounds - 1)]
+    _answer(real, issued, computed(issued, less, tmp_path))
+    turn(real)
+    (judged,) = [one for one in facts(real, ChallengeJudged) if one.device_id == UUID]
+    assert judged.rule == "wrong_lanes"
+    assert trust(real, real.provider, UUID)["tier"] == 2
+
+
+def test_a_right_answer_of_a_gpu_that_is_late_counts_for_nothing(
+    real: Scene, tmp_path: Path
+) -> None:
+    turn(real)
+    issued = of_device(real)
+    clock: Any = real.clock
+    answer = computed(issued, commanded(real, issued), tmp_path)
+    _answer(real, issued, answer, between=lambda: clock.advance(issued.limit_us + 1))
+    turn(real)
+    (judged,) = [one for one in facts(real, ChallengeJudged) if one.device_id == UUID]
+    assert judged.rule == "too_late"
+    assert trust(real, real.provider, UUID)["tier"] == 2
+
+
+def test_a_gpu_that_no_program_is_written_for_is_asked_the_reference_which_proves_nothing(
+    asked: Scene,
+) -> None:
+    unknown = {**A5000, "pci_id": "0x74a11002", "name": "AMD Instinct MI300X"}
+    told(asked, asked.provider, unknown, device=UUID, first=30, minutes=5)
+    turn(asked)
+    assert of_device(asked).program == "reference"
 
 
 def test_a_wrong_answer_fails_and_the_device_stays_at_tier_2(asked: Scene) -> None:

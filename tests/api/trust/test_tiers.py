@@ -155,6 +155,41 @@ def test_a_library_that_nobody_vouches_for_fails_until_somebody_does(scene: Scen
     assert trust(scene, scene.provider)["tier"] == 1
 
 
+BARE = "fcff74a1-0000-1000-8044-e11a1e0e3b5d"
+MI300X: dict[str, Any] = {
+    **A5000,
+    "name": "AMD Instinct MI300X",
+    "pci_id": "0x74a11002",
+    "mem_bytes": 205_822_885_888,
+    "compute_capability": None,
+    "driver": "6.12.12",
+    "power_limit_mw": 750_000,
+}
+A770: dict[str, Any] = {
+    **SILENT,
+    "name": "Intel(R) Arc(TM) A770 Graphics",
+    "pci_id": "0x56a08086",
+    "mem_bytes": 15_473 * 2**20,
+    "compute_capability": None,
+    "driver": "1.6.33578",
+    "power_limit_mw": 225_000,
+}
+
+
+@pytest.mark.parametrize("identity", [MI300X, A770], ids=["amd", "intel"])
+def test_a_gpu_of_amd_or_intel_is_believed_by_what_its_own_driver_tells(
+    scene: Scene, identity: dict[str, Any]
+) -> None:
+    told(scene, scene.provider, identity, device=BARE)
+    assert rules(trust(scene, scene.provider, BARE)) == {"library_digest"}
+    library = {"driver": identity["driver"], "sha256": identity["library_sha256"]}
+    scene.operator.made("/v1/trust/libraries", library)
+    device = trust(scene, scene.provider, BARE)
+    assert (device["tier"], rules(device, at_most=3)) == (2, {"challenge"})
+    told(scene, scene.other, {**identity, "pci_id": "0x268410DE"}, device=OTHER)
+    assert "board" in rules(trust(scene, scene.other, OTHER)), "no board passes for another's"
+
+
 def test_one_device_on_two_nodes_is_a_fact_and_neither_is_believed(scene: Scene) -> None:
     scene.operator.made("/v1/trust/libraries", LIBRARY)
     for provider in (scene.provider, scene.other):

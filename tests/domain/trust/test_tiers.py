@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.hardware.known_gpus import BOARDS, board_of
+from domain.hardware.known_gpus import BOARDS, NVIDIA_VENDOR, board_of
+from domain.trust.lifting import lifted_us
 from domain.trust.tiers import Evidence, Identity, Metered, Place, is_fake_driver, standing
 
 LIBRARY = ("580.95.05", "5e" * 32)
@@ -27,6 +28,27 @@ A5000 = Identity(
     counter_mj=6_000_000,
     integrated_mj=6_100_000,
 )
+MI300X = Identity(
+    name="AMD Instinct MI300X",
+    pci_id="0x74a11002",
+    mem_bytes=205_822_885_888,
+    driver="6.12.12",
+    library_sha256="a3" * 32,
+    proc_nvidia="ok",
+    power_limit_mw=750_000,
+    counter_mj=6_000_000,
+    integrated_mj=6_100_000,
+)
+A770 = Identity(
+    name="Intel(R) Arc(TM) A770 Graphics",
+    pci_id="0x56a08086",
+    mem_bytes=15_473 * 2**20,
+    driver="1.6.33578",
+    library_sha256="17" * 32,
+    proc_nvidia="ok",
+    power_limit_mw=225_000,
+)
+"""Level Zero has no gauge of power to hold the counter against."""
 HONEST = Metered(
     rows=60,
     available_us=HOUR_US,
@@ -120,6 +142,54 @@ def test_an_idle_or_a_fully_used_device_may_stand_still(busy_ppm: int) -> None:
     assert broken(metered(busy_ppm_min=busy_ppm, busy_ppm_max=busy_ppm)) == set()
 
 
+BARE = "fcff74a1-0000-1000-8044-e11a1e0e3b5d"
+
+
+@pytest.mark.parametrize("identity", [MI300X, A770], ids=["amd", "intel"])
+def test_a_gpu_of_amd_or_intel_reaches_tier_2_and_signed_time_lifts_it(identity: Identity) -> None:
+    own = replace(GOOD, device_id=BARE, identity=identity)
+    libraries = {(str(identity.driver), str(identity.library_sha256))}
+    judged = standing(own, libraries)
+    assert (judged.tier, {one.rule for one in judged.findings}) == (2, {"challenge", "attestation"})
+    assert lifted_us([(judged.tier, HOUR_US)], signed_us=HOUR_US // 2) == [HOUR_US // 2]
+    asked = replace(own, challenge="passed_reference")
+    assert standing(asked, libraries).tier == 2, "there is no challenge for it"
+
+
+@pytest.mark.parametrize("identity", [MI300X, A770], ids=["amd", "intel"])
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"name": "NVIDIA H200"}, "board"),
+        ({"pci_id": "0x74ff1002"}, "board"),
+        ({"mem_bytes": 8 * 2**30}, "board"),
+        ({"compute_capability": "9.0"}, "board"),
+        ({"proc_nvidia": "absent"}, "proc_driver"),
+        ({"proc_nvidia": "mounted"}, "proc_driver"),
+        ({"library_sha256": "00" * 32}, "library_digest"),
+        ({"counter_mj": 10, "integrated_mj": 1_000}, "energy_is_not_power"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_does_not_fit_together_is_found_of_amd_and_intel_too(
+    identity: Identity, changes: dict[str, Any], rule: str
+) -> None:
+    lies = replace(GOOD, device_id=BARE, identity=replace(identity, **changes))
+    libraries = {(str(identity.driver), str(identity.library_sha256))}
+    found = {one.rule for one in standing(lies, libraries).findings}
+    assert rule in found
+
+
+def test_each_vendor_has_its_own_form_of_ids_and_its_own_driver() -> None:
+    assert "uuid_form" in broken(replace(GOOD, device_id=BARE)), "NVIDIA's are GPU-..."
+    assert "uuid_form" in broken(replace(GOOD, identity=MI300X)), "AMD's are bare"
+    absent = replace(GOOD, identity=replace(A770, proc_nvidia="absent"))
+    details = {one.rule: one.detail for one in standing(absent, set()).findings}
+    assert details["proc_driver"] == "/sys/module/i915 or xe: absent"
+    untold = replace(GOOD, device_id=BARE, identity=replace(MI300X, counter_mj=None))
+    assert "energy_not_compared" in broken(untold), "AMD's library has a gauge"
+
+
 def test_too_few_rows_show_no_jitter() -> None:
     still = metered(power_rows=9, power_mw_min=1, power_mw_max=1)
     assert broken(still) == set()
@@ -163,6 +233,13 @@ def test_a_driver_that_says_so_is_a_fake(driver: str | None, is_fake: bool) -> N
         ("0x20B010DE", "NVIDIA A100-SXM4-40GB", 40_960),
         ("0x268410DE", "NVIDIA GeForce RTX 4090", 24_564),
         ("0x1EB810DE", "Tesla T4", 15_360),
+        ("0x74a11002", "AMD Instinct MI300X", 196_592),
+        ("0x740f1002", "AMD Instinct MI210", 65_520),
+        ("0x744c1002", "AMD Radeon RX 7900 XTX", 24_560),
+        ("0x74481002", "AMD Radeon PRO W7900", 49_136),
+        ("0x0bd58086", "Intel(R) Data Center GPU Max 1550", 131_072),
+        ("0x56a08086", "Intel(R) Arc(TM) A770 Graphics", 15_473),
+        ("0xe20b8086", "Intel(R) Arc(TM) B580 Graphics", 11_605),
     ],
 )
 def test_boards_are_known_by_what_their_drivers_tell(pci_id: str, name: str, mib: int) -> None:
@@ -173,10 +250,17 @@ def test_boards_are_known_by_what_their_drivers_tell(pci_id: str, name: str, mib
 
 
 def test_no_board_passes_for_another() -> None:
-    for pci_id, board in BOARDS.items():
-        others = [one for one in BOARDS.values() if one.is_named(board.name)]
-        alike = {(one.compute_capability) for one in others}
-        assert alike == {board.compute_capability}, hex(pci_id)
+    for vendor, boards in BOARDS.items():
+        for device, board in boards.items():
+            others = [one for one in boards.values() if one.is_named(board.name)]
+            alike = {(one.compute_capability) for one in others}
+            assert alike == {board.compute_capability}, (hex(vendor), hex(device))
+
+
+def test_every_board_of_nvidia_has_a_rate_and_no_other_has() -> None:
+    for vendor, boards in BOARDS.items():
+        for board in boards.values():
+            assert (board.multiply_adds_per_s > 0) is (vendor == NVIDIA_VENDOR), board.name
 
 
 @given(

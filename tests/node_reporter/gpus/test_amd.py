@@ -87,6 +87,18 @@ def test_a_reading_is_in_our_units(probe: Probe) -> None:
     assert told["throttle_power_ns"] is None, "firmware ticks are no time"
 
 
+@pytest.mark.parametrize(
+    ("now", "mean", "told_mw"),
+    [(310, 305, 310_000), (None, 305, 305_000), (None, None, None), (0, 0, None)],
+)
+def test_power_is_read_beside_the_counter_for_evidence(
+    machine: Scripted, probe: Probe, now: int | None, mean: int | None, told_mw: int | None
+) -> None:
+    machine.set(gpu__0__power_w=now, gpu__0__mean_power_w=mean)
+    probe("open")
+    assert probe("read", FIRST)["power_mw"] == told_mw
+
+
 def test_a_counter_that_stands_still_tells_nothing_and_loses_nothing(
     machine: Scripted, probe: Probe
 ) -> None:

@@ -21,7 +21,7 @@ def test_the_digest_is_of_the_library_that_is_mapped(tmp_path: Path) -> None:
     library, maps = tmp_path / "libnvidia-ml.so.580.95.05", tmp_path / "maps"
     library.write_bytes(b"a driver library")
     maps.write_text(LINE.format(path="/usr/lib/libc.so.6") + LINE.format(path=library))
-    assert evidence.library_digest(maps) == sha256(b"a driver library").hexdigest()
+    assert evidence.library_digest("nvidia", maps) == sha256(b"a driver library").hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -30,31 +30,61 @@ def test_the_digest_is_of_the_library_that_is_mapped(tmp_path: Path) -> None:
 def test_a_library_that_is_not_there_has_no_digest(tmp_path: Path, path: str) -> None:
     maps = tmp_path / "maps"
     maps.write_text(LINE.format(path=path))
-    assert evidence.library_digest(maps) is None
-    assert evidence.library_digest(tmp_path / "none") is None
+    assert evidence.library_digest("nvidia", maps) is None
+    assert evidence.library_digest("nvidia", tmp_path / "none") is None
 
 
 @pytest.mark.parametrize(
-    ("point", "said"),
+    ("vendor", "name"), [("amd", "libamd_smi.so.26.0"), ("intel", "libze_intel_gpu.so.1.6")]
+)
+def test_each_vendor_has_its_own_library(tmp_path: Path, vendor: str, name: str) -> None:
+    library, maps = tmp_path / name, tmp_path / "maps"
+    library.write_bytes(b"a driver library")
+    maps.write_text(LINE.format(path=library))
+    assert evidence.library_digest(vendor, maps) == sha256(b"a driver library").hexdigest()
+    assert evidence.library_digest("nvidia", maps) is None
+
+
+NVIDIA = ("nvidia", "proc/driver/nvidia/version")
+AMD, INTEL, XE = (
+    ("amd", "sys/module/amdgpu"),
+    ("intel", "sys/module/i915"),
+    ("intel", "sys/module/xe"),
+)
+
+
+@pytest.mark.parametrize(
+    ("of", "point", "said"),
     [
-        ("/proc", "ok"),
-        ("/proc/driver/nvidia", "mounted"),
-        ("/proc/driver/nvidia/gpus/0000:0f:00.0", "mounted"),
-        ("/proc/driver/nvidia-caps", "ok"),
+        (NVIDIA, "/proc", "ok"),
+        (NVIDIA, "/proc/driver/nvidia", "mounted"),
+        (NVIDIA, "/proc/driver/nvidia/gpus/0000:0f:00.0", "mounted"),
+        (NVIDIA, "/proc/driver/nvidia-caps", "ok"),
+        (AMD, "/sys", "ok"),
+        (AMD, "/proc/driver/nvidia", "ok"),
+        (AMD, "/sys/module/amdgpu", "mounted"),
+        (AMD, "/sys/module/amdgpu/parameters", "mounted"),
+        (INTEL, "/sys", "ok"),
+        (XE, "/sys", "ok"),
+        (XE, "/sys/module/xe", "mounted"),
     ],
 )
-def test_what_lies_over_the_drivers_folder_is_seen(tmp_path: Path, point: str, said: str) -> None:
+def test_what_lies_over_the_drivers_folder_is_seen(
+    tmp_path: Path, of: tuple[str, str], point: str, said: str
+) -> None:
+    vendor, there = of
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNT.format(point=point))
-    (tmp_path / "version").write_text("NVRM version: NVIDIA UNIX x86_64 Kernel Module")
-    assert evidence.proc_driver(tmp_path, mounts) == said
+    (tmp_path / there).mkdir(parents=True)
+    assert evidence.kernel_driver(vendor, tmp_path, mounts) == said
 
 
-def test_a_machine_without_the_driver_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("vendor", ["nvidia", "nvml", "amd", "intel"])
+def test_a_machine_without_the_driver_says_so(tmp_path: Path, vendor: str) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNT.format(point="/"))
-    assert evidence.proc_driver(tmp_path, mounts) == "absent"
-    assert evidence.proc_driver(tmp_path, tmp_path / "none") == "absent"
+    assert evidence.kernel_driver(vendor, tmp_path, mounts) == "absent"
+    assert evidence.kernel_driver(vendor, tmp_path, tmp_path / "none") == "absent"
 
 
 def test_every_value_the_server_looks_at_is_told_under_its_name() -> None:
