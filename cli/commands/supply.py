@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import NodeId, ProviderId, RegionId
-from cli.remote import Limit, Remote, reads, records
+from cli.remote import Limit, Remote, ppm_of, reads, records
 from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group, local_time
 
 if TYPE_CHECKING:
     from tallystick_client import Client
+    from tallystick_client.forms import RevenueSharesRequest
 
 provider = group(
     "provider", "Providers: accounts that rent GPUs out.", "tallystick provider register"
@@ -269,6 +270,47 @@ def drain(
     body: Any = {"keep_leases": keep_leases}
     told = remote.ask(lambda c: c.drain_node(node_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
+
+
+@node.command("owners", epilog="Example: tallystick node owners node_1f0c...")
+@reads
+def list_owners(remote: Remote, node_id: NodeId) -> None:
+    """List the owners that share what the node earns; its provider owns the rest."""
+    remote.tell(*_owners(remote.ask(lambda c: c.read_revenue_shares(node_id))))
+
+
+@node.command(
+    "set-owners", epilog="Example: tallystick node set-owners node_1f0c... acct_2a...=0.25"
+)
+@records
+def set_owners(
+    remote: Remote,
+    node_id: NodeId,
+    shares: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[ACCOUNT=PART]...", help="Parts of 1; none: the provider alone."),
+    ] = None,
+) -> None:
+    """Split what your node earns among its owners, for leases reserved from now on."""
+    named = [one.partition("=") for one in shares or []]
+    body: RevenueSharesRequest = {
+        "shares": [{"account_id": who, "share_ppm": ppm_of(part)} for who, _, part in named]
+    }
+    told = remote.ask(lambda c: c.set_revenue_shares(node_id, body, idempotency_key=remote.key))
+    remote.tell(*_owners(told))
+
+
+@node.command("leave-owners", epilog="Example: tallystick node leave-owners node_1f0c...")
+@records
+def leave_owners(remote: Remote, node_id: NodeId) -> None:
+    """Give up your share of a node of another provider, for leases reserved from now on."""
+    told = remote.ask(lambda c: c.release_revenue_shares(node_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+def _owners(told: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+    rest = {"account_id": "the provider", "share_ppm": told["provider_ppm"]}
+    return told, columns([*told["shares"], rest], ("account_id", "share_ppm"))
 
 
 @node.command("role", epilog="Example: tallystick node role node_1f0c... worker --ingress node_9a")

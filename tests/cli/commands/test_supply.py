@@ -99,6 +99,25 @@ def test_a_node_is_announced_drained_and_given_a_role_from_the_shell(server: Ser
     assert server.run("node", "drain", NODE, "--json", key=key).document["phase"] == "draining"
 
 
+def test_owners_share_a_node_and_one_leaves_without_the_provider(server: Server) -> None:
+    """E-M8 at the command line."""
+    _, key = server.account()
+    (boris, of_boris), (cleo, _) = server.account(), server.account()
+    provider, region = _region(server, key)
+    _node(server, provider, region)
+    shares = (f"{boris}=0.25", f"{cleo}=0.05")
+    assert server.run("node", "set-owners", NODE, *shares, key=key).code == 0
+    shown = server.run("node", "owners", NODE, "--json", key=key).document
+    assert [one["share_ppm"] for one in shown["shares"]] == [250_000, 50_000]
+    assert shown["provider_ppm"] == 700_000
+    assert server.run("node", "leave-owners", NODE, key=of_boris).code == 0
+    assert server.run("node", "leave-owners", NODE, key=of_boris).code == 1, "once"
+    left = server.run("node", "owners", NODE, key=key).out
+    assert (boris in left, cleo in left, "950000" in left) == (False, True, True)
+    assert server.run("node", "set-owners", NODE, f"{cleo}=2", key=key).code == 2
+    assert server.run("node", "set-owners", NODE, "--json", key=key).document["shares"] == []
+
+
 def test_a_node_says_its_verdict_its_tiers_and_what_earned_nothing(server: Server) -> None:
     _, key = server.account()
     provider, region = _region(server, key)
