@@ -10,8 +10,10 @@ by a pattern that would look for a quote that is not there from every place a st
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import accumulate
+from typing import Any
 
 NESTING_MAX = 200
 """Levels any parser of ours may be asked to follow; forms set their own, lower bounds."""
@@ -30,3 +32,13 @@ def is_too_deep(text: str, most: int = NESTING_MAX) -> bool:
     outside = "".join(plain.split('"')[::2])
     steps = map(_STEP.__getitem__, _BRACKET.findall(outside))
     return max(accumulate(steps), default=0) > most
+
+
+def read_json(content: str | bytes) -> Any:
+    """The value of a JSON text that somebody else wrote. Raises ValueError: no JSON, not UTF-8, or
+    nested more than `NESTING_MAX` levels deep.
+    """
+    text = content if isinstance(content, str) else content.decode("utf-8")
+    if is_too_deep(text):
+        raise ValueError(f"nested more than {NESTING_MAX} levels deep")
+    return json.loads(text)

@@ -23,6 +23,7 @@ from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import Rated, RewardTerms
 from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
 from domain.money import Amount, Asset
+from domain.nesting import read_json
 
 EPOCH_FORMAT = "tallystick-epoch-v4"
 ROWS_AT_ONCE = 1_000
@@ -153,7 +154,7 @@ def read_cut(data: bytes) -> Cut:
     Raises ValueError when the bytes are no epoch file of this format.
     """
     try:
-        told = json.loads(data)
+        told = read_json(data)
         if told["format"] != EPOCH_FORMAT:
             raise ValueError(f"format {told['format']}")
         opening = told["openings"]

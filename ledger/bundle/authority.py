@@ -6,6 +6,7 @@
     what a vote decides       is there only after so many votes
     above an act's limit      two governors of the set in force signed it, and it moved alone what
                               the acts of the day before say
+    a key of the operator     was issued by another one, or announced 72 hours before
 
 The counting is the domain's own (`domain/authority/ballot.py`), over the facts of an export. What
 is wrong waits in `faults`; each text that a personal key is said to have signed waits in `signed`.
@@ -17,12 +18,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from domain.authority import acts, ballot
+from domain.authority import acts, ballot, key_recovery
 from domain.authority import register as registers
 from domain.authority.acts import PERSONS, ActSignature, ActTaken, needs_two, signed_text
 from domain.authority.register import Register
 from domain.authority.vote import (
     CANCEL,
+    SHARED,
     YES,
     Subject,
     VoteCast,
@@ -47,6 +49,13 @@ _REGISTER: dict[str, type[Any]] = {
     "governor.change_proposed.v1": registers.GovernorChangeProposed,
     "governor.change_scheduled.v1": registers.GovernorChangeScheduled,
 }
+_RECOVERY: dict[str, type[Any]] = {
+    "key_recovery.announced.v1": key_recovery.KeyRecoveryAnnounced,
+    "key_recovery.cancelled.v1": key_recovery.KeyRecoveryCancelled,
+    "key_recovery.ended.v1": key_recovery.KeyRecoveryEnded,
+}
+OPERATOR_FACT = "account.operator_bootstrapped.v1"
+KEY_FACT = "account.api_key_issued.v1"
 _Named = Callable[[dict[str, Any]], Any]
 _CORRECTION: tuple[tuple[str, ...], str, _Named] = (
     (SLASH, ADJUSTMENT),
@@ -72,7 +81,7 @@ _DECIDED: dict[str, tuple[tuple[str, ...], str, _Named]] = {
     GOVERNOR_FACT: ((registers.KIND,), YES, lambda body: body["change"]),
 }
 """What takes votes: which kinds of subject, which choice, and the subject's name."""
-FACTS = frozenset({VOTE_FACT, ACT_FACT, *_REGISTER, *_DECIDED})
+FACTS = frozenset({VOTE_FACT, ACT_FACT, OPERATOR_FACT, KEY_FACT, *_REGISTER, *_DECIDED, *_RECOVERY})
 
 
 class Wrong(ValueError):
@@ -96,6 +105,9 @@ class Authority:
     register: Register = field(default_factory=Register)
     votes: dict[tuple[str, str], list[VoteCast]] = field(default_factory=dict)
     moved: dict[str, acts.Acts] = field(default_factory=dict)
+    operator: str | None = None
+    recoveries: dict[int, key_recovery.KeyRecoveryAnnounced] = field(default_factory=dict)
+    roots: set[str] = field(default_factory=set)  # keys of the operator that no other key issued
     signed: list[SignedText] = field(default_factory=list)
     faults: list[tuple[int, str]] = field(default_factory=list)
 
@@ -113,6 +125,12 @@ class Authority:
                 self._take_vote(position, _plain(VoteCast, body))
             elif name == ACT_FACT:
                 self._take_act(position, _act(body))
+            elif name == OPERATOR_FACT:
+                self.operator = str(body["account_id"])
+            elif name == KEY_FACT:
+                self._take_key(body)
+            elif name in _RECOVERY:
+                self._take_recovery(_plain(_RECOVERY[name], body))
         except Wrong as wrong:
             self.faults.append((position, str(wrong)))
         except (AssertionError, IndexError) as error:
@@ -225,6 +243,32 @@ class Authority:
                 raise Wrong(f"{one.governor_id} is no governor")
             key = self._key(one.governor_id)
             self.signed.append(SignedText(position, key, text, one.signature))
+
+    # --- keys of the operator ----------------------------------------------------------------
+
+    def _take_key(self, body: dict[str, Any]) -> None:
+        if body["account_id"] != self.operator or body.get("by_key_id") is not None:
+            return
+        if self.roots and body["key_id"] not in self.roots:
+            raise Wrong("a key of the operator that no other key issued")
+        self.roots.add(str(body["key_id"]))
+
+    def _take_recovery(self, fact: Any) -> None:
+        number = int(fact.number)
+        if isinstance(fact, key_recovery.KeyRecoveryAnnounced):
+            self.recoveries[number] = fact
+            return
+        announced = self.recoveries.pop(number, None)
+        if announced is None:
+            raise Wrong("no such recovery of the operator's key waits")
+        if isinstance(fact, key_recovery.KeyRecoveryCancelled):
+            stopped = self.votes.get((key_recovery.KIND, str(number)), ())
+            if fact.mode == SHARED and fact.by is not None and not stopped:
+                raise Wrong("stopped by no governor")
+        elif fact.at_us < announced.at_us + key_recovery.KEY_RECOVERY_US:
+            raise Wrong("a recovered key of the operator came too early")
+        else:
+            self.roots.add(announced.key_id)
 
 
 def _content(vote: VoteCast) -> tuple[str, int]:

@@ -14,7 +14,6 @@ of a file follow from reports and burns is not seen here: that takes the views o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, fields
 from hashlib import sha256
@@ -46,6 +45,7 @@ from domain.epochs.reward_changes import (
 )
 from domain.epochs.settlement import Settlement, settle
 from domain.metering.pin import UsagePinned
+from domain.nesting import read_json
 from domain.refusal import Refused
 from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
@@ -253,7 +253,7 @@ def _executed(epoch: int, data: bytes) -> Generator[str, None, Settlement | None
 
 def _first_difference(data: bytes, computed: bytes) -> str:
     """The first field in which a file is not what executing it gives."""
-    said, due = json.loads(data), json.loads(computed)
+    said, due = read_json(data), read_json(computed)
     for name in sorted(said.keys() | due.keys()):
         if said.get(name) != due.get(name):
             return f"{name} is {_short(due.get(name))}, it says {_short(said.get(name))}"

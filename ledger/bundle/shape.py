@@ -18,6 +18,7 @@ from hashlib import sha256
 from typing import Any
 
 from domain.metering.report import LANES
+from domain.nesting import read_json
 from ledger.bundle.authority import FACTS as AUTHORITY_FACTS
 from ledger.bundle.authority import POLICY_FACT, Authority
 from ledger.tree import merkle
@@ -109,17 +110,17 @@ class MarketNotes:
         """Look at one fact. Raises BodyWrong."""
         try:
             if name in AUTHORITY_FACTS:
-                self.authority.take(position, name, json.loads(body))
+                self.authority.take(position, name, read_json(body))
             if name == POLICY_FACT:
-                self.policy_versions.add(int(json.loads(body)["version"]))
+                self.policy_versions.add(int(read_json(body)["version"]))
             elif name == PIN_NAME:
-                self.pins.append(_pin(position, json.loads(body)))
+                self.pins.append(_pin(position, read_json(body)))
             elif name in KEY_FACTS:
-                self._take_key(position, json.loads(body))
+                self._take_key(position, read_json(body))
             elif name == SEALED_FACT:
-                self.sealed.append(_sealed(position, json.loads(body)))
+                self.sealed.append(_sealed(position, read_json(body)))
             elif name == ROOT_FACT:
-                told = json.loads(body)
+                told = read_json(body)
                 self.roots[int(told["epoch"])] = str(told["root"])
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise BodyWrong(f"{name}: {error!r}") from None

@@ -14,7 +14,6 @@ Whether the books follow from the facts is for the replay.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +31,7 @@ from domain.metering.report import (
     parse,
     report_hash,
 )
+from domain.nesting import read_json
 from ledger.bundle import parquet
 from ledger.bundle.shape import (
     CHECKPOINT_FILE,
@@ -206,7 +206,7 @@ class _Verification:
     def _read_manifest(self) -> None:
         try:
             content = (self.directory / MANIFEST_FILE).read_bytes()
-            self.manifest = json.loads(content)
+            self.manifest = read_json(content)
             self.files = {str(entry["path"]): entry for entry in self.manifest["files"]}
             if self.manifest["format"] != FORMAT or self.manifest["first"] != 1:
                 raise ValueError("another format")
@@ -240,7 +240,7 @@ class _Verification:
 
     def _keys(self) -> Any:
         try:
-            return json.loads((self.directory / KEYS_FILE).read_bytes())
+            return read_json((self.directory / KEYS_FILE).read_bytes())
         except (OSError, ValueError, RecursionError):
             return None
 
@@ -457,7 +457,7 @@ class _Verification:
 def _continues(signed: bytes, node_id: str, node_seq: int, prev: bytes) -> bool:
     """Whether the signed bytes name this node, number and predecessor."""
     try:
-        said = json.loads(signed)
+        said = read_json(signed)
         return (said["node"], said["seq"], said["prev"]) == (node_id, node_seq, prev.hex())
     except (KeyError, TypeError, ValueError, RecursionError):
         return False

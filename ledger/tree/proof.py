@@ -17,6 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.metering.report import LANES, pae
+from domain.nesting import read_json
 from ledger.log.chain import market_leaf, split_body, usage_leaf
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Checkpoint, NoteInvalid, VerifierKey, open_checkpoint, signed_by
@@ -145,7 +146,7 @@ def parse(text: str) -> Proof:
         raise ProofInvalid("form: needed an extra line and an index line")
     try:
         index, path = _number(lines[2].removeprefix("index ")), tuple(map(_hash, lines[3:]))
-        extra = json.loads(_unbase64(lines[1].removeprefix("extra ")))
+        extra = read_json(_unbase64(lines[1].removeprefix("extra ")))
         proof = _proof(extra, index, path, checkpoint)
         _ = proof.entry.leaf, proof.report and proof.report.leaf  # text that is not UTF-8 has none
         return proof
@@ -158,7 +159,7 @@ def pin_record(entry: MarketEntry, lane: int) -> tuple[LaneRecord, bytes]:
     if entry.name != PIN_NAME:
         raise ProofInvalid(f"{entry.name} is not a pin")
     try:
-        body = json.loads(entry.body)
+        body = read_json(entry.body)
         lanes = [row for row in body["lanes"] if int(row["lane"]) == lane]
         (row,) = lanes
         size, head, root = int(row["size"]), bytes.fromhex(row["head"]), bytes.fromhex(row["root"])

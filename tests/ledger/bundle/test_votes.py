@@ -11,6 +11,11 @@ import pytest
 
 from domain.authority.acts import ActSignature, ActTaken, content_of, signed_text
 from domain.authority.governors import ProposeGovernorChange, VoteOnGovernorChange
+from domain.authority.key_recovery import (
+    KeyRecoveryAnnounced,
+    KeyRecoveryCancelled,
+    KeyRecoveryEnded,
+)
 from domain.authority.register import (
     GOVERNORS,
     GovernorChangeScheduled,
@@ -20,6 +25,7 @@ from domain.authority.register import (
 from domain.authority.vote import CANCEL, VoteCast, digest
 from domain.governance.grant import GrantOpened
 from domain.money import token
+from domain.parties.account import ApiKeyIssued, OperatorBootstrapped
 from ledger.bundle.shape import MarketNotes
 from ledger.bundle.verify import _Verification
 from ledger.log import codec
@@ -214,3 +220,62 @@ def test_a_wallets_vote_is_checked_where_the_library_is_there() -> None:
     place = next(place for place, fact in enumerate(facts) if isinstance(fact, VoteCast))
     facts[place] = replace(facts[place], rehearsal_sha256="0" * 64)
     assert [position for position, _ in faults(*facts, wallet_signer=signer_of)] == [place + 1]
+
+
+HOUR_US = 3_600_000_000
+ANNOUNCED = KeyRecoveryAnnounced(
+    number=1,
+    account_id="acct_op",
+    member_id="mem_op",
+    key_id="new",
+    key_sha256="0" * 64,
+    effective_at_us=73 * HOUR_US,
+    governors=0,
+    mode="single",
+    at_us=HOUR_US,
+)
+ENDED = KeyRecoveryEnded(number=1, at_us=73 * HOUR_US)
+STOPPED = KeyRecoveryCancelled(number=1, mode="single", by="mem_op", at_us=2)
+
+
+def operator_key(key_id: str, by: str | None = None) -> ApiKeyIssued:
+    return ApiKeyIssued(
+        account_id="acct_op",
+        key_id=key_id,
+        key_sha256="0" * 64,
+        member_id="mem_op",
+        scopes=(),
+        expires_at_us=None,
+        by_key_id=by,
+        succeeds=None,
+        at_us=1,
+    )
+
+
+FOUNDED = (
+    OperatorBootstrapped(account_id="acct_op", environment="production", at_us=1),
+    operator_key("first"),
+    operator_key("second", by="first"),
+)
+
+
+def test_a_key_of_the_operator_that_was_announced_for_72_hours_is_found_good() -> None:
+    assert faults(*FOUNDED, ANNOUNCED, ENDED, operator_key("new")) == []
+    assert faults(*FOUNDED, ANNOUNCED, STOPPED) == []
+
+
+@pytest.mark.parametrize(
+    ("then", "what"),
+    [
+        ((operator_key("new"),), "no other key issued"),
+        ((ANNOUNCED, operator_key("new")), "no other key issued"),
+        ((ANNOUNCED, ENDED, operator_key("another")), "no other key issued"),
+        ((ENDED,), "waits"),
+        ((ANNOUNCED, replace(ENDED, at_us=73 * HOUR_US - 1)), "too early"),
+        ((ANNOUNCED, STOPPED, ENDED), "waits"),
+        ((ANNOUNCED, replace(STOPPED, mode="shared")), "no governor"),
+    ],
+)
+def test_a_key_of_the_operator_from_nowhere_is_found(then: tuple[Any, ...], what: str) -> None:
+    ((position, said),) = faults(*FOUNDED, *then)
+    assert (position, what in said) == (len(FOUNDED) + len(then), True), said
