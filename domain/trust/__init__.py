@@ -6,6 +6,7 @@ __all__ = (
     "attribute",
     "challenge",
     "challenge_check",
+    "challenge_cuda",
     "evidence",
     "lifting",
     "reasons",
