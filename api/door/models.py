@@ -144,7 +144,7 @@ Ppm = Annotated[int, Field(ge=1, le=1_000_000, description="Parts per million of
 
 AccountInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 KeyInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z]{8,16}$")]
-MemberInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.@-]{1,100}$")]
+MemberInPath = Annotated[str, Path(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 ProviderInPath = Annotated[str, Path(pattern=_id_pattern("prov"))]
 RegionInPath = Annotated[str, Path(pattern=_id_pattern("region"))]
 NodeInPath = Annotated[str, Path(pattern=_id_pattern("node"))]

@@ -168,3 +168,14 @@ def test_the_cap_of_a_key_goes_on_for_its_successor(scene: Scene) -> None:
 
 def test_the_api_names_the_scopes_of_the_domain() -> None:
     assert get_args(ScopeName) == SCOPES
+
+
+@pytest.mark.parametrize("verb", ["role", "remove"])
+def test_an_address_in_the_place_of_a_member_is_refused_by_its_field(
+    scene: Scene, verb: str
+) -> None:
+    """It was answered 500."""
+    path = f"/v1/accounts/{scene.renter.account_id}/members/me@example.org/{verb}"
+    told = scene.renter.post(path, {"role": "admin"} if verb == "role" else {})
+    assert seen(told) == (422, "invalid")
+    assert "member_id" in told.text
