@@ -111,6 +111,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "corrections",
         "epochs",
         "governors",
+        "key_recovery",
         "trust",
         "invoices",
         "lease_logs",

@@ -176,6 +176,7 @@ MAY_BE_ABSENT = {
         "GovernorChangeProposed.key",
         "GovernorChangeProposed.signature",
         "GovernorChangeProposed.threshold",
+        "KeyRecoveryCancelled.by",
         "VoteCast.reason",
         "VoteCast.rehearsal_sha256",
         "SlaAssessed.below_ppm",

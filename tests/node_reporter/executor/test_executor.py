@@ -397,7 +397,7 @@ def test_two_jobs_share_a_device_at_the_same_time(here: World) -> None:
 
 
 def test_a_job_never_waits_for_its_log_and_what_is_left_out_is_counted(here: World) -> None:
-    lease = here.server.asks("a", "head -c 3000000 /dev/zero; echo end >&2")
+    lease = here.server.asks("a", "sleep 0.5; head -c 3000000 /dev/zero; echo end >&2")
     here.until(lambda: lease in here.executor.jobs, "it starts")
     here.server.away = True
     job = here.executor.jobs[lease]
