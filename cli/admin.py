@@ -81,8 +81,8 @@ def recover_key(
 ) -> None:
     """Announce a new key for an operator whose keys are all lost. It works after 72 hours.
 
-    Until then `tallystick key recoveries` shows it to all. A governor can cancel it; a key of the
-    operator can while fewer than three governors were ever enrolled at once.
+    Until then `tallystick key recoveries` shows it to all. A governor can cancel it; while none is
+    enrolled, a key of the operator can.
     """
     from api.door import keys
     from api.door.moments import moment

@@ -521,8 +521,8 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.KeyRecoveriesAnswer:
-        """Cancels a recovery that waits. One person is enough: a governor, or before there
-        are three.
+        """Cancels a recovery that waits. One person is enough: a governor, or while none is
+        enrolled a.
         """
         found = self._call(
             "POST",

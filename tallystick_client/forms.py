@@ -2554,7 +2554,7 @@ class KeyRecoveryAnswer(TypedDict):
 
 
 class KeyRecoveryCancelRequest(TypedDict):
-    """`vote`: a governor's signed `cancel`; needed once three governors are enrolled."""
+    """`vote`: a governor's signed `cancel`; needed once a governor is enrolled."""
 
     vote: NotRequired[VoteRequest | None]
 

@@ -49,7 +49,7 @@ NumberInPath = Annotated[int, Path(ge=1, le=1_000_000), Digits]
 
 
 class KeyRecoveryCancelRequest(RequestModel):
-    """`vote`: a governor's signed `cancel`; needed once three governors are enrolled."""
+    """`vote`: a governor's signed `cancel`; needed once a governor is enrolled."""
 
     vote: VoteRequest | None = None
 
@@ -101,8 +101,8 @@ def list_key_recoveries(call: Caller) -> Response:
 def cancel_key_recovery(
     recovery: NumberInPath, body: KeyRecoveryCancelRequest, call: Caller
 ) -> Response:
-    """Cancels a recovery that waits. One person is enough: a governor, or before there are three
-    governors a key with account:admin of the operator's account.
+    """Cancels a recovery that waits. One person is enough: a governor, or while none is enrolled a
+    key with account:admin of the operator's account.
     """
     vote = None if body.vote is None else checked(call, KIND, str(recovery), body.vote, CANCEL)
 

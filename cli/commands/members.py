@@ -102,7 +102,7 @@ def cancel_recovery(
             "--key",
             metavar="FILE",
             envvar="TALLYSTICK_GOVERNOR_KEY",
-            help="A governor's personal key; needed once three governors are enrolled.",
+            help="A governor's personal key; needed once one is enrolled.",
         ),
     ] = None,
 ) -> None:

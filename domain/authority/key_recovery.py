@@ -4,9 +4,9 @@
     until then:                 announced -> cancelled
 
 Whoever has the server's machine and its database can announce. So the announcement is public, and
-one person is enough to stop it: in mode `single` a key that administers the operator's account; in
-mode `shared` a governor, because whoever stole the operator's keys must not be able to keep its
-owner out. Nothing else changes: what takes votes or two signatures takes them of the new key, too.
+one person is enough to stop it: a governor, because whoever stole the operator's keys must not be
+able to keep its owner out; while none is enrolled, a key that administers the operator's account.
+Nothing else changes: what takes votes or two signatures takes them of the new key, too.
 """
 
 from __future__ import annotations
@@ -17,15 +17,7 @@ from typing import Any, TypeAlias, assert_never
 from domain.authority import ballot
 from domain.authority.reasons import AuthorityReason
 from domain.authority.register import register_of
-from domain.authority.vote import (
-    CANCEL,
-    SHARED,
-    SignedVote,
-    Subject,
-    VoteCast,
-    content_text,
-    digest,
-)
+from domain.authority.vote import CANCEL, SignedVote, Subject, VoteCast, content_text, digest
 from domain.parties.account import (
     SCOPES,
     AccountState,
@@ -96,7 +88,7 @@ class AnnounceKeyRecovery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CancelKeyRecovery:
-    """`vote`: needed in mode `shared`."""
+    """`vote`: needed once a governor is enrolled."""
 
     number: int
     vote: SignedVote | None
@@ -203,11 +195,11 @@ def decide_announce(command: AnnounceKeyRecovery, world: World) -> list[Change]:
 
 def decide_cancel(command: CancelKeyRecovery, world: World) -> list[Change]:
     """Raises Refused: KEY_RECOVERY_UNKNOWN, KEY_RECOVERY_STATE, SECOND_PERSON_NEEDED,
-    VOTE_MISMATCH, GOVERNOR_UNKNOWN; in mode `single` API_KEY_UNKNOWN, API_KEY_REVOKED,
-    ADMINISTRATOR_NEEDED.
+    VOTE_MISMATCH, GOVERNOR_UNKNOWN; without governors NO_GOVERNORS, API_KEY_UNKNOWN,
+    API_KEY_REVOKED, ADMINISTRATOR_NEEDED.
     """
     recovery = _waiting(world, command.number)
-    mode, votes = register_of(world).now.mode, list[Change]()
+    now, votes = register_of(world).now, list[Change]()
     if command.vote is not None:
         cast = ballot.cast(
             world,
@@ -220,11 +212,11 @@ def decide_cancel(command: CancelKeyRecovery, world: World) -> list[Change]:
             at_us=command.at_us,
         )
         votes = [Change(KEY_RECOVERIES, cast)]
-    elif mode == SHARED:
+    elif now.members:
         raise Refused(AuthorityReason.SECOND_PERSON_NEEDED, count=0, needed=1)
     else:
         administrating_key(_operator(world, recovery), command.key_id, command.at_us)
-    return [*votes, _cancelled(recovery, mode, command.by, command.at_us)]
+    return [*votes, _cancelled(recovery, now.mode, command.by, command.at_us)]
 
 
 def decide_end(command: EndKeyRecovery, world: World) -> list[Change]:

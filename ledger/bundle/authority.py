@@ -24,7 +24,6 @@ from domain.authority.acts import PERSONS, ActSignature, ActTaken, needs_two, si
 from domain.authority.register import Register
 from domain.authority.vote import (
     CANCEL,
-    SHARED,
     YES,
     Subject,
     VoteCast,
@@ -263,7 +262,7 @@ class Authority:
             raise Wrong("no such recovery of the operator's key waits")
         if isinstance(fact, key_recovery.KeyRecoveryCancelled):
             stopped = self.votes.get((key_recovery.KIND, str(number)), ())
-            if fact.mode == SHARED and fact.by is not None and not stopped:
+            if self.register.now.version and fact.by is not None and not stopped:
                 raise Wrong("stopped by no governor")
         elif fact.at_us < announced.at_us + key_recovery.KEY_RECOVERY_US:
             raise Wrong("a recovered key of the operator came too early")

@@ -273,7 +273,7 @@ def test_a_key_of_the_operator_that_was_announced_for_72_hours_is_found_good() -
         ((ENDED,), "waits"),
         ((ANNOUNCED, replace(ENDED, at_us=73 * HOUR_US - 1)), "too early"),
         ((ANNOUNCED, STOPPED, ENDED), "waits"),
-        ((ANNOUNCED, replace(STOPPED, mode="shared")), "no governor"),
+        ((history()[0], ANNOUNCED, STOPPED), "no governor"),
     ],
 )
 def test_a_key_of_the_operator_from_nowhere_is_found(then: tuple[Any, ...], what: str) -> None:
