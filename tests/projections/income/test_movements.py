@@ -66,8 +66,8 @@ def test_closing_is_opening_and_the_sum_of_lines_between_any_two_positions(
     connection: psycopg.Connection[Any],
 ) -> None:
     head = tables.position_of(connection, MOVEMENTS)
-    for first in range(0, head + 1, 7):
-        for last in range(first, head + 1, 11):
+    for first in range(0, head + 1, 17):
+        for last in range(first, head + 1, 23):
             opening, closing = _balances(connection, first), _balances(connection, last)
             for party in _parties(connection):
                 sums = movements.read_kind_sums(connection, party, first, last)
