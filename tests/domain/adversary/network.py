@@ -54,8 +54,11 @@ from domain.lease.lease import (
     UsageAccrued,
     lease_of,
 )
+from domain.lease.reserved_term import ReservedPrice, TermEndedEarly, term_us
+from domain.lease.turns import QuoteLease
 from domain.leasing.due import hour_end_us
 from domain.market.offer import OfferPublished, OfferTerms
+from domain.market.offer_prices import SetOfferPrices
 from domain.metering.counting import UsageRow
 from domain.money import PPM, Asset, credit, token
 from domain.parties.account import AccountOpened
@@ -77,6 +80,8 @@ STRANGER, HONEST = "acct_stranger", "acct_honest"
 NODES = {"node_evil1": OWNERS[0], "node_evil2": OWNERS[1], "node_honest": HONEST}
 PRICE = 10_000_000
 """Micro-credits per GPU-hour: far above the usage fee, which is none."""
+TERM_PRICE = 200_000
+"""Micro-credits per GPU-hour of a reserved month, which a balance of a run can pay for."""
 TOKEN_PRICE = 2_000_000
 OTHERS = 10**9
 """Micro-credits that others have paid before."""
@@ -242,16 +247,22 @@ class Network(Booked):
         match fact:
             case UsageAccrued():
                 self._paid(fact, fact.charge_new.units)
+            case TermEndedEarly():
+                self._paid(fact, fact.kept.units)
             case AdjustmentBooked() if fact.late is not None:
                 self._paid(fact, fact.late.charge_new.units)
             case AdjustmentBooked() if fact.reason != "goodwill":
                 self._paid(fact, fact.owed - fact.returned)
 
-    def _paid(self, fact: UsageAccrued | AdjustmentBooked, units: int) -> None:
+    def _paid(self, fact: UsageAccrued | TermEndedEarly | AdjustmentBooked, units: int) -> None:
         if fact.provider_account_id == HONEST:
             # A stranger's node: what the coalition's client earns there is outside money.
-            if isinstance(fact, UsageAccrued) and fact.account_id == STRANGER:
+            if fact.account_id != STRANGER:
+                return
+            if isinstance(fact, UsageAccrued):
                 self.given += fact.parts_new.client or 0
+            elif isinstance(fact, TermEndedEarly):
+                self.given += fact.parts.client or 0
             return
         if fact.account_id in COALITION:
             self.spent += units
@@ -363,55 +374,120 @@ class Network(Booked):
         self, renter: str, node: str, pay_with: str, hours: int, *, sla: bool, client: bool
     ) -> str | None:
         """Asks for one free device of a node; the name of the lease that runs then."""
-        lease_id, job_id = self.name("lease"), self.name("job")
-        at: dict[str, Any] = {"at_us": self.now_us}
-        devices = [f"GPU-{node}-{n}" for n in range(6)]
-        free = [one for one in devices if not self.state(Stream("device", one)).holders]
+        lease_id, free = self.name("lease"), self._free(node)
         tariff = self.state(Stream("tariff", "network")).published[-1]
-        done = bool(free) and self.try_(
-            SubmitJob(
-                job_id=job_id,
-                account_id=renter,
-                client_id=CLIENT if client else "direct",
-                project_id="p",
-                end_user_ref="u",
-                kind="batch",
-                image=None,
-                command=("true",),
-                env_refs=(),
-                gpu_count=1,
-                share_ppm=PPM,
-                mem_ppm=PPM,
-                models=(),
-                max_price_per_gpu_hour=credit(PRICE),
-                sla_class=tariff.sla[-1].name if sla and tariff.sla else None,
-                **at,
-            ),
+        promise = tariff.sla[-1].name if sla and tariff.sla else None
+        job = self._job(renter, client=client, sla_class=promise)
+        if free is None or not self.try_(
+            job,
             RequestLease(
                 lease_id=lease_id,
-                job_id=job_id,
+                job_id=job.job_id,
                 account_id=renter,
                 term_us=None,
                 funds=credit(PRICE * hours),
-                **at,
+                at_us=self.now_us,
             ),
-            ReserveLease(
-                lease_id=lease_id,
-                rule="lowest_cost/1",
-                fleet_position=1,
-                candidates=(),
-                considered=1,
-                node_id=node,
-                offer_id=f"{node}_{pay_with}",
-                device_ids=(free[0],),
-                **at,
-            ),
-            ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, **at),
-        )
-        if not done:
+            self._reservation(lease_id, node, pay_with, free, "lowest_cost/1"),
+            ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, at_us=self.now_us),
+        ):
             return None
         self.leases.append(lease_id)
         return lease_id
+
+    def reserve_term(
+        self, renter: str, node: str, pay_with: str, refund_ppm: int, *, client: bool
+    ) -> str | None:
+        """A month that is paid beforehand; its owner says what an early end gives back."""
+        lease_id, free, offer_id = self.name("lease"), self._free(node), f"{node}_{pay_with}"
+        job, price = self._job(renter, client=client, sla_class=None), credit(TERM_PRICE)
+        if free is None or not self.try_(
+            SetOfferPrices(
+                offer_id=offer_id,
+                provider_id=f"prov_{node}",
+                interruptible_floor=None,
+                reserved=(ReservedPrice(1, price, refund_ppm),),
+                by="m",
+                at_us=self.now_us,
+            ),
+            job,
+            RequestLease(
+                lease_id=lease_id,
+                job_id=job.job_id,
+                account_id=renter,
+                term_us=term_us(1),
+                funds=None,
+                pricing="reserved",
+                months=1,
+                at_us=self.now_us,
+            ),
+            QuoteLease(
+                lease_id=lease_id,
+                quote_id=lease_id.replace("lease", "quote"),
+                rule="reserved/1",
+                node_id=node,
+                offer_id=offer_id,
+                device_ids=(free,),
+                price_per_gpu_hour=price,
+                expires_at_us=self.now_us + HOUR_US // 60,
+                at_us=self.now_us,
+            ),
+            self._reservation(
+                lease_id, node, pay_with, free, "reserved/1", lease_id.replace("lease", "quote")
+            ),
+            ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, at_us=self.now_us),
+        ):
+            return None
+        self.leases.append(lease_id)
+        return lease_id
+
+    def _free(self, node: str) -> str | None:
+        """A device of the node that no lease holds."""
+        devices = (f"GPU-{node}-{n}" for n in range(6))
+        free = (one for one in devices if not self.state(Stream("device", one)).holders)
+        return next(free, None)
+
+    def _job(self, renter: str, *, client: bool, sla_class: str | None) -> SubmitJob:
+        return SubmitJob(
+            job_id=self.name("job"),
+            account_id=renter,
+            client_id=CLIENT if client else "direct",
+            project_id="p",
+            end_user_ref="u",
+            kind="batch",
+            image=None,
+            command=("true",),
+            env_refs=(),
+            gpu_count=1,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=(),
+            max_price_per_gpu_hour=credit(PRICE),
+            sla_class=sla_class,
+            at_us=self.now_us,
+        )
+
+    def _reservation(
+        self,
+        lease_id: str,
+        node: str,
+        pay_with: str,
+        device: str,
+        rule: str,
+        quote_id: str | None = None,
+    ) -> ReserveLease:
+        return ReserveLease(
+            lease_id=lease_id,
+            rule=rule,
+            fleet_position=1,
+            candidates=(),
+            considered=1,
+            node_id=node,
+            offer_id=f"{node}_{pay_with}",
+            device_ids=(device,),
+            quote_id=quote_id,
+            at_us=self.now_us,
+        )
 
     def row(self, lease_id: str, from_us: int, to_us: int, served_ppm: int, number: int) -> Any:
         reserved = lease_of(self, lease_id).reserved

@@ -20,6 +20,7 @@ from domain.funds.debt import DebtRepaid, DebtWrittenOff
 from domain.funds.deposit import CreditsPurchaseConfirmed
 from domain.income.adjustment import BURN_DUE, AdjustmentBooked, Unburned, UnburnedCharge
 from domain.lease.lease import UsageAccrued
+from domain.lease.reserved_term import TermEndedEarly
 from projections.epochs.epochs import _at_average
 
 POOL = 10**17
@@ -82,6 +83,8 @@ class Rewards:
         match fact:
             case UsageAccrued():
                 self._charged(position, fact)
+            case TermEndedEarly():
+                self._kept(position, fact)
             case AdjustmentBooked() if fact.late is not None:
                 self._late(position, fact)
             case AdjustmentBooked():
@@ -121,6 +124,22 @@ class Rewards:
             if fact.owed is not None:
                 paid["owed", fact.owed.account_id] += fact.owed.amount.units
             self._due(position, burn, paid)
+
+    def _kept(self, position: int, fact: TermEndedEarly) -> None:
+        """What is kept of a term that ends early: no node has weight of it."""
+        paid: dict[tuple[str, str], int] = defaultdict(int)
+        for part in fact.drawn:
+            paid[part.source, part.account_id or fact.account_id] += part.amount.units
+        rows = [
+            Counted("", source, payer, units, 0, fact.kept.units)
+            for (source, payer), units in paid.items()
+            if source == "burned"
+        ]
+        for row in rows:
+            self._move(row, row.burned, 0)
+        self.counted[position] = rows
+        if not rows:
+            self._due(position, fact.parts.burn, paid)
 
     def _late(self, position: int, fact: AdjustmentBooked) -> None:
         """Usage that was charged late, by what paid it."""

@@ -181,6 +181,34 @@ class Search(RuleBasedStateMachine):
         if last is not None and len(self.network.leases) > before:
             self.network.close(self.network.leases[-1], "provider", last)
 
+    @rule(
+        renter=accounts | st.just(STRANGER),
+        node=st.sampled_from(list(NODES)),
+        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        refund_ppm=st.sampled_from((0, 500_000, PPM)) | st.integers(0, PPM),
+        hours=st.lists(served, max_size=2),
+        client=st.booleans(),
+        ends=st.none() | st.sampled_from(("renter", "provider")),
+    )
+    def reserve_term(
+        self,
+        renter: str,
+        node: str,
+        pay_with: str,
+        refund_ppm: int,
+        hours: list[int],
+        client: bool,
+        ends: str | None,
+    ) -> None:
+        """A month, paid beforehand, that one side may give up after some hours."""
+        lease = self.network.reserve_term(renter, node, pay_with, refund_ppm, client=client)
+        if lease is None:
+            return
+        for part in hours:
+            self.network.meter(lease, part)
+        if ends is not None:
+            self.network.close(lease, ends, PPM)
+
     @rule(place=index, part=served)
     def meter(self, place: int, part: int) -> None:
         lease = at(self.network.leases, place)
