@@ -29,6 +29,7 @@ from domain.fleet.node import (
     NodeSpecReported,
 )
 from domain.fleet.provider import ProviderRegistered
+from domain.fleet.revenue_share import OwnerShare, SetRevenueShares
 from domain.funds.deposit import ConfirmCreditsPurchase, ConfirmDeposit
 from domain.funds.payment import (
     ConfirmPayment,
@@ -489,6 +490,15 @@ class Network(Booked):
             at_us=self.now_us,
         )
 
+    def share(self, node: str, account: str, share_ppm: int) -> None:
+        """Another of the coalition owns a part of what leases of the node earn from now on."""
+        shares = (OwnerShare(account, share_ppm),) if share_ppm else ()
+        self.try_(
+            SetRevenueShares(
+                node_id=node, account_id=NODES[node], shares=shares, by="m", at_us=self.now_us
+            )
+        )
+
     def row(self, lease_id: str, from_us: int, to_us: int, served_ppm: int, number: int) -> Any:
         reserved = lease_of(self, lease_id).reserved
         assert reserved is not None
@@ -665,7 +675,7 @@ class Network(Booked):
     def mature(self) -> None:
         """Three days pass: what was earned is payable, and swept."""
         self.now_us += DEFAULT_WINDOW_US
-        for owner in (*OWNERS, CLIENT, HONEST):
+        for owner in (*COALITION, HONEST):
             state = earnings_of(self, owner)
             holdback = f"party:{owner}:holdback"
             gross = sum(

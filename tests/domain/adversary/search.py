@@ -111,9 +111,13 @@ def at(names: Sequence[str], place: int) -> str | None:
 
 
 class Search(RuleBasedStateMachine):
-    """Runs of what the coalition does. `bound`: the terms of a subclass, instead of sound ones."""
+    """Runs of what the coalition does. `bound`: the terms of a subclass, instead of sound ones.
+
+    `has_co_owners`: co-owners are known to be related, which is not so in memory: the worst case.
+    """
 
     bound: Terms | None = None
+    has_co_owners = True
 
     @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
     def begin(self, terms: Terms, has_cash: list[bool]) -> None:
@@ -208,6 +212,15 @@ class Search(RuleBasedStateMachine):
             self.network.meter(lease, part)
         if ends is not None:
             self.network.close(lease, ends, PPM)
+
+    @rule(
+        node=st.sampled_from(list(NODES)[:2]),
+        account=accounts,
+        share_ppm=st.sampled_from((0, 500_000, PPM)) | st.integers(0, PPM),
+    )
+    def share(self, node: str, account: str, share_ppm: int) -> None:
+        if self.has_co_owners:
+            self.network.share(node, account, share_ppm)
 
     @rule(place=index, part=served)
     def meter(self, place: int, part: int) -> None:
