@@ -27,7 +27,6 @@ from hypothesis.stateful import initialize, run_state_machine_as_test
 
 from api.process.embedded_postgres import EmbeddedPostgres
 from domain.epochs.epoch import EpochClosing
-from domain.fleet.revenue_share import RevenueSharesSet
 from domain.market.offer import OfferWithdrawn
 from domain.money import Asset
 from domain.refusal import Refused
@@ -120,8 +119,7 @@ class RealNetwork(Network):
             tables.ensure(connection)
             tables.step_all(connection, only=("epochs",))
             real, ours = read_unburned(connection, charges), self.rewards.unburned(charges)
-            is_co_owned = any(isinstance(one.fact, RevenueSharesSet) for one in self.log)
-            if not self.disputes and not is_co_owned:
+            if not self.disputes:
                 self._compare_epochs(connection)
         assert real.burns == ours.burns
         for charge in charges:
@@ -144,13 +142,8 @@ class RealNetwork(Network):
 @pytest.fixture
 def search(postgres: EmbeddedPostgres, template_with_views: str) -> type[Search]:
     class OnPostgres(Search):
-        @initialize(
-            terms=sound_terms,
-            has_cash=st.lists(st.booleans(), min_size=4, max_size=4),
-            has_co_owners=st.booleans(),
-        )
-        def begin(self, terms: Terms, has_cash: list[bool], has_co_owners: bool) -> None:
-            self.has_co_owners = has_co_owners
+        @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
+        def begin(self, terms: Terms, has_cash: list[bool]) -> None:
             self.name = f"search_{next(_numbers)}"
             self.database = postgres.create_database(self.name, template=template_with_views)
             grant(self.database, self.name)

@@ -72,7 +72,7 @@ from ledger.beside.charged import charge_of, line_of
 from ledger.books.chart import guards_for, kind_of, refusal_of_guards
 from tests.domain.adversary.rewards import Rewards
 from tests.domain.scenes.booked import Booked
-from tests.domain.scenes.market import NOON_US
+from tests.domain.scenes.market import NOON_US, job
 from tests.given import Scene
 
 RENTERS, OWNERS, CLIENT = ("acct_r1", "acct_r2"), ("acct_o1", "acct_o2"), "client_c"
@@ -378,12 +378,12 @@ class Network(Booked):
         lease_id, free = self.name("lease"), self._free(node)
         tariff = self.state(Stream("tariff", "network")).published[-1]
         promise = tariff.sla[-1].name if sla and tariff.sla else None
-        job = self._job(renter, client=client, sla_class=promise)
+        asked = self._job(renter, client=client, sla_class=promise)
         if free is None or not self.try_(
-            job,
+            asked,
             RequestLease(
                 lease_id=lease_id,
-                job_id=job.job_id,
+                job_id=asked.job_id,
                 account_id=renter,
                 term_us=None,
                 funds=credit(PRICE * hours),
@@ -401,7 +401,8 @@ class Network(Booked):
     ) -> str | None:
         """A month that is paid beforehand; its owner says what an early end gives back."""
         lease_id, free, offer_id = self.name("lease"), self._free(node), f"{node}_{pay_with}"
-        job, price = self._job(renter, client=client, sla_class=None), credit(TERM_PRICE)
+        asked, quote_id = self._job(renter, client=client, sla_class=None), self.name("quote")
+        price = credit(TERM_PRICE)
         if free is None or not self.try_(
             SetOfferPrices(
                 offer_id=offer_id,
@@ -411,10 +412,10 @@ class Network(Booked):
                 by="m",
                 at_us=self.now_us,
             ),
-            job,
+            asked,
             RequestLease(
                 lease_id=lease_id,
-                job_id=job.job_id,
+                job_id=asked.job_id,
                 account_id=renter,
                 term_us=term_us(1),
                 funds=None,
@@ -424,7 +425,7 @@ class Network(Booked):
             ),
             QuoteLease(
                 lease_id=lease_id,
-                quote_id=lease_id.replace("lease", "quote"),
+                quote_id=quote_id,
                 rule="reserved/1",
                 node_id=node,
                 offer_id=offer_id,
@@ -433,9 +434,7 @@ class Network(Booked):
                 expires_at_us=self.now_us + HOUR_US // 60,
                 at_us=self.now_us,
             ),
-            self._reservation(
-                lease_id, node, pay_with, free, "reserved/1", lease_id.replace("lease", "quote")
-            ),
+            self._reservation(lease_id, node, pay_with, free, "reserved/1", quote_id),
             ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, at_us=self.now_us),
         ):
             return None
@@ -449,20 +448,10 @@ class Network(Booked):
         return next(free, None)
 
     def _job(self, renter: str, *, client: bool, sla_class: str | None) -> SubmitJob:
-        return SubmitJob(
+        return job(
             job_id=self.name("job"),
             account_id=renter,
             client_id=CLIENT if client else "direct",
-            project_id="p",
-            end_user_ref="u",
-            kind="batch",
-            image=None,
-            command=("true",),
-            env_refs=(),
-            gpu_count=1,
-            share_ppm=PPM,
-            mem_ppm=PPM,
-            models=(),
             max_price_per_gpu_hour=credit(PRICE),
             sla_class=sla_class,
             at_us=self.now_us,

@@ -1,14 +1,16 @@
 """What epochs count of the log, kept in memory: the rules of `projections/epochs/`, for a search
 that cannot wait for a database. What a settlement pays is the domain's own `settle`.
 
-It knows charges, adjustments and burns. Parties of the coalition hide that they are one, so nothing
-is related here: that is the worst case. Contested weights (an open dispute) count here in full.
+It knows charges, adjustments and burns. Parties of the coalition hide that they are one, so an
+account is related to itself alone (`domain/trust/related.py`), as a renter is that owns a part of
+the node: that is the worst case. Contested weights (an open dispute) count here in full.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from domain.chain.burn import BurnConfirmed, BurnIntended
@@ -21,6 +23,7 @@ from domain.funds.deposit import CreditsPurchaseConfirmed
 from domain.income.adjustment import BURN_DUE, AdjustmentBooked, Unburned, UnburnedCharge
 from domain.lease.lease import UsageAccrued
 from domain.lease.reserved_term import TermEndedEarly
+from domain.trust.related import any_related
 from projections.epochs.epochs import _at_average
 
 POOL = 10**17
@@ -41,7 +44,7 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What one source paid of a charge, and what of it was to be burned."""
+    """What one source paid of a charge, and what of it was to be burned. No node: no weight."""
 
     node: str
     source: str
@@ -50,8 +53,22 @@ class Counted:
     gpu_us: int
     charge: int
 
+    def to(self, payers: Iterable[str], payees: Iterable[str]) -> Counted:
+        """Without the node where one who pays is one who is paid."""
+        is_own = any_related(payers, payees, {})
+        return replace(self, node="", gpu_us=0) if is_own else self
+
     def lost(self, what: int, returned: int) -> int:
         return what * returned // self.charge
+
+
+def _paid(fact: UsageAccrued | TermEndedEarly) -> dict[tuple[str, str], int]:
+    """(source, payer) -> units that were drawn for the charge itself."""
+    paid: dict[tuple[str, str], int] = defaultdict(int)
+    for part in fact.drawn:
+        if part.purpose is None:
+            paid[part.source, part.account_id or fact.account_id] += part.amount.units
+    return paid
 
 
 @dataclass
@@ -104,22 +121,21 @@ class Rewards:
                 self._backed(position, fact.account_id, fact.amount.units)
 
     def _charged(self, position: int, fact: UsageAccrued) -> None:
-        paid: dict[tuple[str, str], int] = defaultdict(int)
-        for part in fact.drawn:
-            if part.purpose is None:
-                paid[part.source, part.account_id or fact.account_id] += part.amount.units
+        paid = _paid(fact)
         charge, burn = fact.charge_new.units, fact.parts_new.burn
         if not charge:
             return
         is_burned = any(source == "burned" for source, _ in paid)
+        payees = {fact.provider_account_id, fact.client_account_id or ""}
+        payees |= {owner.account_id for owner in fact.owners}
         rows = []
         for (source, payer), units in paid.items():
             counts = not is_burned or source == "burned"
             burned = burn * units // charge if counts else 0
             gpu_us = fact.gpu_us_new * units // charge
-            rows.append(Counted(fact.node_id, source, payer, burned, gpu_us, charge))
-            self._move(rows[-1], burned if source == "burned" else 0, gpu_us)
-        self.counted[position] = rows
+            row = Counted(fact.node_id, source, payer, burned, gpu_us, charge)
+            rows.append(row.to((fact.account_id, payer), payees))
+        self._count(position, rows)
         if not is_burned:
             if fact.owed is not None:
                 paid["owed", fact.owed.account_id] += fact.owed.amount.units
@@ -127,19 +143,19 @@ class Rewards:
 
     def _kept(self, position: int, fact: TermEndedEarly) -> None:
         """What is kept of a term that ends early: no node has weight of it."""
-        paid: dict[tuple[str, str], int] = defaultdict(int)
-        for part in fact.drawn:
-            paid[part.source, part.account_id or fact.account_id] += part.amount.units
+        paid, kept = _paid(fact), fact.kept.units
         rows = [
-            Counted("", source, payer, units, 0, fact.kept.units)
-            for (source, payer), units in paid.items()
-            if source == "burned"
+            Counted("", source, payer, units, 0, kept) for (source, payer), units in paid.items()
         ]
-        for row in rows:
-            self._move(row, row.burned, 0)
-        self.counted[position] = rows
-        if not rows:
+        self._count(position, rows)
+        if not any(row.source == "burned" for row in rows):
             self._due(position, fact.parts.burn, paid)
+
+    def _count(self, position: int, rows: list[Counted]) -> None:
+        """Of what no node has weight of, burned credits alone count: as used."""
+        self.counted[position] = [row for row in rows if row.node or row.source == "burned"]
+        for row in self.counted[position]:
+            self._move(row, row.burned if row.source == "burned" else 0, row.gpu_us)
 
     def _late(self, position: int, fact: AdjustmentBooked) -> None:
         """Usage that was charged late, by what paid it."""
@@ -153,15 +169,20 @@ class Rewards:
                 _, payer, source = line.account.split(":")
                 paid[source, payer] += line.units
         node = next(one for one, who in self.owner_of.items() if who == fact.provider_account_id)
+        payees = {fact.provider_account_id} | {
+            line.account.split(":")[1]
+            for line in lines
+            if line.units < 0 and line.account.endswith(":holdback")
+        }
         rows = []
         for (source, payer), units in paid.items():
             if source == "owed":
                 continue
             burned = min(units, retired) if source == "burned" else due * units // charge
             gpu_us = fact.late.gpu_us_new * units // charge
-            rows.append(Counted(node, source, payer, burned, gpu_us, charge))
-            self._move(rows[-1], burned if source == "burned" else 0, gpu_us)
-        self.counted[position] = rows
+            row = Counted(node, source, payer, burned, gpu_us, charge)
+            rows.append(row.to((fact.account_id, payer), payees))
+        self._count(position, rows)
         self._due(position, due, paid)
 
     def _due(self, position: int, due: int, paid: dict[tuple[str, str], int]) -> None:

@@ -111,13 +111,9 @@ def at(names: Sequence[str], place: int) -> str | None:
 
 
 class Search(RuleBasedStateMachine):
-    """Runs of what the coalition does. `bound`: the terms of a subclass, instead of sound ones.
-
-    `has_co_owners`: co-owners are known to be related, which is not so in memory: the worst case.
-    """
+    """Runs of what the coalition does. `bound`: the terms of a subclass, instead of sound ones."""
 
     bound: Terms | None = None
-    has_co_owners = True
 
     @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
     def begin(self, terms: Terms, has_cash: list[bool]) -> None:
@@ -219,8 +215,7 @@ class Search(RuleBasedStateMachine):
         share_ppm=st.sampled_from((0, 500_000, PPM)) | st.integers(0, PPM),
     )
     def share(self, node: str, account: str, share_ppm: int) -> None:
-        if self.has_co_owners:
-            self.network.share(node, account, share_ppm)
+        self.network.share(node, account, share_ppm)
 
     @rule(place=index, part=served)
     def meter(self, place: int, part: int) -> None:
