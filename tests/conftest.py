@@ -101,6 +101,13 @@ def template_with_views(postgres: EmbeddedPostgres, template: str) -> str:
 @pytest.fixture
 def database(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, None]:
     """The address of a fresh, migrated database of this test alone."""
+    with fresh(postgres, template) as address:
+        yield address
+
+
+@contextmanager
+def fresh(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, None]:
+    """The address of a migrated database that is dropped at the end."""
     name = f"test_{next(_numbers)}"
     address = postgres.create_database(name, template=template)
     grant(address, name)

@@ -92,6 +92,7 @@ def test_the_timelock_was_waited_for(result: dict[str, Any], told: list[str]) ->
     assert any("timelock refuses" in line for line in told)
 
 
+@pytest.mark.long
 def test_a_second_run_charges_and_pays_the_same(result: dict[str, Any]) -> None:
     with TemporaryDirectory(prefix="demo") as folder:
         Path(folder).chmod(0o755)

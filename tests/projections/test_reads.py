@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.fleet import revenue_share
 from domain.lease import lease
 from domain.money import PPM
@@ -20,17 +21,23 @@ from projections.epochs import burning, epochs, rewards
 from projections.income import earnings, movements, statements
 from projections.lease import leases
 from projections.parties import access
+from tests.conftest import fresh
 from tests.projections.story import PRICE, START_US, Size, Writer, story
 
 SIZE = Size(nodes=3, devices=2, leases=6, hours=3)
 LEASE = f"lease_{1:032x}"
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
+@pytest.fixture(scope="module")
+def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+    """The views of the story, for every test here: none of them may write."""
+    with (
+        fresh(postgres, template) as database,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
         Writer(connection).write(story(SIZE))
         tables.step_all(connection)
+        connection.execute("SET default_transaction_read_only = on")
         yield connection
 
 

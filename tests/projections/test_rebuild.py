@@ -64,7 +64,7 @@ def test_every_table_of_every_projection_has_rows_in_the_story(
     assert empty == {"fleet.holding"}, "everything was released at the end of the story"
 
 
-@pytest.mark.parametrize("facts_max", [1, 7])
+@pytest.mark.parametrize("facts_max", [pytest.param(1, marks=pytest.mark.long), 7])
 def test_the_rows_do_not_depend_on_how_the_log_is_cut(
     connection: psycopg.Connection[Any], facts_max: int
 ) -> None:
@@ -253,11 +253,13 @@ tables.follow(sys.argv[1], threading.Event())
 """
 
 
-def _kill_runners(database: str, connection: psycopg.Connection[Any], kills: int) -> None:
+def _kill_runners(
+    database: str, connection: psycopg.Connection[Any], kills: int, leases: int
+) -> None:
     """Two competing runners, killed while they work, until `kills` have died; then catch up."""
     tables.ensure(connection)
     writer = Writer(connection)
-    writer.write(story(Size(leases=40, hours=6)))
+    writer.write(story(Size(leases=leases, hours=6)))
     append_reports(connection, nodes=40, reports=10)
     command = [sys.executable, "-c", _RUN, database]
     killed = 0
@@ -284,17 +286,17 @@ def _wait(until: Callable[[], bool], seconds: float = 60) -> None:
         time.sleep(0.005)
 
 
-def test_three_kills_of_two_competing_runners_leave_every_row_exactly_once(
+def test_the_kill_of_two_competing_runners_leaves_every_row_exactly_once(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:
-    _kill_runners(database, connection, kills=3)
+    _kill_runners(database, connection, kills=2, leases=15)
 
 
 @pytest.mark.long
 def test_twenty_kills_of_two_competing_runners_leave_every_row_exactly_once(
     database: str, connection: psycopg.Connection[Any]
 ) -> None:
-    _kill_runners(database, connection, kills=20)
+    _kill_runners(database, connection, kills=20, leases=40)
 
 
 # --- following -------------------------------------------------------------------------------

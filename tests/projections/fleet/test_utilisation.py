@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.fleet import pooling as pool_node
 from domain.fleet.device import CapacityAccrued
 from domain.gpu_time import GPU_HOUR_US
@@ -17,15 +18,20 @@ from domain.stream import Stream
 from projections import tables
 from projections.fleet import utilisation
 from projections.fleet.utilisation import NAMES, START, Fragmentation, Utilisation
+from tests.conftest import fresh
 from tests.projections.story import START_US, Size, Writer, story
 
 SPAN: dict[str, Any] = {"from_us": 0, "to_us": 2**53}
 SIZE = Size(nodes=4, leases=6, hours=5)
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
+@pytest.fixture(scope="module")
+def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+    """The views of the story, for every test here: none of them may write."""
+    with (
+        fresh(postgres, template) as database,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
         told = list(story(SIZE))
         writer = Writer(connection)
         first = next(at for at, (_, fact) in enumerate(told) if isinstance(fact, CapacityAccrued))
@@ -33,6 +39,7 @@ def connection(database: str) -> Any:
         writer.write([_pool(SIZE.node(0))])
         writer.write(told[first:])
         tables.step_all(connection)
+        connection.execute("SET default_transaction_read_only = on")
         yield connection
 
 
@@ -86,20 +93,22 @@ def test_pages_joined_are_the_list(connection: psycopg.Connection[Any]) -> None:
 
 
 def test_what_is_free_adds_up_however_it_is_grouped(connection: psycopg.Connection[Any]) -> None:
-    connection.execute("UPDATE proj_fleet.node SET phase = 'active'")
-    connection.execute(
-        "UPDATE proj_fleet.device SET retired = false, share_free = 400000, mem_free = 500000,"
-        " mode = 'memory'"
-        " WHERE device_id = (SELECT min(device_id) FROM proj_fleet.device)"
-    )
-    (whole,) = utilisation.read_fragmentation(connection, by=())
-    for by in (("pool",), ("region",), ("model",), ("pool", "region", "model")):
-        rows = utilisation.read_fragmentation(connection, by=by)
-        for name in ("devices", "whole_free", "free_ppm", "free_on_parts_ppm", "room_1"):
-            assert sum(getattr(row, name) for row in rows) == getattr(whole, name), (by, name)
-    assert whole.free_ppm == whole.whole_free * 1_000_000 + whole.free_on_parts_ppm
-    assert whole.free_on_parts_ppm >= 400_000
-    assert 0 < whole.fragmented_ppm <= 1_000_000
+    with connection.transaction(force_rollback=True):
+        connection.execute("SET TRANSACTION READ WRITE")
+        connection.execute("UPDATE proj_fleet.node SET phase = 'active'")
+        connection.execute(
+            "UPDATE proj_fleet.device SET retired = false, share_free = 400000, mem_free = 500000,"
+            " mode = 'memory'"
+            " WHERE device_id = (SELECT min(device_id) FROM proj_fleet.device)"
+        )
+        (whole,) = utilisation.read_fragmentation(connection, by=())
+        for by in (("pool",), ("region",), ("model",), ("pool", "region", "model")):
+            rows = utilisation.read_fragmentation(connection, by=by)
+            for name in ("devices", "whole_free", "free_ppm", "free_on_parts_ppm", "room_1"):
+                assert sum(getattr(row, name) for row in rows) == getattr(whole, name), (by, name)
+        assert whole.free_ppm == whole.whole_free * 1_000_000 + whole.free_on_parts_ppm
+        assert whole.free_on_parts_ppm >= 400_000
+        assert 0 < whole.fragmented_ppm <= 1_000_000
 
 
 @given(whole=st.integers(0, 64), parts=st.lists(st.integers(1, 999_999), max_size=8))

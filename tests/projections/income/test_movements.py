@@ -9,9 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from api.process.embedded_postgres import EmbeddedPostgres
 from projections import tables
 from projections.income import movements
 from projections.income.movements import MOVEMENTS
+from tests.conftest import fresh
 from tests.projections.story import Size, Writer, story
 
 BOOKS_AT = """
@@ -28,11 +30,16 @@ BOOKS_AT = """
 """Balances of a past position straight from the postings, which PostgreSQL itself computed."""
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
+@pytest.fixture(scope="module")
+def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+    """The views of the story, for every test here: none of them may write."""
+    with (
+        fresh(postgres, template) as database,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
         Writer(connection).write(story(Size(leases=6, hours=3)))
         tables.step_all(connection)
+        connection.execute("SET default_transaction_read_only = on")
         yield connection
 
 

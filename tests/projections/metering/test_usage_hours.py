@@ -8,20 +8,27 @@ from typing import Any
 import psycopg
 import pytest
 
+from api.process.embedded_postgres import EmbeddedPostgres
 from projections import tables
 from projections.metering import usage, usage_hours
 from projections.metering.usage_hours import NAMES, Used
+from tests.conftest import fresh
 from tests.projections.story import START_US, Size, Writer, story
 
 SPAN: dict[str, Any] = {"from_us": 0, "to_us": 2**53}
 HOUR_US = 3_600_000_000
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
+@pytest.fixture(scope="module")
+def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+    """The views of the story, for every test here: none of them may write."""
+    with (
+        fresh(postgres, template) as database,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
         Writer(connection).write(story(Size(nodes=9, leases=8, hours=26)))
         tables.step_all(connection)
+        connection.execute("SET default_transaction_read_only = on")
         yield connection
 
 
