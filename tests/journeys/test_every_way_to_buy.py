@@ -23,7 +23,8 @@ from domain.leasing.other_resources import stream_of as resource_stream
 from domain.money import credit
 from domain.prices.modules import MODULES, Posted
 from domain.prices.tariff import CLOUDBENDER, MeterRate, SlaClass, SlaTier, publish
-from tests.scenes.server import Caller, Provider, Scene, opened
+from tests.scenes.server import Caller, Provider, Scene
+from tests.scenes.serving import Market
 
 SECOND_US = 1_000_000
 TTL_S = 300
@@ -154,8 +155,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(database: str, tmp_path: Path) -> Generator[Shop, None, None]:
-    with opened(database, tmp_path, spec_ttl_s=TTL_S) as scene:
+def shop(founded_market: Market, tmp_path: Path) -> Generator[Shop, None, None]:
+    with founded_market.copied(tmp_path, spec_ttl_s=TTL_S) as scene:
         yield Shop(scene)
 
 

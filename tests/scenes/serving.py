@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -29,12 +30,12 @@ class Market:
     scene: Scene
 
     @contextmanager
-    def copied(self, folder: Path) -> Generator[Scene, None, None]:
+    def copied(self, folder: Path, **settings: Any) -> Generator[Scene, None, None]:
         name = f"scene_{next(_numbers)}"
         address = self.postgres.create_database(name, template=self.database)
         grant(address, name)
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
-        with opened(address, folder, self.scene) as scene:
+        with opened(address, folder, self.scene, **settings) as scene:
             yield scene
         with psycopg.connect(self.postgres.uri, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -21,16 +21,17 @@ from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
 from ledger.log import meter_log
 from ledger.log.chain import lp4
-from tests.scenes.server import NOW_US, Caller, Scene, opened
+from tests.scenes.server import NOW_US, Caller, Scene
+from tests.scenes.serving import Market
 from tests.scenes.work import accrue_now
 
 MINUTE_US = 60_000_000
 
 
 @pytest.fixture
-def scene(database: str, tmp_path: Path) -> Generator[Scene]:
+def scene(founded_market: Market, tmp_path: Path) -> Generator[Scene]:
     """A market whose tariff prices CPU, storage and network, and storage nodes by the hour."""
-    with opened(database, tmp_path) as made:
+    with founded_market.copied(tmp_path) as made:
         tariff = PublishTariff(
             version=2,
             usage_fees=CLOUDBENDER.usage_fees,
