@@ -1040,6 +1040,28 @@ class Client(Calls):
         )
         return cast("forms.RegionNodePage", found)
 
+    def report_cloud_quotas(
+        self, region_id: str, body: forms.CloudQuotasRequest, *, idempotency_key: str | None = None
+    ) -> forms.CloudQuotasAnswer:
+        """Reports what a region's cloud allows and what of it is used; the last report
+        counts.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/cloud-quotas", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CloudQuotasAnswer", found)
+
+    def read_cloud_quotas(self, region_id: str) -> forms.CloudQuotasAnswer:
+        """Returns the quotas of a cloud region, and how many jobs can still start on each
+        GPU model.
+        """
+        found = self._call("GET", at("/v1/regions/{region_id}/cloud-quotas", region_id=region_id))
+        return cast("forms.CloudQuotasAnswer", found)
+
     def create_join_code(
         self, body: forms.JoinCodeRequest, *, idempotency_key: str | None = None
     ) -> forms.JoinCodeAnswer:

@@ -862,6 +862,25 @@ class ClientQuotaRequest(TypedDict):
     gpu_ppm_max: NotRequired[int | None]
 
 
+class CloudQuotasAnswer(TypedDict):
+    """The last report. Before the first there are no quotas and no GPUs."""
+
+    region_id: str
+    gpus: list[GpuQuotaAnswer]
+    cpus: NotRequired[QuotaAnswer]
+    local_ssd_gb: NotRequired[QuotaAnswer]
+    reported_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class CloudQuotasRequest(TypedDict):
+    """All quotas of the region at once. A GPU model that is left out has none."""
+
+    gpus: list[GpuQuotaForm]
+    cpus: QuotaForm
+    local_ssd_gb: QuotaForm
+
+
 class ComputeClientAnswer(TypedDict):
     client_id: str
     min_reputation_ppm: NotRequired[int]
@@ -1867,6 +1886,25 @@ class GovernorsAnswer(TypedDict):
     governors: list[GovernorAnswer]
     changes: list[GovernorChangeAnswer]
     position: NotRequired[int]
+
+
+class GpuQuotaAnswer(TypedDict):
+    """`runnable_jobs`: how many more jobs of one GPU can start; `limited_by`: what stops
+    the next one.
+    """
+
+    limit: int
+    used: int
+    free: int
+    gpu: Literal["P100", "V100", "T4", "A100"]
+    runnable_jobs: int
+    limited_by: list[Literal["gpus", "cpus", "local_ssd"]]
+
+
+class GpuQuotaForm(TypedDict):
+    limit: int
+    used: int
+    gpu: Literal["P100", "V100", "T4", "A100"]
 
 
 class GrantAcceptanceRequest(TypedDict):
@@ -4995,6 +5033,21 @@ class QueueTasksRequest(TypedDict):
     """Tasks whose ids are known already are left out."""
 
     tasks: list[QueueTaskRequest]
+
+
+class QuotaAnswer(TypedDict):
+    """`free`: the limit less what is used, at least 0."""
+
+    limit: int
+    used: int
+    free: int
+
+
+class QuotaForm(TypedDict):
+    """What the cloud allows in the region, and what of it is used."""
+
+    limit: int
+    used: int
 
 
 class QuotaGroupAnswer(TypedDict):

@@ -27,6 +27,11 @@ SENTENCES: dict[Reason, Sentence] = {
         "There is no region[ {region_id:text}] of this provider. `tallystick region list` shows "
         "the regions.",
     ),
+    FleetReason.NOT_A_CLOUD_REGION: sentence(
+        CONFLICT,
+        "The region[ {region_id:text}] belongs to a provider with machines of its own, so no cloud "
+        "limits it. Report quotas for a region of a cloud provider.",
+    ),
     FleetReason.REGION_EXISTS: sentence(
         CONFLICT,
         when(

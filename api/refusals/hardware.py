@@ -45,6 +45,10 @@ SENTENCES: dict[Reason, Sentence] = {
         "[{model:text} is not a model that can be divided into MIG instances. ]Choose another "
         "model.",
     ),
+    HardwareReason.UNKNOWN_GPU: sentence(
+        INVALID,
+        "[{gpu:text} is not a GPU model with a cloud quota. ]Choose P100, V100, T4 or A100.",
+    ),
     HardwareReason.UNKNOWN_ID: sentence(
         INVALID,
         "No MIG instance with this id is placed on the GPU, so it cannot be removed. Name the id "

@@ -23,6 +23,7 @@ from domain.epochs import emission, net_emission
 from domain.governance import grant
 from domain.hardware import admission as hardware_admission
 from domain.hardware import capacity, mig
+from domain.hardware.cloud_quota import Quota, runnable_jobs
 from domain.hardware.facts import SataDrive
 from domain.hardware.reasons import HardwareReason
 from domain.lease import escrow
@@ -481,6 +482,16 @@ def _mig_request(table: mig.Table, held: dict[str, mig.Instance], row: Case) -> 
     return {"id": who, "start": start}
 
 
+def _cloud_quota(case: Case) -> dict[str, Any]:
+    names = ("gpus", "cpus", "local_ssd_gb")
+    quotas = (Quota(_count(case[name]["limit"]), _count(case[name]["used"])) for name in names)
+    try:
+        found = runnable_jobs(_text(case["gpu"]), *quotas)
+    except Refused as refused:
+        return {"refused": refused.reason.value}
+    return {"runnable_jobs": found.jobs, "limited_by": list(found.limited_by)}
+
+
 def _hardware_admission(case: Case) -> dict[str, Any]:
     system = hardware_admission.System(
         gpus=tuple(
@@ -541,6 +552,7 @@ def _span(row: Case) -> capacity.Span:
 SUITES: Mapping[str, Suite | str] = {
     "burn": _burn,
     "chain_hash": "ledger.log.chain",
+    "cloud_quota": _cloud_quota,
     "conservation": _conservation,
     "device_fee": _device_fee,
     "drf": _drf,

@@ -127,6 +127,61 @@ def settings(remote: Remote) -> None:
     remote.tell(told, columns(told["data"], names))
 
 
+# --- quotas of a cloud region ------------------------------------------------------------------
+
+
+@region.command("quotas", epilog="Example: tallystick region quotas region_1f0c...")
+@reads
+def quotas(remote: Remote, region_id: RegionId) -> None:
+    """Show the quotas of a cloud region, and the jobs that can still start on each GPU model."""
+    told = remote.ask(lambda c: c.read_cloud_quotas(region_id))
+    names = ("gpu", "used", "limit", "runnable_jobs", "limited_by")
+    rows = [{**one, "limited_by": ", ".join(one["limited_by"])} for one in told["gpus"]]
+    others = {name: told[name] for name in ("cpus", "local_ssd_gb") if told.get(name)}
+    lines = {name: f"{one['used']} of {one['limit']}" for name, one in others.items()}
+    remote.tell(told, columns(rows, names) + facts(lines))
+
+
+@region.command(
+    "report-quotas",
+    epilog="Example: tallystick region report-quotas region_1f0c... --cpus 8/96 --local-ssd 0/750",
+)
+@records
+def report_quotas(
+    remote: Remote,
+    region_id: RegionId,
+    cpus: Annotated[str, typer.Option(metavar="USED/LIMIT", help="CPUs used, and the quota.")],
+    local_ssd: Annotated[
+        str, typer.Option(metavar="USED/LIMIT", help="Local SSD in GB used, and the quota.")
+    ],
+    gpu: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL=USED/LIMIT", help="Once for each model.")
+    ] = None,
+) -> None:
+    """Report what the cloud of a region allows and what of it is used; the last report counts."""
+    body: Any = {
+        "gpus": [_quota_of_gpu(one) for one in gpu or ()],
+        "cpus": _quota("--cpus", cpus),
+        "local_ssd_gb": _quota("--local-ssd", local_ssd),
+    }
+    told = remote.ask(lambda c: c.report_cloud_quotas(region_id, body, idempotency_key=remote.key))
+    names = ("gpu", "used", "limit", "runnable_jobs", "limited_by")
+    rows = [{**one, "limited_by": ", ".join(one["limited_by"])} for one in told["gpus"]]
+    remote.tell(told, columns(rows, names))
+
+
+def _quota_of_gpu(text: str) -> dict[str, Any]:
+    model, _, quota = text.partition("=")
+    return {"gpu": model, **_quota("--gpu", quota)}
+
+
+def _quota(option: str, text: str) -> dict[str, int]:
+    used, _, limit = text.partition("/")
+    if not (used.isascii() and used.isdigit() and limit.isascii() and limit.isdigit()):
+        raise typer.BadParameter("write USED/LIMIT, like 5/8", param_hint=option)
+    return {"limit": int(limit), "used": int(used)}
+
+
 # --- how a region shares what its nodes earn ---------------------------------------------------
 
 

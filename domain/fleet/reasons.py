@@ -17,6 +17,7 @@ class FleetReason(Reason):
     PROVIDER_KIND_UNKNOWN = "provider_kind_unknown"
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
+    NOT_A_CLOUD_REGION = "not_a_cloud_region"
     REGION_TERMS = "region_terms"
     REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
@@ -55,6 +56,7 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.PROVIDER_EXISTS,
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_EXISTS,
+        FleetReason.NOT_A_CLOUD_REGION,
         FleetReason.REGION_TERMS,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.NODE_UNKNOWN,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.fleet import (
+    cloud_region,
     device,
     edge_device,
     executor_key,
@@ -23,6 +24,7 @@ from domain.fleet import (
 )
 
 FILES = (
+    cloud_region,
     device,
     edge_device,
     executor_key,
@@ -77,6 +79,7 @@ FACTS: dict[str, type[Any]] = {
     "provider.registered.v1": provider.ProviderRegistered,
     "region.opened.v1": provider.RegionOpened,
     "region.name_taken.v1": provider.RegionNameTaken,
+    "region.cloud_quota_reported.v1": cloud_region.CloudQuotaReported,
     "region.hardware_set.v1": provider.RegionHardwareSet,
     "region.policy_set.v1": provider.RegionPolicySet,
     "node.revenue_shares_set.v1": revenue_share.RevenueSharesSet,

@@ -6,6 +6,7 @@ __all__ = (
     "admission",
     "capacity",
     "classes",
+    "cloud_quota",
     "constraints",
     "facts",
     "host_kind",

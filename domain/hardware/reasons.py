@@ -20,6 +20,7 @@ class HardwareReason(Reason):
     OVER_ALLOCATED = "over_allocated"
     UNKNOWN_MODEL = "unknown_model"
     BAD_INITIAL_STATE = "bad_initial_state"
+    UNKNOWN_GPU = "unknown_gpu"
     UNKNOWN_ID = "unknown_id"
     UNKNOWN_PROFILE = "unknown_profile"
     ID_IN_USE = "id_in_use"

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        377,
-        "383c0adfefaea228103a75774856f5acef22b4021a1103600263b85398b18f64",
-        "8f089dfce7efbd8d4024e882978a6ff3c9df25f5c817e156238f1d93bab1d088",
+        378,
+        "2db915a74a95fd7f87f9888e4a7f5a3436342311f9e8b8c83e363791d0f3f071",
+        "7ce3e71f8c7fe7253fa6d33d333a1a0992731f3fa81886d59502a1f3fe14c3cc",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

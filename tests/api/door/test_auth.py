@@ -86,6 +86,8 @@ ROWS: dict[str, Row] = {
     "set_region_hardware": Row("operator", body=lambda _s: {"rules": ["ram"]}),
     "set_region_policy": Row("owner", "rival", lambda _s: {"allow_public_jobs": True}),
     "list_region_nodes": OWNERS,
+    "report_cloud_quotas": Row("owner", "rival", lambda _s: _cloud_quotas()),
+    "read_cloud_quotas": OWNERS,
     "set_region_terms": Row("owner", "rival", lambda _s: _region_terms()),
     "read_region_terms": Row("owner"),
     "list_region_days": OWNERS,
@@ -646,6 +648,11 @@ def _milestone_grant(scene: Scene) -> dict[str, Any]:
 def _deposit() -> dict[str, Any]:
     amount = {"asset": "CREDIT", "units": "1"}
     return {"source": "cash", "amount": amount, "reference": f"matrix {next(_numbers)}"}
+
+
+def _cloud_quotas() -> dict[str, Any]:
+    none = {"limit": 0, "used": 0}
+    return {"gpus": [], "cpus": none, "local_ssd_gb": none}
 
 
 def _region_terms() -> dict[str, Any]:

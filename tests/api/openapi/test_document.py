@@ -322,6 +322,7 @@ NOT_AS_THEY_STAND = {
     "add_reserve": "needs take revenue",
     "release_storage": "needs a closed lease",
     "remove_edge_device": "needs an edge device",
+    "report_cloud_quotas": "needs a region of a cloud provider",
     "release_revenue_shares": "needs a node that several own",
     "scale_job": "needs a job with members; tests/api/jobs/test_plans.py does what it shows",
     "push_tasks": "needs a queue job",
