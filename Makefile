@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
-TEST_JOBS ?= 2
+TEST_JOBS ?= 3
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/bin
 
