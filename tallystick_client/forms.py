@@ -862,13 +862,28 @@ class ClientQuotaRequest(TypedDict):
     gpu_ppm_max: NotRequired[int | None]
 
 
+class CloudLimitAnswer(TypedDict):
+    """`free`: the limit less what is used, at least 0."""
+
+    limit: int
+    used: int
+    free: int
+
+
+class CloudLimitRequest(TypedDict):
+    """What the cloud allows in the region, and what of it is used."""
+
+    limit: int
+    used: int
+
+
 class CloudQuotasAnswer(TypedDict):
     """The last report. Before the first there are no quotas and no GPUs."""
 
     region_id: str
     gpus: list[GpuQuotaAnswer]
-    cpus: NotRequired[QuotaAnswer]
-    local_ssd_gb: NotRequired[QuotaAnswer]
+    cpus: NotRequired[CloudLimitAnswer]
+    local_ssd_gb: NotRequired[CloudLimitAnswer]
     reported_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -876,9 +891,9 @@ class CloudQuotasAnswer(TypedDict):
 class CloudQuotasRequest(TypedDict):
     """All quotas of the region at once. A GPU model that is left out has none."""
 
-    gpus: list[GpuQuotaForm]
-    cpus: QuotaForm
-    local_ssd_gb: QuotaForm
+    gpus: list[GpuQuotaRequest]
+    cpus: CloudLimitRequest
+    local_ssd_gb: CloudLimitRequest
 
 
 class ComputeClientAnswer(TypedDict):
@@ -1901,7 +1916,7 @@ class GpuQuotaAnswer(TypedDict):
     limited_by: list[Literal["gpus", "cpus", "local_ssd"]]
 
 
-class GpuQuotaForm(TypedDict):
+class GpuQuotaRequest(TypedDict):
     limit: int
     used: int
     gpu: Literal["P100", "V100", "T4", "A100"]
@@ -5033,21 +5048,6 @@ class QueueTasksRequest(TypedDict):
     """Tasks whose ids are known already are left out."""
 
     tasks: list[QueueTaskRequest]
-
-
-class QuotaAnswer(TypedDict):
-    """`free`: the limit less what is used, at least 0."""
-
-    limit: int
-    used: int
-    free: int
-
-
-class QuotaForm(TypedDict):
-    """What the cloud allows in the region, and what of it is used."""
-
-    limit: int
-    used: int
 
 
 class QuotaGroupAnswer(TypedDict):

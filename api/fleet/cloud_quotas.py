@@ -41,23 +41,23 @@ Limit = Literal["gpus", "cpus", "local_ssd"]
 Quantity = Annotated[int, Field(ge=0, le=QUOTA_MAX)]
 
 
-class QuotaForm(RequestModel):
+class CloudLimitRequest(RequestModel):
     """What the cloud allows in the region, and what of it is used."""
 
     limit: Quantity
     used: Quantity
 
 
-class GpuQuotaForm(QuotaForm):
+class GpuQuotaRequest(CloudLimitRequest):
     gpu: CloudGpu
 
 
 class CloudQuotasRequest(RequestModel):
     """All quotas of the region at once. A GPU model that is left out has none."""
 
-    gpus: Annotated[list[GpuQuotaForm], Field(max_length=len(CPUS_PER_JOB))]
-    cpus: QuotaForm
-    local_ssd_gb: QuotaForm
+    gpus: Annotated[list[GpuQuotaRequest], Field(max_length=len(CPUS_PER_JOB))]
+    cpus: CloudLimitRequest
+    local_ssd_gb: CloudLimitRequest
 
     model_config = with_examples(
         {
@@ -68,7 +68,7 @@ class CloudQuotasRequest(RequestModel):
     )
 
 
-class QuotaAnswer(AnswerModel):
+class CloudLimitAnswer(AnswerModel):
     """`free`: the limit less what is used, at least 0."""
 
     limit: Count
@@ -76,7 +76,7 @@ class QuotaAnswer(AnswerModel):
     free: Count
 
 
-class GpuQuotaAnswer(QuotaAnswer):
+class GpuQuotaAnswer(CloudLimitAnswer):
     """`runnable_jobs`: how many more jobs of one GPU can start; `limited_by`: what stops the next
     one.
     """
@@ -91,8 +91,8 @@ class CloudQuotasAnswer(AnswerModel):
 
     region_id: RegionId
     gpus: list[GpuQuotaAnswer]
-    cpus: QuotaAnswer | None = None
-    local_ssd_gb: QuotaAnswer | None = None
+    cpus: CloudLimitAnswer | None = None
+    local_ssd_gb: CloudLimitAnswer | None = None
     reported_at: Told_at | None = None
     position: Position | None = None
 
@@ -151,8 +151,8 @@ def _quotas(region_id: str, reported: CloudQuotaReported | None) -> CloudQuotasA
     )
 
 
-def _quota(quota: Quota) -> QuotaAnswer:
-    return QuotaAnswer(limit=quota.limit, used=quota.used, free=quota.free)
+def _quota(quota: Quota) -> CloudLimitAnswer:
+    return CloudLimitAnswer(limit=quota.limit, used=quota.used, free=quota.free)
 
 
 def _of_gpu(row: GpuQuota, reported: CloudQuotaReported) -> GpuQuotaAnswer:
