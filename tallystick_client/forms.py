@@ -1911,7 +1911,7 @@ class GpuQuotaAnswer(TypedDict):
     limit: int
     used: int
     free: int
-    gpu: Literal["P100", "V100", "T4", "A100"]
+    gpu: str
     runnable_jobs: int
     limited_by: list[Literal["gpus", "cpus", "local_ssd"]]
 

@@ -25,11 +25,12 @@ from domain.fleet.cloud_region import (
     QUOTA_MAX,
     CloudQuotaReported,
     GpuQuota,
+    RegionQuotas,
     ReportCloudQuota,
     cloud_quota_stream,
 )
 from domain.fleet.reasons import FleetReason
-from domain.hardware.cloud_quota import CPUS_PER_JOB, Quota, runnable_jobs
+from domain.hardware.cloud_quota import CPUS_PER_JOB, Limit, Quota, runnable_jobs
 from domain.money import MoneyReason
 from projections.fleet.fleet import FLEET
 
@@ -37,7 +38,6 @@ resource = Resource("providers")
 
 CloudGpu = Literal["P100", "V100", "T4", "A100"]
 assert get_args(CloudGpu) == tuple(CPUS_PER_JOB)
-Limit = Literal["gpus", "cpus", "local_ssd"]
 Quantity = Annotated[int, Field(ge=0, le=QUOTA_MAX)]
 
 
@@ -81,7 +81,7 @@ class GpuQuotaAnswer(CloudLimitAnswer):
     one.
     """
 
-    gpu: CloudGpu
+    gpu: str
     runnable_jobs: Count
     limited_by: list[Limit]
 
@@ -112,9 +112,11 @@ def report_cloud_quotas(
         own_region(call, region_id)
         return ReportCloudQuota(
             region_id=region_id,
-            gpus=tuple(GpuQuota(row.gpu, Quota(row.limit, row.used)) for row in body.gpus),
-            cpus=Quota(body.cpus.limit, body.cpus.used),
-            local_ssd_gb=Quota(body.local_ssd_gb.limit, body.local_ssd_gb.used),
+            quotas=RegionQuotas(
+                gpus=tuple(GpuQuota(row.gpu, Quota(row.limit, row.used)) for row in body.gpus),
+                cpus=Quota(body.cpus.limit, body.cpus.used),
+                local_ssd_gb=Quota(body.local_ssd_gb.limit, body.local_ssd_gb.used),
+            ),
             by=call.principal.member_id,
             at_us=call.now_us,
         )
@@ -142,11 +144,12 @@ def read_cloud_quotas(region_id: RegionInPath, call: Caller) -> Response:
 def _quotas(region_id: str, reported: CloudQuotaReported | None) -> CloudQuotasAnswer:
     if reported is None:
         return CloudQuotasAnswer(region_id=region_id, gpus=[])
+    quotas = reported.quotas
     return CloudQuotasAnswer(
         region_id=region_id,
-        gpus=[_of_gpu(row, reported) for row in reported.gpus],
-        cpus=_quota(reported.cpus),
-        local_ssd_gb=_quota(reported.local_ssd_gb),
+        gpus=[_of_gpu(row, quotas) for row in quotas.gpus],
+        cpus=_quota(quotas.cpus),
+        local_ssd_gb=_quota(quotas.local_ssd_gb),
         reported_at=moment(reported.at_us),
     )
 
@@ -155,15 +158,13 @@ def _quota(quota: Quota) -> CloudLimitAnswer:
     return CloudLimitAnswer(limit=quota.limit, used=quota.used, free=quota.free)
 
 
-def _of_gpu(row: GpuQuota, reported: CloudQuotaReported) -> GpuQuotaAnswer:
-    found = runnable_jobs(row.gpu, row.quota, reported.cpus, reported.local_ssd_gb)
-    return GpuQuotaAnswer.model_validate(
-        {
-            "gpu": row.gpu,
-            "limit": row.quota.limit,
-            "used": row.quota.used,
-            "free": row.quota.free,
-            "runnable_jobs": found.jobs,
-            "limited_by": list(found.limited_by),
-        }
+def _of_gpu(row: GpuQuota, quotas: RegionQuotas) -> GpuQuotaAnswer:
+    found = runnable_jobs(row.gpu, row.quota, quotas.cpus, quotas.local_ssd_gb)
+    return GpuQuotaAnswer(
+        gpu=row.gpu,
+        limit=row.quota.limit,
+        used=row.quota.used,
+        free=row.quota.free,
+        runnable_jobs=found.jobs,
+        limited_by=list(found.limited_by),
     )

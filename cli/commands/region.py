@@ -14,7 +14,7 @@ from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import RegionRequest, RegionTermsRequest
+    from tallystick_client.forms import CloudQuotasAnswer, RegionRequest, RegionTermsRequest
 
 region = group(
     "region",
@@ -135,11 +135,7 @@ def settings(remote: Remote) -> None:
 def quotas(remote: Remote, region_id: RegionId) -> None:
     """Show the quotas of a cloud region, and the jobs that can still start on each GPU model."""
     told = remote.ask(lambda c: c.read_cloud_quotas(region_id))
-    names = ("gpu", "used", "limit", "runnable_jobs", "limited_by")
-    rows = [{**one, "limited_by": ", ".join(one["limited_by"])} for one in told["gpus"]]
-    others = {name: told[name] for name in ("cpus", "local_ssd_gb") if told.get(name)}
-    lines = {name: f"{one['used']} of {one['limit']}" for name, one in others.items()}
-    remote.tell(told, columns(rows, names) + facts(lines))
+    remote.tell(told, _quota_lines(told))
 
 
 @region.command(
@@ -165,9 +161,15 @@ def report_quotas(
         "local_ssd_gb": _quota("--local-ssd", local_ssd),
     }
     told = remote.ask(lambda c: c.report_cloud_quotas(region_id, body, idempotency_key=remote.key))
+    remote.tell(told, _quota_lines(told))
+
+
+def _quota_lines(told: CloudQuotasAnswer) -> list[str]:
     names = ("gpu", "used", "limit", "runnable_jobs", "limited_by")
     rows = [{**one, "limited_by": ", ".join(one["limited_by"])} for one in told["gpus"]]
-    remote.tell(told, columns(rows, names))
+    others = {"cpus": told.get("cpus"), "local_ssd_gb": told.get("local_ssd_gb")}
+    used = {name: f"{one['used']} of {one['limit']}" for name, one in others.items() if one}
+    return [*columns(rows, names), *facts(used)]
 
 
 def _quota_of_gpu(text: str) -> dict[str, Any]:

@@ -32,13 +32,20 @@ class GpuQuota:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CloudQuotaReported:
-    """Stream `cloud-quota:{region_id}`. A model that is not named has no quota."""
+class RegionQuotas:
+    """All quotas of a region. A model that is not named has none."""
 
-    region_id: str
     gpus: tuple[GpuQuota, ...]
     cpus: Quota
     local_ssd_gb: Quota
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudQuotaReported:
+    """Stream `cloud-quota:{region_id}`."""
+
+    region_id: str
+    quotas: RegionQuotas
     by: str
     at_us: int
 
@@ -46,9 +53,7 @@ class CloudQuotaReported:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportCloudQuota:
     region_id: str
-    gpus: tuple[GpuQuota, ...]
-    cpus: Quota
-    local_ssd_gb: Quota
+    quotas: RegionQuotas
     by: str
     at_us: int
 
@@ -75,26 +80,21 @@ def decide_report(command: ReportCloudQuota, world: World) -> list[Change]:
     provider = existing_provider(world, existing_region(world, command.region_id).provider_id)
     if provider.kind not in CLOUD_KINDS:
         raise Refused(FleetReason.NOT_A_CLOUD_REGION, region_id=command.region_id)
-    _require_quotas(command)
+    _require_quotas(command.quotas)
     reported = CloudQuotaReported(
-        region_id=command.region_id,
-        gpus=command.gpus,
-        cpus=command.cpus,
-        local_ssd_gb=command.local_ssd_gb,
-        by=command.by,
-        at_us=command.at_us,
+        region_id=command.region_id, quotas=command.quotas, by=command.by, at_us=command.at_us
     )
     return [Change(cloud_quota_stream(command.region_id), reported)]
 
 
-def _require_quotas(command: ReportCloudQuota) -> None:
-    models = [row.gpu for row in command.gpus]
+def _require_quotas(quotas: RegionQuotas) -> None:
+    models = [row.gpu for row in quotas.gpus]
     for model in models:
         if model not in CPUS_PER_JOB:
             raise Refused(HardwareReason.UNKNOWN_GPU, gpu=model)
     if len(set(models)) < len(models):
         raise Refused(MoneyReason.DUPLICATE_ID, rule="each GPU model once")
-    for quota in (command.cpus, command.local_ssd_gb, *(row.quota for row in command.gpus)):
+    for quota in (quotas.cpus, quotas.local_ssd_gb, *(row.quota for row in quotas.gpus)):
         for field, value in (("limit", quota.limit), ("used", quota.used)):
             if not 0 <= value <= QUOTA_MAX:
                 raise Refused(

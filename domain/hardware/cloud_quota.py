@@ -9,10 +9,12 @@ Row C-26, conformance suite `cloud_quota`. A cloud may lower a limit below what 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from domain.hardware.reasons import HardwareReason
 from domain.refusal import Refused
 
+Limit = Literal["gpus", "cpus", "local_ssd"]
 CPUS_PER_JOB = {"P100": 6, "V100": 8, "T4": 8, "A100": 12}
 """Of a job on one GPU of this model."""
 SSD_GB_PER_JOB = 375
@@ -32,10 +34,10 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Runnable:
-    """`limited_by`: each of "gpus", "cpus" and "local_ssd" of which there is no more."""
+    """`limited_by`: what stops the next job."""
 
     jobs: int
-    limited_by: tuple[str, ...]
+    limited_by: tuple[Limit, ...]
 
 
 def runnable_jobs(model: str, gpus: Quota, cpus: Quota, local_ssd_gb: Quota) -> Runnable:
@@ -45,7 +47,7 @@ def runnable_jobs(model: str, gpus: Quota, cpus: Quota, local_ssd_gb: Quota) -> 
     """
     if model not in CPUS_PER_JOB:
         raise Refused(HardwareReason.UNKNOWN_GPU, gpu=model)
-    bounds = {
+    bounds: dict[Limit, int] = {
         "gpus": gpus.free,
         "cpus": cpus.free // CPUS_PER_JOB[model],
         "local_ssd": local_ssd_gb.free // SSD_GB_PER_JOB,

@@ -21,8 +21,8 @@ from projections.epochs import burning, epochs, rewards
 from projections.income import earnings, movements, statements
 from projections.lease import leases
 from projections.parties import access
-from tests.conftest import fresh
-from tests.projections.story import PRICE, START_US, Size, Writer, story
+from tests.projections.story import PRICE, START_US, Size, story
+from tests.projections.views import views
 
 SIZE = Size(nodes=3, devices=2, leases=6, hours=3)
 LEASE = f"lease_{1:032x}"
@@ -30,14 +30,7 @@ LEASE = f"lease_{1:032x}"
 
 @pytest.fixture(scope="module")
 def connection(postgres: EmbeddedPostgres, template: str) -> Any:
-    """The views of the story, for every test here: none of them may write."""
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        Writer(connection).write(story(SIZE))
-        tables.step_all(connection)
-        connection.execute("SET default_transaction_read_only = on")
+    with views(postgres, template, story(SIZE)) as connection:
         yield connection
 
 
@@ -264,7 +257,9 @@ def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection
     ]
 
 
-def test_owners_and_clients_find_what_they_got_and_all_of_it_is_found(database: str) -> None:
+def test_owners_and_clients_find_what_they_got_and_all_of_it_is_found(
+    postgres: EmbeddedPostgres, template: str
+) -> None:
     """K-1, R-17: the provider's row says where the charge went, theirs what they earned."""
 
     def shared(fact: Any) -> Any:
@@ -279,9 +274,8 @@ def test_owners_and_clients_find_what_they_got_and_all_of_it_is_found(database: 
         parts = replace(new, platform=new.platform - 7, client=7)
         return replace(fact, owners=owners, client_account_id="acct_client", parts_new=parts)
 
-    with psycopg.connect(database, autocommit=True) as connection:
-        Writer(connection).write((stream, shared(fact)) for stream, fact in story(SIZE))
-        tables.step_all(connection)
+    told = ((stream, shared(fact)) for stream, fact in story(SIZE))
+    with views(postgres, template, told) as connection:
         rows = {row.account_id: row for row in earnings.read_earnings(connection, by=())}
         assert rows["acct_owner"].charge == rows["acct_client"].charge == 0
         assert rows["acct_client"].earned == rows["acct_provider"].client == 9 * 7

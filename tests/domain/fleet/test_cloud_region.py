@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,57 +11,42 @@ from domain.fleet.cloud_region import (
     QUOTA_MAX,
     CloudQuotaReported,
     GpuQuota,
+    RegionQuotas,
     ReportCloudQuota,
     cloud_quota_stream,
 )
-from domain.fleet.provider import ProviderRegistered, RegionOpened
 from domain.fleet.reasons import FleetReason
 from domain.hardware.cloud_quota import Quota, runnable_jobs
 from domain.hardware.reasons import HardwareReason
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
 from domain.stream import Stream
+from tests.domain.scenes.supply import NOON_US, PROVIDER, REGION, region_opened, registered
 from tests.given import Scene
 
-PROVIDER, REGION = "prov_1", "region_1"
-NOW_US = 1_795_161_720_000_000
-registered = ProviderRegistered(
-    provider_id=PROVIDER, account_id="acct_owner", kind="gcp", at_us=NOW_US
+QUOTAS = RegionQuotas(
+    gpus=(GpuQuota("V100", Quota(8, 5)),), cpus=Quota(96, 80), local_ssd_gb=Quota(3_000, 0)
 )
-opened = RegionOpened(
-    region_id=REGION,
-    provider_id=PROVIDER,
-    name="iowa",
-    storage_mode="central",
-    setting="datacenter",
-    admission="operator",
-    allow_public_jobs=True,
-    at_us=NOW_US,
-    hardware_rules=(),
-)
-report = ReportCloudQuota(
-    region_id=REGION,
-    gpus=(GpuQuota("V100", Quota(8, 5)),),
-    cpus=Quota(96, 80),
-    local_ssd_gb=Quota(3_000, 0),
-    by="mem_1",
-    at_us=NOW_US,
-)
+report = ReportCloudQuota(region_id=REGION, quotas=QUOTAS, by="mem_1", at_us=NOON_US)
 
 
 def _scene(kind: str) -> Scene:
     return Scene().given(
         (Stream("provider", PROVIDER), replace(registered, kind=kind)),
-        (Stream("region", REGION), opened),
+        (Stream("region", REGION), region_opened),
     )
+
+
+def _reporting(**changed: Any) -> ReportCloudQuota:
+    return replace(report, quotas=replace(QUOTAS, **changed))
 
 
 def test_the_last_report_counts() -> None:
     later = _scene("gcp").after(report)
-    later = later.after(replace(report, cpus=Quota(96, 0), at_us=NOW_US + 1))
+    later = later.after(_reporting(cpus=Quota(96, 0)))
     state = later.state(cloud_quota_stream(REGION))
     assert isinstance(state.reported, CloudQuotaReported)
-    assert state.reported.cpus == Quota(96, 0)
+    assert state.reported.quotas.cpus == Quota(96, 0)
 
 
 def test_a_provider_with_machines_of_its_own_has_no_quotas() -> None:
@@ -75,17 +61,17 @@ def test_a_region_that_is_not_there_is_refused() -> None:
 
 def test_a_model_is_known_and_named_once() -> None:
     one = GpuQuota("V100", Quota(1, 0))
-    unknown = replace(report, gpus=(GpuQuota("H100", Quota(1, 0)),))
+    unknown = _reporting(gpus=(GpuQuota("H100", Quota(1, 0)),))
     _scene("gcp").when(unknown).then_refused(HardwareReason.UNKNOWN_GPU)
-    _scene("gcp").when(replace(report, gpus=(one, one))).then_refused(MoneyReason.DUPLICATE_ID)
+    _scene("gcp").when(_reporting(gpus=(one, one))).then_refused(MoneyReason.DUPLICATE_ID)
 
 
 @pytest.mark.parametrize("quota", [Quota(-1, 0), Quota(0, -1), Quota(QUOTA_MAX + 1, 0)])
 def test_a_quota_is_a_number_in_its_range(quota: Quota) -> None:
     for changed in (
-        replace(report, cpus=quota),
-        replace(report, local_ssd_gb=quota),
-        replace(report, gpus=(GpuQuota("T4", quota),)),
+        _reporting(cpus=quota),
+        _reporting(local_ssd_gb=quota),
+        _reporting(gpus=(GpuQuota("T4", quota),)),
     ):
         _scene("gcp").when(changed).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
 

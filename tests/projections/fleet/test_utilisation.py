@@ -15,11 +15,10 @@ from domain.fleet import pooling as pool_node
 from domain.fleet.device import CapacityAccrued
 from domain.gpu_time import GPU_HOUR_US
 from domain.stream import Stream
-from projections import tables
 from projections.fleet import utilisation
 from projections.fleet.utilisation import NAMES, START, Fragmentation, Utilisation
-from tests.conftest import fresh
-from tests.projections.story import START_US, Size, Writer, story
+from tests.projections.story import START_US, Size, Told, story
+from tests.projections.views import views
 
 SPAN: dict[str, Any] = {"from_us": 0, "to_us": 2**53}
 SIZE = Size(nodes=4, leases=6, hours=5)
@@ -27,23 +26,17 @@ SIZE = Size(nodes=4, leases=6, hours=5)
 
 @pytest.fixture(scope="module")
 def connection(postgres: EmbeddedPostgres, template: str) -> Any:
-    """The views of the story, for every test here: none of them may write."""
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        told = list(story(SIZE))
-        writer = Writer(connection)
-        first = next(at for at, (_, fact) in enumerate(told) if isinstance(fact, CapacityAccrued))
-        writer.write(told[:first])
-        writer.write([_pool(SIZE.node(0))])
-        writer.write(told[first:])
-        tables.step_all(connection)
-        connection.execute("SET default_transaction_read_only = on")
+    with views(postgres, template, _story_with_a_pool()) as connection:
         yield connection
 
 
-def _pool(node_id: str) -> Any:
+def _story_with_a_pool() -> list[Told]:
+    told = list(story(SIZE))
+    first = next(at for at, (_, fact) in enumerate(told) if isinstance(fact, CapacityAccrued))
+    return [*told[:first], _pool(SIZE.node(0)), *told[first:]]
+
+
+def _pool(node_id: str) -> Told:
     return Stream("pool_node", node_id), pool_node.PoolNodeAdded(
         pool_id="pool_1", node_id=node_id, by="x", at_us=START_US
     )

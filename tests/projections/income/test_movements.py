@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import psycopg
@@ -13,8 +12,8 @@ from api.process.embedded_postgres import EmbeddedPostgres
 from projections import tables
 from projections.income import movements
 from projections.income.movements import MOVEMENTS
-from tests.conftest import fresh
-from tests.projections.story import Size, Writer, story
+from tests.projections.story import Size, story
+from tests.projections.views import views
 
 BOOKS_AT = """
     SELECT coalesce(e.party, split_part(a.name, ':', 2)) AS party,
@@ -32,14 +31,7 @@ BOOKS_AT = """
 
 @pytest.fixture(scope="module")
 def connection(postgres: EmbeddedPostgres, template: str) -> Any:
-    """The views of the story, for every test here: none of them may write."""
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        Writer(connection).write(story(Size(leases=6, hours=3)))
-        tables.step_all(connection)
-        connection.execute("SET default_transaction_read_only = on")
+    with views(postgres, template, story(Size(leases=6, hours=3))) as connection:
         yield connection
 
 
@@ -75,7 +67,7 @@ def test_closing_is_opening_and_the_sum_of_lines_between_any_two_positions(
     connection: psycopg.Connection[Any],
 ) -> None:
     head = tables.position_of(connection, MOVEMENTS)
-    parties, balances = _parties(connection), functools.cache(partial(_balances, connection))
+    parties, balances = _parties(connection), cache(partial(_balances, connection))
     for first in range(0, head + 1, 7):
         for last in range(first, head + 1, 11):
             opening, closing = balances(first), balances(last)

@@ -9,11 +9,10 @@ import psycopg
 import pytest
 
 from api.process.embedded_postgres import EmbeddedPostgres
-from projections import tables
 from projections.metering import usage, usage_hours
 from projections.metering.usage_hours import NAMES, Used
-from tests.conftest import fresh
-from tests.projections.story import START_US, Size, Writer, story
+from tests.projections.story import START_US, Size, story
+from tests.projections.views import views
 
 SPAN: dict[str, Any] = {"from_us": 0, "to_us": 2**53}
 HOUR_US = 3_600_000_000
@@ -21,14 +20,7 @@ HOUR_US = 3_600_000_000
 
 @pytest.fixture(scope="module")
 def connection(postgres: EmbeddedPostgres, template: str) -> Any:
-    """The views of the story, for every test here: none of them may write."""
-    with (
-        fresh(postgres, template) as database,
-        psycopg.connect(database, autocommit=True) as connection,
-    ):
-        Writer(connection).write(story(Size(nodes=9, leases=8, hours=26)))
-        tables.step_all(connection)
-        connection.execute("SET default_transaction_read_only = on")
+    with views(postgres, template, story(Size(nodes=9, leases=8, hours=26))) as connection:
         yield connection
 
 
