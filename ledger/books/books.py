@@ -14,7 +14,8 @@ from typing import Any, LiteralString, Protocol
 
 from domain.money import Asset
 
-_CUSTOMERS_CASH = r"^(party:[^:]+:(cash|bid\.cash)|escrow:[^:]+:[0-9]+:cash|grant:[^:]+:fund)$"
+CUSTOMERS_CASH = r"^(party:[^:]+:(cash|bid\.cash)|escrow:[^:]+:[0-9]+:cash|grant:[^:]+:fund)$"
+"""Accounts of `customers_cash`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Books:
         (row,) = self._datastore.rows(
             "SELECT coalesce(sum(units), 0)::bigint AS units FROM account WHERE asset = %s"
             " AND name ~ %s",
-            (Asset.CREDIT.value, _CUSTOMERS_CASH),
+            (Asset.CREDIT.value, CUSTOMERS_CASH),
         )
         units: int = row["units"]
         return units

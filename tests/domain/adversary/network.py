@@ -14,7 +14,7 @@ from domain import rules
 from domain.chain.burn import ConfirmBurn, IntendBurn
 from domain.corrections.dispute import Claim, OpenDispute, RuleDispute, TimeOutDispute, dispute_of
 from domain.corrections.late_usage import BillLateUsage
-from domain.corrections.reversal import TakeFundsBack
+from domain.corrections.reversal import TakeFundsBack, TakeIdleEscrow
 from domain.corrections.sla import CreditSla
 from domain.duration import DAY_US, HOUR_US
 from domain.epochs.policy import PolicyPublished
@@ -56,8 +56,10 @@ from domain.lease.lease import (
     lease_of,
 )
 from domain.lease.reserved_term import ReservedPrice, TermEndedEarly, term_us
+from domain.lease.shared_escrow import escrow_of
 from domain.lease.turns import QuoteLease
 from domain.leasing.due import hour_end_us
+from domain.leasing.other_resources import ResourceAccrued
 from domain.market.offer import OfferPublished, OfferTerms
 from domain.market.offer_prices import SetOfferPrices
 from domain.metering.counting import UsageRow
@@ -68,7 +70,7 @@ from domain.prices.tariff import TariffPublished
 from domain.prices.token_burn import TOKEN_UNITS
 from domain.refusal import Refused
 from domain.stream import Change, Stream
-from ledger.beside.charged import charge_of, line_of
+from ledger.beside.charged import Charge, charge_of, line_of
 from ledger.books.chart import guards_for, kind_of, refusal_of_guards
 from tests.domain.adversary.rewards import Rewards
 from tests.domain.scenes.booked import Booked
@@ -208,6 +210,7 @@ class Network(Booked):
     leases: list[str] = field(default_factory=list)
     payments: list[str] = field(default_factory=list)
     disputes: list[str] = field(default_factory=list)
+    shared: list[str] = field(default_factory=list)  # jobs whose leases share an escrow
     made: int = 0
 
     @classmethod
@@ -246,7 +249,7 @@ class Network(Booked):
     def _count(self, fact: Any) -> None:
         """What strangers and the coalition paid to it, less what they got back of that."""
         match fact:
-            case UsageAccrued():
+            case UsageAccrued() | ResourceAccrued():
                 self._paid(fact, fact.charge_new.units)
             case TermEndedEarly():
                 self._paid(fact, fact.kept.units)
@@ -255,7 +258,7 @@ class Network(Booked):
             case AdjustmentBooked() if fact.reason != "goodwill":
                 self._paid(fact, fact.owed - fact.returned)
 
-    def _paid(self, fact: UsageAccrued | TermEndedEarly | AdjustmentBooked, units: int) -> None:
+    def _paid(self, fact: Charge, units: int) -> None:
         if fact.provider_account_id == HONEST:
             # A stranger's node: what the coalition's client earns there is outside money.
             if fact.account_id != STRANGER:
@@ -343,6 +346,8 @@ class Network(Booked):
         self.paid_in -= units if done else 0
         for lease in self.leases:
             self.try_(TakeFundsBack(payment_id=payment, lease_id=lease, at_us=self.now_us))
+        for job_id in self.shared:
+            self.try_(TakeIdleEscrow(payment_id=payment, job_id=job_id, at_us=self.now_us))
 
     def confirm(self, payment: str) -> None:
         self.now_us += CARD_DAYS * DAY_US
@@ -375,21 +380,25 @@ class Network(Booked):
         self, renter: str, node: str, pay_with: str, hours: int, *, sla: bool, client: bool
     ) -> str | None:
         """Asks for one free device of a node; the name of the lease that runs then."""
-        lease_id, free = self.name("lease"), self._free(node)
         tariff = self.state(Stream("tariff", "network")).published[-1]
         promise = tariff.sla[-1].name if sla and tariff.sla else None
-        asked = self._job(renter, client=client, sla_class=promise)
+        asked = self.job_of(renter, client=client, sla_class=promise)
+        return self.run(asked, node, pay_with, PRICE * hours)
+
+    def run(self, asked: SubmitJob, node: str, pay_with: str, funds: int) -> str | None:
+        """A lease of this job that runs on one free device; its name."""
+        lease_id, free = self.name("lease"), self.free(node)
         if free is None or not self.try_(
             asked,
             RequestLease(
                 lease_id=lease_id,
                 job_id=asked.job_id,
-                account_id=renter,
+                account_id=asked.account_id,
                 term_us=None,
-                funds=credit(PRICE * hours),
+                funds=credit(funds),
                 at_us=self.now_us,
             ),
-            self._reservation(lease_id, node, pay_with, free, "lowest_cost/1"),
+            self.reservation(lease_id, node, pay_with, free, "lowest_cost/1"),
             ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, at_us=self.now_us),
         ):
             return None
@@ -400,8 +409,8 @@ class Network(Booked):
         self, renter: str, node: str, pay_with: str, refund_ppm: int, *, client: bool
     ) -> str | None:
         """A month that is paid beforehand; its owner says what an early end gives back."""
-        lease_id, free, offer_id = self.name("lease"), self._free(node), f"{node}_{pay_with}"
-        asked, quote_id = self._job(renter, client=client, sla_class=None), self.name("quote")
+        lease_id, free, offer_id = self.name("lease"), self.free(node), f"{node}_{pay_with}"
+        asked, quote_id = self.job_of(renter, client=client), self.name("quote")
         price = credit(TERM_PRICE)
         if free is None or not self.try_(
             SetOfferPrices(
@@ -434,20 +443,20 @@ class Network(Booked):
                 expires_at_us=self.now_us + HOUR_US // 60,
                 at_us=self.now_us,
             ),
-            self._reservation(lease_id, node, pay_with, free, "reserved/1", quote_id),
+            self.reservation(lease_id, node, pay_with, free, "reserved/1", quote_id),
             ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, at_us=self.now_us),
         ):
             return None
         self.leases.append(lease_id)
         return lease_id
 
-    def _free(self, node: str) -> str | None:
+    def free(self, node: str) -> str | None:
         """A device of the node that no lease holds."""
         devices = (f"GPU-{node}-{n}" for n in range(6))
         free = (one for one in devices if not self.state(Stream("device", one)).holders)
         return next(free, None)
 
-    def _job(self, renter: str, *, client: bool, sla_class: str | None) -> SubmitJob:
+    def job_of(self, renter: str, *, client: bool, sla_class: str | None = None) -> SubmitJob:
         return job(
             job_id=self.name("job"),
             account_id=renter,
@@ -457,7 +466,7 @@ class Network(Booked):
             at_us=self.now_us,
         )
 
-    def _reservation(
+    def reservation(
         self,
         lease_id: str,
         node: str,
@@ -478,6 +487,10 @@ class Network(Booked):
             quote_id=quote_id,
             at_us=self.now_us,
         )
+
+    def renter_of(self, lease_id: str) -> str | None:
+        asked = lease_of(self, lease_id).requested
+        return None if asked is None else asked.account_id
 
     def share(self, node: str, account: str, share_ppm: int) -> None:
         """Another of the coalition owns a part of what leases of the node earn from now on."""
@@ -736,14 +749,18 @@ class Network(Booked):
         return credits + value_of(tokens) - self.paid_in
 
     def _owner(self, name: str) -> str | None:
-        """Whose an account of the books is; of an escrow the renter's, of a dispute the owner's."""
+        """Whose an account of the books is; of an escrow the renter's, of a dispute the owner's.
+
+        Only accounts of the coalition share an escrow.
+        """
         kind, which, *_ = name.split(":")
         match kind:
             case "party":
                 return which
             case "escrow":
-                asked = lease_of(self, which).requested
-                return None if asked is None else asked.account_id
+                if which in self.shared:
+                    return escrow_of(self, which).account_id
+                return self.renter_of(which.split("/")[0])
             case "dispute":
                 opened = dispute_of(self, which).opened
                 return None if opened is None else opened.provider_account_id

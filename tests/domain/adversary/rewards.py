@@ -23,6 +23,7 @@ from domain.funds.deposit import CreditsPurchaseConfirmed
 from domain.income.adjustment import BURN_DUE, AdjustmentBooked, Unburned, UnburnedCharge
 from domain.lease.lease import UsageAccrued
 from domain.lease.reserved_term import TermEndedEarly
+from domain.leasing.other_resources import ResourceAccrued
 from domain.trust.related import any_related
 from projections.epochs.epochs import _at_average
 
@@ -62,7 +63,7 @@ class Counted:
         return what * returned // self.charge
 
 
-def _paid(fact: UsageAccrued | TermEndedEarly) -> dict[tuple[str, str], int]:
+def _paid(fact: UsageAccrued | TermEndedEarly | ResourceAccrued) -> dict[tuple[str, str], int]:
     """(source, payer) -> units that were drawn for the charge itself."""
     paid: dict[tuple[str, str], int] = defaultdict(int)
     for part in fact.drawn:
@@ -101,7 +102,9 @@ class Rewards:
             case UsageAccrued():
                 self._charged(position, fact)
             case TermEndedEarly():
-                self._kept(position, fact)
+                self._weightless(position, fact, fact.kept.units, fact.parts.burn)
+            case ResourceAccrued():
+                self._weightless(position, fact, fact.charge_new.units, fact.parts_new.burn)
             case AdjustmentBooked() if fact.late is not None:
                 self._late(position, fact)
             case AdjustmentBooked():
@@ -141,15 +144,19 @@ class Rewards:
                 paid["owed", fact.owed.account_id] += fact.owed.amount.units
             self._due(position, burn, paid)
 
-    def _kept(self, position: int, fact: TermEndedEarly) -> None:
-        """What is kept of a term that ends early: no node has weight of it."""
-        paid, kept = _paid(fact), fact.kept.units
+    def _weightless(
+        self, position: int, fact: TermEndedEarly | ResourceAccrued, charge: int, burn: int
+    ) -> None:
+        """A resource beside GPU time, or what is kept of a term that ends early: no node has weight
+        of it.
+        """
+        paid = _paid(fact)
         rows = [
-            Counted("", source, payer, units, 0, kept) for (source, payer), units in paid.items()
+            Counted("", source, payer, units, 0, charge) for (source, payer), units in paid.items()
         ]
         self._count(position, rows)
         if not any(row.source == "burned" for row in rows):
-            self._due(position, fact.parts.burn, paid)
+            self._due(position, burn, paid)
 
     def _count(self, position: int, rows: list[Counted]) -> None:
         """Of what no node has weight of, burned credits alone count: as used."""

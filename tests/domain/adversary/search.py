@@ -16,6 +16,7 @@ from domain.money import PPM, credit
 from domain.prices.profit_bound import breach_of, multiple_of
 from domain.prices.tariff import (
     BUCKETS,
+    MeterRate,
     SlaClass,
     SlaTier,
     Split,
@@ -23,8 +24,18 @@ from domain.prices.tariff import (
     TariffPublished,
     UsageFee,
 )
-from tests.domain.adversary.network import NODES, OWNERS, RENTERS, STRANGER, Network
+from tests.domain.adversary import ways
+from tests.domain.adversary.network import (
+    COALITION,
+    NODES,
+    OWNERS,
+    PRICE,
+    RENTERS,
+    STRANGER,
+    Network,
+)
 from tests.domain.adversary.rewards import POOL
+from tests.domain.adversary.ways import METER
 from tests.domain.scenes.epochs import POLICY
 
 CREDIT = 10**6
@@ -67,7 +78,7 @@ def terms_of(
         federated=None,
         device_fee_per_month=None,
         storage_node_per_hour=None,
-        meters=(),
+        meters=(MeterRate(METER, credit(1), 1),),
         sla=sla,
         notice_us=0,
     )
@@ -217,6 +228,85 @@ class Search(RuleBasedStateMachine):
     def share(self, node: str, account: str, share_ppm: int) -> None:
         self.network.share(node, account, share_ppm)
 
+    @rule(
+        renter=accounts,
+        depositor=accounts,
+        node=st.sampled_from(list(NODES)),
+        credits=st.tuples(money, money),
+        leases=st.integers(1, 2),
+        hours=st.lists(served, max_size=4),
+    )
+    def share_escrow(
+        self,
+        renter: str,
+        depositor: str,
+        node: str,
+        credits: tuple[int, int],
+        leases: int,
+        hours: list[int],
+    ) -> None:
+        """Leases that draw on what two accounts put in."""
+        running = ways.share_escrow(self.network, renter, depositor, node, credits, leases)
+        for part in hours:
+            for lease in running:
+                self.network.meter(lease, part)
+
+    @rule(place=index, account=accounts, units=st.integers(1, 10 * CREDIT))
+    def top_up(self, place: int, account: str, units: int) -> None:
+        lease = at(self.network.leases, place)
+        if lease is not None and self.network.renter_of(lease) in COALITION:
+            ways.top_up(self.network, lease, account, units)
+
+    @rule(
+        renter=accounts,
+        pricing=st.sampled_from(("first_price", "second_price")),
+        bids=st.lists(
+            st.tuples(st.sampled_from(list(NODES)), st.integers(1, PRICE)), min_size=1, max_size=3
+        ),
+        hours=st.lists(served, max_size=3),
+        leaves=st.booleans(),
+    )
+    def auction(
+        self, renter: str, pricing: str, bids: list[tuple[str, int]], hours: list[int], leaves: bool
+    ) -> None:
+        lease = ways.auction(self.network, renter, pricing, bids, leaves=leaves)
+        for part in hours if lease is not None else ():
+            assert lease is not None
+            self.network.meter(lease, part)
+
+    @rule(place=index)
+    def return_escrow(self, place: int) -> None:
+        job_id = at(self.network.shared, place)
+        if job_id is not None:
+            ways.return_escrow(self.network, job_id)
+
+    @rule(
+        renter=accounts,
+        node=st.sampled_from(list(NODES)),
+        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        most=money,
+        units=money,
+        ends=st.booleans(),
+    )
+    def rent_metered(
+        self, renter: str, node: str, pay_with: str, most: int, units: int, ends: bool
+    ) -> None:
+        """The renter agreed to pay for its network; the node's owner meters it."""
+        lease = ways.rent_metered(self.network, renter, node, pay_with, most)
+        if lease is None:
+            return
+        ways.meter_bytes(self.network, lease, units)
+        if ends:
+            self.network.close(lease, "renter", PPM)
+            ways.end_meters(self.network, lease)
+
+    @rule(account=st.sampled_from(OWNERS), comes_back=st.booleans())
+    def cash_out(self, account: str, comes_back: bool) -> None:
+        self.network.mature()
+        paid = ways.cash_out(self.network, account)
+        if paid is not None and comes_back:
+            ways.return_cash_out(self.network, paid)
+
     @rule(place=index, part=served)
     def meter(self, place: int, part: int) -> None:
         lease = at(self.network.leases, place)
@@ -279,6 +369,9 @@ class Search(RuleBasedStateMachine):
         network = self.network
         for lease in network.leases:
             network.close(lease, "renter", PPM)
+            ways.end_meters(network, lease)
+        for job_id in network.shared:
+            ways.return_escrow(network, job_id)
         network.burn()
         network.end_epoch()
         self.has_no_more_than_it_may_keep()
