@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -103,6 +104,13 @@ def database(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, 
     """The address of a fresh, migrated database of this test alone."""
     with fresh(postgres, template) as address:
         yield address
+
+
+@pytest.fixture
+def connection(database: str) -> Generator[psycopg.Connection[Any], None, None]:
+    """A connection to `database` on which each statement is a transaction of its own."""
+    with psycopg.connect(database, autocommit=True) as opened:
+        yield opened
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -73,3 +73,17 @@ class Outcome:
         assert {name: told[name] for name, fact in facts.items() if fact is not ...} == {
             name: fact for name, fact in facts.items() if fact is not ...
         }
+
+
+class Does(Protocol):
+    """A world that records what a command leads to."""
+
+    def do(self, command: Any, /) -> Any: ...
+
+
+def refused(world: Does, *commands: Any) -> Reason:
+    """Why one of these was refused; those before it are done. Fails where none is."""
+    with pytest.raises(Refused) as caught:
+        for command in commands:
+            world.do(command)
+    return caught.value.reason

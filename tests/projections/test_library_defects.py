@@ -19,12 +19,6 @@ from tests.projections.story import Size, Writer, story
 SECONDS_MAX = 20
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 def _position(connection: psycopg.Connection[Any]) -> int:
     return tables.position_of(connection, AUDIT_INDEX)
 

@@ -31,12 +31,6 @@ ROOT = Path(__file__).parents[2]
 Connect = Callable[[], psycopg.Connection[Any]]
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 REPORTS, PINNED = 20, 10
 """Of the story; the view of availability reads no further than the newest pin."""
 

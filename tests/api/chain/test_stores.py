@@ -23,12 +23,6 @@ SENDER = account(0x5E)
 
 
 @pytest.fixture
-def connection(database: str) -> Generator[psycopg.Connection[object], None, None]:
-    with psycopg.connect(database, autocommit=True) as made:
-        yield made
-
-
-@pytest.fixture
 def ledger(database: str) -> Generator[Ledger, None, None]:
     with Ledger(database, blinding_key=b"tests/chain_stores", connections_max=2) as made:
         yield made

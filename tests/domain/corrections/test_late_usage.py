@@ -17,12 +17,13 @@ from domain.income.adjustment import AdjustmentBooked, corrections_of
 from domain.lease.lease import LATE_WINDOW_US, LeaseSettled, UsageAccrued
 from domain.metering.counting import UsageRow
 from domain.metering.reasons import MeteringReason
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from tests.domain.scenes import market
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.corrections import HOLDBACK, billed
 from tests.domain.scenes.market import BURN_OFFER, LEASE, NOON_US, RENTER
 from tests.examples import examples
+from tests.given import refused
 
 CASH, OWED_BY_RENTER = f"party:{RENTER}:cash", f"party:{RENTER}:owed"
 END_US = 2 * HOUR_US
@@ -61,12 +62,6 @@ def bill(world: Booked, *rows: UsageRow, position: int = 20, name: str = "adj_1"
 def late_row(from_us: int, to_us: int, position: int = 15) -> UsageRow:
     row = market.usage(from_us, to_us, position=position)
     return replace(row, received_us=NOON_US + 35 * HOUR_US)
-
-
-def refused(world: Booked, command: object) -> Reason:
-    with pytest.raises(Refused) as caught:
-        world.do(command)
-    return caught.value.reason
 
 
 def test_late_usage_is_charged_as_it_would_have_been_in_time() -> None:

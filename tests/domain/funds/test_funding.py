@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,10 +14,9 @@ from domain.funds.reasons import FundsReason
 from domain.money import credit
 from domain.parties.account import AccountOpened
 from domain.parties.reasons import PartiesReason
-from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import NOON_US, RENTER
-from tests.given import Scene
+from tests.given import Scene, refused
 from tests.scenes.booked import Booked
 
 held = st.dictionaries(
@@ -55,12 +52,6 @@ def payers(**balances: int) -> Booked:
         who, _, source = name.partition("_")
         made.books[f"party:acct_{who}:{source}"] = units
     return made
-
-
-def refused(made: Booked, command: Any) -> Reason:
-    with pytest.raises(Refused) as caught:
-        made.do(command)
-    return caught.value.reason
 
 
 def test_a_payers_balances_are_spent_after_the_accounts_own() -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,8 +16,9 @@ from domain.funds.reasons import FundsReason
 from domain.money import Asset, credit
 from domain.parties.account import AccountOpened
 from domain.parties.reasons import PartiesReason
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
+from tests.given import refused
 from tests.scenes.booked import Booked
 
 NOON_US = 1_795_176_000_000_000
@@ -59,12 +58,6 @@ def world(fund: int = 10_000) -> Booked:
         )
     )
     return made
-
-
-def refused(made: Booked, command: Any) -> Reason:
-    with pytest.raises(Refused) as caught:
-        made.do(command)
-    return caught.value.reason
 
 
 def test_a_program_is_paid_for_by_its_sponsor_and_gives_back_what_it_did_not_grant() -> None:

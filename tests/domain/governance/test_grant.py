@@ -35,8 +35,9 @@ from domain.money import PPM, Asset, token
 from domain.parties.account import AccountOpened
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
-from domain.refusal import Reason, Refused
+from domain.refusal import Refused
 from domain.stream import Stream
+from tests.given import refused
 from tests.scenes.booked import Booked
 from tests.scenes.governors import ANNA, BORIS, CLEO, DIDO, THREE, Governor, enrolled
 
@@ -141,12 +142,6 @@ def booked(made: Booked) -> tuple[int, int, int]:
     found = [made.balance(f"grant:{GRANT}:{part}") for part in parts]
     assert all(units % TOKEN == 0 for units in found)
     return found[0] // TOKEN, found[1] // TOKEN, found[2] // TOKEN
-
-
-def refused(made: Booked, *commands: Any) -> Reason:
-    with pytest.raises(Refused) as caught:
-        made.do(*commands)
-    return caught.value.reason
 
 
 def test_the_beam_grant_assigns_ninety_percent_and_tells_the_rest() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +20,6 @@ from domain.leasing.request import asked_again
 from domain.money import Asset, credit
 from domain.parties.account import AccountOpened, ApiKeyIssued
 from domain.parties.reasons import PartiesReason
-from domain.refusal import Reason, Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import (
     LEASE,
@@ -36,6 +34,7 @@ from tests.domain.scenes.market import (
     settle,
     usage,
 )
+from tests.given import refused
 from tests.scenes.booked import Booked
 
 PAYER = "acct_payer"
@@ -81,12 +80,6 @@ def used(made: Booked, scope: str, target: str, account: str = RENTER) -> int:
 
 def opening(funds: int, key_id: str | None = None) -> list[Any]:
     return [job(), replace(request(funds=funds), key_id=key_id), reserve()]
-
-
-def refused(made: Booked, *commands: Any) -> Reason:
-    with pytest.raises(Refused) as caught:
-        made.do(*commands)
-    return caught.value.reason
 
 
 def held(made: Booked) -> list[tuple[int, str, str | None, int]]:

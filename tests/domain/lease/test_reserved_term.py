@@ -34,7 +34,7 @@ from domain.market.reasons import MarketReason
 from domain.money import credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
-from domain.refusal import Reason, Refused
+from domain.refusal import Reason
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.market import (
     DEVICES,
@@ -50,6 +50,7 @@ from tests.domain.scenes.market import (
     scene,
 )
 from tests.examples import examples
+from tests.given import refused
 
 PRICE = 2_000_000
 
@@ -107,12 +108,6 @@ def close(at_us: int, party: str = "renter", code: int = 1) -> CloseLease:
 def only(world: Booked, kind: type) -> Any:
     (found,) = [change.fact for change in world.log if isinstance(change.fact, kind)]
     return found
-
-
-def refused(world: Booked, command: Any) -> Reason:
-    with pytest.raises(Refused) as caught:
-        world.do(command)
-    return caught.value.reason
 
 
 def test_the_whole_term_is_held_at_the_price_of_its_months() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +15,6 @@ from ledger.log.meter_log import GENESIS, Broken, Item, Status, leaf_of
 NOW_US = 1_795_161_600_000_000
 ACCOUNT = "acct_owner"
 LEASE = "lease_1"
-
-
-@pytest.fixture
-def connection(database: str) -> Generator[psycopg.Connection[Any]]:
-    with psycopg.connect(database, autocommit=True) as opened:
-        yield opened
 
 
 def item(number: int, **changes: Any) -> Item:

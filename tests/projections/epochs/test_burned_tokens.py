@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import psycopg
-import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -27,12 +26,6 @@ from tests.projections.story import Size, Told, Writer
 
 AT_US = story.START_US
 SIZE = Size(nodes=3, hours=1)
-
-
-@pytest.fixture
-def connection(database: str) -> Generator[psycopg.Connection[Any], None, None]:
-    with psycopg.connect(database, autocommit=True) as found:
-        yield found
 
 
 def used(

@@ -4,7 +4,6 @@ what is taken back of rewards follows each charge.
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -42,12 +41,6 @@ from tests.projections.epochs.test_burned_tokens import tokens as tokens_of
 from tests.projections.story import Told, Writer
 
 RENTER = "acct_cash"
-
-
-@pytest.fixture
-def connection(database: str) -> Generator[psycopg.Connection[Any], None, None]:
-    with psycopg.connect(database, autocommit=True) as found:
-        yield found
 
 
 def mixed(node: int, cash: int, card: int, owed: int) -> Told:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 import psycopg
@@ -29,12 +28,6 @@ HALF = GPU_HOUR_US // 2
 QUARTER = GPU_HOUR_US // 4
 SPAN = EPOCH_HOURS * GPU_HOUR_US
 INVENTORY = {"name": "Simulated H200", "driver": "simulated", "power_limit_mw": 700_000}
-
-
-@pytest.fixture
-def connection(database: str) -> Generator[psycopg.Connection[Any], None, None]:
-    with psycopg.connect(database, autocommit=True) as found:
-        yield found
 
 
 @pytest.fixture

@@ -19,12 +19,6 @@ from tests.projections.story import START_US, Size, Told, Writer, story
 SIZE = Size(nodes=12, devices=3, leases=4, hours=2)
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 def _reserve(free: FreeDevice, lease_id: str, share: int, mem: int) -> Told:
     return Stream("device", free.device_id), device.DeviceReserved(
         device_id=free.device_id,

@@ -34,12 +34,6 @@ SIZE = Size(nodes=12, devices=3, leases=4, hours=2)
 LATER_US = START_US + 10**9
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 def _all(feed: Feed) -> dict[tuple[str, str], OfferedNode]:
     rows = [row for of_node in feed.columns.rows_of.values() for row in of_node.values()]
     return {(one.node_id, one.offer_id): one for one in feed.columns.nodes(rows)}

@@ -23,12 +23,6 @@ from tests.projections.reports import START_US, append, make_report
 from tests.projections.story import Size, Writer, story
 
 
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
-
-
 def _reference(bodies: list[bytes]) -> dict[tuple[str, int], Hour]:
     hours: dict[tuple[str, int], Hour] = {}
     for body in bodies:

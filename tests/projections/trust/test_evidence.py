@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import astuple, fields, replace
 from typing import Any
 
-import psycopg
 import pytest
 
 from domain.lease import lease
@@ -33,12 +32,6 @@ from tests.scenes.samples import sample
 
 COLUMNS = ", ".join(field.name for field in fields(Row))
 LAST_DAYS = (1, 4, 9, 40)
-
-
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 def _followed(connection: Any, told: list[Told], facts_max: int) -> list[Row]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import psycopg
 import pytest
 
 from domain.corrections import dispute
@@ -51,12 +50,6 @@ WINDOW_DAYS = 3
 """Of a network that never set another window."""
 
 Told = tuple[Stream[Any], Any]
-
-
-@pytest.fixture
-def connection(database: str) -> Any:
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 def _fact(kind: Any, /, **named: Any) -> Any:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
 import psycopg
-import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
@@ -30,12 +28,6 @@ from tests.projections.story import Told, Writer
 
 ACCOUNTS = tuple(f"acct_{letter}" for letter in "abcde")
 accounts = st.sampled_from(ACCOUNTS)
-
-
-@pytest.fixture
-def connection(database: str) -> Generator[psycopg.Connection[Any], None, None]:
-    with psycopg.connect(database, autocommit=True) as found:
-        yield found
 
 
 def linked(account: str, number: int) -> Told:
