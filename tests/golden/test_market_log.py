@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         378,
-        "2db915a74a95fd7f87f9888e4a7f5a3436342311f9e8b8c83e363791d0f3f071",
-        "7ce3e71f8c7fe7253fa6d33d333a1a0992731f3fa81886d59502a1f3fe14c3cc",
+        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
+        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
