@@ -82,8 +82,10 @@ class Does(Protocol):
 
 
 def refused(world: Does, *commands: Any) -> Reason:
-    """Why one of these was refused; those before it are done. Fails where none is."""
+    """Why the last one was refused, once those before it are done. Fails where it is not."""
+    *before, last = commands
+    for command in before:
+        world.do(command)
     with pytest.raises(Refused) as caught:
-        for command in commands:
-            world.do(command)
+        world.do(last)
     return caught.value.reason
