@@ -213,7 +213,10 @@ def decide_check(command: RecordControllerCheck, world: World) -> list[Change]:
     if before is not None and before.differences == command.differences:
         return []
     fact = PoolControllerChecked(
-        pool_id=command.pool_id, block=command.block, differences=command.differences, at_us=command.at_us
+        pool_id=command.pool_id,
+        block=command.block,
+        differences=command.differences,
+        at_us=command.at_us,
     )
     return [Change(stream, fact)]
 
