@@ -2779,8 +2779,8 @@ class Client(Calls):
         return cast("forms.PoolDecisionDetailAnswer", found)
 
     def register_component(
-        self, pool_id: str, body: forms.ComponentRequest, *, idempotency_key: str | None = None
-    ) -> forms.ComponentRegisteredAnswer:
+        self, pool_id: str, body: forms.PoolComponentRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolComponentRegisteredAnswer:
         """Registers a component of your pool, such as a gateway, a storage service or a
         licence.
         """
@@ -2791,18 +2791,18 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ComponentRegisteredAnswer", found)
+        return cast("forms.PoolComponentRegisteredAnswer", found)
 
     def list_components(
         self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.ComponentPage:
+    ) -> forms.PoolComponentPage:
         """Lists the components of a pool with their health; removed ones say so."""
         found = self._call(
             "GET",
             at("/v1/pools/{pool_id}/components", pool_id=pool_id),
             query={"limit": limit, "cursor": cursor},
         )
-        return cast("forms.ComponentPage", found)
+        return cast("forms.PoolComponentPage", found)
 
     def remove_component(
         self,
@@ -2811,7 +2811,7 @@ class Client(Calls):
         body: forms.EmptyRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.ComponentRemovedAnswer:
+    ) -> forms.PoolComponentRemovedAnswer:
         """Removes a component from your pool, for good."""
         found = self._call(
             "POST",
@@ -2824,16 +2824,16 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ComponentRemovedAnswer", found)
+        return cast("forms.PoolComponentRemovedAnswer", found)
 
     def report_component_health(
         self,
         pool_id: str,
         component_id: str,
-        body: forms.ComponentHealthRequest,
+        body: forms.PoolComponentHealthRequest,
         *,
         idempotency_key: str | None = None,
-    ) -> forms.ComponentHealthAnswer:
+    ) -> forms.PoolComponentHealthAnswer:
         """Records the health of a component of your pool. The last report counts, for two
         hours.
         """
@@ -2848,7 +2848,7 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.ComponentHealthAnswer", found)
+        return cast("forms.PoolComponentHealthAnswer", found)
 
     def set_pool_metadata(
         self, pool_id: str, body: forms.PoolMetadataRequest, *, idempotency_key: str | None = None
@@ -2863,7 +2863,7 @@ class Client(Calls):
         )
         return cast("forms.PoolMetadataAnswer", found)
 
-    def cut_pool_heads(
+    def create_pool_heads(
         self, pool_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.PoolHeadsAnswer:
         """Cuts the heads of your pool at the present end of the log, to be anchored by its

@@ -896,78 +896,6 @@ class CloudQuotasRequest(TypedDict):
     local_ssd_gb: CloudLimitRequest
 
 
-class ComponentAnswer(TypedDict):
-    """`health`: as last reported; `silent` after two hours without a report, `unknown`
-    before the first. `reference`: its id on the controller contract.
-    """
-
-    pool_id: str
-    component_id: str
-    kind: str
-    name: str
-    endpoint: NotRequired[str]
-    licence_id: NotRequired[str]
-    reference: str
-    is_removed: bool
-    health: Literal["well", "degraded", "down", "silent", "unknown"]
-    detail: NotRequired[str]
-    health_since: NotRequired[str]
-    reported_at: NotRequired[str]
-    registered_at: str
-    position: NotRequired[int]
-
-
-class ComponentHealthAnswer(TypedDict):
-    pool_id: str
-    component_id: str
-    health: Literal["well", "degraded", "down"]
-    position: NotRequired[int]
-
-
-class ComponentHealthRequest(TypedDict):
-    """What a component, or its watcher, says of it."""
-
-    health: Literal["well", "degraded", "down"]
-    detail: NotRequired[str]
-
-
-class ComponentPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[ComponentAnswer]
-
-
-class ComponentRegisteredAnswer(TypedDict):
-    pool_id: str
-    component_id: str
-    kind: str
-    name: str
-    endpoint: NotRequired[str]
-    licence_id: NotRequired[str]
-    position: NotRequired[int]
-
-
-class ComponentRemovedAnswer(TypedDict):
-    pool_id: str
-    component_id: str
-    is_removed: bool
-    position: NotRequired[int]
-
-
-class ComponentRequest(TypedDict):
-    """`kind`: gateway, scheduler, storage, monitor, licence or a word of your own.
-    `endpoint`: where others of the pool reach it. `licence_id`: of the kind licence alone.
-    """
-
-    kind: str
-    name: str
-    endpoint: NotRequired[str | None]
-    licence_id: NotRequired[str | None]
-
-
 class ComputeClientAnswer(TypedDict):
     client_id: str
     min_reputation_ppm: NotRequired[int]
@@ -4715,6 +4643,78 @@ class PoolAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class PoolComponentAnswer(TypedDict):
+    """`health`: as last reported; `silent` after two hours without a report, `unknown`
+    before the first. `reference`: its id on the controller contract.
+    """
+
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    reference: str
+    is_removed: bool
+    health: Literal["well", "degraded", "down", "silent", "unknown"]
+    detail: NotRequired[str]
+    health_since: NotRequired[str]
+    reported_at: NotRequired[str]
+    registered_at: str
+    position: NotRequired[int]
+
+
+class PoolComponentHealthAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    health: Literal["well", "degraded", "down"]
+    position: NotRequired[int]
+
+
+class PoolComponentHealthRequest(TypedDict):
+    """What a component, or its watcher, says of it."""
+
+    health: Literal["well", "degraded", "down"]
+    detail: NotRequired[str]
+
+
+class PoolComponentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolComponentAnswer]
+
+
+class PoolComponentRegisteredAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PoolComponentRemovedAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    is_removed: bool
+    position: NotRequired[int]
+
+
+class PoolComponentRequest(TypedDict):
+    """`kind`: gateway, scheduler, storage, monitor, licence or a word of your own.
+    `endpoint`: where others of the pool reach it. `licence_id`: of the kind licence alone.
+    """
+
+    kind: str
+    name: str
+    endpoint: NotRequired[str | None]
+    licence_id: NotRequired[str | None]
+
+
 class PoolControllerAnswer(TypedDict):
     """Of a pool without a contract there is no `address`. `checked`: absent before the
     first.
@@ -4811,7 +4811,7 @@ class PoolHealthAnswer(TypedDict):
     waiting: int
     degraded_leases: int
     troubled_nodes: list[NodeTroubleAnswer]
-    troubled_components: list[ComponentAnswer]
+    troubled_components: list[PoolComponentAnswer]
     position: NotRequired[int]
 
 

@@ -66,7 +66,7 @@ EntryValue = Annotated[str, Plain, Field(max_length=ENTRY_VALUE_MAX)]
 Health = Literal["well", "degraded", "down"]
 
 
-class ComponentRequest(RequestModel):
+class PoolComponentRequest(RequestModel):
     """`kind`: gateway, scheduler, storage, monitor, licence or a word of your own. `endpoint`:
     where others of the pool reach it. `licence_id`: of the kind licence alone.
     """
@@ -81,7 +81,7 @@ class ComponentRequest(RequestModel):
     )
 
 
-class ComponentAnswer(AnswerModel):
+class PoolComponentAnswer(AnswerModel):
     """`health`: as last reported; `silent` after two hours without a report, `unknown` before the
     first. `reference`: its id on the controller contract.
     """
@@ -102,7 +102,7 @@ class ComponentAnswer(AnswerModel):
     position: Position | None = None
 
 
-class ComponentRegisteredAnswer(AnswerModel):
+class PoolComponentRegisteredAnswer(AnswerModel):
     pool_id: PoolId
     component_id: ComponentId
     kind: str
@@ -112,14 +112,14 @@ class ComponentRegisteredAnswer(AnswerModel):
     position: Position | None = None
 
 
-class ComponentRemovedAnswer(AnswerModel):
+class PoolComponentRemovedAnswer(AnswerModel):
     pool_id: PoolId
     component_id: ComponentId
     is_removed: bool
     position: Position | None = None
 
 
-class ComponentHealthRequest(RequestModel):
+class PoolComponentHealthRequest(RequestModel):
     """What a component, or its watcher, says of it."""
 
     health: Health
@@ -128,7 +128,7 @@ class ComponentHealthRequest(RequestModel):
     model_config = with_examples({"health": "degraded", "detail": "one of two links is down"})
 
 
-class ComponentHealthAnswer(AnswerModel):
+class PoolComponentHealthAnswer(AnswerModel):
     pool_id: PoolId
     component_id: ComponentId
     health: Health
@@ -190,7 +190,7 @@ class PoolControllerAnswer(AnswerModel):
 @resource.post(
     "/v1/pools/{pool_id}/components",
     OWNER,
-    ComponentRegisteredAnswer,
+    PoolComponentRegisteredAnswer,
     status=201,
     problems=[
         PoolsReason.POOL_UNKNOWN,
@@ -200,7 +200,7 @@ class PoolControllerAnswer(AnswerModel):
         PoolsReason.COMPONENTS_FULL,
     ],
 )
-def register_component(pool_id: PoolInPath, body: ComponentRequest, call: Caller) -> Response:
+def register_component(pool_id: PoolInPath, body: PoolComponentRequest, call: Caller) -> Response:
     """Registers a component of your pool, such as a gateway, a storage service or a licence."""
     component_id = call.id("comp")
 
@@ -214,7 +214,7 @@ def register_component(pool_id: PoolInPath, body: ComponentRequest, call: Caller
             at_us=call.now_us,
         )
 
-    told = ComponentRegisteredAnswer(
+    told = PoolComponentRegisteredAnswer(
         pool_id=pool_id, component_id=component_id, **body.model_dump()
     )
     return call.record(commands, lambda _after: told)
@@ -223,7 +223,7 @@ def register_component(pool_id: PoolInPath, body: ComponentRequest, call: Caller
 @resource.post(
     "/v1/pools/{pool_id}/components/{component_id}/remove",
     OWNER,
-    ComponentRemovedAnswer,
+    PoolComponentRemovedAnswer,
     problems=[PoolsReason.POOL_UNKNOWN, PoolsReason.COMPONENT_UNKNOWN],
 )
 def remove_component(
@@ -241,22 +241,26 @@ def remove_component(
             at_us=call.now_us,
         )
 
-    told = ComponentRemovedAnswer(pool_id=pool_id, component_id=component_id, is_removed=True)
+    told = PoolComponentRemovedAnswer(pool_id=pool_id, component_id=component_id, is_removed=True)
     return call.record(commands, lambda _after: told)
 
 
 @resource.post(
     "/v1/pools/{pool_id}/components/{component_id}/health",
     OWNER,
-    ComponentHealthAnswer,
+    PoolComponentHealthAnswer,
     problems=[
         PoolsReason.POOL_UNKNOWN,
         PoolsReason.COMPONENT_UNKNOWN,
+        PoolsReason.COMPONENT_REMOVED,
         PoolsReason.COMPONENT_INVALID,
     ],
 )
 def report_component_health(
-    pool_id: PoolInPath, component_id: ComponentInPath, body: ComponentHealthRequest, call: Caller
+    pool_id: PoolInPath,
+    component_id: ComponentInPath,
+    body: PoolComponentHealthRequest,
+    call: Caller,
 ) -> Response:
     """Records the health of a component of your pool. The last report counts, for two hours."""
 
@@ -271,14 +275,14 @@ def report_component_health(
             at_us=call.now_us,
         )
 
-    told = ComponentHealthAnswer(pool_id=pool_id, component_id=component_id, health=body.health)
+    told = PoolComponentHealthAnswer(pool_id=pool_id, component_id=component_id, health=body.health)
     return call.record(commands, lambda _after: told)
 
 
 @resource.get(
     "/v1/pools/{pool_id}/components",
     everybody(),
-    page_of(ComponentAnswer),
+    page_of(PoolComponentAnswer),
     problems=[PoolsReason.POOL_UNKNOWN, "cursor_invalid"],
 )
 def list_components(
@@ -339,7 +343,7 @@ def set_pool_metadata(pool_id: PoolInPath, body: PoolMetadataRequest, call: Call
     status=201,
     problems=[PoolsReason.POOL_UNKNOWN, PoolsReason.CUT_MOVED],
 )
-def cut_pool_heads(pool_id: PoolInPath, body: EmptyRequest, call: Caller) -> Response:
+def create_pool_heads(pool_id: PoolInPath, body: EmptyRequest, call: Caller) -> Response:
     """Cuts the heads of your pool at the present end of the log, to be anchored by its contract."""
     del body
 
@@ -436,14 +440,14 @@ def _known(call: Call, pool_id: str) -> str | None:
 # --- telling -----------------------------------------------------------------------------------
 
 
-def component_told(row: ComponentRow, now_us: int) -> ComponentAnswer:
+def component_told(row: ComponentRow, now_us: int) -> PoolComponentAnswer:
     """A component with its health as of now."""
     reported_us = row.health_at_us
     health: Literal["well", "degraded", "down", "silent", "unknown"] = "unknown"
     if reported_us is not None:
         is_silent = now_us - reported_us > components.SILENT_AFTER_US
         health = "silent" if is_silent else row.health  # type: ignore[assignment]
-    return ComponentAnswer(
+    return PoolComponentAnswer(
         pool_id=row.pool_id,
         component_id=row.component_id,
         kind=row.kind,

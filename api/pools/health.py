@@ -19,7 +19,7 @@ from api.door.call import Caller
 from api.door.models import AnswerModel, Count, NodeId, Position, Told_at
 from api.door.moments import moment_or_none
 from api.door.operation import Resource
-from api.pools.controllers import ComponentAnswer, component_told
+from api.pools.controllers import PoolComponentAnswer, component_told
 from api.pools.pools import PoolId, PoolInPath, existing_pool
 from domain.lease.lease import DEGRADED_AFTER_US
 from domain.pools.component import COMPONENTS_MAX
@@ -68,7 +68,7 @@ class PoolHealthAnswer(AnswerModel):
     waiting: Count
     degraded_leases: Count
     troubled_nodes: list[NodeTroubleAnswer]
-    troubled_components: list[ComponentAnswer]
+    troubled_components: list[PoolComponentAnswer]
     position: Position | None = None
 
 

@@ -43,6 +43,11 @@ SENTENCES: dict[Reason, Sentence] = {
         "The pool has no component[ {component_id:text}]. `tallystick pool components` lists the "
         "pool's components.",
     ),
+    PoolsReason.COMPONENT_REMOVED: sentence(
+        CONFLICT,
+        "The component[ {component_id:text}] has left the pool for good. Register it again, under "
+        "a new id, with `tallystick pool add-component`.",
+    ),
     PoolsReason.COMPONENT_INVALID: sentence(
         INVALID,
         "The {field:field} of the component breaks its rule: {rule:rule}. Correct it and send the "

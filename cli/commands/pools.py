@@ -24,9 +24,9 @@ from cli.work_options import Image, MaxMeters, MaxPrice, Models, work_of
 if TYPE_CHECKING:
     from contracts.pool_controller import PoolRecord
     from tallystick_client.forms import (
-        ComponentHealthRequest,
-        ComponentRequest,
         GangRequest,
+        PoolComponentHealthRequest,
+        PoolComponentRequest,
         PoolMetadataRequest,
         PoolPolicyForm,
         PoolRequest,
@@ -228,7 +228,7 @@ def add_component(
     ] = None,
 ) -> None:
     """Register a component of your pool."""
-    body: ComponentRequest = {"kind": kind, "name": name, "endpoint": endpoint}
+    body: PoolComponentRequest = {"kind": kind, "name": name, "endpoint": endpoint}
     body["licence_id"] = licence
     told = remote.ask(lambda c: c.register_component(pool_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -259,7 +259,7 @@ def report_health(
     detail: Annotated[str, typer.Option(help="What is wrong, in a few words.")] = "",
 ) -> None:
     """Report the health of a component of your pool. A report counts for two hours."""
-    body: ComponentHealthRequest = {"health": health, "detail": detail}
+    body: PoolComponentHealthRequest = {"health": health, "detail": detail}
     told = remote.ask(
         lambda c: c.report_component_health(pool_id, component_id, body, idempotency_key=remote.key)
     )
@@ -348,7 +348,7 @@ def publish(
     address = remote.ask(lambda c: c.read_pool_controller(pool_id)).get("address")
     if address is None:
         raise InputUnusable("this pool was created without a contract")
-    remote.ask(lambda c: c.cut_pool_heads(pool_id, {}, idempotency_key=remote.key))
+    remote.ask(lambda c: c.create_pool_heads(pool_id, {}, idempotency_key=remote.key))
     record = _record(remote, pool_id)
     settings = in_force(config, data_dir=data_dir, chain_url=chain_url)
     with chain_of(settings, chain_file) as chain:

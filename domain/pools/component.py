@@ -152,10 +152,10 @@ def reference_of(component_id: str) -> bytes:
 
 
 def component_of(world: World, pool_id: str, component_id: str) -> PoolComponent:
-    """A component that is in the pool. Raises Refused: POOL_UNKNOWN, COMPONENT_UNKNOWN."""
+    """A component that the pool has or had. Raises Refused: POOL_UNKNOWN, COMPONENT_UNKNOWN."""
     pool_of(world, pool_id)
     found = world.state(components_stream(pool_id)).by_id.get(component_id)
-    if found is None or found.is_removed:
+    if found is None:
         raise Refused(PoolsReason.COMPONENT_UNKNOWN, component_id=component_id)
     return found
 
@@ -197,8 +197,9 @@ def decide_register(command: RegisterComponent, world: World) -> list[Change]:
 
 
 def decide_remove(command: RemoveComponent, world: World) -> list[Change]:
-    """Raises Refused: POOL_UNKNOWN, COMPONENT_UNKNOWN."""
-    component_of(world, command.pool_id, command.component_id)
+    """Removing it again gives no fact. Raises Refused: POOL_UNKNOWN, COMPONENT_UNKNOWN."""
+    if component_of(world, command.pool_id, command.component_id).is_removed:
+        return []
     fact = ComponentRemoved(
         pool_id=command.pool_id,
         component_id=command.component_id,
@@ -211,9 +212,11 @@ def decide_remove(command: RemoveComponent, world: World) -> list[Change]:
 def decide_health(command: ReportComponentHealth, world: World) -> list[Change]:
     """What says nothing new within the hour gives no fact.
 
-    Raises Refused: POOL_UNKNOWN, COMPONENT_UNKNOWN, COMPONENT_INVALID.
+    Raises Refused: POOL_UNKNOWN, COMPONENT_UNKNOWN, COMPONENT_REMOVED, COMPONENT_INVALID.
     """
     component = component_of(world, command.pool_id, command.component_id)
+    if component.is_removed:
+        raise Refused(PoolsReason.COMPONENT_REMOVED, component_id=command.component_id)
     if command.health not in HEALTHS:
         raise _invalid("health", f"one of {', '.join(HEALTHS)}")
     if len(command.detail) > DETAIL_MAX:

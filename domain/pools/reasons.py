@@ -17,6 +17,7 @@ class PoolsReason(Reason):
     POOL_POLICY_INVALID = "pool_policy_invalid"
     CONTROLLER_TAKEN = "controller_taken"
     COMPONENT_UNKNOWN = "component_unknown"
+    COMPONENT_REMOVED = "component_removed"
     COMPONENT_INVALID = "component_invalid"
     COMPONENT_TAKEN = "component_taken"
     COMPONENTS_FULL = "components_full"
@@ -38,6 +39,7 @@ STORED: frozenset[Reason] = frozenset(
         PoolsReason.POOL_EXISTS,
         PoolsReason.CONTROLLER_TAKEN,
         PoolsReason.COMPONENT_UNKNOWN,
+        PoolsReason.COMPONENT_REMOVED,
         PoolsReason.COMPONENT_TAKEN,
         PoolsReason.COMPONENTS_FULL,
         PoolsReason.BASE_FULL,

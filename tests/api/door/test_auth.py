@@ -424,7 +424,7 @@ ROWS: dict[str, Row] = {
     "remove_component": Row("owner", "rival", _nothing),
     "report_component_health": Row("owner", "rival", lambda _s: {"health": "well"}),
     "set_pool_metadata": Row("owner", "rival", lambda _s: {"metadata": {"a": "b"}}),
-    "cut_pool_heads": Row("owner", "rival", _nothing),
+    "create_pool_heads": Row("owner", "rival", _nothing),
     "list_components": Row("anybody"),
     "list_pool_heads": Row("anybody"),
     "read_pool_controller": Row("anybody"),

@@ -162,8 +162,8 @@ def test_a_removed_component_stays_removed(pool: Scene) -> None:
     remove = RemoveComponent(pool_id=POOL, component_id="comp_a", by="mem_a", at_us=NOON_US)
     pool.when(remove).then_refused(PoolsReason.COMPONENT_UNKNOWN)
     gone = pool.after(GATEWAY).after(remove)
-    gone.when(remove).then_refused(PoolsReason.COMPONENT_UNKNOWN)
-    gone.when(health("well", NOON_US)).then_refused(PoolsReason.COMPONENT_UNKNOWN)
+    gone.when(remove).then_nothing()
+    gone.when(health("well", NOON_US)).then_refused(PoolsReason.COMPONENT_REMOVED)
 
 
 def test_a_pool_has_had_so_many_components_at_most(pool: Scene) -> None:
