@@ -24,7 +24,8 @@ from api.fleet.constraints import MatchWeightsForm
 from api.market.matching import Found
 from api.market.performance import NodePerformanceAnswer
 from domain.hardware.constraints import weights_of
-from domain.lease.lease import Candidate, MatchDecided, Narrowed
+from domain.lease.choice import Candidate, Narrowed
+from domain.lease.lease import MatchDecided
 from domain.market.dimensions import OfferedNode
 from domain.market.explanation import Relaxation
 from domain.market.matching import recompute

@@ -27,6 +27,7 @@ from domain.market.dimensions import Need, OfferedNode
 from domain.market.explanation import Explanation, Relaxation
 from domain.market.matching import Match, choose, ranked, rule_of
 from domain.market.need import need_of, with_money, without_money
+from domain.market.offer import PRICE_UNITS_MAX
 from domain.market.reasons import MarketReason
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
@@ -165,6 +166,18 @@ def _look(columns: Columns, position: int, need: Need, fees: dict[str, int], her
 def _anywhere(columns: Columns, need: Need, fees: dict[str, int]) -> Answer:
     """What a need would find if its project rented where its base is full."""
     return answer(columns, replace(without_money(need), own_only=False), fees, limit=1)
+
+
+def is_elsewhere(service: Service, wish: Wish, here: Round) -> bool:
+    """Whether only nodes could serve a wish that its project may not rent, whatever they cost."""
+    with service.connection() as connection:
+        fees = _fees(connection, here)
+
+        def ask(columns: Columns, position: int, need: Need) -> bool:
+            freely = replace(need, price_max=PRICE_UNITS_MAX)
+            return need.own_only and bool(_anywhere(columns, freely, fees).nodes)
+
+        return asking(service, connection, wish, here, ask)
 
 
 def asking(

@@ -107,6 +107,7 @@ def decide_quote(command: QuoteLease, world: World) -> list[Change]:
         open_until_us=max(command.expires_at_us, lease.quoted_until_us),
         at_us=command.at_us,
         bid_id=command.bid_id,
+        choice=command.choice,
     )
     return _turned(command.lease_id, fact)
 

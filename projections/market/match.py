@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from domain.duration import SECOND_US
 from domain.hardware.constraints import weights_of
 from domain.hardware.sharing import MPS_STEP_PPM
-from domain.lease.lease import Narrowed
+from domain.lease.choice import Narrowed
 from domain.market.dimensions import (
     BY_NAME,
     DIMENSIONS,

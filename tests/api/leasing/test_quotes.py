@@ -110,3 +110,19 @@ def test_a_demand_that_means_nothing_is_refused_with_its_field_and_rule(scene: S
     job = scene.job(constraints={"rank": "best_score"})
     refused = scene.renter.post("/v1/jobs", job).json()
     assert (refused["code"], refused["facts"]["field"]) == ("constraint_invalid", "weights")
+
+
+def test_an_accepted_quote_records_what_it_was_chosen_from(scene: Scene) -> None:
+    """It recorded no candidates, so that its choice followed from nothing."""
+    quoted = scene.renter.made("/v1/lease-quotes", {"job": scene.job()})
+    body = {"quote_id": quoted["quote_id"]}
+    taken = scene.renter.made(f"/v1/leases/{quoted['lease_id']}/accept", body)
+    assert taken["node_id"] == quoted["node_id"]
+    told = scene.renter.read(f"/v1/jobs/{quoted['job_id']}/explain")["matches"][0]
+    assert (told["rule"], told["considered"], told["rank"]) == ("lowest_cost/2", 2, 1)
+    nodes = [one["node_id"] for one in told["candidates"]]
+    assert nodes == [scene.provider.node_id, scene.other.node_id]
+    assert all(one["score_ppm"] is not None for one in told["candidates"])
+    assert told["fleet_position"] > 0
+    assert told["dimensions"][0]["dimension"] == "offer"
+    assert (told["recomputed"], told["differences"]) == (True, [])

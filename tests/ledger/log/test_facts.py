@@ -102,6 +102,7 @@ MAY_BE_ABSENT = {
         "JobSubmitted.key_id",
         "JobSubmitted.parent_job_id",
         "LeaseQuoted.bid_id",
+        "LeaseQuoted.choice",
         "LeaseRequested.attempt",
         "LeaseRequested.escrow_id",
         "LeaseRequested.gang_id",
