@@ -528,7 +528,7 @@ def decide_propose_clawback(command: ProposeClawback, world: World) -> list[Chan
     """
     grant = _open(world, command.grant_id)
     if command.scope not in CLAWBACKS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope)
+        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope, allowed=CLAWBACKS)
     _require_text(command.reason, "reason")
     fact = ClawbackProposed(
         grant_id=command.grant_id,

@@ -119,7 +119,7 @@ def decide_pause(command: PauseLease, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     if command.reason not in PAUSE_REASONS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, pause=command.reason)
+        raise Refused(PartiesReason.UNKNOWN_MODE, pause=command.reason, allowed=PAUSE_REASONS)
     if lease.status == "paused":
         return []
     if lease.status != "active" or command.at_us >= lease.window_end_us:

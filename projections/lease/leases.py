@@ -624,6 +624,27 @@ def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> 
     return [str(row[0]) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceEnd:
+    """What a lease holds of a device, and when it ends as things are now; None: not known."""
+
+    device_id: str
+    share_ppm: int
+    mem_ppm: int
+    ends_us: int | None
+
+
+def read_ends(connection: Connection, device_ids: list[str]) -> list[DeviceEnd]:
+    """When those who hold these devices end: with their term, or else with their funds. The views
+    of the fleet and of leases are followed together.
+    """
+    sql = """SELECT h.device_id, h.share_ppm, h.mem_ppm,
+            coalesce(l.term_end_us, l.funds_end_us) AS ends_us
+        FROM proj_fleet.holding h JOIN proj_leases.lease l USING (lease_id)
+        WHERE h.device_id = ANY(%(ids)s)"""
+    return read.many(connection, DeviceEnd, sql, ids=device_ids)
+
+
 def read_funds_ended(
     connection: Connection,
     *,

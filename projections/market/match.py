@@ -148,6 +148,15 @@ def shortage(columns: Columns, need: Need, fees: Mapping[str, int], leases: int)
     return _Question(columns, need, fees).shortage(leases)
 
 
+def lacking_room(
+    columns: Columns, need: Need, fees: Mapping[str, int], limit: int
+) -> tuple[OfferedNode, ...]:
+    """Nodes that meet every demand of a need but room, or room too, as they are held now."""
+    question = _Question(columns, need, fees)
+    rows = question.refused_only_by((ROOM,))[:limit]
+    return question.nodes(rows.tolist())
+
+
 def offers_meeting(columns: Columns, need: Need, names: Iterable[str]) -> list[str]:
     """Ids of open offers that meet these demands of a need, whatever is free of them now."""
     question = _Question(columns, need, {})
