@@ -147,7 +147,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "--help` lists.",
             pick=ANY,
         ),
-        "A term of the auction is out of range. `tallystick lease open --help` tells the ranges; "
+        "A term of the auction is out of range. `tallystick lease create --help` tells the ranges; "
         "choose a value in them.",
     ),
     MarketReason.AUCTION_STATE: sentence(

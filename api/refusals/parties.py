@@ -405,7 +405,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "{mode:text} is not a mode of sharing. Choose whole, mig, mps, time_slice or memory.",
             rule="sharing_mode",
         ),
-        when("{kind:text} cannot be added here. Choose one of: {allowed:text}.", allowed=ANY),
+        when("{kind:text} cannot be added here. Choose one of: {allowed:text}.", rule="members"),
         when(
             "The split of the tariff names a bucket that does not exist: {buckets:text}, and "
             "{residual:text} for the rest. Use these buckets: {allowed:text}.",
@@ -537,9 +537,6 @@ SENTENCES: dict[Reason, Sentence] = {
             "{federated_unit:text} is not a unit of the federated fee. Choose one of these: "
             "{allowed:text}.",
             federated_unit=ANY,
-        ),
-        when(
-            "{mode:text} is not a mode of sharing. Choose one of these: {allowed:text}.", mode=ANY
         ),
         "A word of the request is not one of those allowed. `--help` of the command and the "
         "API's description list them; use one of those.",
