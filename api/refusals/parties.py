@@ -418,8 +418,8 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "The dimensions {dimensions:text} and the memory {memory:text} do not go together. "
-            "Give a kind with the dimension memory the memory dedicated or unified, and any other kind "
-            "the memory none.",
+            "Give a kind with the dimension memory the memory dedicated or unified, and any other "
+            "kind the memory none.",
             dimensions=ANY,
         ),
         when(
