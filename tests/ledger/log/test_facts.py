@@ -168,6 +168,7 @@ MAY_BE_ABSENT = {
     ),
     "there is nothing of it: no breach, no debt, no change": (
         "AdjustmentBooked.late",
+        "GrantProposed.stated_micro_usd",
         "ChallengeJudged.rule",
         "EscrowFundsTaken.allotted",
         "LeaseDisputed.status",
