@@ -109,9 +109,11 @@ SENTENCES: dict[Reason, Sentence] = {
         INVALID, "The user[ {user:text}] asks for nothing. Name at least one resource."
     ),
     PoolsReason.BAD_WEIGHT: sentence(
-        INVALID, "The weight[ of the user {user:text}] must be more than 0. Correct it."
+        INVALID, "The weight[ of the user {user:text}] must be more than 0. Give such a weight."
     ),
     PoolsReason.BAD_TIE_ORDER: sentence(
-        INVALID, "The order for ties must name each user once. Correct it."
+        INVALID,
+        "The order for ties must name each user once. Add those that are missing, and remove "
+        "the second mention.",
     ),
 }
