@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        386,
-        "2eaead85ec8749bfdd1cb902ac73c157cdf20b220778ff5edd4859ae71100101",
-        "7b02eae2cd718d2488cf0a43cf0dc62df1c6727229833ccedba82beae8397038",
+        387,
+        "22b9956baea952fac46f285850bd85d7b3831c065d86ec63b0981820fcb79ef7",
+        "329ee76c6bed5f6371be80774a50c78e1cd43ab8c6cc116e16d8b170dd215e6e",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
