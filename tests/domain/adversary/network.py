@@ -851,8 +851,8 @@ class Network(Booked):
                 opened = dispute_of(self, which).opened
                 return None if opened is None else opened.provider_account_id
             case "grant":
-                opened = promotion_of(self, which).opened
-                return None if opened is None else opened.sponsor_account_id
+                fund = promotion_of(self, which).opened
+                return None if fund is None else fund.sponsor_account_id
             case "region":
                 return OWNERS[0]
             case _:

@@ -4,6 +4,8 @@ competitor with the same use would take less.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use, settle
@@ -94,8 +96,4 @@ def test_a_weight_that_nobody_paid_for_is_a_breach() -> None:
     ]
     less = epoch(*swapped, pools=Pools(10 * TOKEN))
     with pytest.raises(Fell):
-        require_fair(Settlement(**{**_fields(paid), "cut": less.cut}), MEMBERS, {"node_evil1": ()})
-
-
-def _fields(settled: Settlement) -> dict[str, object]:
-    return {name: getattr(settled, name) for name in Settlement.__dataclass_fields__}
+        require_fair(replace(paid, cut=less.cut), MEMBERS, {"node_evil1": ()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from domain.hardware.constraints import Constraints
 from domain.jobs.gang import CloseGang, RequestGang, ReserveGang
@@ -69,7 +70,11 @@ def gang(network: Network, renter: str, nodes: list[str], pay_with: str, ready: 
     if begun and ready >= len(members):
         network.leases.extend(names)
         return list(names)
-    end = {"party": "renter", "code": CANCELLED_BEFORE_START, "at_us": network.now_us}
+    end: dict[str, Any] = {
+        "party": "renter",
+        "code": CANCELLED_BEFORE_START,
+        "at_us": network.now_us,
+    }
     network.try_(CloseGang(gang_id=gang_id, **end))
     for name in names:
         network.try_(CloseLease(lease_id=name, closed_at_us=network.now_us, **end))
@@ -81,7 +86,7 @@ def pooled(
 ) -> str | None:
     """A pool of the coalition serves those who wait for its node; the last of them runs."""
     pool_id, at_us = network.name("pool"), network.now_us
-    member = {"pool_id": pool_id, "node_id": node, "by": "m", "at_us": at_us}
+    member: dict[str, Any] = {"pool_id": pool_id, "node_id": node, "by": "m", "at_us": at_us}
     provider = network.owner_of[node]
     if not network.try_(
         CreatePool(
