@@ -24,7 +24,8 @@ from domain.authority.register import (
 )
 from domain.authority.vote import digest
 from domain.checked_acts import ACTS, limits_of
-from domain.epochs.policy import PolicyPublished
+from domain.epochs.epoch import stream_of as epoch_stream
+from domain.epochs.policy import NETWORK, PolicyPublished
 from domain.epochs.reward_changes import RewardAdjusted, RewardSlashed
 from domain.epochs.reward_correction import SLASH, RewardCorrectionAccepted, correction_stream
 from domain.governance import grant, proposal
@@ -42,7 +43,6 @@ from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.log import codec
 
-_POLICY: Stream[Any] = Stream("policy", "network")
 FOLDED: dict[str, Callable[[Any], Stream[Any]]] = {
     "policy_proposal.proposed.v1": lambda fact: proposal.stream_of(fact.number),
     "policy_proposal.revised.v1": lambda fact: proposal.stream_of(fact.number),
@@ -55,9 +55,9 @@ FOLDED: dict[str, Callable[[Any], Stream[Any]]] = {
     "grant.clawed_back.v1": lambda fact: grant.stream_of(fact.grant_id),
     "reward_correction.proposed.v1": lambda fact: correction_stream(fact.correction_id),
     "reward_correction.accepted.v1": lambda fact: correction_stream(fact.correction_id),
-    "policy.published.v1": lambda _fact: _POLICY,
-    "policy.cancelled.v1": lambda _fact: _POLICY,
-    "epoch.opened.v1": lambda fact: Stream("epoch", str(fact.epoch)),
+    "policy.published.v1": lambda _fact: NETWORK,
+    "policy.cancelled.v1": lambda _fact: NETWORK,
+    "epoch.opened.v1": lambda fact: epoch_stream(fact.epoch),
 }
 """Facts that say what is voted on, what came of it, and which policy is in force."""
 _LIMITED = {act.name: act for act in ACTS.values()}
