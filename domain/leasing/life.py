@@ -108,6 +108,7 @@ def decide_quote(command: QuoteLease, world: World) -> list[Change]:
         open_until_us=max(command.expires_at_us, lease.quoted_until_us),
         at_us=command.at_us,
         bid_id=command.bid_id,
+        choice=command.choice,
     )
     return _turned(command.lease_id, fact)
 
@@ -119,7 +120,7 @@ def decide_pause(command: PauseLease, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     if command.reason not in PAUSE_REASONS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, pause=command.reason)
+        raise Refused(PartiesReason.UNKNOWN_MODE, pause=command.reason, allowed=PAUSE_REASONS)
     if lease.status == "paused":
         return []
     if lease.status != "active" or command.at_us >= lease.window_end_us:

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        386,
+        "2eaead85ec8749bfdd1cb902ac73c157cdf20b220778ff5edd4859ae71100101",
+        "7b02eae2cd718d2488cf0a43cf0dc62df1c6727229833ccedba82beae8397038",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
