@@ -598,6 +598,22 @@ class Client(Calls):
         )
         return cast("forms.TariffAnswer", found)
 
+    def register_provider_kind(
+        self, body: forms.ProviderKindRequest, *, idempotency_key: str | None = None
+    ) -> forms.ProviderKindAnswer:
+        """Registers a kind of provider, or another cost of one, from a date on."""
+        found = self._call(
+            "POST", "/v1/provider-kinds", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.ProviderKindAnswer", found)
+
+    def list_provider_kinds(self) -> forms.ProviderKindsAnswer:
+        """Lists the kinds of providers and what a GPU-hour costs on each. Anyone may read
+        them.
+        """
+        found = self._call("GET", "/v1/provider-kinds")
+        return cast("forms.ProviderKindsAnswer", found)
+
     def read_funding(self, account_id: str) -> forms.AccountFundingAnswer:
         """Returns what an account may spend now, in spend order."""
         found = self._call("GET", at("/v1/accounts/{account_id}/funding", account_id=account_id))
@@ -948,7 +964,9 @@ class Client(Calls):
     def register_provider(
         self, body: forms.ProviderRequest, *, idempotency_key: str | None = None
     ) -> forms.ProviderAnswer:
-        """Registers a provider of the caller's account."""
+        """Registers a provider of the caller's account, together with how the account is
+        paid.
+        """
         found = self._call(
             "POST", "/v1/providers", body=body, idempotency_key=idempotency_key, records=True
         )
@@ -1449,7 +1467,9 @@ class Client(Calls):
     def add_edge_device(
         self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
     ) -> forms.EdgeDeviceAnswer:
-        """Adds an edge device in a region of yours."""
+        """Adds an edge device in a region of yours: a physical one with the storage mode
+        central.
+        """
         found = self._call(
             "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
         )
@@ -1493,7 +1513,9 @@ class Client(Calls):
     def provision_storage_node(
         self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
-        """Requests the storage node of a region of yours. It costs by the hour from now on."""
+        """Requests the storage node of a central region of yours. It costs by the hour from
+        now on.
+        """
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/storage-node", region_id=region_id),
@@ -1511,8 +1533,8 @@ class Client(Calls):
     def confirm_storage_node(
         self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
-        """Confirms that the storage node serves. Nodes of a cloud region may join from now
-        on.
+        """Reports that the storage node serves, sent by the machine itself with a key of
+        its provider's.
         """
         found = self._call(
             "POST",
@@ -1523,10 +1545,27 @@ class Client(Calls):
         )
         return cast("forms.StorageNodeStateAnswer", found)
 
+    def replace_storage_node(
+        self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
+        """Replaces the storage node: the old one is charged to now, the next one is
+        provisioned in the.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node/replace", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeStateAnswer", found)
+
     def remove_storage_node(
         self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
-        """Removes the storage node. The time up to now is charged."""
+        """Removes the storage node of a region without nodes. The time up to now is
+        charged.
+        """
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/storage-node/remove", region_id=region_id),

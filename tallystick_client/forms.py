@@ -3613,6 +3613,7 @@ class MilestoneGrantRequest(TypedDict):
 
 
 class ModelClassAnswer(TypedDict):
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3620,8 +3621,11 @@ class ModelClassAnswer(TypedDict):
 
 
 class ModelClassRequest(TypedDict):
-    """Models with these words in their name pay this class's fee: a row of the tariff."""
+    """A vendor's models with these words in their name pay this class's fee: a row of the
+    tariff. Nothing but the vendor's own words may stand before them.
+    """
 
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -4983,9 +4987,38 @@ class ProposalReasonRequest(TypedDict):
 class ProviderAnswer(TypedDict):
     provider_id: str
     account_id: str
-    kind: Literal["physical", "gcp"]
+    kind: str
+    payment_mode: Literal["credits", "cash"]
     registered_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class ProviderKindAnswer(TypedDict):
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+    position: NotRequired[int]
+
+
+class ProviderKindRequest(TypedDict):
+    """`cost_per_gpu_hour`: what the cheapest GPU-hour of this kind costs its owner beside
+    the usage fee. It is above that of physical machines, which are the cheapest kind.
+    """
+
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+
+
+class ProviderKindsAnswer(TypedDict):
+    """The seeded rows and those the network registered; of one kind the newest in force
+    counts.
+    """
+
+    data: list[ProviderKindAnswer]
+    position: int
 
 
 class ProviderPage(TypedDict):
@@ -4998,7 +5031,13 @@ class ProviderPage(TypedDict):
 
 
 class ProviderRequest(TypedDict):
-    kind: Literal["physical", "gcp"]
+    """`payment_mode`: how the account is paid, set in the same append. An account that has
+    set one leaves it out, or names the same; cash is set with its destination, at
+    `/payment-mode`.
+    """
+
+    kind: str
+    payment_mode: NotRequired[Literal["credits", "cash"] | None]
 
 
 class QueueCandidateAnswer(TypedDict):
@@ -5180,6 +5219,8 @@ class RegionAnswer(TypedDict):
     down_ranked_workloads: NotRequired[list[str]]
     security_tier: NotRequired[int]
     hardware_rules: NotRequired[list[str]]
+    cloud_region: NotRequired[str]
+    site: NotRequired[str]
     opened_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -5274,7 +5315,10 @@ class RegionPolicyRequest(TypedDict):
 
 
 class RegionRequest(TypedDict):
-    """The storage mode never changes: another mode needs a new region."""
+    """The storage mode never changes: another mode needs a new region. `cloud_region`: of a
+    cloud provider, each used by one region; `site`: where machines of one's own stand, for
+    as many regions as there are policies.
+    """
 
     provider_id: str
     name: str
@@ -5282,6 +5326,8 @@ class RegionRequest(TypedDict):
     setting: Literal["edge", "datacenter"]
     admission: Literal["operator", "permissionless"]
     allow_public_jobs: bool
+    cloud_region: NotRequired[str | None]
+    site: NotRequired[str | None]
 
 
 class RegionSettingAnswer(TypedDict):
@@ -5950,7 +5996,7 @@ class StorageNodeRequest(TypedDict):
 class StorageNodeStateAnswer(TypedDict):
     region_id: str
     sequence: int
-    state: Literal["none", "provisioned", "ready"]
+    state: Literal["none", "provisioned", "active"]
     position: NotRequired[int]
 
 

@@ -19,8 +19,37 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FleetReason.PROVIDER_KIND_UNKNOWN: sentence(
         INVALID,
-        "[{kind:text} is not a kind of provider. ]Choose a kind that the operation's "
-        "description lists.",
+        "[{kind:text} is not a kind of provider. ]Choose a kind that `tallystick provider kinds` "
+        "lists.",
+    ),
+    FleetReason.PAYMENT_MODE_NEEDED: sentence(
+        CONFLICT,
+        when(
+            "The account is paid as {mode:word}, which registering a provider does not change. "
+            "Leave the payment mode out, or change it with `tallystick cash-out mode`.",
+            mode=ANY,
+        ),
+        "A provider is registered only for an account that has a payment mode[, and "
+        "{account_id:text} has none]. Give `--payment-mode credits`, or set cash and its "
+        "destination with `tallystick cash-out mode`.",
+    ),
+    FleetReason.CLOUD_REGION: sentence(
+        CONFLICT,
+        when(
+            "The region {region_id:text} is in the cloud region {cloud_region:text} already, and a "
+            "provider uses each one once. Use that region.",
+            region_id=ANY,
+        ),
+        when(
+            "Machines of the kind {kind:text} are in no cloud region. Leave `--cloud-region` out.",
+            rule="physical",
+        ),
+        when(
+            "A region of the kind {kind:text} is one region of that cloud. Name it with "
+            "`--cloud-region`, and give no site.",
+            rule="named",
+        ),
+        "The cloud region does not fit the provider. `tallystick region list` shows the regions.",
     ),
     FleetReason.REGION_UNKNOWN: sentence(
         NOT_FOUND,
@@ -31,6 +60,26 @@ SENTENCES: dict[Reason, Sentence] = {
         CONFLICT,
         "The region[ {region_id:text}] belongs to a provider with machines of its own, so no cloud "
         "limits it. Report quotas for a region of a cloud provider.",
+    ),
+    FleetReason.REGION_NOT_SUITED: sentence(
+        CONFLICT,
+        when(
+            "The region {region_id:text} keeps its data on each node, so it has no storage node. "
+            "Open a region with the storage mode central.",
+            what="storage_node",
+        ),
+        when(
+            "Edge devices belong to a region of a physical provider with the storage mode central, "
+            "and the region {region_id:text} is not one. Open such a region.",
+            what="edge_device",
+        ),
+        when(
+            "A region of a cloud provider keeps its data on a storage node. Choose the storage "
+            "mode central.",
+            what="cloud_region",
+        ),
+        "The region[ {region_id:text}] does not allow this. `tallystick region show` shows its "
+        "storage mode.",
     ),
     FleetReason.REGION_EXISTS: sentence(
         CONFLICT,
@@ -93,8 +142,13 @@ SENTENCES: dict[Reason, Sentence] = {
             needs="provisioned",
         ),
         when(
-            "The region has a storage node of the class {storage_class:text} already. Remove it "
-            "before you provision another class.",
+            "The storage node serves {nodes:count} nodes of the region {region_id:text}. Retire "
+            "them first, or replace the storage node with `tallystick storage replace`.",
+            nodes=ANY,
+        ),
+        when(
+            "The region has a storage node of the class {storage_class:text} already. Replace it "
+            "with `tallystick storage replace` to get another class.",
             storage_class=ANY,
         ),
         "The state of the region's storage node does not allow this. `tallystick storage show` "

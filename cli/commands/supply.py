@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import NodeId, ProviderId, RegionId
-from cli.remote import Limit, Remote, ppm_of, reads, records
-from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group, local_time
+from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time
 
 if TYPE_CHECKING:
     from tallystick_client import Client
-    from tallystick_client.forms import RevenueSharesRequest
+    from tallystick_client.forms import ProviderKindRequest, ProviderRequest, RevenueSharesRequest
 
 provider = group(
     "provider", "Providers: accounts that rent GPUs out.", "tallystick provider register"
@@ -21,21 +21,66 @@ provider = group(
 node = group("node", "Nodes: machines with GPUs.", "tallystick node code REGION")
 
 
-ProviderKind = Literal["physical", "gcp"]
+PaymentMode = Literal["credits", "cash"]
 Role = Literal["worker", "ingress", "control"]
 
 
 # --- providers -------------------------------------------------------------------------------
 
 
-@provider.command("register", epilog="Example: tallystick provider register --kind physical")
+@provider.command("register", epilog="Example: tallystick provider register --payment-mode credits")
 @records
 def register_provider(
     remote: Remote,
-    kind: Annotated[ProviderKind, typer.Option(help="Kind of owner of the machines.")] = "physical",
+    kind: Annotated[
+        str, typer.Option(help="Kind of provider, as `kinds` lists them.")
+    ] = "physical",
+    payment_mode: Annotated[
+        PaymentMode | None,
+        typer.Option(help="How the account is paid, if it has not said so before."),
+    ] = None,
 ) -> None:
-    """Register your account as a provider."""
-    told = remote.ask(lambda c: c.register_provider({"kind": kind}, idempotency_key=remote.key))
+    """Register your account as a provider, together with how it is paid."""
+    body: ProviderRequest = {"kind": kind}
+    if payment_mode is not None:
+        body["payment_mode"] = payment_mode
+    told = remote.ask(lambda c: c.register_provider(body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@provider.command("kinds", epilog="Example: tallystick provider kinds --json")
+@reads
+def list_kinds(remote: Remote) -> None:
+    """List the kinds of providers, with what a GPU-hour costs there beside the usage fee."""
+    told = remote.ask(lambda c: c.list_provider_kinds())
+    rows = [{**one, "cost_per_gpu_hour": amount(one["cost_per_gpu_hour"])} for one in told["data"]]
+    remote.tell(told, columns(rows, ("kind", "cloud", "cost_per_gpu_hour", "effective_from")))
+
+
+@provider.command(
+    "add-kind",
+    epilog="Example: tallystick provider add-kind acme --cost 0.40 --from 2027-01-01T00:00Z",
+)
+@records
+def add_kind(
+    remote: Remote,
+    kind: Annotated[str, typer.Argument(help="Its name.")],
+    cost: Annotated[str, typer.Option(metavar="CREDIT", help="Of its cheapest GPU-hour.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="RFC 3339, with its offset.")
+    ],
+    cloud: Annotated[
+        bool, typer.Option("--cloud", help="Its regions are those of a cloud.")
+    ] = False,
+) -> None:
+    """Register a kind of provider, or a new cost of one, from a date on (operator)."""
+    body: ProviderKindRequest = {
+        "kind": kind,
+        "cloud": cloud,
+        "cost_per_gpu_hour": credits_of(cost),
+        "effective_from": from_,
+    }
+    told = remote.ask(lambda c: c.register_provider_kind(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
 

@@ -26,7 +26,7 @@ from domain.fleet.licence import licence_of, seat_of
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.fleet.provider import existing_provider, existing_region, region_of
 from domain.fleet.reasons import FleetReason
-from domain.fleet.storage_node import require_storage
+from domain.fleet.storage_node import require_storage, serving, serving_no_more
 from domain.fleet.verdicts import NodeHardwareJudged, judged, verdict_of
 from domain.hardware.admission import Verdict
 from domain.hardware.facts import HardwareFacts
@@ -568,7 +568,9 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
         node_id=command.node_id, by=command.by, at_us=command.at_us, waived=waived
     )
     judgements = [_on(command.node_id, fact) for fact in told]
-    return [_on(command.node_id, admitted), *judgements, *registered, *gone]
+    region_id = state.joined.region_id
+    served = serving(world, region_id, command.node_id, command.at_us)
+    return [_on(command.node_id, admitted), *judgements, *registered, *gone, *served]
 
 
 def decide_activate(command: ActivateNode, world: World) -> list[Change]:
@@ -605,7 +607,9 @@ def decide_retire(command: RetireNode, world: World) -> list[Change]:
             )
     retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
     gone = [_retiring(command, device_id) for device_id in devices]
-    return [_on(command.node_id, retired), *gone]
+    assert state.joined is not None
+    free = serving_no_more(world, state.joined.region_id, command.node_id, command.at_us)
+    return [_on(command.node_id, retired), *gone, *free]
 
 
 def decide_equivocation(command: RecordEquivocation, world: World) -> list[Change]:
@@ -730,7 +734,7 @@ def _kind_terms(spec: DeviceSpec, at_us: int, world: World) -> dict[str, Any]:
     known = kind_in_force(world, spec.kind, spec.vendor, at_us)
     has_class = known is not None or spec.kind is None
     terms: dict[str, Any] = {
-        "gpu_class": class_in_force(world, spec.model, at_us) if has_class else None,
+        "gpu_class": class_in_force(world, spec.vendor, spec.model, at_us) if has_class else None,
         "kind": spec.kind or GPU,
         "memory": "dedicated",
         "is_divisible": True,

@@ -79,6 +79,7 @@ FACTS: dict[str, type[Any]] = {
     "provider.registered.v1": provider.ProviderRegistered,
     "region.opened.v1": provider.RegionOpened,
     "region.name_taken.v1": provider.RegionNameTaken,
+    "region.cloud_region_taken.v1": provider.CloudRegionTaken,
     "region.cloud_quota_reported.v1": cloud_region.CloudQuotaReported,
     "region.hardware_set.v1": provider.RegionHardwareSet,
     "region.policy_set.v1": provider.RegionPolicySet,
@@ -87,4 +88,6 @@ FACTS: dict[str, type[Any]] = {
     "storage_node.ready.v1": storage_node.StorageNodeReady,
     "storage_node.charged.v1": storage_node.StorageNodeCharged,
     "storage_node.removed.v1": storage_node.StorageNodeRemoved,
+    "storage_node.node_served.v1": storage_node.NodeServed,
+    "storage_node.node_served_no_more.v1": storage_node.NodeServedNoMore,
 }

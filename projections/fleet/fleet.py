@@ -19,12 +19,13 @@ from projections.runner import Connection, Projection, Rule
 _TABLES = """
     CREATE TABLE own.provider (
         provider_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
-        kind text NOT NULL, at_us bigint NOT NULL, position bigint NOT NULL);
+        kind text NOT NULL, payment_mode text NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL);
     CREATE TABLE own.region (
         region_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         name text NOT NULL, storage_mode text NOT NULL, setting text NOT NULL,
-        admission text NOT NULL, allow_public_jobs boolean NOT NULL, at_us bigint NOT NULL,
-        position bigint NOT NULL);
+        admission text NOT NULL, allow_public_jobs boolean NOT NULL, cloud_region text, site text,
+        at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.node (
         node_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         region_id text COLLATE "C" NOT NULL, client_id text, agent text NOT NULL,
@@ -94,16 +95,17 @@ _HELD = ("device.reserved.v1", "device.released.v1")
 _RULES = (
     Rule(
         ("provider.registered.v1",),
-        "provider_id text, account_id text, kind text, at_us bigint",
-        "INSERT INTO own.provider SELECT provider_id, account_id, kind, at_us, position FROM facts",
+        "provider_id text, account_id text, kind text, payment_mode text, at_us bigint",
+        """INSERT INTO own.provider
+        SELECT provider_id, account_id, kind, payment_mode, at_us, position FROM facts""",
     ),
     Rule(
         ("region.opened.v1",),
         "region_id text, provider_id text, name text, storage_mode text, setting text,"
-        " admission text, allow_public_jobs boolean, at_us bigint",
+        " admission text, allow_public_jobs boolean, cloud_region text, site text, at_us bigint",
         """INSERT INTO own.region
         SELECT region_id, provider_id, name, storage_mode, setting, admission,
-            allow_public_jobs, at_us, position
+            allow_public_jobs, cloud_region, site, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -304,6 +306,7 @@ class Provider:
     provider_id: str
     account_id: str
     kind: str
+    payment_mode: str
     at_us: int
     position: int
 
@@ -318,6 +321,8 @@ class Region:
     setting: str
     admission: str
     allow_public_jobs: bool
+    cloud_region: str | None
+    site: str | None
     at_us: int
     position: int
 

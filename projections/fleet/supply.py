@@ -23,6 +23,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class ModelClass:
+    vendor: str
     model: str
     gpu_class: str
     effective_from_us: int

@@ -46,8 +46,8 @@ TABLES = """
         memory text NOT NULL, is_divisible boolean NOT NULL, capacity_asset text NOT NULL,
         effective_from_us bigint NOT NULL, at_us bigint NOT NULL, position bigint PRIMARY KEY);
     CREATE TABLE own.model_class (
-        model text NOT NULL, gpu_class text NOT NULL, effective_from_us bigint NOT NULL,
-        at_us bigint NOT NULL, position bigint PRIMARY KEY);
+        vendor text NOT NULL, model text NOT NULL, gpu_class text NOT NULL,
+        effective_from_us bigint NOT NULL, at_us bigint NOT NULL, position bigint PRIMARY KEY);
 """
 
 INDEXES = """
@@ -170,8 +170,8 @@ RULES = (
     ),
     Rule(
         ("resource_kind.model_classed.v1",),
-        "model text, gpu_class text, effective_from_us bigint, at_us bigint",
+        "vendor text, model text, gpu_class text, effective_from_us bigint, at_us bigint",
         """INSERT INTO own.model_class
-        SELECT model, gpu_class, effective_from_us, at_us, position FROM facts""",
+        SELECT vendor, model, gpu_class, effective_from_us, at_us, position FROM facts""",
     ),
 )

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        383,
+        "d6b296391e9006059bb9c04b2df6a01b761217feb0940d5943b06d0e13d1aa3c",
+        "c43344b5a47cfe19b0d9ce673f7aa5580c1ada8b1f5ce0150deae6d6b241ce0b",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -77,7 +77,9 @@ ROWS: dict[str, Row] = {
     "list_wallets": RENTERS,
     "create_deposit": Row("operator", None, lambda _s: _deposit()),
     "list_deposits": RENTERS,
-    "register_provider": Row("owner", body=lambda _s: {"kind": "physical"}),
+    "register_provider": Row(
+        "owner", body=lambda _s: {"kind": "physical", "payment_mode": "credits"}
+    ),
     "list_providers": Row("owner"),
     "read_provider": OWNERS,
     "open_region": Row("owner", None, lambda s: _region(s, s.provider.provider_id)),
@@ -108,6 +110,8 @@ ROWS: dict[str, Row] = {
     "drain_node": Row("owner", "rival", _nothing),
     "set_node_role": Row("owner", "rival", lambda _s: {"role": "worker"}),
     "read_ingress_load": OWNERS,
+    "list_provider_kinds": Row("anybody"),
+    "register_provider_kind": Row("operator", None, lambda _s: _provider_kind()),
     "list_resource_kinds": Row("anybody"),
     "register_resource_kind": Row("operator", None, lambda _s: _kind()),
     "register_model_class": Row("operator", None, lambda _s: _model_class()),
@@ -198,7 +202,8 @@ ROWS: dict[str, Row] = {
     "list_edge_devices": Row("owner"),
     "list_device_fees": Row("owner"),
     "provision_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
-    "confirm_storage_node": Row("operator", None, _nothing),
+    "confirm_storage_node": Row("owner", "rival", _nothing),
+    "replace_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
     "remove_storage_node": Row("owner", "rival", _nothing),
     "read_storage_node": OWNERS,
     "read_balances": RENTERS,
@@ -693,12 +698,24 @@ def _specs(scene: Scene) -> dict[str, Any]:
     return {"devices": joining["devices"], "host": joining["host"]}
 
 
+def _added_device(scene: Scene) -> str:
+    body = {"region_id": scene.central_region(), "model": "jetson-orin-nano"}
+    device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
+    return device_id
+
+
 def _edge_device(scene: Scene) -> dict[str, Any]:
     return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
 
 
 def _maintenance() -> dict[str, Any]:
     return {"kind": "planned", "from": "2026-12-01T02:00:00Z", "until": "2026-12-01T04:00:00Z"}
+
+
+def _provider_kind() -> dict[str, Any]:
+    cost = {"asset": "CREDIT", "units": "400000"}
+    from_ = "2027-01-01T00:00:00Z"
+    return {"kind": "acme", "cloud": True, "cost_per_gpu_hour": cost, "effective_from": from_}
 
 
 def _kind() -> dict[str, Any]:
@@ -715,7 +732,8 @@ def _kind() -> dict[str, Any]:
 
 def _model_class() -> dict[str, Any]:
     from_ = "2027-01-01T00:00:00Z"
-    return {"model": "Acme One", "gpu_class": "accelerator", "effective_from": from_}
+    classed = {"vendor": "acme", "model": "Acme One", "gpu_class": "accelerator"}
+    return {**classed, "effective_from": from_}
 
 
 def _licence(scene: Scene) -> dict[str, Any]:
@@ -774,7 +792,7 @@ def places(shared: Scene) -> dict[str, str]:
         "maintenance_id": _planned(shared),
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
-        "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "edge_device_id": _added_device(shared),
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,
