@@ -1181,7 +1181,18 @@ class Client(Calls):
         provider_id: str | None = None,
         region_id: str | None = None,
         account_id: str | None = None,
-        phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+        phase: Literal[
+            "joining",
+            "confirmed",
+            "provisioning",
+            "maintenance",
+            "active",
+            "draining",
+            "stopped",
+            "errored",
+            "failed",
+            "retired",
+        ]
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -1574,6 +1585,199 @@ class Client(Calls):
             records=True,
         )
         return cast("forms.StorageNodeStateAnswer", found)
+
+    def request_admission(
+        self, body: forms.AdmissionRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdmissionAnswer:
+        """Requests the admission of a machine to a region of yours that admits by the
+        procedure.
+        """
+        found = self._call(
+            "POST", "/v1/admissions", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def list_admissions(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.AdmissionPage:
+        """Lists admissions in order of request: your own, or all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/admissions",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.AdmissionPage", found)
+
+    def validate_admission(
+        self, admission_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdmissionAnswer:
+        """Validates a requested machine."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/validate", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def refuse_admission(
+        self,
+        admission_id: str,
+        body: forms.AdmissionRefusalRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AdmissionAnswer:
+        """Refuses a machine that is not installed yet, and says why."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/refuse", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def ship_boot_drive(
+        self, admission_id: str, body: forms.BootDriveRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdmissionAnswer:
+        """Records that the boot drive of a validated machine is on its way."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/ship", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def do_firmware_step(
+        self,
+        admission_id: str,
+        body: forms.FirmwareStepRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AdmissionAnswer:
+        """Records a step of the firmware setup: TPM cleared, CSM off, Secure Boot off."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/firmware", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def install_machine(
+        self,
+        admission_id: str,
+        body: forms.InstalledMachineRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AdmissionAnswer:
+        """Records that the machine started from its boot drive, under the id that it shows."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/installed", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def create_installed_code(
+        self, admission_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.JoinCodeAnswer:
+        """Issues a code that lets the installed machine join, valid for ten minutes."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/join-codes", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JoinCodeAnswer", found)
+
+    def read_admission(self, admission_id: str) -> forms.AdmissionAnswer:
+        """Returns an admission and what is left to do."""
+        found = self._call("GET", at("/v1/admissions/{admission_id}", admission_id=admission_id))
+        return cast("forms.AdmissionAnswer", found)
+
+    def stop_node(
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Records that a machine is turned off. It comes back by way of maintenance."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/stop", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def report_node_error(
+        self, node_id: str, body: forms.NodeErrorRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Reports an error, sent by the node. It takes no new leases until it comes back by
+        way of.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/error", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def fail_node(
+        self, node_id: str, body: forms.NodeErrorRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Marks a node as failed until it is repaired. The error is kept."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/fail", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def state_node_setup(
+        self, node_id: str, body: forms.NodeSetupRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """States how a machine is set up: its uplink, UPnP, and exclusive access."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/setup", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def set_idle_mining(
+        self, node_id: str, body: forms.IdleMiningRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Sets whether a machine mines while nobody leases it. It needs a wallet that is
+        paid.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/idle-mining", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def read_node_condition(self, node_id: str) -> forms.NodeConditionAnswer:
+        """Returns the condition of a node, and what its owner states about it."""
+        found = self._call("GET", at("/v1/nodes/{node_id}/condition", node_id=node_id))
+        return cast("forms.NodeConditionAnswer", found)
 
     def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
         """Returns how far the log holds this node's chain. A reporter asks this at every

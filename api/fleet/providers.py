@@ -29,6 +29,7 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.process import founding
+from domain.fleet.condition import OFFLINE_AFTER_US, state_of
 from domain.fleet.provider import (
     PAYMENT_MODES,
     REGION_NAME_PATTERN,
@@ -52,6 +53,7 @@ from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from projections.fleet import fleet, supply
 from projections.fleet.fleet import FLEET
+from projections.metering.usage import USAGE
 
 resource = Resource("providers")
 
@@ -65,7 +67,7 @@ CloudRegion = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$", examples=[
 Site = Annotated[str, Field(min_length=1, max_length=SITE_LENGTH_MAX, examples=["Hall 2"])]
 StorageMode = Literal["local", "central"]
 Setting = Literal["edge", "datacenter"]
-Admission = Literal["operator", "permissionless"]
+Admission = Literal["operator", "permissionless", "approved"]
 Workload = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Workloads = Annotated[list[Workload], Field(max_length=WORKLOADS_MAX)]
 Tier = Annotated[int, Field(ge=0, le=SECURITY_TIERS[-1])]
@@ -176,7 +178,8 @@ class RegionAnswer(AnswerModel):
 
 class RegionNodeAnswer(AnswerModel):
     node_id: NodeId
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: str
+    state: str
     quarantined: bool
 
 
@@ -451,12 +454,20 @@ def list_region_nodes(
 ) -> Response:
     """Lists the nodes of a region in order of joining."""
     place = call.place(cursor, [0])
-    with call.read(FLEET) as view:
+    with call.read(FLEET, USAGE) as view:
         visible_region(call, view.connection, region_id)
         rows = fleet.read_nodes(
             view.connection, region_id=region_id, after=place.after[0], limit=limit + 1
         )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _region_node)
+        heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])
+        return call.page(
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
+            lambda row: _region_node(row, heard[row.node_id], call.now_us),
+        )
 
 
 def visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
@@ -488,6 +499,11 @@ def _region(row: fleet.Region, policy: supply.Policy) -> RegionAnswer:
     )
 
 
-def _region_node(row: fleet.Node) -> RegionNodeAnswer:
-    phase: Any = row.phase
-    return RegionNodeAnswer(node_id=row.node_id, phase=phase, quarantined=row.quarantined)
+def _region_node(row: fleet.Node, heard_us: int, now_us: int) -> RegionNodeAnswer:
+    is_silent = heard_us <= now_us - OFFLINE_AFTER_US
+    return RegionNodeAnswer(
+        node_id=row.node_id,
+        phase=row.phase,
+        state=state_of(row.phase, is_quarantined=row.quarantined, is_silent=is_silent),
+        quarantined=row.quarantined,
+    )

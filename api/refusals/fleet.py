@@ -69,6 +69,11 @@ SENTENCES: dict[Reason, Sentence] = {
             what="storage_node",
         ),
         when(
+            "The region {region_id:text} admits nodes without the whole procedure, so there is "
+            "nothing to request. Get a code with `tallystick node code`.",
+            what="admission",
+        ),
+        when(
             "Edge devices belong to a region of a physical provider with the storage mode central, "
             "and the region {region_id:text} is not one. Open such a region.",
             what="edge_device",
@@ -212,6 +217,25 @@ SENTENCES: dict[Reason, Sentence] = {
             phase="maintenance",
         ),
         when(
+            "The node {node_id:text} is being provisioned. Wait until it has told its inventory.",
+            phase="provisioning",
+        ),
+        when(
+            "The node {node_id:text} is out of order: {phase:word}. Repair it and start again with "
+            "`tallystick node maintenance`.",
+            phase="stopped",
+        ),
+        when(
+            "The node {node_id:text} is out of order: {phase:word}. Repair it and start again with "
+            "`tallystick node maintenance`.",
+            phase="errored",
+        ),
+        when(
+            "The node {node_id:text} is out of order: {phase:word}. Repair it and start again with "
+            "`tallystick node maintenance`.",
+            phase="failed",
+        ),
+        when(
             "The node {node_id:text} is active, which does not allow this. `tallystick node "
             "show` shows its state.",
             phase="active",
@@ -247,6 +271,35 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The node cannot be admitted, because its hardware does not meet the rules of the "
         "region. `tallystick node show` lists them.",
+    ),
+    FleetReason.ADMISSION_UNKNOWN: sentence(
+        NOT_FOUND,
+        "There is no admission[ {admission_id:text}] that you may see. `tallystick admission list` "
+        "shows the admissions.",
+    ),
+    FleetReason.ADMISSION_STATE: sentence(
+        CONFLICT,
+        when(
+            "The region {region_id:text} admits machines by the whole procedure. Begin with "
+            "`tallystick admission request`.",
+            region_id=ANY,
+        ),
+        when(
+            "The machine is not set up yet: {missing:word} are missing. Do these steps in its "
+            "firmware and report each with `tallystick admission step`.",
+            missing=ANY,
+        ),
+        when(
+            "The admission {admission_id:text} is {status:word}, which does not allow this step. "
+            "`tallystick admission show` shows the next one.",
+            status=ANY,
+        ),
+        "The admission does not allow this step. `tallystick admission show` shows the next one.",
+    ),
+    FleetReason.WALLET_NEEDED: sentence(
+        CONFLICT,
+        "Idle mining needs a wallet that is paid[, and the account {account_id:text} has none]. "
+        "Link one with `tallystick account wallet link`, and wait until it counts.",
     ),
     FleetReason.NODE_BUSY: sentence(
         CONFLICT,

@@ -24,7 +24,7 @@ region = group(
 
 StorageMode = Literal["local", "central"]
 Setting = Literal["edge", "datacenter"]
-Admission = Literal["operator", "permissionless"]
+Admission = Literal["operator", "permissionless", "approved"]
 _AMOUNTS = ("gathered", "infra", "arrears", "participation", "usage", "carry")
 Cost = Annotated[str, typer.Option(metavar="CREDITS", help="Per UTC day.")]
 

@@ -43,7 +43,7 @@ class RegionOpened:
     name: str  # DNS characters, unique per provider
     storage_mode: str  # "local" or "central"
     setting: str  # "edge" or "datacenter"
-    admission: str  # "operator" or "permissionless"
+    admission: str  # ADMISSIONS
     allow_public_jobs: bool
     at_us: int
     hardware_rules: tuple[str, ...]  # of hardware_admission: those it insists on
@@ -149,7 +149,11 @@ class SetRegionPolicy:
 PAYMENT_MODES = ("credits", "cash")
 CENTRAL = "central"
 STORAGE_MODES = ("local", CENTRAL)
-ADMISSIONS = ("operator", "permissionless")
+APPROVED = "approved"
+ADMISSIONS = ("operator", "permissionless", APPROVED)
+"""Who lets nodes in: the operator, their owner, or the operator at the end of the whole procedure
+(`domain/machines/admission.py`).
+"""
 IP_LEASE, LARGE_STORAGE = "ip_lease", "large_storage"
 """Workload classes that machines at home do badly (K-8); any other word is a class too."""
 REFUSED_AT_EDGE, DOWN_RANKED_AT_EDGE = (IP_LEASE,), (LARGE_STORAGE,)

@@ -36,6 +36,9 @@ class FleetReason(Reason):
     NODE_SPECS_MISSING = "node_specs_missing"
     NODE_NOT_JOINABLE = "node_not_joinable"
     NODE_BUSY = "node_busy"
+    ADMISSION_UNKNOWN = "admission_unknown"
+    ADMISSION_STATE = "admission_state"
+    WALLET_NEEDED = "wallet_needed"
     NODE_IN_MAINTENANCE = "node_in_maintenance"
     NODE_ROLE = "node_role"
     MAINTENANCE_UNKNOWN = "maintenance_unknown"
@@ -73,6 +76,9 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.NODE_SPECS_MISSING,
         FleetReason.NODE_NOT_JOINABLE,
         FleetReason.NODE_BUSY,
+        FleetReason.ADMISSION_UNKNOWN,
+        FleetReason.ADMISSION_STATE,
+        FleetReason.WALLET_NEEDED,
         FleetReason.NODE_IN_MAINTENANCE,
         FleetReason.MAINTENANCE_UNKNOWN,
         FleetReason.LICENCE_UNKNOWN,

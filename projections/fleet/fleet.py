@@ -32,7 +32,8 @@ _TABLES = """
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
-        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL);
+        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL,
+        lifetime text NOT NULL, minion_id text, error text);
     CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
     COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
@@ -86,6 +87,11 @@ _PHASES = {
     "node.activated.v1": "active",
     "node.maintenance_started.v1": "maintenance",
     "node.drain_started.v1": "draining",
+    "node.provisioning_started.v1": "provisioning",
+    "node.provisioned.v1": "maintenance",
+    "node.stopped.v1": "stopped",
+    "node.errored.v1": "errored",
+    "node.failed.v1": "failed",
     "node.retired.v1": "retired",
 }
 _PHASE = " ".join(f"WHEN '{topic}' THEN '{phase}'" for topic, phase in _PHASES.items())
@@ -121,7 +127,7 @@ _RULES = (
         " key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node
         SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
-            at_us, false, NULL, NULL, at_us, position, NULL, true, false
+            at_us, false, NULL, NULL, at_us, position, NULL, true, false, 'permanent', NULL, NULL
         FROM facts""",
     ),
     Rule(
@@ -172,6 +178,19 @@ _RULES = (
             WHERE g.topic <> 'node.admitted.v1'
                 OR (g.admissions = 1 AND m.phase IN ('joining', 'confirmed'))
             ORDER BY g.node_id, g.position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.terms_stated.v1",),
+        "node_id text, lifetime text, minion_id text",
+        """UPDATE own.node n SET lifetime = f.lifetime, minion_id = f.minion_id FROM facts f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.errored.v1", "node.failed.v1"),
+        "node_id text, error text",
+        """UPDATE own.node n SET error = f.error FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
     Rule(
@@ -349,6 +368,9 @@ class Node:
     pool_id: str | None
     sellable: bool
     revoked: bool
+    lifetime: str
+    minion_id: str | None
+    error: str | None  # the last one told, whether or not it is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -516,6 +538,15 @@ def read_nodes(
         after=after,
         limit=limit,
     )
+
+
+def read_last_heard(connection: Connection, node_ids: list[str]) -> dict[str, int]:
+    """When each node last told its inventory or sent a signed report."""
+    sql = """SELECT n.node_id,
+            greatest(n.specs_at_us, n.at_us, coalesce(r.last_recorded_us, 0))
+        FROM proj_fleet.node n LEFT JOIN proj_usage.node_reports r USING (node_id)
+        WHERE n.node_id = ANY(%s)"""
+    return dict(connection.execute(sql, (node_ids,)).fetchall())
 
 
 def read_devices(

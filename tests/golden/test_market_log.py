@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        383,
-        "d6b296391e9006059bb9c04b2df6a01b761217feb0940d5943b06d0e13d1aa3c",
-        "c43344b5a47cfe19b0d9ce673f7aa5580c1ada8b1f5ce0150deae6d6b241ce0b",
+        402,
+        "96f5e9d29511e100024b1738b6033afc6f21f1c315473180eaec211469e0d7fe",
+        "c1ea68339a1337cd2cd1988ddb867fc0fc92a46a3a75bd0b5be5608a12d36618",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

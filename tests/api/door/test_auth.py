@@ -113,6 +113,21 @@ ROWS: dict[str, Row] = {
     "list_provider_kinds": Row("anybody"),
     "register_provider_kind": Row("operator", None, lambda _s: _provider_kind()),
     "list_resource_kinds": Row("anybody"),
+    "request_admission": Row("owner", None, lambda s: _admission(s)),
+    "list_admissions": Row("owner"),
+    "read_admission": OWNERS,
+    "validate_admission": Row("operator", None, _nothing),
+    "refuse_admission": Row("operator", None, lambda _s: {"why": "no"}),
+    "ship_boot_drive": Row("operator", None, lambda _s: {"tracking": "1Z"}),
+    "do_firmware_step": Row("owner", "rival", lambda _s: {"step": "csm_off"}),
+    "install_machine": Row("owner", "rival", lambda _s: {"minion_id": "minion-1"}),
+    "create_installed_code": Row("owner", "rival", _nothing),
+    "stop_node": Row("owner", "rival", _nothing),
+    "report_node_error": Row("node", "other_node", lambda _s: {"error": "Xid 79"}),
+    "fail_node": Row("owner", "rival", lambda _s: {"error": "fan"}),
+    "state_node_setup": Row("owner", "rival", lambda _s: {"upnp": True}),
+    "set_idle_mining": Row("owner", "rival", lambda _s: {"enabled": False}),
+    "read_node_condition": OWNERS,
     "register_resource_kind": Row("operator", None, lambda _s: _kind()),
     "register_model_class": Row("operator", None, lambda _s: _model_class()),
     "grant_licence": Row("owner", None, lambda s: _licence(s)),
@@ -712,6 +727,20 @@ def _maintenance() -> dict[str, Any]:
     return {"kind": "planned", "from": "2026-12-01T02:00:00Z", "until": "2026-12-01T04:00:00Z"}
 
 
+def _admission(scene: Scene) -> dict[str, Any]:
+    described = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "gpus": 4}
+    return {"region_id": scene.provider.region_id, **described}
+
+
+def _requested(scene: Scene) -> str:
+    terms = {"storage_mode": "local", "setting": "datacenter", "admission": "approved"}
+    where = {"provider_id": scene.provider.provider_id, "name": "approved", **terms}
+    region = scene.owner.made("/v1/regions", {**where, "allow_public_jobs": True})["region_id"]
+    body = {**_admission(scene), "region_id": region}
+    admission_id: str = scene.owner.made("/v1/admissions", body)["admission_id"]
+    return admission_id
+
+
 def _provider_kind() -> dict[str, Any]:
     cost = {"asset": "CREDIT", "units": "400000"}
     from_ = "2027-01-01T00:00:00Z"
@@ -793,6 +822,7 @@ def places(shared: Scene) -> dict[str, str]:
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
         "edge_device_id": _added_device(shared),
+        "admission_id": _requested(shared),
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,
