@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        387,
-        "22b9956baea952fac46f285850bd85d7b3831c065d86ec63b0981820fcb79ef7",
-        "329ee76c6bed5f6371be80774a50c78e1cd43ab8c6cc116e16d8b170dd215e6e",
+        411,
+        "a1d0e421637ab760a36b62249e5643bb1d4a67edeebdc5553ff572865e07fefa",
+        "526f0e4927ca2b854f8557e61904cd6efcd2c133674c2f3ea91b452849900a53",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
