@@ -25,6 +25,7 @@ from api.parties import registry as parties
 from api.pools import registry as pools
 from api.prices import registry as prices
 from api.process.timer import Timer, TimerOf
+from api.regions import registry as regions
 from api.trust import registry as trust
 
 RESOURCES: Sequence[Resource] = (
@@ -33,6 +34,7 @@ RESOURCES: Sequence[Resource] = (
     *prices.RESOURCES,
     *funds.RESOURCES,
     *fleet.RESOURCES,
+    *regions.RESOURCES,
     *metering.RESOURCES,
     *trust.RESOURCES,
     *epochs.RESOURCES,

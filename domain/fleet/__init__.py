@@ -7,6 +7,7 @@ __all__ = (
     "device",
     "edge_device",
     "executor_key",
+    "growth",
     "key_rotation",
     "keys",
     "kinds",

@@ -20,6 +20,15 @@ from domain.fleet.device import (
     device_of,
     device_stream,
 )
+from domain.fleet.growth import (
+    WORKER,
+    Member,
+    growth_of,
+    leaving_changes,
+    member_changes,
+    require_company,
+    require_joinable,
+)
 from domain.fleet.keys import NodeBootsAlternated, NodeKeyRevoked, NodeKeyRotated, NodeOldKeyRevoked
 from domain.fleet.kinds import GPU, SEAT, class_in_force, kind_in_force
 from domain.fleet.licence import licence_of, seat_of
@@ -43,7 +52,7 @@ class DeviceSpec:
     vendor: str
     model: str
     memory_mib: int
-    connection: str = "pcie"  # or "sxm"
+    connection: str = "pcie"  # or "sxm", or "soc": on one chip with the host
     pcie_gen: int | None = None
     pcie_lanes: int | None = None
     kind: str | None = None  # absent: a GPU
@@ -71,6 +80,7 @@ class JoinCodeIssued:
     provider_id: str
     region_id: str
     expires_at_us: int
+    owner_account_id: str | None  # of the machine; None: the provider's own
     by: str
     at_us: int
 
@@ -90,6 +100,7 @@ class NodeJoinRequested:
     provider_id: str
     region_id: str
     client_id: str | None
+    owner_account_id: str | None  # of the machine; None: the provider's own
     key_id: str
     public_key: str  # hex, Ed25519
     token_sha256: str  # bearer token bound to this node, for its calls other than usage
@@ -157,6 +168,17 @@ class NodeDrainStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRoleSet:
+    """What the node is for: the latest counts."""
+
+    node_id: str
+    role: str  # ROLES of `domain/fleet/growth.py`
+    address: str | None  # host:port of an ingress, for whoever is reached through it
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRetired:
     node_id: str
     by: str
@@ -185,6 +207,7 @@ class IssueJoinCode:
     region_id: str
     by: str
     at_us: int
+    owner_account_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,6 +322,12 @@ class NodeState:
     is_revoked: bool = False  # then it is in quarantine too
     old_revoked: tuple[str, ...] = ()  # keys taken back after another had replaced them
     agent: str = ""  # version of its reporter, as last told
+    role_told: NodeRoleSet | None = None  # the latest
+
+    @property
+    def role(self) -> str:
+        """What it is for; a node of which nobody said anything is a worker."""
+        return WORKER if self.role_told is None else self.role_told.role
 
     @property
     def key_id(self) -> str:
@@ -315,8 +344,8 @@ class NodeState:
 
     @property
     def is_matchable(self) -> bool:
-        """Whether new leases may go there."""
-        return self.phase == "active" and not self.is_quarantined
+        """Whether new leases may go there: none to nodes that control or are an ingress."""
+        return self.phase == "active" and not self.is_quarantined and self.role == WORKER
 
     @property
     def accepts_usage(self) -> bool:
@@ -333,6 +362,7 @@ NodeFact: TypeAlias = (
     | NodeMaintenanceStarted
     | NodeSpecConfirmed
     | NodeDrainStarted
+    | NodeRoleSet
     | NodeRetired
     | NodeEquivocated
     | NodeHardwareJudged
@@ -385,6 +415,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, phase="maintenance")
         case NodeDrainStarted():
             return replace(state, phase="draining")
+        case NodeRoleSet():
+            return replace(state, role_told=fact)
         case NodeRetired():
             return replace(state, phase="retired")
         case NodeEquivocated() | NodeBootsAlternated():
@@ -445,11 +477,13 @@ def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
     if join_code_of(world, command.code_sha256).issued is not None:
         raise Refused(FleetReason.JOIN_CODE_USED)
     require_storage(world, command.region_id)
+    require_joinable(world, command.region_id)
     issued = JoinCodeIssued(
         code_sha256=command.code_sha256,
         provider_id=command.provider_id,
         region_id=command.region_id,
         expires_at_us=command.at_us + JOIN_CODE_LIFE_US,
+        owner_account_id=command.owner_account_id,
         by=command.by,
         at_us=command.at_us,
     )
@@ -469,6 +503,7 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         provider_id=code.issued.provider_id,
         region_id=code.issued.region_id,
         client_id=command.client_id,
+        owner_account_id=code.issued.owner_account_id,
         key_id=command.key_id,
         public_key=command.public_key,
         token_sha256=command.token_sha256,
@@ -483,6 +518,12 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         raise Refused(FleetReason.JOIN_CODE_EXPIRED, expires_at_us=code.issued.expires_at_us)
     if present is not None:
         raise Refused(FleetReason.NODE_EXISTS, node_id=command.node_id)
+    region_id = code.issued.region_id
+    require_joinable(world, region_id)
+    models, has_seats = _sort_of(command.devices)
+    require_company(
+        world, region_id, Member(command.node_id, WORKER, None, models, has_seats=has_seats)
+    )
     used = JoinCodeUsed(
         code_sha256=command.code_sha256, node_id=command.node_id, at_us=command.at_us
     )
@@ -562,13 +603,43 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
     ]
     told = judged(command.node_id, state.verdict, verdict, command.at_us)
     is_same = waived == state.waived and not told
-    if state.is_admitted and not registered and not gone and is_same:
+    joining = _joining(command, state, world)
+    if state.is_admitted and not registered and not gone and is_same and not joining:
         return []
     admitted = NodeAdmitted(
         node_id=command.node_id, by=command.by, at_us=command.at_us, waived=waived
     )
     judgements = [_on(command.node_id, fact) for fact in told]
-    return [_on(command.node_id, admitted), *judgements, *registered, *gone]
+    return [_on(command.node_id, admitted), *judgements, *joining, *registered, *gone]
+
+
+def _joining(command: AdmitNode, state: NodeState, world: World) -> list[Change]:
+    """The node as a member of its region, at its first admission and with another inventory."""
+    assert state.joined is not None
+    region_id = state.joined.region_id
+    known = growth_of(world, region_id).member(command.node_id)
+    ingress = None if known is None else known.ingress_node_id
+    return member_changes(
+        world,
+        region_id,
+        member_of(state, state.role, ingress),
+        is_new=not state.is_admitted,
+        by=command.by,
+        at_us=command.at_us,
+    )
+
+
+def member_of(state: NodeState, role: str, ingress_node_id: str | None) -> Member:
+    """The node as a member of its region, by its latest inventory."""
+    assert state.joined is not None
+    models, has_seats = _sort_of(() if state.specs is None else state.specs.devices)
+    return Member(state.joined.node_id, role, ingress_node_id, models, has_seats=has_seats)
+
+
+def _sort_of(devices: tuple[DeviceSpec, ...]) -> tuple[tuple[str, ...], bool]:
+    """The models of the accelerators, each once, and whether there are seats of software."""
+    models = {device.model for device in devices if device.kind != SEAT}
+    return tuple(sorted(models)), any(device.kind == SEAT for device in devices)
 
 
 def decide_activate(command: ActivateNode, world: World) -> list[Change]:
@@ -597,15 +668,23 @@ def decide_retire(command: RetireNode, world: World) -> list[Change]:
     state = existing_node(world, command.node_id)
     if state.phase == "retired":
         return []
-    devices = _own_devices(command.node_id, state, world)
+    devices = require_idle(command.node_id, state, world)
+    retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
+    gone = [_retiring(command, device_id) for device_id in devices]
+    assert state.joined is not None
+    left = leaving_changes(world, state.joined.region_id, command.node_id, command.at_us)
+    return [_on(command.node_id, retired), *gone, *left]
+
+
+def require_idle(node_id: str, state: NodeState, world: World) -> dict[str, DeviceState]:
+    """The node's devices, of which nobody holds any. Raises Refused: NODE_BUSY."""
+    devices = _own_devices(node_id, state, world)
     for device_id, device in devices.items():
         if device.holders:
             raise Refused(
                 FleetReason.NODE_BUSY, device_id=device_id, leases=tuple(sorted(device.holders))
             )
-    retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
-    gone = [_retiring(command, device_id) for device_id in devices]
-    return [_on(command.node_id, retired), *gone]
+    return devices
 
 
 def decide_equivocation(command: RecordEquivocation, world: World) -> list[Change]:

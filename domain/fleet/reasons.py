@@ -18,6 +18,9 @@ class FleetReason(Reason):
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
     NOT_A_CLOUD_REGION = "not_a_cloud_region"
+    REGION_PHASE = "region_phase"
+    REGION_FULL = "region_full"
+    REGION_MIX = "region_mix"
     REGION_TERMS = "region_terms"
     REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
@@ -35,6 +38,7 @@ class FleetReason(Reason):
     NODE_BUSY = "node_busy"
     NODE_IN_MAINTENANCE = "node_in_maintenance"
     NODE_ROLE = "node_role"
+    TRANSFER_UNKNOWN = "transfer_unknown"
     MAINTENANCE_UNKNOWN = "maintenance_unknown"
     MAINTENANCE_WINDOW = "maintenance_window"
     LICENCE_UNKNOWN = "licence_unknown"
@@ -57,6 +61,9 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_EXISTS,
         FleetReason.NOT_A_CLOUD_REGION,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
         FleetReason.REGION_TERMS,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.NODE_UNKNOWN,
@@ -68,6 +75,7 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.NODE_NOT_JOINABLE,
         FleetReason.NODE_BUSY,
         FleetReason.NODE_IN_MAINTENANCE,
+        FleetReason.TRANSFER_UNKNOWN,
         FleetReason.MAINTENANCE_UNKNOWN,
         FleetReason.LICENCE_UNKNOWN,
         FleetReason.LICENCE_EXISTS,

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        398,
+        "06cd4ae326ddff6353c48a6aa2a659ca3f4d286b1744f7cbd96fa280242ff3b1",
+        "a8abe59074573b7c5839e7b4a7aa510e1265d39570092c11f53f9018ceaa74ba",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -138,6 +138,7 @@ def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[An
             provider_id=provider,
             region_id="region_a",
             client_id=None,
+            owner_account_id=None,
             key_id="k",
             public_key="00",
             token_sha256="00",

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from domain.account_closing import CloseAccount
 from domain.duration import DAY_US, HOUR_US
-from domain.fleet.node import NodeJoinRequested, NodeRetired
+from domain.fleet.node import NodeJoinRequested, NodeRetired, NodeRoleSet
 from domain.fleet.provider import ProviderRegistered, RegionOpened
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerShare, RevenueSharesSet
-from domain.fleet.roles import NodeRoleSet
 from domain.income.maturity import NETWORK, EarningsMatured, EarningsReduced, MatureEarnings
 from domain.income.maturity import MaturityWindowSet as Window
 from domain.income.maturity import stream_of as earnings_stream
@@ -68,6 +67,7 @@ def costs(control: int = 3 * CREDITS, ingress: int = 3 * CREDITS, **changes: int
         ingress=credit(ingress),
         most=credit(told["most"]),
         arrears_max=credit(told["arrears_max"]),
+        per_gib=credit(told.get("per_gib", 0)),
     )
 
 
@@ -121,6 +121,7 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
             provider_id=PROVIDER,
             region_id=REGION,
             client_id=None,
+            owner_account_id=None,
             key_id="k",
             public_key="00",
             token_sha256="00",
@@ -139,8 +140,8 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
 
 
 def role_of(node_id: str, role: str, at_us: int = 0) -> tuple[Stream[Any], Any]:
-    fact = NodeRoleSet(node_id=node_id, role=role, ingress_node_id=None, by="op", at_us=at_us)
-    return Stream("node-role", node_id), fact
+    fact = NodeRoleSet(node_id=node_id, role=role, address=None, by="op", at_us=at_us)
+    return Stream("node", node_id), fact
 
 
 def under(*versions: RegionTermsSet) -> list[tuple[Stream[Any], Any]]:
@@ -443,6 +444,7 @@ def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost
         provider_id=PROVIDER,
         region_id="region_b",
         client_id=None,
+        owner_account_id=None,
         key_id="k",
         public_key="00",
         token_sha256="00",
