@@ -1526,13 +1526,25 @@ class Client(Calls):
         return cast("forms.EdgeDeviceAnswer", found)
 
     def list_edge_devices(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> forms.EdgeDevicePage:
-        """Lists edge devices in the order in which they were added, removed ones too."""
+        """Lists edge devices in the order in which they were added, removed ones too: your
+        own, or.
+        """
         found = self._call(
             "GET",
             "/v1/edge-devices",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
         return cast("forms.EdgeDevicePage", found)
 
@@ -1705,8 +1717,8 @@ class Client(Calls):
         return cast("forms.WaitListsAnswer", found)
 
     def read_node_targets(self, node_id: str) -> forms.NodeTargetsAnswer:
-        """Lists what a node's reporter should time connections to: its region's control,
-        its ingress.
+        """Lists what a node's reporter should time connections to: its region's control and
+        ingress.
         """
         found = self._call("GET", at("/v1/nodes/{node_id}/targets", node_id=node_id))
         return cast("forms.NodeTargetsAnswer", found)

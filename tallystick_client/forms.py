@@ -1180,7 +1180,7 @@ class DeviceForm(TypedDict):
     vendor: str
     model: str
     memory_mib: int
-    connection: NotRequired[Literal["pcie", "sxm"]]
+    connection: NotRequired[Literal["pcie", "sxm", "soc"]]
     pcie_gen: NotRequired[int | None]
     pcie_lanes: NotRequired[int | None]
     kind: NotRequired[str | None]

@@ -27,7 +27,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.fleet.nodes import NodeStateAnswer, may_run, node_state, visible_node
+from api.fleet.nodes import NodeStateAnswer, may_manage, may_run, node_state, visible_node
 from api.fleet.providers import visible_region
 from domain.fleet.growth import growth_stream
 from domain.fleet.maintenance import CancelMaintenance, ScheduleMaintenance, Window, stream_of
@@ -284,7 +284,7 @@ def set_node_role(node_id: NodeInPath, body: NodeRoleRequest, call: Caller) -> R
     """
 
     def commands() -> SetNodeRole:
-        may_run(call, node_id)
+        may_manage(call, node_id)
         return SetNodeRole(
             node_id=node_id,
             role=body.role,

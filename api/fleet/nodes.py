@@ -328,6 +328,13 @@ def _owner_of(call: Call, node_id: str) -> list[SetRevenueShares]:
 
 
 def may_run(call: Call, node_id: str) -> None:
+    """The operator, the node's provider and administrators, and whose machine it is."""
+    if not call.principal.is_operator:
+        owned_machine(call, node_id)
+
+
+def may_manage(call: Call, node_id: str) -> None:
+    """As `may_run`, without the owner of the machine: what its place in the region is."""
     if not call.principal.is_operator:
         managed_node(call, node_id)
 
