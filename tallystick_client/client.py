@@ -1259,7 +1259,7 @@ class Client(Calls):
         )
         return cast("forms.RevenueSharesLeftAnswer", found)
 
-    def offer_node_transfer(
+    def create_node_transfer(
         self, node_id: str, body: forms.NodeTransferRequest, *, idempotency_key: str | None = None
     ) -> forms.NodeTransferAnswer:
         """Offers your part of a node to another account. Nothing changes until that one
@@ -1634,7 +1634,7 @@ class Client(Calls):
         return cast("forms.RegionAdminsAnswer", found)
 
     def list_region_admins(self, region_id: str) -> forms.RegionAdminsAnswer:
-        """Lists who administers a region beside its provider."""
+        """Lists the administrators of a region beside its provider."""
         found = self._call("GET", at("/v1/regions/{region_id}/admins", region_id=region_id))
         return cast("forms.RegionAdminsAnswer", found)
 
@@ -1674,7 +1674,7 @@ class Client(Calls):
         found = self._call("GET", at("/v1/regions/{region_id}/place", region_id=region_id))
         return cast("forms.RegionPlaceAnswer", found)
 
-    def check_in(
+    def create_check_in(
         self, body: forms.CheckInRequest, *, idempotency_key: str | None = None
     ) -> forms.CheckInAnswer:
         """Sends a new machine to the region of its place, or puts the account on a wait
@@ -1698,7 +1698,7 @@ class Client(Calls):
         )
         return cast("forms.WaitListAnswer", found)
 
-    def leave_wait_list(
+    def withdraw_from_wait_list(
         self, list_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.WaitListAnswer:
         """Takes your account off a wait list."""
@@ -1764,16 +1764,16 @@ class Client(Calls):
         return cast("forms.IngressDaysAnswer", found)
 
     def read_where_next(self) -> forms.WhereNextAnswer:
-        """Shows where regions are wanted: people who wait, demand that is not met, and what
-        is used.
+        """Shows where regions are wanted: accounts that wait, unmet demand, and what is
+        used.
         """
         found = self._call("GET", "/v1/where-next")
         return cast("forms.WhereNextAnswer", found)
 
-    def read_map(self) -> forms.MapAnswer:
+    def read_region_map(self) -> forms.RegionMapAnswer:
         """Returns regions, and where people wait, as dots of a map in GeoJSON."""
         found = self._call("GET", "/v1/where-next/map")
-        return cast("forms.MapAnswer", found)
+        return cast("forms.RegionMapAnswer", found)
 
     def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
         """Returns how far the log holds this node's chain. A reporter asks this at every

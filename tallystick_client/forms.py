@@ -1084,13 +1084,6 @@ class DebtWriteOffRequest(TypedDict):
     reason: str
 
 
-class DemandAnswer(TypedDict):
-    """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
-
-    waiting_gpus: int
-    given_up_gpus: int
-
-
 class DepositAnswer(TypedDict):
     deposit_id: str
     source: Literal["cash", "card", "burned"]
@@ -3532,22 +3525,6 @@ MaintenanceWindowRequest = TypedDict(
 )
 
 
-class MapAnswer(TypedDict):
-    """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes
-    first.
-    """
-
-    type: Literal["FeatureCollection"]
-    features: list[MapFeatureAnswer]
-    position: int
-
-
-class MapFeatureAnswer(TypedDict):
-    type: Literal["Feature"]
-    geometry: dict[str, Any]
-    properties: dict[str, Any]
-
-
 class MarketPriceAnswer(TypedDict):
     """The standing bids that hold devices of a class: how many leases, the lowest and the
     highest. A bid above `lowest` displaces it.
@@ -3996,16 +3973,16 @@ class NodeLatencyAnswer(TypedDict):
     position: NotRequired[int]
 
 
-class NodeLatencyForm(TypedDict):
+class NodeLatencyRequest(TypedDict):
+    ways: list[NodeLatencyWayRequest]
+
+
+class NodeLatencyWayRequest(TypedDict):
     """The median round trip of `samples` connections, in microseconds."""
 
     target: Literal["control", "ingress"]
     rtt_us: int
     samples: int
-
-
-class NodeLatencyRequest(TypedDict):
-    ways: list[NodeLatencyForm]
 
 
 class NodePage(TypedDict):
@@ -5434,8 +5411,8 @@ class RegionGrowthAnswer(TypedDict):
 class RegionGrowthRequest(TypedDict):
     """`workers_min`: other accounts can lease once there were so many. `workers_max`: no
     more join; absent: no cap. `homogeneous`: all GPUs are of one model. `cpu_and_gpu`:
-    nodes without GPUs beside nodes with them. `owner_share_ppm`: what the owner of a
-    machine gets who joined it by a check-in. `waitlisted`: people wait, and no node joins.
+    nodes without GPUs beside nodes with them. `owner_share_ppm`: the part of the owner of a
+    machine that was joined by a check-in. `waitlisted`: accounts wait, and no node joins.
     """
 
     workers_min: NotRequired[int]
@@ -5467,6 +5444,22 @@ class RegionInfraTermsRequest(TypedDict):
     most: Money
     arrears_max: Money
     per_gib: NotRequired[Money | None]
+
+
+class RegionMapAnswer(TypedDict):
+    """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes
+    first.
+    """
+
+    type: Literal["FeatureCollection"]
+    features: list[RegionMapFeatureAnswer]
+    position: int
+
+
+class RegionMapFeatureAnswer(TypedDict):
+    type: Literal["Feature"]
+    geometry: dict[str, Any]
+    properties: dict[str, Any]
 
 
 class RegionNodeAnswer(TypedDict):
@@ -6333,6 +6326,13 @@ class UnbilledUsageAnswer(TypedDict):
     leases_left_out: int
 
 
+class UnmetDemandAnswer(TypedDict):
+    """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
+
+    waiting_gpus: int
+    given_up_gpus: int
+
+
 class UpcomingMaturityAnswer(TypedDict):
     """Credited to holdback by the fact at this position. `amount` is before what was
     reduced.
@@ -6702,7 +6702,7 @@ class WhereNextAnswer(TypedDict):
 
     regions: list[WhereRegionAnswer]
     places: list[WherePlaceAnswer]
-    demand: DemandAnswer
+    demand: UnmetDemandAnswer
     position: int
 
 
@@ -6729,7 +6729,7 @@ class WhereRegionAnswer(TypedDict):
     leased_ppm: NotRequired[int]
     waiting_people: int
     threshold: NotRequired[int]
-    demand: DemandAnswer
+    demand: UnmetDemandAnswer
     latitude_e6: NotRequired[int]
     longitude_e6: NotRequired[int]
 

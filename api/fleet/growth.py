@@ -50,8 +50,8 @@ Workers = Annotated[int, Field(ge=0, le=WORKERS_MAX)]
 class RegionGrowthRequest(RequestModel):
     """`workers_min`: other accounts can lease once there were so many. `workers_max`: no more join;
     absent: no cap. `homogeneous`: all GPUs are of one model. `cpu_and_gpu`: nodes without GPUs
-    beside nodes with them. `owner_share_ppm`: what the owner of a machine gets who joined it by a
-    check-in. `waitlisted`: people wait, and no node joins.
+    beside nodes with them. `owner_share_ppm`: the part of the owner of a machine that was joined by
+    a check-in. `waitlisted`: accounts wait, and no node joins.
     """
 
     workers_min: Workers = 0
@@ -70,7 +70,7 @@ class RegionGrowthRequest(RequestModel):
 class RegionPhaseRequest(RequestModel):
     phase: Phase
 
-    model_config = with_examples({"phase": "draining"})
+    model_config = with_examples({"phase": "open"})
 
 
 class RegionGrowthAnswer(AnswerModel):

@@ -166,7 +166,7 @@ class NodeTransferAnswer(AnswerModel):
         MoneyReason.DUPLICATE_ID,
     ],
 )
-def offer_node_transfer(node_id: NodeInPath, body: NodeTransferRequest, call: Caller) -> Response:
+def create_node_transfer(node_id: NodeInPath, body: NodeTransferRequest, call: Caller) -> Response:
     """Offers your part of a node to another account. Nothing changes until that one accepts."""
     command = OfferNodeTransfer(
         node_id=node_id,

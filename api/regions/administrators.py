@@ -120,7 +120,7 @@ def revoke_region_admin(
     problems=[FleetReason.REGION_UNKNOWN],
 )
 def list_region_admins(region_id: RegionInPath, call: Caller) -> Response:
-    """Lists who administers a region beside its provider."""
+    """Lists the administrators of a region beside its provider."""
     with call.read(FLEET) as view:
         visible_region(call, view.connection, region_id)
         rows = regions.read_admins(view.connection, region_id)

@@ -195,7 +195,7 @@ def read_region_place(region_id: RegionInPath, call: Caller) -> Response:
         PartiesReason.COUNT_OUT_OF_RANGE,
     ],
 )
-def check_in(body: CheckInRequest, call: Caller) -> Response:
+def create_check_in(body: CheckInRequest, call: Caller) -> Response:
     """Sends a new machine to the region of its place, or puts the account on a wait list. Call it
     from the machine: the place is that of the address the call comes from.
     """

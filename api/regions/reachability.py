@@ -29,14 +29,13 @@ from api.fleet.nodes import READ_OR_NODE, visible_node
 from api.fleet.providers import visible_region
 from domain.calendar import day_of, day_text
 from domain.fleet import keys as node_key
-from domain.fleet.growth import growth_stream
+from domain.fleet.growth import INGRESS, growth_stream
 from domain.fleet.node import node_stream
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.regions.boundaries import place_stream
 from domain.regions.reachability import (
-    BYTES_TYPE,
     DAYS_KEPT,
     RTT_US_MAX,
     SAMPLES_MAX,
@@ -73,7 +72,7 @@ class NodeTargetsAnswer(AnswerModel):
     position: Position
 
 
-class NodeLatencyForm(RequestModel):
+class NodeLatencyWayRequest(RequestModel):
     """The median round trip of `samples` connections, in microseconds."""
 
     target: Target
@@ -82,7 +81,7 @@ class NodeLatencyForm(RequestModel):
 
 
 class NodeLatencyRequest(RequestModel):
-    ways: Annotated[list[NodeLatencyForm], Field(min_length=1, max_length=len(TARGETS))]
+    ways: Annotated[list[NodeLatencyWayRequest], Field(min_length=1, max_length=len(TARGETS))]
 
     model_config = with_examples({"ways": [{"target": "control", "rtt_us": 18400, "samples": 5}]})
 
@@ -256,7 +255,9 @@ def report_ingress_bytes(
     def commands() -> ReportIngressBytes:
         _require_itself(call, node_id)
         state = call.service.ledger.market.state_of(node_stream(node_id))
-        message = node_key.envelope(BYTES_TYPE, call.body)
+        if state.role != INGRESS:
+            raise Refused(FleetReason.NODE_ROLE, rule="an_ingress_tells_bytes")
+        message = node_key.envelope(node_key.INGRESS_BYTES_TYPE, call.body)
         node_signatures.require(state.public_key, message, signature)
         return ReportIngressBytes(
             node_id=node_id,

@@ -102,7 +102,7 @@ def set_wait_list_terms(list_id: ListInPath, body: WaitListTermsRequest, call: C
     WaitListAnswer,
     problems=[FleetReason.REGION_UNKNOWN, PartiesReason.UNKNOWN_MODE],
 )
-def leave_wait_list(list_id: ListInPath, body: EmptyRequest, call: Caller) -> Response:
+def withdraw_from_wait_list(list_id: ListInPath, body: EmptyRequest, call: Caller) -> Response:
     """Takes your account off a wait list."""
     del body
     command = LeaveWaitList(

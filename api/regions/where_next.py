@@ -28,7 +28,7 @@ DAYS = 7
 REGIONS_MAX = 10_000
 
 
-class DemandAnswer(AnswerModel):
+class UnmetDemandAnswer(AnswerModel):
     """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
 
     waiting_gpus: Count
@@ -49,7 +49,7 @@ class WhereRegionAnswer(AnswerModel):
     leased_ppm: Count | None = None
     waiting_people: Count
     threshold: Count | None = None
-    demand: DemandAnswer
+    demand: UnmetDemandAnswer
     latitude_e6: int | None = None
     longitude_e6: int | None = None
 
@@ -68,27 +68,27 @@ class WhereNextAnswer(AnswerModel):
 
     regions: list[WhereRegionAnswer]
     places: list[WherePlaceAnswer]
-    demand: DemandAnswer
+    demand: UnmetDemandAnswer
     position: Position
 
 
-class MapFeatureAnswer(AnswerModel):
+class RegionMapFeatureAnswer(AnswerModel):
     type: Literal["Feature"]
     geometry: dict[str, Any]
     properties: dict[str, Any]
 
 
-class MapAnswer(AnswerModel):
+class RegionMapAnswer(AnswerModel):
     """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes first."""
 
     type: Literal["FeatureCollection"]
-    features: list[MapFeatureAnswer]
+    features: list[RegionMapFeatureAnswer]
     position: Position
 
 
 @resource.get("/v1/where-next", READ, WhereNextAnswer)
 def read_where_next(call: Caller) -> Response:
-    """Shows where regions are wanted: people who wait, demand that is not met, and what is used."""
+    """Shows where regions are wanted: accounts that wait, unmet demand, and what is used."""
     with call.read(FLEET, UTILISATION, LEASES) as view:
         since_us = call.now_us - DAYS * DAY_US
         demand = unmet.read_unmet(view.connection, since_us)
@@ -115,8 +115,8 @@ def read_where_next(call: Caller) -> Response:
         return call.answer(view, told)
 
 
-@resource.get("/v1/where-next/map", READ, MapAnswer)
-def read_map(call: Caller) -> Response:
+@resource.get("/v1/where-next/map", READ, RegionMapAnswer)
+def read_region_map(call: Caller) -> Response:
     """Returns regions, and where people wait, as dots of a map in GeoJSON."""
     with call.read(FLEET) as view:
         features = [
@@ -142,7 +142,7 @@ def read_map(call: Caller) -> Response:
             )
             for dot in regions.read_dots(view.connection)
         ]
-        told = MapAnswer(type="FeatureCollection", features=features, position=view.position)
+        told = RegionMapAnswer(type="FeatureCollection", features=features, position=view.position)
         return call.answer(view, told)
 
 
@@ -188,14 +188,14 @@ def _region(
     )
 
 
-def _demand(row: unmet.Unmet | None) -> DemandAnswer:
-    return DemandAnswer(
+def _demand(row: unmet.Unmet | None) -> UnmetDemandAnswer:
+    return UnmetDemandAnswer(
         waiting_gpus=0 if row is None else row.waiting,
         given_up_gpus=0 if row is None else row.given_up,
     )
 
 
-def _feature(east_e6: int, north_e6: int, properties: dict[str, Any]) -> MapFeatureAnswer:
+def _feature(east_e6: int, north_e6: int, properties: dict[str, Any]) -> RegionMapFeatureAnswer:
     """RFC 7946 asks for numbers: these are drawn, and no money depends on them."""
     point = {"type": "Point", "coordinates": [east_e6 / 1_000_000, north_e6 / 1_000_000]}
-    return MapFeatureAnswer(type="Feature", geometry=point, properties=properties)
+    return RegionMapFeatureAnswer(type="Feature", geometry=point, properties=properties)

@@ -34,7 +34,7 @@ def check_in(
     """Ask from a new machine which region it belongs to; without one, join its wait list."""
     asked = {"country": country, "state": state, "city": city}
     body: Any = {name: value for name, value in asked.items() if value is not None}
-    told: Any = remote.ask(lambda c: c.check_in(body, idempotency_key=remote.key))
+    told: Any = remote.ask(lambda c: c.create_check_in(body, idempotency_key=remote.key))
     shown = {name: value for name, value in told.items() if name != "region"}
     lines = facts({**shown, **(told.get("region") or {})})
     if told.get("code"):
@@ -55,7 +55,7 @@ def wait_lists(remote: Remote) -> None:
 @records
 def leave(remote: Remote, list_id: ListId) -> None:
     """Take your account off a wait list."""
-    told = remote.ask(lambda c: c.leave_wait_list(list_id, {}, idempotency_key=remote.key))
+    told = remote.ask(lambda c: c.withdraw_from_wait_list(list_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
 
@@ -182,7 +182,7 @@ def _e6(text: str) -> int:
 @home.command("admins", epilog="Example: tallystick home admins region_1f0c...")
 @reads
 def admins(remote: Remote, region_id: RegionId) -> None:
-    """List who administers a region beside its provider."""
+    """List the administrators of a region beside its provider."""
     told: Any = remote.ask(lambda c: c.list_region_admins(region_id))
     remote.tell(told, columns(told["data"], ("account_id", "cause", "granted_at")))
 
@@ -230,9 +230,9 @@ def where_next(
     remote: Remote,
     as_map: Annotated[bool, typer.Option("--map", help="As GeoJSON, with --json.")] = False,
 ) -> None:
-    """Show where regions are wanted: people who wait, demand that is not met, and what is used."""
+    """Show where regions are wanted: accounts that wait, unmet demand, and what is used."""
     if as_map:
-        dots: Any = remote.ask(lambda c: c.read_map())
+        dots: Any = remote.ask(lambda c: c.read_region_map())
         remote.tell(dots, columns([one["properties"] for one in dots["features"]], ("kind",)))
         return
     told: Any = remote.ask(lambda c: c.read_where_next())

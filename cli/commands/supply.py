@@ -317,7 +317,7 @@ def transfer(
 ) -> None:
     """Offer your part of a node to another account, which accepts within seven days."""
     told = remote.ask(
-        lambda c: c.offer_node_transfer(
+        lambda c: c.create_node_transfer(
             node_id, {"account_id": account_id}, idempotency_key=remote.key
         )
     )

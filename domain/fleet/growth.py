@@ -240,7 +240,7 @@ def _phase_under(command: SetRegionGrowth, state: Growth) -> str:
     few = len(state.workers) < command.terms.workers_min
     if state.phase == OPENING:
         return OPENING if few else OPEN
-    is_new = state.terms is None and state.phase == OPEN
+    is_new = state.terms is None and state.phase == OPEN and not state.members
     return OPENING if is_new and few else state.phase
 
 

@@ -255,10 +255,11 @@ def decide_accept_transfer(command: AcceptNodeTransfer, world: World) -> list[Ch
 
     Raises Refused: NODE_UNKNOWN, NODE_BUSY, TRANSFER_UNKNOWN.
     """
-    node, state = existing_node(world, command.node_id), _revenue(world, command.node_id)
+    state = _revenue(world, command.node_id)
     offered = state.offered
     if offered is None or offered.to_account_id != command.account_id:
         raise Refused(FleetReason.TRANSFER_UNKNOWN, node_id=command.node_id)
+    node = existing_node(world, command.node_id)
     part = _part_of(offered.from_account_id, node, world)
     if command.at_us >= offered.expires_at_us or part == 0:
         raise Refused(

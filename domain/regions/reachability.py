@@ -85,7 +85,6 @@ BYTES_PER_US_MAX = 50_000
 CLOCK_US = 60_000_000
 """So far a node's clock may be ahead."""
 DAYS_KEPT = 64
-BYTES_TYPE = "org.tallystick.node.ingress-bytes.v1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from starlette.testclient import TestClient
 from api.process.geography import GeographyUnreadable, PlacesFile
 from domain.fleet import keys as node_key
 from domain.prices.tariff import HOME, publish
-from domain.regions.reachability import BYTES_TYPE
 from tests.scenes.server import Caller, Scene, _machines
 
 PLACES = """network,country,state,city,latitude,longitude
@@ -337,13 +336,13 @@ def test_k_12_roles_decide_what_is_leased_and_bytes_are_signed(market: Scene) ->
     now_us = market.clock.now_us()
     span = {"bytes_in": 3 * 2**30, "bytes_out": 2**30, **interval(now_us)}
     assert ingress.signed(path, span, "another.type").status_code == 401
-    assert ingress.signed(path, span, BYTES_TYPE).status_code == 200
+    assert ingress.signed(path, span, node_key.INGRESS_BYTES_TYPE).status_code == 200
     days = market.owner.read(f"/v1/regions/{homes}/ingress-bytes")["data"]
     assert [(one["node_id"], one["bytes_in"], one["bytes_out"]) for one in days] == [
         (ingress.node_id, 3 * 2**30, 2**30)
     ]
     own = f"/v1/nodes/{worker.node_id}/ingress-bytes"
-    assert worker.signed(own, span, BYTES_TYPE).json()["code"] == "node_role"
+    assert worker.signed(own, span, node_key.INGRESS_BYTES_TYPE).json()["code"] == "node_role"
 
     # The offer's word lifts no machine above its region (K-6).
     assert market.anybody.read("/v1/offers", region_id=homes, security_tier=1)["data"] == []

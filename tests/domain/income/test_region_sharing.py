@@ -45,6 +45,7 @@ from domain.money import PPM, Amount, Asset, credit
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.regions.reachability import IngressBytesReported, reach_stream
 from domain.stream import Stream
 from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
@@ -340,6 +341,37 @@ def test_a_shared_day_gathers_no_more_and_many_nodes_take_several_facts() -> Non
 
 
 # --- a day --------------------------------------------------------------------------------------
+
+
+def through(node_id: str, day: int, count: int) -> tuple[Stream[Any], Any]:
+    """What an ingress node reported of the hours before midnight of a day."""
+    fact = IngressBytesReported(
+        node_id=node_id,
+        region_id=REGION,
+        from_us=day * DAY_US,
+        until_us=(day + 1) * DAY_US,
+        bytes_in=count,
+        bytes_out=0,
+        key_id="k",
+        signature="00",
+        at_us=(day + 1) * DAY_US,
+    )
+    return reach_stream(node_id), fact
+
+
+def test_bytes_through_ingress_nodes_are_part_of_what_the_day_costs() -> None:
+    """A GiB and a half at two credits, below the same bound as all cost of control."""
+    day = share().day
+    priced = terms(infra=costs(per_gib=2 * CREDITS))
+    told = through("ing_1", day, 3 * 2**29), through("ing_1", day + 1, 2**40)
+    scene = place(*under(priced), *told, gathered({"node_a": 100 * CREDITS}))
+    free = place(*under(terms()), *told, gathered({"node_a": 100 * CREDITS}))
+    before, after = shared(free, share())[0], shared(scene, share())[0]
+    assert (before.ingress_bytes, after.ingress_bytes) == (3 * 2**29, 3 * 2**29)
+    assert after.infra_due.units - before.infra_due.units == 3 * CREDITS
+    bound = terms(infra=costs(per_gib=2 * CREDITS, most=CREDITS))
+    capped = place(*under(bound), *told, gathered({"node_a": 100 * CREDITS}))
+    assert shared(capped, share())[0].infra_due == credit(CREDITS)
 
 
 def test_the_worked_day_reaches_every_account_to_the_unit() -> None:
