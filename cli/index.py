@@ -31,7 +31,7 @@ COMMANDS = {
     "governor": ("cli.commands.governance.governor", "app"),
     "grant": ("cli.commands.governance.grants", "grant"),
     "group": ("cli.commands.parties", "groups"),
-    "home": ("cli.commands.home", "home"),
+    "home": ("cli.commands.regions.home", "home"),
     "invoice": ("cli.commands.billing", "invoice"),
     "job": ("cli.commands.jobs", "job"),
     "jobs": ("cli.this_machine", "commands"),
@@ -66,6 +66,7 @@ COMMANDS = {
     "trace": ("cli.trace", "app"),
     "usage": ("cli.commands.billing", "usage"),
     "utilisation": ("cli.commands.pools", "commands"),
+    "wallet": ("cli.commands.regions.wallets", "wallet"),
     "webhook": ("cli.commands.parties", "webhook"),
 }
 """The module of each command and group, and the Typer there that has it."""
@@ -142,5 +143,6 @@ ABOUT = {
     "trace": "Replay cluster traces through the marketplace.",
     "usage": "Usage: what your leases used.",
     "utilisation": "Where the accelerators' time went.",
+    "wallet": "Wallets: where an account's rewards are paid to.",
     "webhook": "Webhooks: events of your account, sent to your endpoint.",
 }

@@ -1639,7 +1639,12 @@ class Client(Calls):
         return cast("forms.RegionAdminsAnswer", found)
 
     def revoke_region_admin(
-        self, region_id: str, account_id: str, *, idempotency_key: str | None = None
+        self,
+        region_id: str,
+        account_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
     ) -> forms.RegionAdminsAnswer:
         """Takes the administration of a region from an account; an administrator may step
         down.
@@ -1651,6 +1656,7 @@ class Client(Calls):
                 region_id=region_id,
                 account_id=account_id,
             ),
+            body=body,
             idempotency_key=idempotency_key,
             records=True,
         )

@@ -12,6 +12,7 @@ from api.door.models import (
     AccountId,
     AccountInPath,
     AnswerModel,
+    EmptyRequest,
     Position,
     RegionId,
     RegionInPath,
@@ -93,9 +94,10 @@ def grant_region_admin(region_id: RegionInPath, body: RegionAdminRequest, call: 
     problems=[FleetReason.REGION_UNKNOWN],
 )
 def revoke_region_admin(
-    region_id: RegionInPath, account_id: AccountInPath, call: Caller
+    region_id: RegionInPath, account_id: AccountInPath, body: EmptyRequest, call: Caller
 ) -> Response:
     """Takes the administration of a region from an account; an administrator may step down."""
+    del body
 
     def commands() -> RevokeRegionAdmin:
         state = call.service.ledger.market.state_of(admins_stream(region_id))

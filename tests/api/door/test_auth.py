@@ -299,7 +299,7 @@ ROWS: dict[str, Row] = {
     "read_revenue_shares": OWNERS,
     "create_node_transfer": Row("owner", "rival", lambda s: {"account_id": s.stranger.account_id}),
     "accept_node_transfer": Row("owner", "rival", _nothing),
-    "release_revenue_shares": Row("rival", "stranger", lambda s: _owned_with_the_rival(s)),
+    "release_revenue_shares": Row("stranger", "rival", lambda s: _owned_with_a_stranger(s)),
     "list_node_keys": Row("anybody"),
     "fund_lease": Row("renter", None, lambda _s: {"amount": _credits(1)}),
     "countersign_usage": Row("renter", "stranger", lambda _s: _countersignature()),
@@ -617,8 +617,8 @@ def _price(scene: Scene) -> dict[str, Any]:
     return {"source": "matrix", "price_micro_usd": 1_000, "published_at": published_at}
 
 
-def _owned_with_the_rival(scene: Scene) -> dict[str, Any]:
-    shares = [{"account_id": scene.rival.account_id, "share_ppm": 100_000}]
+def _owned_with_a_stranger(scene: Scene) -> dict[str, Any]:
+    shares = [{"account_id": scene.stranger.account_id, "share_ppm": 100_000}]
     path = f"/v1/nodes/{scene.provider.node_id}/revenue-shares"
     scene.owner.made(path, {"shares": shares})
     return {}

@@ -203,7 +203,7 @@ def grant(remote: Remote, region_id: RegionId, account_id: Account) -> None:
 def revoke(remote: Remote, region_id: RegionId, account_id: Account) -> None:
     """Take the administration of a region from an account; you may step down yourself."""
     told: Any = remote.ask(
-        lambda c: c.revoke_region_admin(region_id, account_id, idempotency_key=remote.key)
+        lambda c: c.revoke_region_admin(region_id, account_id, {}, idempotency_key=remote.key)
     )
     remote.tell(told, list(told["account_ids"]))
 
