@@ -26,6 +26,7 @@ from api.parties import registry as parties
 from api.pools import registry as pools
 from api.prices import registry as prices
 from api.process.timer import Timer, TimerOf
+from api.regions import registry as regions
 from api.trust import registry as trust
 
 RESOURCES: Sequence[Resource] = (
@@ -35,6 +36,7 @@ RESOURCES: Sequence[Resource] = (
     *funds.RESOURCES,
     *fleet.RESOURCES,
     *machines.RESOURCES,
+    *regions.RESOURCES,
     *metering.RESOURCES,
     *trust.RESOURCES,
     *epochs.RESOURCES,

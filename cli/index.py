@@ -32,6 +32,7 @@ COMMANDS = {
     "governor": ("cli.commands.governance.governor", "app"),
     "grant": ("cli.commands.governance.grants", "grant"),
     "group": ("cli.commands.parties", "groups"),
+    "home": ("cli.commands.regions.home", "home"),
     "invoice": ("cli.commands.billing", "invoice"),
     "job": ("cli.commands.jobs", "job"),
     "jobs": ("cli.this_machine", "commands"),
@@ -66,6 +67,7 @@ COMMANDS = {
     "trace": ("cli.trace", "app"),
     "usage": ("cli.commands.billing", "usage"),
     "utilisation": ("cli.commands.pools", "commands"),
+    "wallet": ("cli.commands.regions.wallets", "wallet"),
     "webhook": ("cli.commands.parties", "webhook"),
 }
 """The module of each command and group, and the Typer there that has it."""
@@ -108,6 +110,7 @@ ABOUT = {
     "governor": "Governors: the personal keys that decide for the network.",
     "grant": "Grants: TOKEN unlocked by milestones.",
     "group": "Groups that share a quota of GPUs.",
+    "home": "Machines at home: check in, wait for a region, administer one.",
     "invoice": "Invoices and credit notes.",
     "job": "Jobs: work, and the leases its plan opens.",
     "jobs": "Run only the background jobs: accrual, pins, signed heads, epochs, views.",
@@ -142,5 +145,6 @@ ABOUT = {
     "trace": "Replay cluster traces through the marketplace.",
     "usage": "Usage: what your leases used.",
     "utilisation": "Where the accelerators' time went.",
+    "wallet": "Wallets: where an account's rewards are paid to.",
     "webhook": "Webhooks: events of your account, sent to your endpoint.",
 }

@@ -30,6 +30,7 @@ from domain.parties import registry as parties
 from domain.pools import registry as pools
 from domain.prices import registry as prices
 from domain.refusal import Reason
+from domain.regions import registry as regions
 from domain.stream import Change, World
 from domain.trust import registry as trust
 
@@ -43,6 +44,7 @@ _ROOMS = (
     funds,
     hardware,
     fleet,
+    regions,
     machines,
     metering,
     lease,

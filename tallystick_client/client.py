@@ -1080,6 +1080,39 @@ class Client(Calls):
         found = self._call("GET", at("/v1/regions/{region_id}/cloud-quotas", region_id=region_id))
         return cast("forms.CloudQuotasAnswer", found)
 
+    def set_region_growth(
+        self, region_id: str, body: forms.RegionGrowthRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionGrowthAnswer:
+        """Sets how a region grows. A region without workers is opening until it has enough."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/growth", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionGrowthAnswer", found)
+
+    def read_region_growth(self, region_id: str) -> forms.RegionGrowthAnswer:
+        """Returns how a region grows, its phase, and how many nodes of each role it has."""
+        found = self._call("GET", at("/v1/regions/{region_id}/growth", region_id=region_id))
+        return cast("forms.RegionGrowthAnswer", found)
+
+    def set_region_phase(
+        self, region_id: str, body: forms.RegionPhaseRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionGrowthAnswer:
+        """Moves a region to another phase. A draining region takes no nodes and no new
+        leases of other.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/phase", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionGrowthAnswer", found)
+
     def create_join_code(
         self, body: forms.JoinCodeRequest, *, idempotency_key: str | None = None
     ) -> forms.JoinCodeAnswer:
@@ -1255,6 +1288,36 @@ class Client(Calls):
         )
         return cast("forms.RevenueSharesLeftAnswer", found)
 
+    def create_node_transfer(
+        self, node_id: str, body: forms.NodeTransferRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeTransferAnswer:
+        """Offers your part of a node to another account. Nothing changes until that one
+        accepts.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/transfer", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeTransferAnswer", found)
+
+    def accept_node_transfer(
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeTransferAnswer:
+        """Accepts a part of a node that its owner offered you. No lease may hold the node:
+        drain it.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/transfer/accept", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeTransferAnswer", found)
+
     def rotate_node_key(
         self,
         node_id: str,
@@ -1292,13 +1355,20 @@ class Client(Calls):
         return cast("forms.NodeStateAnswer", found)
 
     def list_devices(
-        self, *, node_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        node_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> forms.DevicePage:
-        """Lists devices in order of registration: your own, or all for operators and
-        auditors.
+        """Lists devices in order of registration: your own, those of nodes that you own a
+        part of and.
         """
         found = self._call(
-            "GET", "/v1/devices", query={"node_id": node_id, "limit": limit, "cursor": cursor}
+            "GET",
+            "/v1/devices",
+            query={"node_id": node_id, "region_id": region_id, "limit": limit, "cursor": cursor},
         )
         return cast("forms.DevicePage", found)
 
@@ -1460,7 +1530,7 @@ class Client(Calls):
     def set_node_role(
         self, node_id: str, body: forms.NodeRoleRequest, *, idempotency_key: str | None = None
     ) -> forms.NodeRoleAnswer:
-        """Sets the role of a node: worker, ingress or control."""
+        """Sets the role of a node: worker, ingress or control. Only workers are."""
         found = self._call(
             "POST",
             at("/v1/nodes/{node_id}/role", node_id=node_id),
@@ -1487,13 +1557,25 @@ class Client(Calls):
         return cast("forms.EdgeDeviceAnswer", found)
 
     def list_edge_devices(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
     ) -> forms.EdgeDevicePage:
-        """Lists edge devices in the order in which they were added, removed ones too."""
+        """Lists edge devices in the order in which they were added, removed ones too: your
+        own, or.
+        """
         found = self._call(
             "GET",
             "/v1/edge-devices",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
         return cast("forms.EdgeDevicePage", found)
 
@@ -1778,6 +1860,169 @@ class Client(Calls):
         """Returns the condition of a node, and what its owner states about it."""
         found = self._call("GET", at("/v1/nodes/{node_id}/condition", node_id=node_id))
         return cast("forms.NodeConditionAnswer", found)
+
+    def grant_region_admin(
+        self, region_id: str, body: forms.RegionAdminRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionAdminsAnswer:
+        """Lets another account see and manage the nodes of a region. Money stays the
+        provider's.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/admins", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionAdminsAnswer", found)
+
+    def list_region_admins(self, region_id: str) -> forms.RegionAdminsAnswer:
+        """Lists the administrators of a region beside its provider."""
+        found = self._call("GET", at("/v1/regions/{region_id}/admins", region_id=region_id))
+        return cast("forms.RegionAdminsAnswer", found)
+
+    def revoke_region_admin(
+        self,
+        region_id: str,
+        account_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RegionAdminsAnswer:
+        """Takes the administration of a region from an account; an administrator may step
+        down.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/regions/{region_id}/admins/{account_id}/revoke",
+                region_id=region_id,
+                account_id=account_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionAdminsAnswer", found)
+
+    def set_region_place(
+        self, region_id: str, body: forms.RegionPlaceRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionPlaceAnswer:
+        """Sets where a region is: which machines are sent to it, and its dot on the map."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/place", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionPlaceAnswer", found)
+
+    def read_region_place(self, region_id: str) -> forms.RegionPlaceAnswer:
+        """Returns where a region is."""
+        found = self._call("GET", at("/v1/regions/{region_id}/place", region_id=region_id))
+        return cast("forms.RegionPlaceAnswer", found)
+
+    def create_check_in(
+        self, body: forms.CheckInRequest, *, idempotency_key: str | None = None
+    ) -> forms.CheckInAnswer:
+        """Sends a new machine to the region of its place, or puts the account on a wait
+        list. Call it.
+        """
+        found = self._call(
+            "POST", "/v1/check-ins", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.CheckInAnswer", found)
+
+    def set_wait_list_terms(
+        self, list_id: str, body: forms.WaitListTermsRequest, *, idempotency_key: str | None = None
+    ) -> forms.WaitListAnswer:
+        """Sets what starts a region that people wait for; the operator does for places."""
+        found = self._call(
+            "POST",
+            at("/v1/wait-lists/{list_id}/terms", list_id=list_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WaitListAnswer", found)
+
+    def withdraw_from_wait_list(
+        self, list_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WaitListAnswer:
+        """Takes your account off a wait list."""
+        found = self._call(
+            "POST",
+            at("/v1/wait-lists/{list_id}/leave", list_id=list_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WaitListAnswer", found)
+
+    def list_wait_lists(self) -> forms.WaitListsAnswer:
+        """Lists the wait lists that your account is on, or all for operators and auditors."""
+        found = self._call("GET", "/v1/wait-lists")
+        return cast("forms.WaitListsAnswer", found)
+
+    def read_node_targets(self, node_id: str) -> forms.NodeTargetsAnswer:
+        """Lists what a node's reporter should time connections to: its region's control and
+        ingress.
+        """
+        found = self._call("GET", at("/v1/nodes/{node_id}/targets", node_id=node_id))
+        return cast("forms.NodeTargetsAnswer", found)
+
+    def report_latency(
+        self, node_id: str, body: forms.NodeLatencyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeLatencyAnswer:
+        """Records how far a node is from its region's control and its ingress, sent by the
+        node. Within.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/latency", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeLatencyAnswer", found)
+
+    def read_latency(self, node_id: str) -> forms.NodeLatencyAnswer:
+        """Returns what a node measured of the way to its region's control and its ingress."""
+        found = self._call("GET", at("/v1/nodes/{node_id}/latency", node_id=node_id))
+        return cast("forms.NodeLatencyAnswer", found)
+
+    def report_ingress_bytes(
+        self, node_id: str, body: forms.IngressBytesRequest, *, idempotency_key: str | None = None
+    ) -> forms.IngressBytesAnswer:
+        """Records the bytes that went through an ingress node, signed by its key."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/ingress-bytes", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.IngressBytesAnswer", found)
+
+    def list_ingress_bytes(self, region_id: str) -> forms.IngressDaysAnswer:
+        """Lists the bytes through each ingress node of a region by UTC day, the newest
+        first.
+        """
+        found = self._call("GET", at("/v1/regions/{region_id}/ingress-bytes", region_id=region_id))
+        return cast("forms.IngressDaysAnswer", found)
+
+    def read_where_next(self) -> forms.WhereNextAnswer:
+        """Shows where regions are wanted: accounts that wait, unmet demand, and what is
+        used.
+        """
+        found = self._call("GET", "/v1/where-next")
+        return cast("forms.WhereNextAnswer", found)
+
+    def read_region_map(self) -> forms.RegionMapAnswer:
+        """Returns regions, and where people wait, as dots of a map in GeoJSON."""
+        found = self._call("GET", "/v1/where-next/map")
+        return cast("forms.RegionMapAnswer", found)
 
     def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
         """Returns how far the log holds this node's chain. A reporter asks this at every
@@ -2732,6 +2977,7 @@ class Client(Calls):
         node_id: str | None = None,
         setting: Literal["edge", "datacenter"] | None = None,
         kind: str | None = None,
+        max_latency_ms: int | None = None,
         gpu_count: int | None = None,
         vendor: str | None = None,
         memory_mib: int | None = None,
@@ -2770,6 +3016,7 @@ class Client(Calls):
                 "node_id": node_id,
                 "setting": setting,
                 "kind": kind,
+                "max_latency_ms": max_latency_ms,
                 "gpu_count": gpu_count,
                 "vendor": vendor,
                 "memory_mib": memory_mib,
@@ -4375,7 +4622,7 @@ class Client(Calls):
         return cast("forms.EarningPage", found)
 
     def read_node_today(self, node_id: str) -> forms.NodeDayEarningsAnswer:
-        """Returns a node's earnings since midnight UTC, for the node itself to show its
+        """Returns a node's earnings since midnight UTC: its provider's, or your part as its
         owner.
         """
         found = self._call("GET", at("/v1/nodes/{node_id}/earnings/today", node_id=node_id))

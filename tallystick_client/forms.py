@@ -870,6 +870,47 @@ class ChargebackReserveRequest(TypedDict):
     amount: Money
 
 
+class CheckInAnswer(TypedDict):
+    """`send_to`: a `region` that the machine can join, with a code where everybody may
+    join; a `wait_list` that the account is on now; or `nowhere`, because its place is not
+    known. `place_by`: the `address` of the call, what was `stated`, or `nothing`. `phase`:
+    of the region.
+    """
+
+    send_to: Literal["region", "wait_list", "nowhere"]
+    place_by: Literal["address", "stated", "nothing"]
+    country: NotRequired[str]
+    state: NotRequired[str]
+    city: NotRequired[str]
+    region: NotRequired[CheckInRegionAnswer]
+    phase: NotRequired[Literal["waitlisted", "opening", "open", "draining", "closed"]]
+    list_id: NotRequired[str]
+    number: NotRequired[int]
+    waiting: NotRequired[int]
+    threshold: NotRequired[int]
+    code_expires_at: NotRequired[str]
+    code: NotRequired[str]
+    position: NotRequired[int]
+
+
+class CheckInRegionAnswer(TypedDict):
+    """`address`: where the region's control is; absent: it is this server."""
+
+    region_id: str
+    name: str
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    address: NotRequired[str]
+
+
+class CheckInRequest(TypedDict):
+    """Where the machine says it is; what the server knows of its address outweighs it."""
+
+    country: NotRequired[str | None]
+    state: NotRequired[str | None]
+    city: NotRequired[str | None]
+
+
 class ClientKeyAnswer(TypedDict):
     """A key of an instance; the key itself is there only in the answer that makes it."""
 
@@ -1188,7 +1229,7 @@ class DeviceForm(TypedDict):
     vendor: str
     model: str
     memory_mib: int
-    connection: NotRequired[Literal["pcie", "sxm"]]
+    connection: NotRequired[Literal["pcie", "sxm", "soc"]]
     pcie_gen: NotRequired[int | None]
     pcie_lanes: NotRequired[int | None]
     kind: NotRequired[str | None]
@@ -2104,6 +2145,30 @@ class IdleMiningRequest(TypedDict):
     enabled: bool
 
 
+class IngressBytesAnswer(TypedDict):
+    node_id: str
+    position: NotRequired[int]
+
+
+IngressBytesRequest = TypedDict(
+    "IngressBytesRequest", {"from": "str", "until": "str", "bytes_in": "int", "bytes_out": "int"}
+)
+
+
+class IngressDayAnswer(TypedDict):
+    node_id: str
+    date: str
+    bytes_in: int
+    bytes_out: int
+    until: str
+
+
+class IngressDaysAnswer(TypedDict):
+    region_id: str
+    data: list[IngressDayAnswer]
+    position: int
+
+
 class IngressLoadAnswer(TypedDict):
     """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
     epoch.
@@ -2643,9 +2708,12 @@ class JoinCodeAnswer(TypedDict):
 
 
 class JoinCodeRequest(TypedDict):
-    """`lifetime`: an ephemeral node is retired with the last lease on it."""
+    """`lifetime`: an ephemeral node is retired with the last lease on it.
+    `owner_account_id`: of the machine, if it is not the provider's own.
+    """
 
     region_id: str
+    owner_account_id: NotRequired[str | None]
     lifetime: NotRequired[Literal["permanent", "ephemeral"]]
 
 
@@ -4050,6 +4118,26 @@ class NodeKeysAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class NodeLatencyAnswer(TypedDict):
+    """What the node's reporter measured last."""
+
+    node_id: str
+    data: list[NodeWayAnswer]
+    position: NotRequired[int]
+
+
+class NodeLatencyRequest(TypedDict):
+    ways: list[NodeLatencyWayRequest]
+
+
+class NodeLatencyWayRequest(TypedDict):
+    """The median round trip of `samples` connections, in microseconds."""
+
+    target: Literal["control", "ingress"]
+    rtt_us: int
+    samples: int
+
+
 class NodePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -4080,10 +4168,14 @@ class NodeRoleAnswer(TypedDict):
 
 
 class NodeRoleRequest(TypedDict):
-    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
+    """`ingress_node_id`: the ingress of the same region a worker is reached through; left
+    out, the server chooses. `address`: host and port of an ingress, which workers time
+    connections to.
+    """
 
     role: Literal["worker", "ingress", "control"]
     ingress_node_id: NotRequired[str | None]
+    address: NotRequired[str | None]
 
 
 class NodeSetupRequest(TypedDict):
@@ -4157,6 +4249,45 @@ class NodeStateAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class NodeTargetAnswer(TypedDict):
+    """`address`: host and port to time a connection to; absent for the control: this
+    server's.
+    """
+
+    target: Literal["control", "ingress"]
+    node_id: NotRequired[str]
+    address: NotRequired[str]
+
+
+class NodeTargetsAnswer(TypedDict):
+    """`role`: of an ingress, its reporter tells the bytes that go through it."""
+
+    node_id: str
+    region_id: str
+    role: Literal["worker", "ingress", "control"]
+    data: list[NodeTargetAnswer]
+    position: int
+
+
+class NodeTransferAnswer(TypedDict):
+    """`transferred`: what is earned from now on is the new owner's. What was earned before
+    stays the old one's.
+    """
+
+    node_id: str
+    from_account_id: str
+    to_account_id: str
+    transferred: bool
+    expires_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class NodeTransferRequest(TypedDict):
+    """The account that gets your whole part of what the node earns, once it accepts."""
+
+    account_id: str
+
+
 class NodeTroubleAnswer(TypedDict):
     """A node that is not well. `silent`: active, and no signed report in the last three
     minutes; `degraded`: it reports, and a lease on it is degraded.
@@ -4196,6 +4327,13 @@ class NodeUsageAnswer(TypedDict):
     flagged: list[FlaggedReportAnswer]
     refused: list[RefusedTimeAnswer]
     position: int
+
+
+class NodeWayAnswer(TypedDict):
+    target: Literal["control", "ingress"]
+    rtt_us: int
+    samples: int
+    measured_at: str
 
 
 class NodeWeightAnswer(TypedDict):
@@ -4297,7 +4435,9 @@ class OfferRequest(TypedDict):
 class OfferSupplyAnswer(TypedDict):
     """`expect`: what leases of other accounts got in this setting so far, absent where
     nothing was measured. `reputation_ppm` of the node, a start value while `provisional`.
-    `performance`: what is known of its speed, each value with its source.
+    `performance`: what is known of its speed, each value with its source. `latency`: what
+    its reporter measured to its region's control and its ingress. `security_tier`: the
+    lower of the region's and the offer's.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -4311,6 +4451,7 @@ class OfferSupplyAnswer(TypedDict):
     next_maintenance_from: NotRequired[str]
     next_maintenance_until: NotRequired[str]
     performance: NotRequired[list[NodePerformanceAnswer]]
+    latency: NotRequired[list[NodeWayAnswer]]
 
 
 class OfferWithdrawnAnswer(TypedDict):
@@ -5535,6 +5676,27 @@ class RefusedTimeAnswer(TypedDict):
     position: int
 
 
+class RegionAdminAnswer(TypedDict):
+    """`cause`: granted by `hand`, or the `first_user` that waited for the region."""
+
+    account_id: str
+    cause: Literal["hand", "first_user"]
+    granted_at: str
+
+
+class RegionAdminRequest(TypedDict):
+    account_id: str
+
+
+class RegionAdminsAnswer(TypedDict):
+    """Beside the provider's own account, in the order of their grants."""
+
+    region_id: str
+    account_ids: list[str]
+    data: NotRequired[list[RegionAdminAnswer]]
+    position: NotRequired[int]
+
+
 class RegionAnswer(TypedDict):
     region_id: str
     provider_id: str
@@ -5551,6 +5713,15 @@ class RegionAnswer(TypedDict):
     site: NotRequired[str]
     opened_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class RegionBoundaryForm(TypedDict):
+    """`value`: an IP network, a city as `DE-BE/Berlin`, a state of ISO 3166-2, or a
+    country.
+    """
+
+    kind: Literal["network", "city", "state", "country"]
+    value: str
 
 
 class RegionDayAnswer(TypedDict):
@@ -5573,6 +5744,7 @@ class RegionDayAnswer(TypedDict):
     carry: Money
     control_nodes: int
     ingress_nodes: int
+    ingress_bytes: int
     nodes: int
     shared_at: str
     position: int
@@ -5587,17 +5759,52 @@ class RegionDayPage(TypedDict):
     data: list[RegionDayAnswer]
 
 
+class RegionGrowthAnswer(TypedDict):
+    """`cause` of the phase: `hand`, its `wait_list`, its `first_user`, or its `workers`."""
+
+    region_id: str
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+    cause: NotRequired[Literal["hand", "wait_list", "first_user", "workers"]]
+    since: NotRequired[str]
+    workers_min: int
+    workers_max: NotRequired[int]
+    homogeneous: bool
+    cpu_and_gpu: bool
+    owner_share_ppm: int
+    workers: int
+    ingress: int
+    control: int
+    position: NotRequired[int]
+
+
+class RegionGrowthRequest(TypedDict):
+    """`workers_min`: other accounts can lease once there were so many. `workers_max`: no
+    more join; absent: no cap. `homogeneous`: all GPUs are of one model. `cpu_and_gpu`:
+    nodes without GPUs beside nodes with them. `owner_share_ppm`: the part of the owner of a
+    machine that was joined by a check-in. `waitlisted`: accounts wait, and no node joins.
+    """
+
+    workers_min: NotRequired[int]
+    workers_max: NotRequired[int | None]
+    homogeneous: NotRequired[bool]
+    cpu_and_gpu: NotRequired[bool]
+    owner_share_ppm: NotRequired[int]
+    waitlisted: NotRequired[bool]
+
+
 class RegionInfraTermsAnswer(TypedDict):
     base: Money
     control: Money
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: Money
 
 
 class RegionInfraTermsRequest(TypedDict):
-    """Credits per UTC day: `base` in any case, and for each node with the role; together at
-    most `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
+    """Credits per UTC day: `base` in any case, for each node with the role, and `per_gib`
+    of the bytes that ingress nodes report; together at most `most`. What a day cannot pay
+    waits as arrears, up to `arrears_max`.
     """
 
     base: Money
@@ -5605,6 +5812,23 @@ class RegionInfraTermsRequest(TypedDict):
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: NotRequired[Money | None]
+
+
+class RegionMapAnswer(TypedDict):
+    """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes
+    first.
+    """
+
+    type: Literal["FeatureCollection"]
+    features: list[RegionMapFeatureAnswer]
+    position: int
+
+
+class RegionMapFeatureAnswer(TypedDict):
+    type: Literal["Feature"]
+    geometry: dict[str, Any]
+    properties: dict[str, Any]
 
 
 class RegionNodeAnswer(TypedDict):
@@ -5630,6 +5854,30 @@ class RegionPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[RegionAnswer]
+
+
+class RegionPhaseRequest(TypedDict):
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+
+
+class RegionPlaceAnswer(TypedDict):
+    region_id: str
+    boundaries: list[RegionBoundaryForm]
+    address: NotRequired[str]
+    latitude_e6: NotRequired[int]
+    longitude_e6: NotRequired[int]
+    position: NotRequired[int]
+
+
+class RegionPlaceRequest(TypedDict):
+    """Where a region is. `address`: host and port of its control, if that is not this
+    server. Millionths of a degree: its dot on the map.
+    """
+
+    boundaries: list[RegionBoundaryForm]
+    address: NotRequired[str | None]
+    latitude_e6: NotRequired[int | None]
+    longitude_e6: NotRequired[int | None]
 
 
 class RegionPolicyRequest(TypedDict):
@@ -6481,6 +6729,13 @@ class UnbilledUsageAnswer(TypedDict):
     leases_left_out: int
 
 
+class UnmetDemandAnswer(TypedDict):
+    """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
+
+    waiting_gpus: int
+    given_up_gpus: int
+
+
 class UpcomingMaturityAnswer(TypedDict):
     """Credited to holdback by the fact at this position. `amount` is before what was
     reduced.
@@ -6674,6 +6929,32 @@ class VoteRequest(TypedDict):
     signature: str
 
 
+class WaitListAnswer(TypedDict):
+    """A list of a region, or of a place that no region holds. `number`: yours on it."""
+
+    list_id: str
+    threshold: int
+    first_user_administers: bool
+    waiting: int
+    reached_at: NotRequired[str]
+    number: NotRequired[int]
+    position: NotRequired[int]
+
+
+class WaitListTermsRequest(TypedDict):
+    """`threshold`: so many start the region. `first_user_administers`: the first one starts
+    it and becomes its administrator.
+    """
+
+    threshold: int
+    first_user_administers: NotRequired[bool]
+
+
+class WaitListsAnswer(TypedDict):
+    data: list[WaitListAnswer]
+    position: int
+
+
 class WaitingRequestAnswer(TypedDict):
     """`request_id`: of a lease or a gang. Its account is shown to that account and to
     operators only.
@@ -6817,6 +7098,43 @@ class WebhookTestAnswer(TypedDict):
     delivered: bool
     answer: NotRequired[int]
     error: NotRequired[str]
+
+
+class WhereNextAnswer(TypedDict):
+    """`demand`: of requests that name no region. Places with the most people first."""
+
+    regions: list[WhereRegionAnswer]
+    places: list[WherePlaceAnswer]
+    demand: UnmetDemandAnswer
+    position: int
+
+
+class WherePlaceAnswer(TypedDict):
+    """A place that no region holds. `place`: ISO 3166."""
+
+    place: str
+    waiting_people: int
+    threshold: int
+    reached: bool
+
+
+class WhereRegionAnswer(TypedDict):
+    """`leased_ppm`: of what its devices could have sold in the last seven days; absent:
+    nothing was booked.
+    """
+
+    region_id: str
+    name: str
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+    setting: Literal["edge", "datacenter"]
+    workers: int
+    workers_max: NotRequired[int]
+    leased_ppm: NotRequired[int]
+    waiting_people: int
+    threshold: NotRequired[int]
+    demand: UnmetDemandAnswer
+    latitude_e6: NotRequired[int]
+    longitude_e6: NotRequired[int]
 
 
 class WorkAcknowledgementRequest(TypedDict):

@@ -20,6 +20,7 @@ from api.door.models import (
     ProviderId,
     RegionId,
     RegionInPath,
+    RegionQuery,
     RequestModel,
     Told_at,
     page_of,
@@ -214,16 +215,30 @@ def remove_edge_device(edge_device_id: EdgeInPath, body: EmptyRequest, call: Cal
     return call.record(lambda: command, told)
 
 
-@resource.get("/v1/edge-devices", READ, page_of(EdgeDeviceAnswer), problems=["cursor_invalid"])
+@resource.get(
+    "/v1/edge-devices",
+    READ,
+    page_of(EdgeDeviceAnswer),
+    problems=[FleetReason.REGION_UNKNOWN, "cursor_invalid"],
+)
 def list_edge_devices(
-    call: Caller, account_id: AccountQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    account_id: AccountQuery = None,
+    region_id: RegionQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
-    """Lists edge devices in the order in which they were added, removed ones too."""
+    """Lists edge devices in the order in which they were added, removed ones too: your own, or
+    those of a region that you administer.
+    """
     place = call.place(cursor, [0])
-    with call.read(METERS) as view:
+    with call.read(FLEET, METERS) as view:
+        if region_id is not None:
+            _visible_region(call, view.connection, region_id)
         rows = meters.read_edge_devices(
             view.connection,
-            account_id=call.principal.among(account_id),
+            account_id=call.principal.among(account_id) if region_id is None else account_id,
+            region_id=region_id,
             after=place.after[0],
             limit=limit + 1,
         )

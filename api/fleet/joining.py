@@ -38,7 +38,7 @@ from api.fleet.node_specs import (
     facts_of,
     require_driver,
 )
-from api.fleet.providers import own_region
+from api.fleet.providers import managed_region
 from domain.fleet import keys as node_key
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
 from domain.fleet.reasons import FleetReason
@@ -53,9 +53,12 @@ WRITE = with_scope("provider")
 
 
 class JoinCodeRequest(RequestModel):
-    """`lifetime`: an ephemeral node is retired with the last lease on it."""
+    """`lifetime`: an ephemeral node is retired with the last lease on it. `owner_account_id`: of
+    the machine, if it is not the provider's own.
+    """
 
     region_id: RegionId
+    owner_account_id: AccountId | None = None
     lifetime: Literal["permanent", "ephemeral"] = "permanent"
 
     model_config = with_examples(
@@ -129,6 +132,8 @@ class NodeJoinedAnswer(AnswerModel):
         FleetReason.JOIN_CODE_USED,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.ADMISSION_STATE,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
     ],
 )
 def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
@@ -138,9 +143,10 @@ def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     def commands() -> IssueJoinCode:
         return IssueJoinCode(
             code_sha256=code_digest(code),
-            provider_id=own_region(call, body.region_id),
+            provider_id=managed_region(call, body.region_id),
             region_id=body.region_id,
             lifetime=body.lifetime,
+            owner_account_id=body.owner_account_id,
             by=call.principal.member_id,
             at_us=call.now_us,
         )
@@ -176,6 +182,9 @@ def code_digest(code: str) -> str:
         FleetReason.NODE_EXISTS,
         PartiesReason.CLIENT_UNKNOWN,
         PartiesReason.CLIENT_NOT_AUTHORISED,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
         "bad_signature",
     ],
 )

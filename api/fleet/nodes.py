@@ -44,6 +44,7 @@ from api.fleet.node_specs import (
 )
 from api.fleet.providers import HardwareRule
 from domain.fleet.condition import OFFLINE_AFTER_US, state_of
+from domain.fleet.growth import growth_stream
 from domain.fleet.node import (
     PHASES,
     ActivateNode,
@@ -57,11 +58,14 @@ from domain.fleet.node import (
 )
 from domain.fleet.provider import RegionState, provider_stream, region_stream
 from domain.fleet.reasons import FleetReason
+from domain.fleet.revenue_share import OwnerShare, SetRevenueShares, revenue_stream
 from domain.fleet.verdicts import verdict_of
 from domain.hardware.admission import WAIVABLE
+from domain.money import PPM
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
-from projections.fleet import fleet
+from domain.regions.administrators import admins_stream
+from projections.fleet import fleet, regions
 from projections.fleet.fleet import FLEET
 from projections.metering.usage import USAGE
 from projections.parties import access
@@ -203,6 +207,37 @@ def own_node(call: Call, node_id: str) -> NodeState:
     raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
 
 
+def managed_node(call: Call, node_id: str) -> NodeState:
+    """The node, if its provider is the caller's or the caller administers its region.
+
+    Raises Refused: NODE_UNKNOWN.
+    """
+    market = call.service.ledger.market
+    state = market.state_of(node_stream(node_id))
+    if state.joined is not None:
+        admins = market.state_of(admins_stream(state.joined.region_id)).account_ids
+        if any(call.principal.owns(one) for one in admins):
+            return state
+    return own_node(call, node_id)
+
+
+def owned_machine(call: Call, node_id: str) -> NodeState:
+    """The node, if the machine is the caller's: it earns most of what the node earns, or joined it
+    and nobody shares yet; or if the caller manages the node.
+
+    Raises Refused: NODE_UNKNOWN.
+    """
+    market = call.service.ledger.market
+    state = market.state_of(node_stream(node_id))
+    if state.joined is not None:
+        revenue = market.state_of(revenue_stream(node_id))
+        most = [one.account_id for one in revenue.shares if one.share_ppm * 2 > PPM]
+        joined = () if revenue.versions else (state.joined.owner_account_id or "",)
+        if any(call.principal.owns(one) for one in (*most, *joined)):
+            return state
+    return managed_node(call, node_id)
+
+
 def node_state(node_id: str) -> Any:
     def told(after: After) -> AnswerModel:
         state = after.state(node_stream(node_id))
@@ -240,7 +275,7 @@ def confirm_node(node_id: NodeInPath, body: NodeKeyConfirmationRequest, call: Ca
     """Confirms a node: the owner has compared the key with the one the machine shows."""
 
     def commands() -> ConfirmNodeKey:
-        own_node(call, node_id)
+        owned_machine(call, node_id)
         return ConfirmNodeKey(
             node_id=node_id, key_id=body.key_id, by=call.principal.member_id, at_us=call.now_us
         )
@@ -258,6 +293,9 @@ def confirm_node(node_id: NodeInPath, body: NodeKeyConfirmationRequest, call: Ca
         FleetReason.NODE_SPECS_MISSING,
         FleetReason.NODE_NOT_JOINABLE,
         FleetReason.DEVICE_ELSEWHERE,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
         PartiesReason.NOT_PERMITTED,
     ],
 )
@@ -266,31 +304,74 @@ def admit_node(node_id: NodeInPath, body: NodeAdmissionRequest, call: Caller) ->
     A node that fails hardware rules of its region is refused with every rule it fails.
     """
 
-    def commands() -> AdmitNode:
+    def commands() -> list[Any]:
         if not call.principal.is_operator:
             if body.waive is not None:
                 raise Refused(
                     PartiesReason.NOT_PERMITTED, rule="the operator waives rules of hardware"
                 )
-            joined = own_node(call, node_id).joined
-            assert joined is not None
-            region = call.service.ledger.market.state_of(region_stream(joined.region_id))
-            if region.opened is None or region.opened.admission != "permissionless":
-                raise Refused(PartiesReason.NOT_PERMITTED, region_id=joined.region_id)
-        return AdmitNode(
+            _require_admits(call, node_id)
+        admission = AdmitNode(
             node_id=node_id,
             by=call.principal.member_id,
             at_us=call.now_us,
             waived=None if body.waive is None else tuple(body.waive),
             by_owner=not call.principal.is_operator,
         )
+        return [admission, *_owner_of(call, node_id)]
 
     return call.record(commands, node_state(node_id))
 
 
+def _require_admits(call: Call, node_id: str) -> None:
+    """Administrators of a region let nodes in; the owner does where everybody may join.
+
+    Raises Refused: NODE_UNKNOWN, NOT_PERMITTED.
+    """
+    joined = owned_machine(call, node_id).joined
+    assert joined is not None
+    market = call.service.ledger.market
+    region = market.state_of(region_stream(joined.region_id))
+    admins = market.state_of(admins_stream(joined.region_id)).account_ids
+    is_open = region.opened is not None and region.opened.admission == "permissionless"
+    if not is_open and not any(call.principal.owns(one) for one in admins):
+        raise Refused(PartiesReason.NOT_PERMITTED, region_id=joined.region_id)
+
+
+def _owner_of(call: Call, node_id: str) -> list[SetRevenueShares]:
+    """A machine that somebody else joined by a check-in is its owner's: by the part that the terms
+    of its region promise, from its first admission on.
+    """
+    market = call.service.ledger.market
+    joined = market.state_of(node_stream(node_id)).joined
+    if joined is None or joined.owner_account_id is None:
+        return []
+    provider = market.state_of(provider_stream(joined.provider_id))
+    part = market.state_of(growth_stream(joined.region_id)).asked.owner_share_ppm
+    is_shared = bool(market.state_of(revenue_stream(node_id)).versions)
+    if is_shared or not part or provider.account_id == joined.owner_account_id:
+        return []
+    return [
+        SetRevenueShares(
+            node_id=node_id,
+            account_id=provider.account_id,
+            shares=(OwnerShare(joined.owner_account_id, part),),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
+    ]
+
+
 def may_run(call: Call, node_id: str) -> None:
+    """The operator, the node's provider and administrators, and whose machine it is."""
     if not call.principal.is_operator:
-        own_node(call, node_id)
+        owned_machine(call, node_id)
+
+
+def may_manage(call: Call, node_id: str) -> None:
+    """As `may_run`, without the owner of the machine: what its place in the region is."""
+    if not call.principal.is_operator:
+        managed_node(call, node_id)
 
 
 @resource.post(
@@ -338,7 +419,7 @@ def retire_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Respon
     del body
 
     def commands() -> RetireNode:
-        own_node(call, node_id)
+        owned_machine(call, node_id)
         return RetireNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
     return call.record(commands, node_state(node_id))
@@ -442,14 +523,21 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
         return call.answer(view, NodeKeysAnswer(node_id=node_id, data=told))
 
 
-def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = False) -> fleet.Node:
-    """The node, for its owner, itself and whoever sees all; `to_renters`: for everybody with a key.
+def visible_node(
+    call: Call, view: View, node_id: str, *, to_renters: bool = False, to_owners: bool = True
+) -> fleet.Node:
+    """The node, for its provider, its owners, the administrators of its region, itself and whoever
+    sees all; `to_renters`: for everybody with a key; without `to_owners` not for
+    owners and administrators, who need not know whose work runs there.
 
     Raises Refused: NODE_UNKNOWN.
     """
     found = fleet.read_node(view.connection, node_id)
     allowed = to_renters or call.node_of_caller(node_id) or call.executor_of_caller(node_id)
-    if found is None or not (allowed or call.principal.may_see(found.account_id)):
+    allowed = allowed or (found is not None and call.principal.may_see(found.account_id))
+    if not allowed and to_owners and found is not None:
+        allowed = regions.sees_node(view.connection, node_id, call.principal.account_id)
+    if found is None or not allowed:
         raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
     return found
 

@@ -51,6 +51,7 @@ from domain.income.maturity import stream_of as earnings_stream
 from domain.income.reasons import IncomeReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
+from domain.regions.administrators import admins_stream
 from projections.fleet import fleet, supply
 from projections.fleet.fleet import FLEET
 from projections.metering.usage import USAGE
@@ -201,6 +202,19 @@ def own_region(call: Call, region_id: str) -> str:
     except Refused:
         raise unknown from None
     return state.opened.provider_id
+
+
+def managed_region(call: Call, region_id: str) -> str:
+    """The region's provider, if the caller is that or administers the region.
+
+    Raises Refused: REGION_UNKNOWN.
+    """
+    market = call.service.ledger.market
+    state = market.state_of(region_stream(region_id))
+    admins = market.state_of(admins_stream(region_id)).account_ids
+    if state.opened is not None and any(call.principal.owns(one) for one in admins):
+        return state.opened.provider_id
+    return own_region(call, region_id)
 
 
 @resource.post(

@@ -129,6 +129,55 @@ SENTENCES: dict[Reason, Sentence] = {
         "The revenue of this day cannot be shared now. Share the days in order, each after it "
         "is over.",
     ),
+    FleetReason.REGION_PHASE: sentence(
+        CONFLICT,
+        when(
+            "No node can join the region {region_id:text}: it is {phase:text}. Check in with "
+            "`tallystick home check-in` for another region.",
+            rule="joins",
+        ),
+        when(
+            "The region {region_id:text} keeps no wait list: it is {phase:text}. Check in again "
+            "with `tallystick home check-in`.",
+            rule="waits",
+        ),
+        when(
+            "The region {region_id:text} cannot open with {workers:count} of the "
+            "{workers_min:count} workers it needs. Let more nodes join, or lower `--workers-min`.",
+            rule="workers_min",
+        ),
+        when(
+            "The region {region_id:text} cannot be closed: it still has nodes. Retire them first.",
+            rule="nodes_left",
+        ),
+        "The region[ {region_id:text}] is in a phase[, {phase:text},] that does not allow this. "
+        "`tallystick home growth` shows it.",
+    ),
+    FleetReason.REGION_FULL: sentence(
+        CONFLICT,
+        "The region[ {region_id:text}] takes no more workers[: it has {workers:count} of at most "
+        "{at_most:count}]. Join another region, or raise its cap with `tallystick home grow`.",
+    ),
+    FleetReason.REGION_MIX: sentence(
+        CONFLICT,
+        when(
+            "Every GPU of the region {region_id:text} is of one model, and this node has another. "
+            "Join another region.",
+            rule="one_model",
+        ),
+        when(
+            "The region {region_id:text} does not mix nodes with GPUs and nodes without. Join "
+            "another region.",
+            rule="cpu_or_gpu",
+        ),
+        "The region's nodes do not go together with this one. `tallystick home growth` shows its "
+        "terms.",
+    ),
+    FleetReason.TRANSFER_UNKNOWN: sentence(
+        NOT_FOUND,
+        "No part of the node[ {node_id:text}] is offered to you now. Its owner offers it with "
+        "`tallystick node transfer`; the offer holds for seven days.",
+    ),
     FleetReason.STORAGE_MODE_UNKNOWN: sentence(
         INVALID,
         "[{storage_mode:text} is not a storage mode of regions. ]Choose one of the modes[: "
@@ -326,6 +375,21 @@ SENTENCES: dict[Reason, Sentence] = {
             "The ingress node must be in the same region as the worker. Choose another ingress "
             "node.",
             rule="of_the_same_region",
+        ),
+        when(
+            "A node is put behind an ingress once it is admitted. Admit it first, or leave the "
+            "ingress out: the server chooses one.",
+            rule="admitted_first",
+        ),
+        when(
+            "Only an ingress node has an address, and it is written host:port. Correct it, or "
+            "leave it out.",
+            rule="an_ingress_has_an_address",
+        ),
+        when(
+            "Only an ingress node reports the bytes that go through it. Set its role with "
+            "`tallystick node role` first.",
+            rule="an_ingress_tells_bytes",
         ),
         "The roles of the two nodes do not go together. Set them with `tallystick node role`.",
     ),

@@ -126,6 +126,24 @@ def policy(
     remote.tell(told, facts(told))
 
 
+@region.command(
+    "hardware-rules",
+    epilog="Example: tallystick region hardware-rules region_1f0c... --rule tpm_2_0 --rule ram",
+)
+@records
+def hardware_rules(
+    remote: Remote,
+    region_id: RegionId,
+    rule: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Once for each rule; none: no rule.")
+    ] = None,
+) -> None:
+    """Set the hardware rules that a region insists on (operator)."""
+    body: Any = {"rules": rule or []}
+    told = remote.ask(lambda c: c.set_region_hardware(region_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
 @region.command("settings", epilog="Example: tallystick region settings --json")
 @reads
 def settings(remote: Remote) -> None:
@@ -237,6 +255,9 @@ def set_terms(
     base: Cost = "0",
     control: Cost = "0",
     ingress: Cost = "0",
+    per_gib: Annotated[
+        str, typer.Option(metavar="CREDITS", help="For each GiB through ingress nodes.")
+    ] = "0",
     most: Annotated[
         str | None,
         typer.Option(metavar="CREDITS", help="Highest cost of a day; default: no limit."),
@@ -262,6 +283,7 @@ def set_terms(
             "ingress": credits_of(ingress),
             "most": credits_of("1000000" if most is None else most),
             "arrears_max": credits_of(arrears),
+            "per_gib": credits_of(per_gib),
         },
     }
     told = remote.ask(lambda c: c.set_region_terms(region_id, body, idempotency_key=remote.key))

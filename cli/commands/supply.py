@@ -431,6 +431,30 @@ def leave_owners(remote: Remote, node_id: NodeId) -> None:
     remote.tell(told, facts(told))
 
 
+@node.command("transfer", epilog="Example: tallystick node transfer node_1f0c... acct_2a...")
+@records
+def transfer(
+    remote: Remote,
+    node_id: NodeId,
+    account_id: Annotated[str, typer.Argument(metavar="ACCOUNT", help="The new owner.")],
+) -> None:
+    """Offer your part of a node to another account, which accepts within seven days."""
+    told = remote.ask(
+        lambda c: c.create_node_transfer(
+            node_id, {"account_id": account_id}, idempotency_key=remote.key
+        )
+    )
+    remote.tell(told, facts(told))
+
+
+@node.command("accept-transfer", epilog="Example: tallystick node accept-transfer node_1f0c...")
+@records
+def accept_transfer(remote: Remote, node_id: NodeId) -> None:
+    """Accept a part of a node that its owner offered you. Drain the node first."""
+    told = remote.ask(lambda c: c.accept_node_transfer(node_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
 def _owners(told: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
     rest = {"account_id": "the provider", "share_ppm": told["provider_ppm"]}
     return told, columns([*told["shares"], rest], ("account_id", "share_ppm"))
@@ -445,9 +469,12 @@ def role(
     ingress: Annotated[
         str | None, typer.Option(metavar="NODE", help="The node a worker is reached through.")
     ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Of an ingress, for its workers.")
+    ] = None,
 ) -> None:
-    """Set the role of a node: worker, ingress or control."""
-    body: Any = {"role": role, "ingress_node_id": ingress}
+    """Set the role of a node: worker, ingress or control. Only workers are leased."""
+    body: Any = {"role": role, "ingress_node_id": ingress, "address": address}
     told = remote.ask(lambda c: c.set_node_role(node_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

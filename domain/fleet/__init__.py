@@ -8,6 +8,7 @@ __all__ = (
     "device",
     "edge_device",
     "executor_key",
+    "growth",
     "key_rotation",
     "keys",
     "kinds",

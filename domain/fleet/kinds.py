@@ -162,6 +162,12 @@ def kind_in_force(
     return max(found, key=lambda row: row.effective_from_us, default=None)
 
 
+def seeded_memory(kind: str | None, vendor: str) -> str:
+    """Where a vendor's devices of a kind have their memory, as every network knows it."""
+    wanted = (kind or GPU, vendor.lower())
+    return next((row.memory for row in SEED if (row.kind, row.vendor) == wanted), "dedicated")
+
+
 def class_in_force(world: World, vendor: str, model: str, at_us: int) -> str | None:
     """The class whose usage fee a maker's model pays; None: no row knows one class for it."""
     rows = tuple(

@@ -12,7 +12,7 @@ is in `domain/fleet/condition.py`. Its devices become streams of their own on ad
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
@@ -40,6 +40,15 @@ from domain.fleet.device import (
     device_of,
     device_stream,
 )
+from domain.fleet.growth import (
+    WORKER,
+    Member,
+    growth_of,
+    leaving_changes,
+    member_changes,
+    require_company,
+    require_joinable,
+)
 from domain.fleet.keys import NodeBootsAlternated, NodeKeyRevoked, NodeKeyRotated, NodeOldKeyRevoked
 from domain.fleet.kinds import GPU, SEAT, class_in_force, kind_in_force
 from domain.fleet.licence import licence_of, seat_of
@@ -65,7 +74,7 @@ class DeviceSpec:
     vendor: str
     model: str
     memory_mib: int
-    connection: str = "pcie"  # or "sxm"
+    connection: str = "pcie"  # or "sxm", or "soc": on one chip with the host
     pcie_gen: int | None = None
     pcie_lanes: int | None = None
     kind: str | None = None  # absent: a GPU
@@ -93,6 +102,7 @@ class JoinCodeIssued:
     provider_id: str
     region_id: str
     expires_at_us: int
+    owner_account_id: str | None  # of the machine; None: the provider's own
     by: str
     at_us: int
 
@@ -112,6 +122,7 @@ class NodeJoinRequested:
     provider_id: str
     region_id: str
     client_id: str | None
+    owner_account_id: str | None  # of the machine; None: the provider's own
     key_id: str
     public_key: str  # hex, Ed25519
     token_sha256: str  # bearer token bound to this node, for its calls other than usage
@@ -179,6 +190,17 @@ class NodeDrainStarted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeRoleSet:
+    """What the node is for: the latest counts."""
+
+    node_id: str
+    role: str  # ROLES of `domain/fleet/growth.py`
+    address: str | None  # host:port of an ingress, for whoever is reached through it
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRetired:
     node_id: str
     by: str
@@ -211,6 +233,7 @@ class IssueJoinCode:
     at_us: int
     lifetime: str = PERMANENT
     minion_id: str | None = None
+    owner_account_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,6 +353,12 @@ class NodeState:
     old_revoked: tuple[str, ...] = ()  # keys taken back after another had replaced them
     agent: str = ""  # version of its reporter, as last told
     condition: Condition = field(default_factory=Condition)
+    role_told: NodeRoleSet | None = None  # the latest
+
+    @property
+    def role(self) -> str:
+        """What it is for; a node of which nobody said anything is a worker."""
+        return WORKER if self.role_told is None else self.role_told.role
 
     @property
     def key_id(self) -> str:
@@ -351,8 +380,8 @@ class NodeState:
 
     @property
     def is_matchable(self) -> bool:
-        """Whether new leases may go there."""
-        return self.phase == "active" and not self.is_quarantined
+        """Whether new leases may go there: none to nodes that control or are an ingress."""
+        return self.phase == "active" and not self.is_quarantined and self.role == WORKER
 
     @property
     def accepts_usage(self) -> bool:
@@ -369,6 +398,7 @@ NodeFact: TypeAlias = (
     | NodeMaintenanceStarted
     | NodeSpecConfirmed
     | NodeDrainStarted
+    | NodeRoleSet
     | NodeRetired
     | NodeEquivocated
     | NodeHardwareJudged
@@ -434,6 +464,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, phase="maintenance")
         case NodeDrainStarted():
             return replace(state, phase="draining")
+        case NodeRoleSet():
+            return replace(state, role_told=fact)
         case NodeRetired():
             return replace(state, phase="retired")
         case NodeEquivocated() | NodeBootsAlternated():
@@ -517,11 +549,13 @@ def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
     if join_code_of(world, command.code_sha256).issued is not None:
         raise Refused(FleetReason.JOIN_CODE_USED)
     require_storage(world, command.region_id)
+    require_joinable(world, command.region_id)
     issued = JoinCodeIssued(
         code_sha256=command.code_sha256,
         provider_id=command.provider_id,
         region_id=command.region_id,
         expires_at_us=command.at_us + JOIN_CODE_LIFE_US,
+        owner_account_id=command.owner_account_id,
         by=command.by,
         at_us=command.at_us,
     )
@@ -554,6 +588,7 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         provider_id=code.issued.provider_id,
         region_id=code.issued.region_id,
         client_id=command.client_id,
+        owner_account_id=code.issued.owner_account_id,
         key_id=command.key_id,
         public_key=command.public_key,
         token_sha256=command.token_sha256,
@@ -570,6 +605,12 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         raise Refused(FleetReason.NODE_EXISTS, node_id=command.node_id)
     if command.client_id is not None:
         require_active(world, command.client_id)
+    region_id = code.issued.region_id
+    require_joinable(world, region_id)
+    models, has_seats = _sort_of(command.devices)
+    require_company(
+        world, region_id, Member(command.node_id, WORKER, None, models, has_seats=has_seats)
+    )
     used = JoinCodeUsed(
         code_sha256=command.code_sha256, node_id=command.node_id, at_us=command.at_us
     )
@@ -670,7 +711,8 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
     ]
     told = judged(command.node_id, state.verdict, verdict, command.at_us)
     is_same = waived == state.waived and not told
-    if state.is_admitted and not registered and not gone and is_same:
+    joining = _joining(command, state, world)
+    if state.is_admitted and not registered and not gone and is_same and not joining:
         return []
     admitted = NodeAdmitted(
         node_id=command.node_id, by=command.by, at_us=command.at_us, waived=waived
@@ -683,7 +725,36 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
         started = NodeProvisioningStarted(node_id=command.node_id, at_us=command.at_us)
         provisioning = [_on(command.node_id, started)]
     changes = [_on(command.node_id, admitted), *provisioning, *judgements]
-    return [*changes, *registered, *gone, *served]
+    return [*changes, *joining, *registered, *gone, *served]
+
+
+def _joining(command: AdmitNode, state: NodeState, world: World) -> list[Change]:
+    """The node as a member of its region, at its first admission and with another inventory."""
+    assert state.joined is not None
+    region_id = state.joined.region_id
+    known = growth_of(world, region_id).member(command.node_id)
+    ingress = None if known is None else known.ingress_node_id
+    return member_changes(
+        world,
+        region_id,
+        member_of(state, state.role, ingress),
+        is_new=not state.is_admitted,
+        by=command.by,
+        at_us=command.at_us,
+    )
+
+
+def member_of(state: NodeState, role: str, ingress_node_id: str | None) -> Member:
+    """The node as a member of its region, by its latest inventory."""
+    assert state.joined is not None
+    models, has_seats = _sort_of(() if state.specs is None else state.specs.devices)
+    return Member(state.joined.node_id, role, ingress_node_id, models, has_seats=has_seats)
+
+
+def _sort_of(devices: tuple[DeviceSpec, ...]) -> tuple[tuple[str, ...], bool]:
+    """The models of the accelerators, each once, and whether there are seats of software."""
+    models = {device.model for device in devices if device.kind != SEAT}
+    return tuple(sorted(models)), any(device.kind == SEAT for device in devices)
 
 
 def decide_activate(command: ActivateNode, world: World) -> list[Change]:
@@ -714,17 +785,18 @@ def decide_retire(command: RetireNode, world: World) -> list[Change]:
     state = existing_node(world, command.node_id)
     if state.phase == "retired":
         return []
-    devices = _own_devices(command.node_id, state, world)
+    return _leaving(command, require_idle(command.node_id, state, world), state, world)
+
+
+def require_idle(node_id: str, state: NodeState, world: World) -> dict[str, DeviceState]:
+    """The node's devices, of which nobody holds any. Raises Refused: NODE_BUSY."""
+    devices = _own_devices(node_id, state, world)
     for device_id, device in devices.items():
         if device.holders:
             raise Refused(
                 FleetReason.NODE_BUSY, device_id=device_id, leases=tuple(sorted(device.holders))
             )
-    retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
-    gone = [_retiring(command, device_id) for device_id in devices]
-    assert state.joined is not None
-    free = serving_no_more(world, state.joined.region_id, command.node_id, command.at_us)
-    return [_on(command.node_id, retired), *gone, *free]
+    return devices
 
 
 def ended_with_its_job(world: World, node_id: str, lease_id: str, at_us: int) -> list[Change]:
@@ -734,15 +806,23 @@ def ended_with_its_job(world: World, node_id: str, lease_id: str, at_us: int) ->
     state = node_of(world, node_id)
     if state.condition.lifetime != EPHEMERAL or state.phase == "retired":
         return []
-    assert state.joined is not None
     devices = _own_devices(node_id, state, world)
     if any(set(device.holders) - {lease_id} for device in devices.values()):
         return []
-    command = RetireNode(node_id=node_id, by=EPHEMERAL, at_us=at_us)
-    retired = NodeRetired(node_id=node_id, by=EPHEMERAL, at_us=at_us)
+    return _leaving(RetireNode(node_id=node_id, by=EPHEMERAL, at_us=at_us), devices, state, world)
+
+
+def _leaving(
+    command: RetireNode, devices: Iterable[str], state: NodeState, world: World
+) -> list[Change]:
+    """The node and its devices leave, and its region counts it no more."""
+    assert state.joined is not None
+    region_id, at_us = state.joined.region_id, command.at_us
+    retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=at_us)
     gone = [_retiring(command, device_id) for device_id in devices]
-    free = serving_no_more(world, state.joined.region_id, node_id, at_us)
-    return [_on(node_id, retired), *gone, *free]
+    left = leaving_changes(world, region_id, command.node_id, at_us)
+    free = serving_no_more(world, region_id, command.node_id, at_us)
+    return [_on(command.node_id, retired), *gone, *left, *free]
 
 
 def decide_equivocation(command: RecordEquivocation, world: World) -> list[Change]:

@@ -21,6 +21,9 @@ class FleetReason(Reason):
     REGION_EXISTS = "region_exists"
     NOT_A_CLOUD_REGION = "not_a_cloud_region"
     REGION_NOT_SUITED = "region_not_suited"
+    REGION_PHASE = "region_phase"
+    REGION_FULL = "region_full"
+    REGION_MIX = "region_mix"
     REGION_TERMS = "region_terms"
     REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
@@ -41,6 +44,7 @@ class FleetReason(Reason):
     WALLET_NEEDED = "wallet_needed"
     NODE_IN_MAINTENANCE = "node_in_maintenance"
     NODE_ROLE = "node_role"
+    TRANSFER_UNKNOWN = "transfer_unknown"
     MAINTENANCE_UNKNOWN = "maintenance_unknown"
     MAINTENANCE_WINDOW = "maintenance_window"
     LICENCE_UNKNOWN = "licence_unknown"
@@ -66,6 +70,9 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.REGION_EXISTS,
         FleetReason.NOT_A_CLOUD_REGION,
         FleetReason.REGION_NOT_SUITED,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
         FleetReason.REGION_TERMS,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.NODE_UNKNOWN,
@@ -80,6 +87,7 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.ADMISSION_STATE,
         FleetReason.WALLET_NEEDED,
         FleetReason.NODE_IN_MAINTENANCE,
+        FleetReason.TRANSFER_UNKNOWN,
         FleetReason.MAINTENANCE_UNKNOWN,
         FleetReason.LICENCE_UNKNOWN,
         FleetReason.LICENCE_EXISTS,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
-from projections.fleet import match_tables, supply_tables
+from projections.fleet import match_tables, region_tables, supply_tables
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
@@ -28,7 +28,8 @@ _TABLES = """
         at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.node (
         node_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
-        region_id text COLLATE "C" NOT NULL, client_id text, agent text NOT NULL,
+        region_id text COLLATE "C" NOT NULL, client_id text, owner_account_id text COLLATE "C",
+        agent text NOT NULL,
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
@@ -123,11 +124,12 @@ _RULES = (
     ),
     Rule(
         ("node.join_requested.v1",),
-        "node_id text, provider_id text, region_id text, client_id text, agent text,"
-        " key_id text, public_key text, at_us bigint",
+        "node_id text, provider_id text, region_id text, client_id text, owner_account_id text,"
+        " agent text, key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node
-        SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
-            at_us, false, NULL, NULL, at_us, position, NULL, true, false, 'permanent', NULL, NULL
+        SELECT node_id, provider_id, region_id, client_id, owner_account_id, agent, key_id,
+            public_key, 'joining', at_us, false, NULL, NULL, at_us, position, NULL, true, false,
+            'permanent', NULL, NULL
         FROM facts""",
     ),
     Rule(
@@ -311,9 +313,9 @@ _RULES = (
 
 FLEET = Projection(
     "fleet",
-    _TABLES + supply_tables.TABLES + match_tables.TABLES,
-    (*_RULES, *supply_tables.RULES, *match_tables.RULES),
-    _INDEXES + supply_tables.INDEXES,
+    _TABLES + supply_tables.TABLES + region_tables.TABLES + match_tables.TABLES,
+    (*_RULES, *supply_tables.RULES, *region_tables.RULES, *match_tables.RULES),
+    _INDEXES + supply_tables.INDEXES + region_tables.INDEXES,
 )
 
 
@@ -355,6 +357,7 @@ class Node:
     account_id: str
     region_id: str
     client_id: str | None
+    owner_account_id: str | None
     agent: str
     key_id: str
     public_key: str
@@ -471,12 +474,16 @@ def read_regions(
     after: int = 0,
     limit: int = 50,
 ) -> list[Region]:
-    """In order of opening; `after` is the last position of the page before."""
+    """In order of opening; `after` is the last position of the page before. `account_id`: those of
+    its providers, and those that it administers.
+    """
     sql = """SELECT r.*, p.account_id FROM proj_fleet.region r
         JOIN proj_fleet.provider p USING (provider_id) WHERE r.position > %(after)s
         AND (%(region)s::text IS NULL OR r.region_id = %(region)s)
         AND (%(provider)s::text IS NULL OR r.provider_id = %(provider)s)
-        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s OR EXISTS (
+            SELECT FROM proj_fleet.region_admin a
+            WHERE a.region_id = r.region_id AND a.account_id = %(account)s))
         ORDER BY r.position LIMIT %(limit)s"""
     return read.many(
         connection,
@@ -517,13 +524,20 @@ def read_nodes(
     after: int = 0,
     limit: int = 50,
 ) -> list[Node]:
-    """In order of joining; `after` is the last position of the page before."""
+    """In order of joining; `after` is the last position of the page before. `account_id`: nodes of
+    its providers, nodes that it owns a part of, and those of regions that it administers.
+    """
     sql = (
         _NODE
         + """WHERE n.position > %(after)s
         AND (%(provider)s::text IS NULL OR n.provider_id = %(provider)s)
         AND (%(region)s::text IS NULL OR n.region_id = %(region)s)
-        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s
+            OR n.owner_account_id = %(account)s
+            OR EXISTS (SELECT FROM proj_fleet.owner o
+                WHERE o.node_id = n.node_id AND o.account_id = %(account)s)
+            OR EXISTS (SELECT FROM proj_fleet.region_admin a
+                WHERE a.region_id = n.region_id AND a.account_id = %(account)s))
         AND (%(phase)s::text IS NULL OR n.phase = %(phase)s)
         ORDER BY n.position LIMIT %(limit)s"""
     )
@@ -554,16 +568,26 @@ def read_devices(
     *,
     device_id: str | None = None,
     node_id: str | None = None,
+    region_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
     limit: int = 50,
 ) -> list[Device]:
-    """In order of registration; `after` is the last position of the page before."""
+    """In order of registration; `after` is the last position of the page before. `account_id`: of
+    the nodes that `read_nodes` tells it.
+    """
     sql = """SELECT d.*, p.account_id FROM proj_fleet.device d
-        JOIN proj_fleet.provider p USING (provider_id) WHERE d.position > %(after)s
+        JOIN proj_fleet.provider p USING (provider_id)
+        JOIN proj_fleet.node n ON n.node_id = d.node_id WHERE d.position > %(after)s
         AND (%(device)s::text IS NULL OR d.device_id = %(device)s)
         AND (%(node)s::text IS NULL OR d.node_id = %(node)s)
-        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(region)s::text IS NULL OR n.region_id = %(region)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s
+            OR n.owner_account_id = %(account)s
+            OR EXISTS (SELECT FROM proj_fleet.owner o
+                WHERE o.node_id = n.node_id AND o.account_id = %(account)s)
+            OR EXISTS (SELECT FROM proj_fleet.region_admin a
+                WHERE a.region_id = n.region_id AND a.account_id = %(account)s))
         ORDER BY d.position LIMIT %(limit)s"""
     return read.many(
         connection,
@@ -571,6 +595,7 @@ def read_devices(
         sql,
         device=device_id,
         node=node_id,
+        region=region_id,
         account=account_id,
         after=after,
         limit=limit,
@@ -601,12 +626,14 @@ def read_offers(
     node_id: str | None = None,
     setting: str | None = None,
     kind: str | None = None,
+    rtt_us_max: int | None = None,
     withdrawn: bool = False,
     among: list[str] | None = None,
     after: tuple[int, int] = (-1, 0),
     limit: int = 50,
 ) -> list[Offer]:
-    """Cheapest first, of all or of `among`; `after` is (price_units, position) of the last offer of
+    """Cheapest first, of all or of `among`; `rtt_us_max`: only of nodes that measured their ways
+    and found none longer; `after` is (price_units, position) of the last offer of
     the page before.
     """
     sql = (
@@ -622,6 +649,8 @@ def read_offers(
             SELECT region_id FROM proj_fleet.region WHERE setting = %(setting)s))
         AND (%(kind)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
             WHERE d.node_id = o.node_id AND NOT d.retired AND d.kind = %(kind)s))
+        AND (%(rtt)s::bigint IS NULL OR %(rtt)s >= (
+            SELECT max(l.rtt_us) FROM proj_fleet.latency l WHERE l.node_id = o.node_id))
         AND (%(among)s::text[] IS NULL OR o.offer_id = ANY(%(among)s))
         ORDER BY o.price_units, o.position LIMIT %(limit)s"""
     )
@@ -636,6 +665,7 @@ def read_offers(
         "node": node_id,
         "setting": setting,
         "kind": kind,
+        "rtt": rtt_us_max,
         "among": among,
         "limit": limit,
     }

@@ -149,13 +149,27 @@ RULES = (
     ),
     Rule(
         ("node.role_set.v1",),
-        "node_id text, role text, ingress_node_id text, at_us bigint",
+        "node_id text, role text, at_us bigint",
         """INSERT INTO own.role
-        SELECT DISTINCT ON (node_id) node_id, role, ingress_node_id, at_us, position
+        SELECT DISTINCT ON (node_id) node_id, role, NULL, at_us, position
         FROM facts ORDER BY node_id, position DESC
+        ON CONFLICT (node_id) DO UPDATE SET role = excluded.role, ingress_node_id = NULL,
+            at_us = excluded.at_us, position = excluded.position""",
+    ),
+    Rule(
+        ("region.member_set.v1", "region.member_left.v1"),
+        "node_id text, role text, ingress_node_id text, at_us bigint",
+        """, last AS (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC
+        ), gone AS (
+            DELETE FROM own.role r USING last f
+            WHERE f.topic = 'region.member_left.v1' AND r.node_id = f.node_id
+        )
+        INSERT INTO own.role SELECT node_id, role, ingress_node_id, at_us, position
+        FROM last WHERE topic = 'region.member_set.v1'
         ON CONFLICT (node_id) DO UPDATE SET role = excluded.role,
             ingress_node_id = excluded.ingress_node_id, at_us = excluded.at_us,
-            position = excluded.position""",
+            position = excluded.position WHERE role.position < excluded.position""",
     ),
     Rule(
         ("licence.granted.v1",),

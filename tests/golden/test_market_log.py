@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        411,
-        "a1d0e421637ab760a36b62249e5643bb1d4a67edeebdc5553ff572865e07fefa",
-        "526f0e4927ca2b854f8557e61904cd6efcd2c133674c2f3ea91b452849900a53",
+        431,
+        "158f345ecbd5c3885798ebb4678a44ea500fc754eb6ebb4313014dd47b15df6d",
+        "352b657a9a9af423c2542c102c9411bc4fabd1e01c0c689bc375c00e3cc780ec",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

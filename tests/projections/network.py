@@ -88,6 +88,7 @@ class Network:
                     provider_id=provider_id,
                     region_id="region_a",
                     client_id=None,
+                    owner_account_id=None,
                     key_id="nk",
                     public_key="33" * 32,
                     token_sha256="44" * 32,

@@ -88,6 +88,25 @@ ROWS: dict[str, Row] = {
     "set_region_hardware": Row("operator", body=lambda _s: {"rules": ["ram"]}),
     "set_region_policy": Row("owner", "rival", lambda _s: {"allow_public_jobs": True}),
     "list_region_nodes": OWNERS,
+    "set_region_growth": Row("owner", "rival", lambda _s: {"workers_min": 2}),
+    "set_region_phase": Row("owner", "rival", lambda _s: {"phase": "draining"}),
+    "read_region_growth": OWNERS,
+    "set_region_place": Row("owner", "rival", lambda _s: _berlin()),
+    "read_region_place": OWNERS,
+    "create_check_in": Row("owner", body=lambda _s: {"state": "DE-BE"}),
+    "grant_region_admin": Row("owner", "rival", lambda s: {"account_id": s.stranger.account_id}),
+    "revoke_region_admin": Row("owner", "rival", _nothing),
+    "list_region_admins": OWNERS,
+    "set_wait_list_terms": Row("owner", "rival", lambda _s: {"threshold": 3}),
+    "withdraw_from_wait_list": Row("owner", body=_nothing),
+    "list_wait_lists": Row("owner"),
+    "read_node_targets": Row("node", "other_node"),
+    "report_latency": Row("node", "other_node", lambda _s: _ways()),
+    "read_latency": Row("renter"),
+    "report_ingress_bytes": Row("node", "other_node", lambda _s: _through()),
+    "list_ingress_bytes": OWNERS,
+    "read_where_next": Row("owner"),
+    "read_region_map": Row("owner"),
     "report_cloud_quotas": Row("owner", "rival", lambda _s: _cloud_quotas()),
     "read_cloud_quotas": OWNERS,
     "set_region_terms": Row("owner", "rival", lambda _s: _region_terms()),
@@ -301,7 +320,9 @@ ROWS: dict[str, Row] = {
     "read_usage_proof": Row("owner"),
     "set_revenue_shares": Row("owner", "rival", lambda _s: {"shares": []}),
     "read_revenue_shares": OWNERS,
-    "release_revenue_shares": Row("rival", "stranger", lambda s: _owned_with_the_rival(s)),
+    "create_node_transfer": Row("owner", "rival", lambda s: {"account_id": s.stranger.account_id}),
+    "accept_node_transfer": Row("owner", "rival", _nothing),
+    "release_revenue_shares": Row("stranger", "rival", lambda s: _owned_with_a_stranger(s)),
     "list_node_keys": Row("anybody"),
     "fund_lease": Row("renter", None, lambda _s: {"amount": _credits(1)}),
     "countersign_usage": Row("renter", "stranger", lambda _s: _countersignature()),
@@ -466,6 +487,7 @@ ROWS: dict[str, Row] = {
 
 WITHOUT_ABSENT = {"read_statement"}
 NOTHING_YET = {
+    "accept_node_transfer",
     "list_renter_signals",
     "read_usage_proof",
     "read_invoice",
@@ -627,8 +649,8 @@ def _price(scene: Scene) -> dict[str, Any]:
     return {"source": "matrix", "price_micro_usd": 1_000, "published_at": published_at}
 
 
-def _owned_with_the_rival(scene: Scene) -> dict[str, Any]:
-    shares = [{"account_id": scene.rival.account_id, "share_ppm": 100_000}]
+def _owned_with_a_stranger(scene: Scene) -> dict[str, Any]:
+    shares = [{"account_id": scene.stranger.account_id, "share_ppm": 100_000}]
     path = f"/v1/nodes/{scene.provider.node_id}/revenue-shares"
     scene.owner.made(path, {"shares": shares})
     return {}
@@ -685,6 +707,19 @@ def _deposit() -> dict[str, Any]:
 def _cloud_quotas() -> dict[str, Any]:
     none = {"limit": 0, "used": 0}
     return {"gpus": [], "cpus": none, "local_ssd_gb": none}
+
+
+def _berlin() -> dict[str, Any]:
+    return {"boundaries": [{"kind": "state", "value": "DE-BE"}]}
+
+
+def _ways() -> dict[str, Any]:
+    return {"ways": [{"target": "control", "rtt_us": 1_000, "samples": 5}]}
+
+
+def _through() -> dict[str, Any]:
+    day = "2026-11-20T10:0"
+    return {"from": f"{day}0:00Z", "until": f"{day}5:00Z", "bytes_in": 1, "bytes_out": 1}
 
 
 def _region_terms() -> dict[str, Any]:
@@ -828,6 +863,7 @@ def places(shared: Scene) -> dict[str, str]:
         "key_id": renter_key,
         "provider_id": shared.provider.provider_id,
         "region_id": shared.provider.region_id,
+        "list_id": shared.provider.region_id,
         "node_id": shared.provider.node_id,
         "device_id": shared.provider.device_ids[0],
         "maintenance_id": _planned(shared),

@@ -161,6 +161,7 @@ def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[An
             provider_id=provider,
             region_id=REGION if owner == OWNERS[0] else f"region_{node}",
             client_id=None,
+            owner_account_id=None,
             key_id="k",
             public_key="00",
             token_sha256="00",

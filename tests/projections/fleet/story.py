@@ -7,10 +7,10 @@ from typing import Any
 
 from domain.fleet import kinds as resource_kind
 from domain.fleet import licence, maintenance, node, provider
-from domain.fleet import roles as node_role
 from domain.money import Asset
 from domain.stream import Stream
 from domain.trust import attribute
+from tests.projections.fleet.region_story import grown
 
 
 def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
@@ -35,11 +35,17 @@ def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], 
     yield stream, node.NodeDrainStarted(node_id=nodes[0], keep_leases=False, **at)
     yield stream, node.NodeActivated(node_id=nodes[0], **at)
     yield from _stated(nodes[0], at)
-    for role, ingress in (("control", None), ("worker", nodes[-1])):
+    for role in ("control", "ingress", "worker"):
         yield (
-            Stream("node-role", nodes[0]),
-            node_role.NodeRoleSet(node_id=nodes[0], role=role, ingress_node_id=ingress, **at),
+            Stream("node", nodes[0]),
+            node.NodeRoleSet(
+                node_id=nodes[0],
+                role=role,
+                address="in.example:51820" if role == "ingress" else None,
+                **at,
+            ),
         )
+    yield from grown(nodes, at)
     yield from _kinds(at)
 
 
