@@ -29,6 +29,7 @@ from domain.parties import registry as parties
 from domain.pools import registry as pools
 from domain.prices import registry as prices
 from domain.refusal import Reason
+from domain.storage import registry as storage
 from domain.stream import Change, World
 from domain.trust import registry as trust
 
@@ -44,6 +45,7 @@ _ROOMS = (
     fleet,
     metering,
     lease,
+    storage,
     trust,
     epochs,
     governance,

@@ -114,7 +114,7 @@ def match(service: Service, wish: Wish, here: Round) -> Place:
     if chosen is None:
         raise no_match(found, wish.asked.project_id)
     if found.match is not None:
-        here.give(chosen.node_id, chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
+        here.give(chosen.node_id, chosen.device_ids, need)
     return Place(
         match=chosen,
         rule=found.rule,
@@ -142,7 +142,7 @@ def look(service: Service, wish: Wish, here: Round) -> Found:
 
 def _look(columns: Columns, position: int, need: Need, fees: dict[str, int], here: Round) -> Found:
     standing = here.standings.of(columns, position, need, fees)
-    best, found = standing.best(here.taken, here.given_of), standing.found
+    best, found = standing.best(here.taken, here.given_of, here.rooms), standing.found
     if found.nodes:
         looked = _looked_at(need, found.nodes, best)
         at = standing.position

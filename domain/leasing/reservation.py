@@ -1,6 +1,7 @@
-"""How a match becomes a reservation: devices, credits, budgets and quotas, all of them or none.
+"""How a match becomes a reservation: devices, disk, credits, budgets and quotas, all or none.
 
-    reserved  =>  its devices, its escrow, its budgets and its quotas hold it in the same append
+    reserved  =>  its devices, its node's disk and network, its escrow, its budgets and its quotas
+                  hold it in the same append
 
 The match is checked again against the streams (`domain/leasing/terms.py`), and so is its price
 (`domain/market/price_gate.py`): a view that is late does no harm.
@@ -34,9 +35,11 @@ from domain.lease.lease import (
 from domain.lease.reasons import LeaseReason
 from domain.lease.turns import LeaseQuoted
 from domain.leasing import escrow_sharing
+from domain.leasing.demands import room_asked, room_promised
 from domain.leasing.other_resources import ResourceHeld, hold_resources
 from domain.leasing.other_resources import stream_of as resource_stream
 from domain.leasing.terms import MATCH_REFUSES, matched_terms
+from domain.market.offer import existing_offer
 from domain.market.price_gate import priced
 from domain.market.reasons import MarketReason
 from domain.parties.reasons import PartiesReason
@@ -47,6 +50,7 @@ from domain.pools.quota import hold
 from domain.pools.reasons import PoolsReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
+from domain.storage import node_room
 from domain.stream import Change, World
 
 
@@ -90,6 +94,11 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         narrowed=command.narrowed or (),
     )
     holding = [Change(device_stream(one.device_id), one) for one in held]
+    promised = room_promised(existing_offer(world, command.offer_id))
+    room = room_asked(asked)
+    holding += node_room.take(
+        world, command.node_id, command.lease_id, room, promised, command.at_us
+    )
     carried = _fee_carried(asked, reserved)
     changes = [Change(stream, decided), Change(stream, reserved), *holding]
     if asked.escrow_id is not None:

@@ -131,6 +131,8 @@ class OfferedNode:
     cpu_cores: int | None = None
     ram_mib: int | None = None
     terms: OfferTerms = PROMISE_NOTHING
+    held_storage_gib: int = 0  # by leases, of what is promised
+    held_network_mbps: int = 0
     reputation_ppm: int | None = None  # None: provisional
     attributes: tuple[Stated, ...] = ()
     maintenance: tuple[tuple[int, int], ...] = ()  # planned: [from, until)
@@ -292,6 +294,11 @@ def _funds(need: Need, node: OfferedNode) -> bool:
     return node.price <= bounds.get("cash" if is_own else node.pay_with, -1)
 
 
+def left_of(promised: int | None, held: int) -> int | None:
+    """What leases have left of a promise; None: nothing is promised."""
+    return None if promised is None else max(0, promised - held)
+
+
 def _level(name: str | None) -> int:
     """Isolation as a number: what says nothing gives the weakest."""
     return 0 if name is None else ISOLATIONS.index(name)
@@ -397,14 +404,14 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "storage",
         MORE,
         lambda n: n.constraints.storage_gib,
-        lambda n, o: o.terms.storage_gib,
+        lambda n, o: left_of(o.terms.storage_gib, o.held_storage_gib),
         "storage_gib",
     ),
     Dimension(
         "network",
         MORE,
         lambda n: n.constraints.network_mbps,
-        lambda n, o: o.terms.network_mbps,
+        lambda n, o: left_of(o.terms.network_mbps, o.held_network_mbps),
         "network_mbps",
     ),
     Dimension(

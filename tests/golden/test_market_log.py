@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        380,
+        "66e88d972770dbb0100a909fc79e561b44fcbe41670d102d745e1c349a2b3f23",
+        "f2766ed134ffea29c77dc23042fa79b66d060de70e961e17fc94724ea3d45774",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -58,6 +58,7 @@ from tests.projections.governance.story import policies
 from tests.projections.market.story import bidding
 from tests.projections.parties.story import GROUP, INNER, demanding
 from tests.projections.pools.story import POOLS, pools
+from tests.projections.storage.story import stored
 
 Told = tuple[Stream[Any], Any]
 
@@ -1626,6 +1627,7 @@ def _metered(size: Size) -> Iterator[Told]:
             ),
         )
     yield from _storage_node(at)
+    yield from stored(at)
     for meter in ("network", "storage"):
         yield from _resources(size, size.leases - 2, meter, at)
     lease_id = f"lease_{size.leases - 2:032x}"

@@ -229,6 +229,8 @@ _row: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "attributes": st.sampled_from(_STATED),
         "maintenance": often(*_WINDOWS),
         "available_until_us": often(None, NOW_US + HOUR_US, NOW_US + 2),
+        "held_storage_gib": st.integers(0, 3),
+        "held_network_mbps": st.integers(0, 3),
         "kernel": st.sampled_from((None, 5_010_000, 6_001_002)),
         "substrate": often(("bare_metal",), (), ("esxi", "kubernetes")),
     }
