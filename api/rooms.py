@@ -25,6 +25,7 @@ from api.parties import registry as parties
 from api.pools import registry as pools
 from api.prices import registry as prices
 from api.process.timer import Timer, TimerOf
+from api.storage import registry as storage
 from api.trust import registry as trust
 
 RESOURCES: Sequence[Resource] = (
@@ -34,6 +35,7 @@ RESOURCES: Sequence[Resource] = (
     *funds.RESOURCES,
     *fleet.RESOURCES,
     *metering.RESOURCES,
+    *storage.RESOURCES,
     *trust.RESOURCES,
     *epochs.RESOURCES,
     *governance.RESOURCES,
@@ -52,6 +54,7 @@ TIMERS: Sequence[Timer | TimerOf] = (
     *funds.TIMERS,
     *fleet.TIMERS,
     *metering.TIMERS,
+    *storage.TIMERS,
     *trust.TIMERS,
     *epochs.TIMERS,
     *chain.TIMERS,

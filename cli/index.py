@@ -18,6 +18,7 @@ COMMANDS = {
     "config": ("cli.this_machine", "commands"),
     "conformance": ("cli.this_machine", "commands"),
     "counterparty": ("cli.commands.parties", "counterparty"),
+    "dataset": ("cli.commands.storage", "dataset"),
     "demo": ("cli.this_machine", "commands"),
     "device": ("cli.commands.metering", "device"),
     "dispute": ("cli.commands.disputes", "dispute"),
@@ -65,6 +66,7 @@ COMMANDS = {
     "trace": ("cli.trace", "app"),
     "usage": ("cli.commands.billing", "usage"),
     "utilisation": ("cli.commands.pools", "commands"),
+    "volume": ("cli.commands.storage", "volume"),
     "webhook": ("cli.commands.parties", "webhook"),
 }
 """The module of each command and group, and the Typer there that has it."""
@@ -82,6 +84,7 @@ ABOUT = {
     "config": "Show every setting in force and its source: flag, environment, file or default.",
     "conformance": "Run conformance vectors through the functions that the product uses.",
     "counterparty": "Counterparties: accounts to deal with or not.",
+    "dataset": "Datasets: where the data of jobs lie.",
     "demo": (
         "Run the whole system on embedded parts, from signed usage reports to a claim on chain."
     ),
@@ -140,5 +143,6 @@ ABOUT = {
     "trace": "Replay cluster traces through the marketplace.",
     "usage": "Usage: what your leases used.",
     "utilisation": "Where the accelerators' time went.",
+    "volume": "Volumes: disk that outlives jobs.",
     "webhook": "Webhooks: events of your account, sent to your endpoint.",
 }

@@ -25,6 +25,8 @@ from api.door.models import (
     Ppm,
     RequestModel,
     Told_at,
+    VolumeId,
+    VolumeMountForm,
     with_examples,
 )
 from api.door.moments import moment, moment_or_none
@@ -34,19 +36,23 @@ from api.fleet.nodes import own_node, visible_node
 from domain.fleet.reasons import FleetReason
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
-from domain.lease.lease import RUNNING, ReadyLease, lease_stream
+from domain.lease.lease import RUNNING, Lease, ReadyLease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.money import PPM
 from domain.refusal import Refused
+from domain.storage.volume import volume_stream
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.lease import leases, work
 from projections.lease.leases import LEASES
 from projections.lease.work import WORK
+from projections.storage import volumes
+from projections.storage.volumes import VOLUMES
 
 resource = Resource("nodes")
 
 ASSIGNMENTS_MAX = 500
+TO_ERASE_MAX = 100
 
 
 class LeaseWorkloadAnswer(AnswerModel):
@@ -83,6 +89,12 @@ class AssignmentAnswer(AnswerModel):
     work_ended: bool = False
 
 
+class MountedVolumeAnswer(VolumeMountForm):
+    """A volume that the work finds at `path`, and how much may lie in it."""
+
+    size_gib: Count
+
+
 class PendingLeaseAnswer(AnswerModel):
     """A lease that waits for the node to say that its work runs. `executor` has acknowledged it.
     `memory_mib`: its part of the memory of the smallest of its devices. Credentials are sealed to
@@ -102,6 +114,7 @@ class PendingLeaseAnswer(AnswerModel):
     work: LeaseWorkloadAnswer
     memory_mib: Count | None = None
     encryption_key: Hex32 | None = None
+    volumes: list[MountedVolumeAnswer] | None = None
     executor: str | None = None
 
 
@@ -116,12 +129,14 @@ class WorkToStopAnswer(AnswerModel):
 
 class AssignmentsAnswer(AnswerModel):
     """`data`: leases that are running or have not been reported to their end. `pending` is to be
-    started, `stopping` to be stopped.
+    started, `stopping` to be stopped. `to_erase`: deleted volumes of the region whose data are to
+    be erased.
     """
 
     data: list[AssignmentAnswer]
     pending: list[PendingLeaseAnswer]
     stopping: list[WorkToStopAnswer]
+    to_erase: list[VolumeId]
     position: Position
 
 
@@ -163,7 +178,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
 
     With the `ETag` of an earlier answer in `If-None-Match`, 304 while they are the same.
     """
-    with call.read(FLEET, LEASES, WORK) as view:
+    with call.read(FLEET, LEASES, WORK, VOLUMES) as view:
         node = visible_node(call, view, node_id)
         taken = {
             row.lease_id: row
@@ -179,6 +194,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
         told = AssignmentsAnswer(
             data=[one for row in rows for one in _assignments(row, taken.get(row.lease_id))],
             pending=[_pending(call, view, row, node) for row in rows if row.state == "reserved"],
+            to_erase=volumes.read_to_erase(view.connection, node.region_id, TO_ERASE_MAX),
             stopping=[_stop(row) for row in taken.values() if row.closed_at_us is not None],
             position=view.position,
         )
@@ -253,8 +269,21 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
         ),
         memory_mib=_memory_of(row, node),
         encryption_key=lease.requested.encryption_key,
+        volumes=_mounted(call, lease) or None,
         executor=None if lease.work.started is None else lease.work.started.executor,
     )
+
+
+def _mounted(call: Call, lease: Lease) -> list[MountedVolumeAnswer]:
+    """What the work mounts: of volumes that were taken back meanwhile, nothing."""
+    assert lease.requested is not None
+    found = []
+    for one in lease.requested.volumes:
+        state = call.service.ledger.market.state_of(volume_stream(one.volume_id))
+        if state.provisioned is not None and lease.requested.lease_id in state.attached:
+            form = VolumeMountForm.of(one).model_dump()
+            found.append(MountedVolumeAnswer(**form, size_gib=state.provisioned.size_gib))
+    return found
 
 
 def _references(job: leases.Job) -> list[JobReferenceForm] | None:

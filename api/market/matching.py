@@ -31,7 +31,6 @@ from domain.market.reasons import MarketReason
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
 from domain.trust.reputation_terms import RENTER
-from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.market import feed as fleet_feed
 from projections.market.columns import Columns
@@ -193,10 +192,6 @@ def _need(
     looked = _renter(service, connection, columns, asked.account_id, at_us)
     need = need_of(world, asked, at_us, looked, base_pool_id=wish.base_pool_id)
     need = replace(need, own_only=need.has_base and rents_nothing(asked, world))
-    near_region = need.constraints.near_region
-    if near_region is not None:
-        near = fleet.read_regions(connection, region_id=near_region)
-        need = replace(need, data_provider_id=near[0].provider_id if near else None)
     return with_money(need, world, asked)
 
 

@@ -23,6 +23,7 @@ from api.refusals import (
     parties,
     pools,
     prices,
+    storage,
     trust,
 )
 from api.refusals.sentence import Sentence
@@ -39,6 +40,7 @@ _ROOMS = (
     fleet.SENTENCES,
     metering.SENTENCES,
     lease.SENTENCES,
+    storage.SENTENCES,
     trust.SENTENCES,
     epochs.SENTENCES,
     governance.SENTENCES,

@@ -54,6 +54,7 @@ from domain.pools.quota import release as release_quotas
 from domain.prices.charge_split import Parts, peel
 from domain.refusal import Refused
 from domain.storage import node_room
+from domain.storage.volume import detach
 from domain.stream import Change, World
 
 
@@ -487,8 +488,10 @@ def _released(lease: Lease, at_us: int, world: World) -> list[Change]:
     """Its devices, and what it held of quotas: paused or not, it counts in them until it ends."""
     if lease.reserved is None:
         return []
+    assert lease.requested is not None
     quotas = lease.reserved.quotas
     devices = [*released_devices(lease, at_us, world), *released_room(lease, at_us, world)]
+    devices += detach(world, lease.requested.volumes, lease.reserved.lease_id, at_us)
     return [*devices, *release_quotas(world, quotas, lease.reserved.lease_id, at_us)]
 
 

@@ -135,7 +135,7 @@ def _seen(
     host, looked, pool_id = node.specs.host, match.looked, node.pool_id
     # Only stated demands ask for the region: most leases state none, and read one stream less.
     region, taken = RegionState(), NO_ROOM
-    if asked.constraints is not None:
+    if asked.constraints is not None or asked.volumes or asked.datasets:
         region = region_of(world, node.joined.region_id)
     if room_asked(asked):
         taken = room_of(world, offer.node_id).held

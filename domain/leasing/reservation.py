@@ -50,7 +50,8 @@ from domain.pools.quota import hold
 from domain.pools.reasons import PoolsReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
-from domain.storage import node_room
+from domain.storage import node_room, volume
+from domain.storage.reasons import StorageReason
 from domain.stream import Change, World
 
 
@@ -58,7 +59,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     """Take a match: everything the lease holds, or nothing at all.
 
     Raises Refused: LEASE_UNKNOWN, LEASE_STATE; QUEUE_MOVED; like `matched_terms` and `priced`;
-    UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED, QUOTA_EXHAUSTED.
+    UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED, QUOTA_EXHAUSTED; VOLUME_UNKNOWN, VOLUME_STATE,
+    VOLUME_REGION.
     """
     lease = lease_of(world, command.lease_id)
     asked = lease.requested
@@ -98,6 +100,18 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     room = room_asked(asked)
     holding += node_room.take(
         world, command.node_id, command.lease_id, room, promised, command.at_us
+    )
+    assert node.joined is not None
+    holding += volume.attach(
+        world,
+        asked.volumes,
+        lease_id=command.lease_id,
+        job_id=asked.job_id,
+        account_id=asked.account_id,
+        project_id=asked.project_id,
+        node_id=command.node_id,
+        region_id=node.joined.region_id,
+        at_us=command.at_us,
     )
     carried = _fee_carried(asked, reserved)
     changes = [Change(stream, decided), Change(stream, reserved), *holding]
@@ -214,6 +228,9 @@ REFUSES: dict[type[Any], tuple[Reason, ...]] = {
         FundsReason.UNPAID_DEBT,
         FundsReason.CREDIT_TOO_LOW,
         PartiesReason.BUDGET_EXHAUSTED,
+        StorageReason.VOLUME_UNKNOWN,
+        StorageReason.VOLUME_STATE,
+        StorageReason.VOLUME_REGION,
         *MATCH_REFUSES,
     )
 }

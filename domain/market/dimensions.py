@@ -34,6 +34,14 @@ WHOLE_MODE, MIG_MODE, SLICE_MODE = "whole", "mig", "time_slice"
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """Where one thing that a lease uses is, and whose regions these are."""
+
+    regions: frozenset[str]
+    providers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Need:
     """What a lease asks of one node.
 
@@ -60,7 +68,7 @@ class Need:
     client_id: str | None = None  # the compute client it came through: providers list it too
     price_max_budget: int | None = None
     price_max_funds: tuple[tuple[str, int], ...] | None = None
-    data_provider_id: str | None = None  # whose region the data is near to
+    near: tuple[Near, ...] = ()  # where data are that it uses
     is_fixed_term: bool = False
     base_pool_id: str | None = None  # with `rents_only`: neither one's own nodes nor this pool's
     rents_only: bool = False  # above a quota: what is rented elsewhere

@@ -199,7 +199,8 @@ def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
 
     spec fit    half floor(10^6 x asked / offered) of memory, half of GPUs: none more than needed
     reputation  the node's; 500,000 while it has none
-    locality    10^6 in the region of the data, half of that with the same provider, else 0
+    locality    10^6 in a region of the data, half of that with a provider of one, else 0; of
+                several things floor(sum / how many)
     free peers  floor(10^6 x devices that would be left / devices of the node)
     storage     floor(10^6 x (free - asked) / offered), at least 0
     price       floor(10^6 x (cap - price) / cap)
@@ -222,11 +223,11 @@ def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
 
 
 def locality_ppm(need: Need, region_id: str, provider_id: str) -> int:
-    if need.constraints.near_region is None:
-        return 0
-    if region_id == need.constraints.near_region:
-        return PPM
-    return PPM // 2 if need.data_provider_id == provider_id else 0
+    each = (
+        PPM if region_id in one.regions else PPM // 2 if provider_id in one.providers else 0
+        for one in need.near
+    )
+    return sum(each) // len(need.near) if need.near else 0
 
 
 def score_of(factors: Sequence[int], weights: Weights) -> int:

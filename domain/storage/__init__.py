@@ -2,4 +2,4 @@
 datasets and the demands of leases go in; what lies where, for whom, and what is left comes out.
 """
 
-__all__ = ("node_room", "registry")
+__all__ = ("dataset", "node_room", "pins", "reasons", "registry", "volume")

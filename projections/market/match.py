@@ -635,14 +635,12 @@ class _Question:
         return left if cap else np.zeros(len(rows), np.int64)
 
     def locality(self, rows: Ints) -> Ints:
-        near = self.need.constraints.near_region
-        if near is None:
-            return np.zeros(len(rows), np.int64)
-        provider = self.need.data_provider_id
-        there = self.among("region", (near,))[rows]
-        # The reference compares with "" where a row has no provider; a region always has one.
-        same = self.among("provider", (provider,))[rows] if provider is not None else False
-        return np.where(there, PPM, np.where(same, PPM // 2, 0)).astype(np.int64)
+        found = np.zeros(len(rows), np.int64)
+        for one in self.need.near:
+            there = self.among("region", one.regions)[rows]
+            same = self.among("provider", one.providers)[rows]
+            found += np.where(there, PPM, np.where(same, PPM // 2, 0))
+        return found // max(1, len(self.need.near))
 
     def stranded(self, rows: Ints) -> Ints:
         """What is left over on the fullest devices that fit: 0 where whole ones are asked for."""

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        380,
-        "66e88d972770dbb0100a909fc79e561b44fcbe41670d102d745e1c349a2b3f23",
-        "f2766ed134ffea29c77dc23042fa79b66d060de70e961e17fc94724ea3d45774",
+        395,
+        "11b6ccb4517d2c0b4ab8a60013562b265b60d0932dcf910caca0b83a83004c5c",
+        "8f4d84b1b2e35ca04f50d027cab10bdea04f21e0055a1306414ebe79b11c0600",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

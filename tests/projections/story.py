@@ -607,6 +607,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         Stream("job", job_id),
         job.JobSubmitted(
             meter_maxima=(),
+            volumes=(),
             job_id=job_id,
             kind="batch",
             image="img",
@@ -637,6 +638,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         stream,
         lease.LeaseRequested(
             meter_maxima=(),
+            volumes=(),
+            datasets=(),
             lease_id=lease_id,
             job_id=job_id,
             gpu_count=1,
