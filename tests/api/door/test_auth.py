@@ -197,6 +197,16 @@ ROWS: dict[str, Row] = {
     "remove_edge_device": Row("owner", "rival", _nothing),
     "list_edge_devices": Row("owner"),
     "list_device_fees": Row("owner"),
+    "create_volume": Row("renter", None, lambda s: _volume(s)),
+    "list_volumes": Row("renter"),
+    "read_volume": RENTERS,
+    "attach_volume": Row("renter", "stranger", lambda s: {**_a_job(s), "path": "/mnt/a"}),
+    "detach_volume": Row("renter", "stranger", lambda s: _a_job(s)),
+    "delete_volume": Row("renter", "stranger", _nothing),
+    "confirm_volume_erased": Row("executor", "other_executor", _nothing),
+    "place_dataset": Row("renter", None, lambda s: _dataset(s)),
+    "list_datasets": Row("renter"),
+    "remove_dataset": Row("renter", "stranger", _nothing),
     "provision_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
     "confirm_storage_node": Row("operator", None, _nothing),
     "remove_storage_node": Row("owner", "rival", _nothing),
@@ -693,6 +703,19 @@ def _specs(scene: Scene) -> dict[str, Any]:
     return {"devices": joining["devices"], "host": joining["host"]}
 
 
+def _volume(scene: Scene) -> dict[str, Any]:
+    return {"name": "v", "region_id": scene.provider.region_id, "size_gib": 1}
+
+
+def _dataset(scene: Scene) -> dict[str, Any]:
+    return {"name": "s3://matrix", "region_ids": [scene.provider.region_id]}
+
+
+def _a_job(scene: Scene) -> dict[str, Any]:
+    (first, *_) = scene.renter.read("/v1/jobs")["data"]
+    return {"job_id": first["job_id"]}
+
+
 def _edge_device(scene: Scene) -> dict[str, Any]:
     return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
 
@@ -775,6 +798,8 @@ def places(shared: Scene) -> dict[str, str]:
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
         "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "volume_id": shared.renter.made("/v1/volumes", _volume(shared))["volume_id"],
+        "dataset_id": shared.renter.made("/v1/datasets", _dataset(shared))["dataset_id"],
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,

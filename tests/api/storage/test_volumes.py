@@ -11,6 +11,7 @@ import pytest
 from api.storage.volume_timer import run_volumes
 from domain.duration import HOUR_US
 from domain.prices.tariff import PRESETS, publish
+from domain.storage.node_room import room_stream
 from domain.storage.volume import GRACE_US, cost_units, reserve_units
 from tests.api.leasing.test_work import executor_of
 from tests.scenes.server import NOW_US, Caller, Scene
@@ -231,3 +232,37 @@ def test_a_volume_is_for_its_account_alone(scene: Scene) -> None:
     ]
     refused = scene.renter.post(f"/v1/accounts/{scene.renter.account_id}/close", {})
     assert refused.json()["code"] == "account_not_empty"
+
+
+def test_gpu_disk_and_network_are_taken_together_at_a_presets_prices(scene: Scene) -> None:
+    """J-6: a lease gets all three or nothing, and each has its price in a published preset."""
+    offer = {
+        "provider_id": scene.provider.provider_id,
+        "node_id": scene.provider.node_id,
+        "price_per_gpu_hour": {"asset": "CREDIT", "units": "2000000"},
+        "fractions": True,
+        "terms": {"storage_gib": 100, "network_mbps": 1_000},
+    }
+    scene.owner.made(f"/v1/offers/{scene.provider.offer_id}/withdraw")
+    scene.owner.made("/v1/offers", offer)
+    demands = {"storage_gib": 100, "network_mbps": 600}
+    maxima = [
+        {"meter": meter, "amount": {"asset": "CREDIT", "units": "5000"}}
+        for meter in ("storage", "network")
+    ]
+    job = scene.job(constraints=demands, meter_maxima=maxima)
+    lease = scene.lease(job=job)
+    room = scene.service.ledger.market.state_of(room_stream(scene.provider.node_id))
+    held = room.holders[lease["lease_id"]]
+    assert (held.storage_gib, held.network_mbps) == (100, 600)
+    books = scene.service.ledger.books
+    for meter in ("storage", "network"):
+        priced = books.balances(f"escrow:{lease['lease_id']}/{meter}:")
+        assert list(priced.values()) == [5_000], "what has no price holds nothing"
+    refused = scene.renter.post("/v1/leases", {"job": job})
+    assert (refused.status_code, refused.json()["code"]) == (409, "no_match")
+    facts = refused.json()["facts"]
+    assert (facts["dimension"], facts["best_offered"]) == ("storage", "0")
+    assert len(scene.renter.read("/v1/leases")["data"]) == 1, "no GPU without its disk"
+    scene.renter.post(f"/v1/leases/{lease['lease_id']}/close", {})
+    scene.lease(job=job)
