@@ -1867,7 +1867,7 @@ class Client(Calls):
     def list_datasets(
         self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
     ) -> forms.DatasetPage:
-        """Lists datasets in the order in which they were registered."""
+        """Lists datasets in the order in which they were last placed."""
         found = self._call(
             "GET",
             "/v1/datasets",

@@ -6360,7 +6360,7 @@ class VolumeAnswer(TypedDict):
 
 class VolumeAttachRequest(TypedDict):
     """Every lease of the job that is asked for from now on mounts the volume at `path`,
-    below /mnt/. Leases that run already keep what they have.
+    below /vol/. Leases that run already keep what they have.
     """
 
     job_id: str
@@ -6381,7 +6381,7 @@ class VolumeErasedAnswer(TypedDict):
 
 
 class VolumeMountForm(TypedDict):
-    """A volume of yours, and the path below /mnt/ at which every lease of the job finds it."""
+    """A volume of yours, and the path below /vol/ at which every lease of the job finds it."""
 
     volume_id: str
     path: str

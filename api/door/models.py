@@ -219,11 +219,11 @@ Reference = Annotated[
 TERM_SECONDS_MAX = 10 * 366 * 86_400
 
 
-MountPath = Annotated[str, Field(min_length=1, max_length=PATH_BYTES_MAX, examples=["/mnt/data"])]
+MountPath = Annotated[str, Field(min_length=1, max_length=PATH_BYTES_MAX, examples=["/vol/data"])]
 
 
 class VolumeMountForm(RequestModel):
-    """A volume of yours, and the path below /mnt/ at which every lease of the job finds it."""
+    """A volume of yours, and the path below /vol/ at which every lease of the job finds it."""
 
     volume_id: VolumeId
     path: MountPath

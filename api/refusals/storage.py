@@ -63,7 +63,7 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     StorageReason.MOUNT_INVALID: sentence(
         INVALID,
-        "The volumes of a job cannot be mounted so[: {rule:text}]. Choose paths like /mnt/data.",
+        "The volumes of a job cannot be mounted so[: {rule:text}]. Choose paths like /vol/data.",
     ),
     StorageReason.DATASET_UNKNOWN: sentence(
         NOT_FOUND,

@@ -139,13 +139,17 @@ def remove_dataset(dataset_id: DatasetInPath, body: EmptyRequest, call: Caller) 
         with call.service.connection() as connection:
             call.service.follow(connection, [VOLUMES])
             rows = volumes.read_datasets(
-                connection, account_id=account_id, dataset_id=dataset_id, limit=1
+                connection, account_id=account_id, dataset_id=dataset_id, limit=1, removed=True
             )
         if not rows:
             raise Refused(StorageReason.DATASET_UNKNOWN, dataset_id=dataset_id)
         names.append(rows[0].name)
         return RemoveDataset(
-            account_id=account_id, name=rows[0].name, by=call.principal.member_id, at_us=call.now_us
+            dataset_id=dataset_id,
+            account_id=account_id,
+            name=rows[0].name,
+            by=call.principal.member_id,
+            at_us=call.now_us,
         )
 
     names: list[str] = []

@@ -144,14 +144,14 @@ class VolumeShownAnswer(VolumeAnswer):
 
 class VolumeAttachRequest(RequestModel):
     """Every lease of the job that is asked for from now on mounts the volume at `path`, below
-    /mnt/. Leases that run already keep what they have.
+    /vol/. Leases that run already keep what they have.
     """
 
     job_id: JobId
     path: MountPath
     read_only: bool = False
 
-    model_config = with_examples({"job_id": "job_" + "1" * 32, "path": "/mnt/data"})
+    model_config = with_examples({"job_id": "job_" + "1" * 32, "path": "/vol/data"})
 
 
 class VolumeDetachRequest(RequestModel):

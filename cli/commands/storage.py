@@ -64,8 +64,8 @@ def attach_volume(
     volume_id: VolumeId,
     job_id: JobId,
     path: Annotated[
-        str, typer.Option("--path", help="Where programs find it, below /mnt/.")
-    ] = "/mnt/data",
+        str, typer.Option("--path", help="Where programs find it, below /vol/.")
+    ] = "/vol/data",
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Programs cannot change it.")
     ] = False,

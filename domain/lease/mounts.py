@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-MOUNT_ROOT = "/mnt/"
+MOUNT_ROOT = "/vol/"
 """Volumes are mounted below it, beside the folders of the system and of the job."""
 PATH_BYTES_MAX = 1_024
 NAME_BYTES_MAX = 255

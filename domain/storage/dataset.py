@@ -68,6 +68,7 @@ class PlaceDataset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDataset:
+    dataset_id: str
     account_id: str
     name: str
     by: str
@@ -84,15 +85,16 @@ class Dataset:
     """One name of one account; `placed` is None where it has no place."""
 
     placed: DatasetPlaced | None = None
+    was_placed: bool = False
 
 
 def evolve(state: Dataset, fact: Fact) -> Dataset:
     """The dataset after one more fact."""
     match fact:
         case DatasetPlaced():
-            return replace(state, placed=fact)
+            return Dataset(fact, was_placed=True)
         case DatasetRemoved():
-            return Dataset()
+            return replace(state, placed=None)
         case _:
             assert_never(fact)
 
@@ -151,10 +153,16 @@ def _broken(command: PlaceDataset) -> tuple[str, str] | None:
 
 
 def decide_remove(command: RemoveDataset, world: World) -> list[Change]:
-    """Raises Refused: DATASET_UNKNOWN."""
-    placed = dataset_of(world, command.account_id, command.name).placed
-    if placed is None:
+    """Twice is once; one that was placed anew under the same name stays.
+
+    Raises Refused: DATASET_UNKNOWN.
+    """
+    state = dataset_of(world, command.account_id, command.name)
+    placed = state.placed
+    if not state.was_placed:
         raise Refused(StorageReason.DATASET_UNKNOWN, name=command.name)
+    if placed is None or placed.dataset_id != command.dataset_id:
+        return []
     removed = DatasetRemoved(
         dataset_id=placed.dataset_id,
         account_id=command.account_id,

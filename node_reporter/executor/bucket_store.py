@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 PREFIX = "volumes"
 DELETES_MAX = 500
-PIECE_BYTES = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

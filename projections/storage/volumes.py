@@ -29,7 +29,7 @@ _TABLES = """
     CREATE TABLE own.dataset (
         dataset_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
         name text NOT NULL, region_ids text[] NOT NULL, pinned boolean NOT NULL,
-        at_us bigint NOT NULL, position bigint NOT NULL);
+        at_us bigint NOT NULL, removed boolean NOT NULL, position bigint NOT NULL);
     COMMENT ON TABLE own.dataset IS 'Names that jobs refer to, and the regions of their data';
 """
 
@@ -113,20 +113,21 @@ _RULES = (
         WHERE v.volume_id = f.volume_id""",
     ),
     Rule(
-        ("dataset.placed.v1", "dataset.removed.v1"),
+        ("dataset.placed.v1",),
         "dataset_id text, account_id text, name text, region_ids text[], pinned boolean,"
         " at_us bigint",
         """, newest AS (
-            SELECT DISTINCT ON (dataset_id) * FROM facts ORDER BY dataset_id, position DESC
-        ), gone AS (
-            DELETE FROM own.dataset d USING newest n
-            WHERE d.dataset_id = n.dataset_id AND n.topic = 'dataset.removed.v1'
-        )
+            SELECT DISTINCT ON (dataset_id) * FROM facts ORDER BY dataset_id, position DESC)
         INSERT INTO own.dataset
-        SELECT dataset_id, account_id, name, region_ids, pinned, at_us, position FROM newest
-        WHERE topic = 'dataset.placed.v1'
+        SELECT dataset_id, account_id, name, region_ids, pinned, at_us, false, position FROM newest
         ON CONFLICT (dataset_id) DO UPDATE SET region_ids = excluded.region_ids,
             pinned = excluded.pinned, at_us = excluded.at_us, position = excluded.position""",
+    ),
+    Rule(
+        ("dataset.removed.v1",),
+        "dataset_id text",
+        """UPDATE own.dataset d SET removed = true FROM facts f
+        WHERE d.dataset_id = f.dataset_id""",
     ),
 )
 
@@ -182,6 +183,7 @@ class DatasetRow:
     region_ids: list[str]
     pinned: bool
     at_us: int
+    removed: bool
     position: int
 
 
@@ -235,13 +237,15 @@ def read_datasets(
     *,
     account_id: str | None = None,
     dataset_id: str | None = None,
+    removed: bool = False,
     after: int = 0,
     limit: int = 50,
 ) -> list[DatasetRow]:
-    """In the order in which they were last placed; removed ones are gone."""
+    """In the order in which they were last placed. `removed`: those too that have no place now."""
     sql = """SELECT * FROM proj_volumes.dataset WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
         AND (%(dataset)s::text IS NULL OR dataset_id = %(dataset)s)
+        AND (%(removed)s OR NOT removed)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
         connection,
@@ -249,6 +253,7 @@ def read_datasets(
         sql,
         account=account_id,
         dataset=dataset_id,
+        removed=removed,
         after=after,
         limit=limit,
     )

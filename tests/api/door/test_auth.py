@@ -200,7 +200,7 @@ ROWS: dict[str, Row] = {
     "create_volume": Row("renter", None, lambda s: _volume(s)),
     "list_volumes": Row("renter"),
     "read_volume": RENTERS,
-    "attach_volume": Row("renter", "stranger", lambda s: {**_a_job(s), "path": "/mnt/a"}),
+    "attach_volume": Row("renter", "stranger", lambda s: {**_a_job(s), "path": "/vol/a"}),
     "detach_volume": Row("renter", "stranger", lambda s: _a_job(s)),
     "delete_volume": Row("renter", "stranger", _nothing),
     "confirm_volume_erased": Row("executor", "other_executor", _nothing),

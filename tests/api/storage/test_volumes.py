@@ -40,7 +40,7 @@ def created(scene: Scene, who: Caller | None = None, **changes: Any) -> dict[str
 
 
 def mounting(volume: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
-    return [{"volume_id": volume["volume_id"], "path": "/mnt/data", **changes}]
+    return [{"volume_id": volume["volume_id"], "path": "/vol/data", **changes}]
 
 
 def later(scene: Scene, us: int) -> int:
@@ -80,7 +80,7 @@ def test_a_volume_is_attached_to_many_jobs_at_once_reattached_and_billed_once(sc
     assert mounts[leases[0]["lease_id"]] == [
         {
             "volume_id": volume["volume_id"],
-            "path": "/mnt/data",
+            "path": "/vol/data",
             "read_only": False,
             "size_gib": SIZE,
         }
@@ -101,11 +101,11 @@ def test_a_volume_is_attached_to_many_jobs_at_once_reattached_and_billed_once(sc
     assert (shown["state"], shown["leases"]) == ("detached", 0)
     # A later job attaches it again, by a command on the job.
     job = scene.renter.made("/v1/jobs", scene.job())
-    scene.renter.made(f"{path}/attach", {"job_id": job["job_id"], "path": "/mnt/again"})
+    scene.renter.made(f"{path}/attach", {"job_id": job["job_id"], "path": "/vol/again"})
     again = scene.renter.made("/v1/leases", {"job_id": job["job_id"]})
-    assert scene.renter.read(path)["attachments"][0]["path"] == "/mnt/again"
+    assert scene.renter.read(path)["attachments"][0]["path"] == "/vol/again"
     told = scene.renter.read(f"/v1/jobs/{job['job_id']}")
-    assert told["volumes"][0]["path"] == "/mnt/again"
+    assert told["volumes"][0]["path"] == "/vol/again"
     scene.renter.made(f"{path}/detach", {"job_id": job["job_id"]})
     assert "volumes" not in scene.renter.read(f"/v1/jobs/{job['job_id']}")
     assert scene.renter.read(path)["leases"] == 1, "a lease that has it keeps it"
@@ -191,16 +191,16 @@ def _moment(us: int) -> str:
 @pytest.mark.parametrize(
     ("path", "rule"),
     [
-        ("/mnt/../etc", ".."),
-        ("/mnt/a/../../etc", ".."),
-        ("/etc", "/mnt/"),
-        ("mnt/a", "/mnt/"),
-        ("/mnt/", "bytes"),
-        ("/mnt//a", "empty"),
-        ("/mnt/./a", "."),
-        ("/mnt/a\n", "control"),
-        ("/mnt/a\\b", "backslash"),
-        ("/mnt/" + "a" * 256, "255"),
+        ("/vol/../etc", ".."),
+        ("/vol/a/../../etc", ".."),
+        ("/etc", "/vol/"),
+        ("volumes/a", "/vol/"),
+        ("/vol/", "bytes"),
+        ("/vol//a", "empty"),
+        ("/vol/./a", "."),
+        ("/vol/a\n", "control"),
+        ("/vol/a\\b", "backslash"),
+        ("/vol/" + "a" * 256, "255"),
     ],
 )
 def test_no_mount_leaves_the_folder_of_mounts(scene: Scene, path: str, rule: str) -> None:
@@ -219,13 +219,13 @@ def test_a_volume_is_for_its_account_alone(scene: Scene) -> None:
     scene.deposit(stranger, 10**9)
     job = stranger.made("/v1/jobs", scene.job())
     mine = scene.renter.made("/v1/jobs", scene.job())
-    attach = {"job_id": job["job_id"], "path": "/mnt/a"}
+    attach = {"job_id": job["job_id"], "path": "/vol/a"}
     assert stranger.get(path).status_code == 404
     assert stranger.read("/v1/volumes")["data"] == []
     assert stranger.post(f"{path}/attach", attach).json()["code"] == "volume_unknown"
     assert stranger.post(f"{path}/delete", {}).json()["code"] == "volume_unknown"
     assert stranger.post("/v1/jobs", scene.job(volumes=mounting(volume))).status_code == 404
-    attach = {"job_id": mine["job_id"], "path": "/mnt/a"}
+    attach = {"job_id": mine["job_id"], "path": "/vol/a"}
     assert stranger.post(f"{path}/attach", attach).json()["code"] == "job_unknown"
     assert [one["volume_id"] for one in scene.operator.read("/v1/volumes")["data"]] == [
         volume["volume_id"]

@@ -57,7 +57,7 @@ REGION = "region_a"
 CASH = f"party:{RENTER}:cash"
 HOUR = cost_units(100, HOUR_US, RATE)
 RESERVE = reserve_units(100, RATE)
-MOUNT = VolumeMount(VOLUME_ID, "/mnt/data", False)
+MOUNT = VolumeMount(VOLUME_ID, "/vol/data", False)
 
 opened = RegionOpened(
     region_id=REGION,
@@ -203,7 +203,7 @@ def test_many_leases_attach_a_volume_and_each_lets_go_once() -> None:
         lease_id="lease_0",
         job_id="job_0",
         node_id=NODE,
-        path="/mnt/data",
+        path="/vol/data",
         read_only=False,
         at_us=NOON_US,
     )
@@ -240,7 +240,7 @@ def test_volumes_of_two_regions_are_refused_together() -> None:
     away = replace(opened, region_id="region_b", name="b")
     second = replace(provision, volume_id="volume_b", region_id="region_b")
     scene = founded().given((Stream("region", "region_b"), away)).after(provision).after(second)
-    mounts = (MOUNT, VolumeMount("volume_b", "/mnt/b", True))
+    mounts = (MOUNT, VolumeMount("volume_b", "/vol/b", True))
     scene.when(market.job(volumes=mounts)).then_refused(
         StorageReason.VOLUME_REGION, rule="one_region"
     )

@@ -167,7 +167,7 @@ def kind(request: pytest.FixtureRequest) -> Store:
 
 def mounts(*volumes: str, read_only: bool = False, gib: int = 1) -> list[dict[str, Any]]:
     return [
-        {"volume_id": one, "path": f"/mnt/v{number}", "read_only": read_only, "size_gib": gib}
+        {"volume_id": one, "path": f"/vol/v{number}", "read_only": read_only, "size_gib": gib}
         for number, one in enumerate(volumes)
     ]
 
@@ -181,26 +181,26 @@ def ran(here: World, number: int, script: str, *volumes: str, **changes: Any) ->
 
 def test_a_later_job_finds_what_an_earlier_one_kept(world: Make, kind: Store) -> None:
     here = world(volumes=kind[0])
-    ran(here, 1, "mkdir -p /mnt/v0/a && echo kept > /mnt/v0/a/file && echo x > /mnt/v0/b", ONE)
-    assert ran(here, 2, "cat /mnt/v0/a/file && rm /mnt/v0/b && echo more >> /mnt/v0/a/file", ONE)
-    assert ran(here, 3, "cat /mnt/v0/a/file; ls /mnt/v0", ONE) == "kept\nmore\na\n"
-    assert ran(here, 4, "ls /mnt/v0 /mnt/v1", OTHER, ONE) == "/mnt/v0:\n\n/mnt/v1:\na\n"
+    ran(here, 1, "mkdir -p /vol/v0/a && echo kept > /vol/v0/a/file && echo x > /vol/v0/b", ONE)
+    assert ran(here, 2, "cat /vol/v0/a/file && rm /vol/v0/b && echo more >> /vol/v0/a/file", ONE)
+    assert ran(here, 3, "cat /vol/v0/a/file; ls /vol/v0", ONE) == "kept\nmore\na\n"
+    assert ran(here, 4, "ls /vol/v0 /vol/v1", OTHER, ONE) == "/vol/v0:\n\n/volumes/v1:\na\n"
 
 
 def test_two_jobs_have_a_volume_at_once_and_one_of_them_only_reads(
     world: Make, kind: Store
 ) -> None:
     here = world(volumes=kind[0])
-    ran(here, 1, "echo here > /mnt/v0/file", ONE)
+    ran(here, 1, "echo here > /vol/v0/file", ONE)
     reads = here.server.asks(
-        "2", "cat /mnt/v0/file; echo no > /mnt/v0/file", volumes=mounts(ONE, read_only=True)
+        "2", "cat /vol/v0/file; echo no > /vol/v0/file", volumes=mounts(ONE, read_only=True)
     )
-    writes = here.server.asks("3", "cat /mnt/v0/file; echo new > /mnt/v0/new", volumes=mounts(ONE))
+    writes = here.server.asks("3", "cat /vol/v0/file; echo new > /vol/v0/new", volumes=mounts(ONE))
     for each in (reads, writes):
         here.until_settled(each)
         assert here.server.out(each) == "here\n"
     assert "Read-only file system" in here.server.out(reads, "stderr")
-    assert ran(here, 4, "cat /mnt/v0/file /mnt/v0/new", ONE) == "here\nnew\n"
+    assert ran(here, 4, "cat /vol/v0/file /vol/v0/new", ONE) == "here\nnew\n"
 
 
 def test_no_link_in_a_volume_leads_out_of_it(world: Make, kind: Store, tmp_path: Path) -> None:
@@ -210,11 +210,11 @@ def test_no_link_in_a_volume_leads_out_of_it(world: Make, kind: Store, tmp_path:
     (outside / "key").write_text("key of the machine")
     here = world(volumes=kind[0])
     script = f"""
-        ln -s {outside} /mnt/v0/out; ln -s {outside}/key /mnt/v0/key; ln -s /etc/shadow /mnt/v0/s
-        cat /mnt/v0/out/key /mnt/v0/key /mnt/v0/s /mnt/v0/../../{outside}/key; ls {tmp_path}
+        ln -s {outside} /vol/v0/out; ln -s {outside}/key /vol/v0/key; ln -s /etc/shadow /vol/v0/s
+        cat /vol/v0/out/key /vol/v0/key /vol/v0/s /vol/v0/../../{outside}/key; ls {tmp_path}
     """
     assert ran(here, 1, script, ONE) == ""
-    assert "key of the machine" not in ran(here, 2, "cat /mnt/v0/key; cat /mnt/v0/out/key", ONE)
+    assert "key of the machine" not in ran(here, 2, "cat /vol/v0/key; cat /vol/v0/out/key", ONE)
     assert b"key of the machine" not in kind[1]()
     kind[0].erase(ONE)
     assert (outside / "key").read_text() == "key of the machine"
@@ -224,17 +224,17 @@ def test_another_thing_in_the_place_of_a_volume_is_no_volume(folder: Store, tmp_
     outside = tmp_path / "outside"
     outside.mkdir()
     (tmp_path / "export" / ONE).symlink_to(outside)
-    mount = Mount(ONE, "/mnt/v0", False, 1)
+    mount = Mount(ONE, "/vol/v0", False, 1)
     with pytest.raises(NotStarted):
         folder[0].open(mount, "lease_1")
     for name in ("../outside", "volume_..", "/etc", "", ONE + "/.."):
         with pytest.raises(NotStarted):
-            folder[0].open(Mount(name, "/mnt/v0", False, 1), "lease_1")
+            folder[0].open(Mount(name, "/vol/v0", False, 1), "lease_1")
     with pytest.raises(StoreUnusable):
         FolderStore(tmp_path / "export" / ONE).check()
 
 
-@pytest.mark.parametrize("path", ["/etc", "/mnt/../etc", "/mnt/", "/mnt/a/../../etc", "mnt/a"])
+@pytest.mark.parametrize("path", ["/etc", "/vol/../etc", "/vol/", "/vol/a/../../etc", "volumes/a"])
 def test_a_path_that_leaves_the_mounts_is_not_taken_from_the_server_either(path: str) -> None:
     start = {
         "lease_id": "lease_" + "1" * 32,
@@ -256,7 +256,7 @@ def test_an_object_whose_name_leaves_the_volume_starts_no_job(
     store: Any = bucket[0]
     store._objects = lambda _volume_id: iter([("../../escaped", 1)])
     with pytest.raises(NotStarted):
-        store.open(Mount(ONE, "/mnt/v0", False, 1), "lease_1")
+        store.open(Mount(ONE, "/vol/v0", False, 1), "lease_1")
     assert not list(tmp_path.rglob("escaped"))
 
 
@@ -266,7 +266,7 @@ def test_a_job_that_fills_its_volume_is_ended_and_the_next_is_not_started(
     """The size is measured: 4 MiB here, so that the test writes little."""
     monkeypatch.setattr("node_reporter.executor.work.GIB", 4 * MIB)
     here = world(volumes=kind[0])
-    fill = "dd if=/dev/zero of=/mnt/v0/big bs=1M count=16 2>/dev/null; sleep 60"
+    fill = "dd if=/dev/zero of=/vol/v0/big bs=1M count=16 2>/dev/null; sleep 60"
     ran(here, 1, fill, ONE)
     lease_id = f"lease_{1:0>32}"
     (ended,) = here.server.said(lease_id, "ended")
@@ -277,14 +277,14 @@ def test_a_job_that_fills_its_volume_is_ended_and_the_next_is_not_started(
     if isinstance(kind[0], FolderStore):
         assert "holds more than its size" in here.server.out(second, "note")
         assert "started" not in here.server.out(second)
-        assert ran(here, 3, "ls /mnt/v0", ONE, read_only=True) == "big\n"
+        assert ran(here, 3, "ls /vol/v0", ONE, read_only=True) == "big\n"
     else:
         assert "nothing was written back" in here.server.out(lease_id, "note")
         assert here.server.out(second) == "started\n", "the bucket never got it"
 
 
 def test_a_folder_that_hides_what_it_holds_counts_as_full(folder: Store) -> None:
-    mount = Mount(ONE, "/mnt/v0", False, 4 * MIB)
+    mount = Mount(ONE, "/vol/v0", False, 4 * MIB)
     place = folder[0].open(mount, "lease_1")
     (place / "hidden").mkdir()
     (place / "hidden").chmod(0)
@@ -297,12 +297,12 @@ def test_a_folder_that_hides_what_it_holds_counts_as_full(folder: Store) -> None
 def test_nothing_is_left_of_a_deleted_volume(world: Make, kind: Store) -> None:
     """security M5: also in folders that their owner closed, on the real folder and bucket."""
     here = world(volumes=kind[0])
-    hide = f"mkdir -p /mnt/v0/deep/er; echo {SECRET} > /mnt/v0/deep/er/f; chmod 0 /mnt/v0/deep/er/f"
+    hide = f"mkdir -p /vol/v0/deep/er; echo {SECRET} > /vol/v0/deep/er/f; chmod 0 /vol/v0/deep/er/f"
     ran(here, 1, hide, ONE)
-    ran(here, 2, f"echo other-{SECRET} > /mnt/v0/f", OTHER)
+    ran(here, 2, f"echo other-{SECRET} > /vol/v0/f", OTHER)
     assert kind[1]().count(SECRET.encode()) == 2
     # While a job has it, it stays; then it goes, whatever rights were taken from its folders.
-    lease_id = here.server.asks("3", "chmod 0 /mnt/v0/deep; echo up; sleep 60", volumes=mounts(ONE))
+    lease_id = here.server.asks("3", "chmod 0 /vol/v0/deep; echo up; sleep 60", volumes=mounts(ONE))
     here.until(lambda: here.server.out(lease_id) == "up\n", "it runs")
     here.server.to_erase.append(ONE)
     here.executor.step()

@@ -76,7 +76,7 @@ def _volumes(at: int) -> Iterator[Told]:
                     lease_id=f"lease_v{lease}",
                     job_id="job_v",
                     node_id=NODE,
-                    path="/mnt/data",
+                    path="/vol/data",
                     read_only=lease == 1,
                     at_us=at + 1,
                 ),
