@@ -184,7 +184,7 @@ def test_a_later_job_finds_what_an_earlier_one_kept(world: Make, kind: Store) ->
     ran(here, 1, "mkdir -p /vol/v0/a && echo kept > /vol/v0/a/file && echo x > /vol/v0/b", ONE)
     assert ran(here, 2, "cat /vol/v0/a/file && rm /vol/v0/b && echo more >> /vol/v0/a/file", ONE)
     assert ran(here, 3, "cat /vol/v0/a/file; ls /vol/v0", ONE) == "kept\nmore\na\n"
-    assert ran(here, 4, "ls /vol/v0 /vol/v1", OTHER, ONE) == "/vol/v0:\n\n/volumes/v1:\na\n"
+    assert ran(here, 4, "ls /vol/v0 /vol/v1", OTHER, ONE) == "/vol/v0:\n\n/vol/v1:\na\n"
 
 
 def test_two_jobs_have_a_volume_at_once_and_one_of_them_only_reads(
