@@ -27,6 +27,7 @@ from api.pools import registry as pools
 from api.prices import registry as prices
 from api.process.timer import Timer, TimerOf
 from api.regions import registry as regions
+from api.storage import registry as storage
 from api.trust import registry as trust
 
 RESOURCES: Sequence[Resource] = (
@@ -38,6 +39,7 @@ RESOURCES: Sequence[Resource] = (
     *machines.RESOURCES,
     *regions.RESOURCES,
     *metering.RESOURCES,
+    *storage.RESOURCES,
     *trust.RESOURCES,
     *epochs.RESOURCES,
     *governance.RESOURCES,
@@ -56,6 +58,7 @@ TIMERS: Sequence[Timer | TimerOf] = (
     *funds.TIMERS,
     *fleet.TIMERS,
     *metering.TIMERS,
+    *storage.TIMERS,
     *trust.TIMERS,
     *epochs.TIMERS,
     *chain.TIMERS,

@@ -19,6 +19,7 @@ COMMANDS = {
     "config": ("cli.this_machine", "commands"),
     "conformance": ("cli.this_machine", "commands"),
     "counterparty": ("cli.commands.parties", "counterparty"),
+    "dataset": ("cli.commands.storage", "dataset"),
     "demo": ("cli.this_machine", "commands"),
     "device": ("cli.commands.metering", "device"),
     "dispute": ("cli.commands.disputes", "dispute"),
@@ -86,6 +87,7 @@ ABOUT = {
     "config": "Show every setting in force and its source: flag, environment, file or default.",
     "conformance": "Run conformance vectors through the functions that the product uses.",
     "counterparty": "Counterparties: accounts to deal with or not.",
+    "dataset": "Datasets: where the data of jobs lie.",
     "demo": (
         "Run the whole system on embedded parts, from signed usage reports to a claim on chain."
     ),

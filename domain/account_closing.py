@@ -28,6 +28,7 @@ from domain.leasing.other_resources import usage_of
 from domain.parties.account import AccountClosed, account_stream, existing_account
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
+from domain.storage.volume import volume_of
 from domain.stream import Change, World
 
 
@@ -46,6 +47,7 @@ class CloseAccount:
     cash_out_ids: tuple[str, ...] = ()
     escrow_ids: tuple[str, ...] = ()  # of jobs: its own, or ones it put credits into
     meters: tuple[tuple[str, str], ...] = ()  # (lease, meter) with credits held, as the payer
+    volume_ids: tuple[str, ...] = ()
 
 
 PARTS = (
@@ -88,6 +90,10 @@ def decide_close(command: CloseAccount, world: World) -> list[Change]:
     for lease_id, meter in command.meters:
         if usage_of(world, lease_id, meter).held:
             raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, lease_id=lease_id, meter=meter)
+    for volume_id in command.volume_ids:
+        volume = volume_of(world, volume_id)
+        if volume.is_kept:
+            raise Refused(PartiesReason.ACCOUNT_NOT_EMPTY, volume_id=volume_id, status=volume.state)
     for node_id in command.node_ids:
         phase = node_of(world, node_id).phase
         if phase != "retired":

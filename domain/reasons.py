@@ -25,6 +25,7 @@ from domain.parties import reasons as parties
 from domain.pools import reasons as pools
 from domain.prices import reasons as prices
 from domain.refusal import Reason
+from domain.storage import reasons as storage
 from domain.trust import reasons as trust
 
 _ROOMS = (
@@ -36,6 +37,7 @@ _ROOMS = (
     fleet,
     metering,
     lease,
+    storage,
     trust,
     epochs,
     governance,

@@ -31,6 +31,7 @@ from domain.pools import registry as pools
 from domain.prices import registry as prices
 from domain.refusal import Reason
 from domain.regions import registry as regions
+from domain.storage import registry as storage
 from domain.stream import Change, World
 from domain.trust import registry as trust
 
@@ -48,6 +49,7 @@ _ROOMS = (
     machines,
     metering,
     lease,
+    storage,
     trust,
     epochs,
     governance,

@@ -36,6 +36,7 @@ from projections.metering import registry as metering
 from projections.parties import registry as parties
 from projections.pools import registry as pools
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
+from projections.storage import registry as storage
 from projections.trust import registry as trust
 
 PROJECTIONS: tuple[Projection, ...] = (
@@ -44,6 +45,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     *fleet.VIEWS,
     *metering.VIEWS,
     *lease.VIEWS,
+    *storage.VIEWS,
     *trust.VIEWS,
     *epochs.VIEWS,
     *governance.VIEWS,

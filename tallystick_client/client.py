@@ -2255,6 +2255,127 @@ class Client(Calls):
         )
         return cast("forms.UsageBreakdownPage", found)
 
+    def create_volume(
+        self, body: forms.VolumeRequest, *, idempotency_key: str | None = None
+    ) -> forms.VolumeAnswer:
+        """Creates a volume, for an account whose balance covers its grace and an hour."""
+        found = self._call(
+            "POST", "/v1/volumes", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.VolumeAnswer", found)
+
+    def list_volumes(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.VolumePage:
+        """Lists volumes in the order in which they were created, deleted ones too."""
+        found = self._call(
+            "GET", "/v1/volumes", query={"account_id": account_id, "limit": limit, "cursor": cursor}
+        )
+        return cast("forms.VolumePage", found)
+
+    def read_volume(self, volume_id: str) -> forms.VolumeShownAnswer:
+        """Returns a volume with the leases that have or had it."""
+        found = self._call("GET", at("/v1/volumes/{volume_id}", volume_id=volume_id))
+        return cast("forms.VolumeShownAnswer", found)
+
+    def attach_volume(
+        self, volume_id: str, body: forms.VolumeAttachRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobVolumesAnswer:
+        """Attaches a volume to a job: its next leases mount it."""
+        found = self._call(
+            "POST",
+            at("/v1/volumes/{volume_id}/attach", volume_id=volume_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JobVolumesAnswer", found)
+
+    def detach_volume(
+        self, volume_id: str, body: forms.VolumeDetachRequest, *, idempotency_key: str | None = None
+    ) -> forms.JobVolumesAnswer:
+        """Detaches a volume from a job: its next leases do not mount it."""
+        found = self._call(
+            "POST",
+            at("/v1/volumes/{volume_id}/detach", volume_id=volume_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JobVolumesAnswer", found)
+
+    def delete_volume(
+        self, volume_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.VolumeAnswer:
+        """Deletes a volume that no lease has attached. Its data are erased, and it costs no
+        more.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/volumes/{volume_id}/delete", volume_id=volume_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.VolumeAnswer", found)
+
+    def confirm_volume_erased(
+        self,
+        node_id: str,
+        volume_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.VolumeErasedAnswer:
+        """Confirms that nothing of a deleted volume is left in the storage of the node's
+        region.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/nodes/{node_id}/volumes/{volume_id}/erased",
+                node_id=node_id,
+                volume_id=volume_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.VolumeErasedAnswer", found)
+
+    def place_dataset(
+        self, body: forms.DatasetRequest, *, idempotency_key: str | None = None
+    ) -> forms.DatasetAnswer:
+        """Registers where a dataset lies, or moves it."""
+        found = self._call(
+            "POST", "/v1/datasets", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.DatasetAnswer", found)
+
+    def list_datasets(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.DatasetPage:
+        """Lists datasets in the order in which they were last placed."""
+        found = self._call(
+            "GET",
+            "/v1/datasets",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DatasetPage", found)
+
+    def remove_dataset(
+        self, dataset_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.DatasetRemovedAnswer:
+        """Removes the place of a dataset. Jobs may still refer to its name."""
+        found = self._call(
+            "POST",
+            at("/v1/datasets/{dataset_id}/remove", dataset_id=dataset_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DatasetRemovedAnswer", found)
+
     def create_attestation_nonce(
         self,
         node_id: str,

@@ -354,13 +354,28 @@ class AssignmentAnswer(TypedDict):
 
 class AssignmentsAnswer(TypedDict):
     """`data`: leases that are running or have not been reported to their end. `pending` is
-    to be started, `stopping` to be stopped.
+    to be started, `stopping` to be stopped. `to_erase`: deleted volumes of the region whose
+    data are to be erased.
     """
 
     data: list[AssignmentAnswer]
     pending: list[PendingLeaseAnswer]
     stopping: list[WorkToStopAnswer]
+    to_erase: list[str]
     position: int
+
+
+class AttachmentAnswer(TypedDict):
+    """A lease that has the volume, or had it until `detached_at`."""
+
+    lease_id: str
+    job_id: str
+    node_id: str
+    path: str
+    read_only: bool
+    attached_at: str
+    detached_at: NotRequired[str]
+    cause: NotRequired[Literal["lease_over", "funds_ended"]]
 
 
 class AttestationAnswer(TypedDict):
@@ -1127,6 +1142,41 @@ class CreditNoteRequest(TypedDict):
     lines: list[CreditNoteLineRequest]
     cause: str
     reason: str
+
+
+class DatasetAnswer(TypedDict):
+    dataset_id: str
+    account_id: str
+    name: str
+    region_ids: list[str]
+    pinned: bool
+    placed_at: str
+    position: NotRequired[int]
+
+
+class DatasetPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[DatasetAnswer]
+
+
+class DatasetRemovedAnswer(TypedDict):
+    dataset_id: str
+    name: str
+    position: NotRequired[int]
+
+
+class DatasetRequest(TypedDict):
+    """Where the data of a name lie, registered or moved. Jobs that refer to the name run
+    near them where nothing else decides; with `pinned` nowhere else.
+    """
+
+    name: str
+    region_ids: list[str]
+    pinned: NotRequired[bool]
 
 
 class DebtWriteOffAnswer(TypedDict):
@@ -2435,6 +2485,7 @@ class JobAnswer(TypedDict):
     parent_job_id: NotRequired[str]
     instance_id: NotRequired[str]
     meter_maxima: NotRequired[list[MeterMaxForm]]
+    volumes: NotRequired[list[VolumeMountForm]]
     state: Literal["open", "cancelled", "completed", "failed"]
     submitted_at: str
     ended_at: NotRequired[str]
@@ -2600,7 +2651,8 @@ class JobRequest(TypedDict):
     settles the fee, and an endpoint is inference. `plan`: which leases are opened for it.
     `parent_job_id`: a job of yours that it is a part of; their costs add up.
     `meter_maxima`: what each of its leases is charged at most for a resource beside the
-    GPU, held with its escrow; a resource that is not named is charged nothing.
+    GPU, held with its escrow; a resource that is not named is charged nothing. `volumes`:
+    what its leases mount; they run in the region of the volumes.
     """
 
     kind: NotRequired[Literal["batch", "notebook", "endpoint", "scheduled", "queue", "interactive"]]
@@ -2624,6 +2676,7 @@ class JobRequest(TypedDict):
     plan: NotRequired[JobPlanForm | None]
     parent_job_id: NotRequired[str | None]
     meter_maxima: NotRequired[list[MeterMaxForm]]
+    volumes: NotRequired[list[VolumeMountForm]]
 
 
 class JobRestartRequest(TypedDict):
@@ -2695,6 +2748,14 @@ class JobTreeCostAnswer(TypedDict):
     charge: Money
     jobs: list[JobCostAnswer]
     next_run_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class JobVolumesAnswer(TypedDict):
+    """What the next leases of the job mount."""
+
+    job_id: str
+    volumes: list[VolumeMountForm]
     position: NotRequired[int]
 
 
@@ -3833,6 +3894,15 @@ MonthlyStatementAnswer = TypedDict(
 )
 
 
+class MountedVolumeAnswer(TypedDict):
+    """A volume that the work finds at `path`, and how much may lie in it."""
+
+    volume_id: str
+    path: str
+    read_only: NotRequired[bool]
+    size_gib: int
+
+
 class NodeAdmissionRequest(TypedDict):
     """`waive`: hardware rules that this node need not meet, set by the operator. Absent:
     earlier waivers stay.
@@ -4706,6 +4776,7 @@ class PendingLeaseAnswer(TypedDict):
     work: LeaseWorkloadAnswer
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
+    volumes: NotRequired[list[MountedVolumeAnswer]]
     executor: NotRequired[str]
     part: NotRequired[int]
     parts: NotRequired[int]
@@ -6914,6 +6985,119 @@ class UtilisationPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[UtilisationAnswer]
+
+
+class VolumeAnswer(TypedDict):
+    """`leases` have it attached now. `charge` covers the time until `charged_until`, once
+    for the volume. In state grace its funds have ended: it is deleted at `deletes_at`,
+    unless credits come before. `reserve` is held for that time. Erased: its region has said
+    that the data are gone.
+    """
+
+    volume_id: str
+    name: str
+    account_id: str
+    project_id: NotRequired[str]
+    region_id: str
+    size_gib: int
+    state: Literal["detached", "attached", "grace", "deleted", "erased"]
+    leases: int
+    rate: NotRequired[VolumeRateForm]
+    tariff_version: int
+    gb_seconds: int
+    charge: Money
+    charged_until: str
+    reserve: Money
+    provisioned_at: str
+    deletes_at: NotRequired[str]
+    deleted_at: NotRequired[str]
+    deleted_because: NotRequired[Literal["owner", "funds_ended"]]
+    erased_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class VolumeAttachRequest(TypedDict):
+    """Every lease of the job that is asked for from now on mounts the volume at `path`,
+    below /vol/. Leases that run already keep what they have.
+    """
+
+    job_id: str
+    path: str
+    read_only: NotRequired[bool]
+
+
+class VolumeDetachRequest(TypedDict):
+    """Leases of the job that are asked for from now on do not mount the volume."""
+
+    job_id: str
+
+
+class VolumeErasedAnswer(TypedDict):
+    volume_id: str
+    state: Literal["detached", "attached", "grace", "deleted", "erased"]
+    position: NotRequired[int]
+
+
+class VolumeMountForm(TypedDict):
+    """A volume of yours, and the path below /vol/ at which every lease of the job finds it."""
+
+    volume_id: str
+    path: str
+    read_only: NotRequired[bool]
+
+
+class VolumePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[VolumeAnswer]
+
+
+class VolumeRateForm(TypedDict):
+    """So many GB-seconds cost `price`."""
+
+    price: Money
+    per: int
+
+
+class VolumeRequest(TypedDict):
+    """Disk in one region, charged from now until it is deleted. `project_id`: only jobs of
+    this project mount it; absent: all of your jobs. The price of its grace of 72 hours is
+    held.
+    """
+
+    name: str
+    region_id: str
+    size_gib: int
+    project_id: NotRequired[str | None]
+
+
+class VolumeShownAnswer(TypedDict):
+    """A volume with the leases that have or had it, the last ones first."""
+
+    volume_id: str
+    name: str
+    account_id: str
+    project_id: NotRequired[str]
+    region_id: str
+    size_gib: int
+    state: Literal["detached", "attached", "grace", "deleted", "erased"]
+    leases: int
+    rate: NotRequired[VolumeRateForm]
+    tariff_version: int
+    gb_seconds: int
+    charge: Money
+    charged_until: str
+    reserve: Money
+    provisioned_at: str
+    deletes_at: NotRequired[str]
+    deleted_at: NotRequired[str]
+    deleted_because: NotRequired[Literal["owner", "funds_ended"]]
+    erased_at: NotRequired[str]
+    position: NotRequired[int]
+    attachments: list[AttachmentAnswer]
 
 
 class VoteRequest(TypedDict):

@@ -25,6 +25,7 @@ from pydantic import (
 from api.door.amounts import INTEGER_MAX
 from api.door.moments import parse_moment
 from domain.jobs.plan import REFERENCE_MAX
+from domain.lease.mounts import PATH_BYTES_MAX, VolumeMount
 
 LeaseState = Literal[
     "requested",
@@ -131,6 +132,7 @@ RegionId = Annotated[str, Field(pattern=_id_pattern("region"))]
 NodeId = Annotated[str, Field(pattern=_id_pattern("node"))]
 OfferId = Annotated[str, Field(pattern=_id_pattern("offer"))]
 JobId = Annotated[str, Field(pattern=_id_pattern("job"))]
+VolumeId = Annotated[str, Field(pattern=_id_pattern("volume"))]
 LeaseId = Annotated[str, Field(pattern=_id_pattern("lease"))]
 DeviceId = Annotated[str, Field(pattern=r"^[!-.0-~]{1,96}$", description="The hardware's own UUID")]
 Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
@@ -215,6 +217,24 @@ Reference = Annotated[
     str, BeforeValidator(no_address), Field(min_length=1, max_length=TEXT_MAX, pattern=r"^[^@]*$")
 ]
 TERM_SECONDS_MAX = 10 * 366 * 86_400
+
+
+MountPath = Annotated[str, Field(min_length=1, max_length=PATH_BYTES_MAX, examples=["/vol/data"])]
+
+
+class VolumeMountForm(RequestModel):
+    """A volume of yours, and the path below /vol/ at which every lease of the job finds it."""
+
+    volume_id: VolumeId
+    path: MountPath
+    read_only: bool = False
+
+    @classmethod
+    def of(cls, mount: VolumeMount) -> VolumeMountForm:
+        return cls(volume_id=mount.volume_id, path=mount.path, read_only=mount.read_only)
+
+    def mount(self) -> VolumeMount:
+        return VolumeMount(self.volume_id, self.path, self.read_only)
 
 
 class JobReferenceForm(RequestModel):

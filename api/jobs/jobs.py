@@ -24,6 +24,7 @@ from api.door.models import (
     RequestModel,
     Short,
     Told_at,
+    VolumeMountForm,
     page_of,
     with_examples,
 )
@@ -57,6 +58,7 @@ from domain.jobs.plan import (
 )
 from domain.jobs.reasons import JobsReason
 from domain.lease.lease import MatchDecided, RequestLease
+from domain.lease.mounts import MOUNTS_MAX
 from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
 from domain.prices.tariff import MeterMax
@@ -73,7 +75,15 @@ from projections.trust.reputation import REPUTATION
 
 resource = Resource("jobs")
 
-TOLD_APART = {"share_ppm", "mem_ppm", "participants", "constraints", "references", "plan"}
+TOLD_APART = {
+    "share_ppm",
+    "mem_ppm",
+    "participants",
+    "constraints",
+    "references",
+    "plan",
+    "volumes",
+}
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "client", "operator", "audit:read")
 DIRECT = "direct"
@@ -136,6 +146,7 @@ class MeterMaxForm(RequestModel):
     amount: Money
 
 
+VolumeMounts = Annotated[list[VolumeMountForm], Field(max_length=MOUNTS_MAX)]
 MeterMaxima = Annotated[list[MeterMaxForm], Field(max_length=4)]
 
 
@@ -151,6 +162,7 @@ class JobRequest(RequestModel):
     `plan`: which leases are opened for it. `parent_job_id`: a job of yours that it is a part of;
     their costs add up. `meter_maxima`: what each of its leases is charged at most for a resource
     beside the GPU, held with its escrow; a resource that is not named is charged nothing.
+    `volumes`: what its leases mount; they run in the region of the volumes.
     """
 
     kind: JobKind = "batch"
@@ -178,6 +190,7 @@ class JobRequest(RequestModel):
     plan: JobPlanForm | None = None
     parent_job_id: JobId | None = None
     meter_maxima: MeterMaxima = Field(default_factory=list)
+    volumes: VolumeMounts = Field(default_factory=list)
 
     model_config = with_examples(EXAMPLE, CHUNKED, NIGHTLY)
 
@@ -226,6 +239,7 @@ class JobRequest(RequestModel):
             meter_maxima=tuple(
                 MeterMax(one.meter, one.amount.amount()) for one in self.meter_maxima
             ),
+            volumes=tuple(one.mount() for one in self.volumes),
         )
 
     def _shares(self) -> tuple[int, int]:
@@ -264,6 +278,7 @@ class JobAnswer(AnswerModel):
     parent_job_id: JobId | None = None
     instance_id: str | None = None
     meter_maxima: MeterMaxima | None = None
+    volumes: VolumeMounts | None = None
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -305,6 +320,7 @@ def submit_job(body: JobRequest, call: Caller) -> Response:
         constraints=body.constraints,
         plan=body.plan,
         references=body.references or None,
+        volumes=body.volumes or None,
         participants=body.participants or None,
         job_id=job_id,
         account_id=command.account_id,
@@ -469,6 +485,7 @@ def _job(row: leases.Job) -> JobAnswer:
         instance_id=row.instance_id,
         meter_maxima=[MeterMaxForm(**one) for one in told.meter_maxima] or None,
         references=[JobReferenceForm(**one) for one in told.refs or ()] or None,
+        volumes=[VolumeMountForm(**one) for one in told.volumes] or None,
         plan=plan_told(row.plan),
         max_price_per_gpu_hour=credits_(row.price_max_units),
         state=told.state,

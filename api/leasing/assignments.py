@@ -25,6 +25,8 @@ from api.door.models import (
     Ppm,
     RequestModel,
     Told_at,
+    VolumeId,
+    VolumeMountForm,
     with_examples,
 )
 from api.door.moments import moment, moment_or_none
@@ -36,19 +38,23 @@ from domain.jobs.gang import gang_stream
 from domain.jobs.job import job_stream, workload_hash
 from domain.jobs.parts import plan_of
 from domain.jobs.plan import Reference
-from domain.lease.lease import RUNNING, LeaseRequested, ReadyLease, lease_stream
+from domain.lease.lease import RUNNING, Lease, LeaseRequested, ReadyLease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.money import PPM
 from domain.refusal import Refused
+from domain.storage.volume import volume_stream
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.lease import leases, work
 from projections.lease.leases import LEASES
 from projections.lease.work import WORK
+from projections.storage import volumes
+from projections.storage.volumes import VOLUMES
 
 resource = Resource("nodes")
 
 ASSIGNMENTS_MAX = 500
+TO_ERASE_MAX = 100
 
 
 class LeaseWorkloadAnswer(AnswerModel):
@@ -85,6 +91,12 @@ class AssignmentAnswer(AnswerModel):
     work_ended: bool = False
 
 
+class MountedVolumeAnswer(VolumeMountForm):
+    """A volume that the work finds at `path`, and how much may lie in it."""
+
+    size_gib: Count
+
+
 class PendingLeaseAnswer(AnswerModel):
     """A lease that waits for the node to say that its work runs. `executor` has acknowledged it.
     `memory_mib`: its part of the memory of the smallest of its devices. Credentials are sealed to
@@ -105,6 +117,7 @@ class PendingLeaseAnswer(AnswerModel):
     work: LeaseWorkloadAnswer
     memory_mib: Count | None = None
     encryption_key: Hex32 | None = None
+    volumes: list[MountedVolumeAnswer] | None = None
     executor: str | None = None
     part: Count | None = None
     parts: Count | None = None
@@ -122,12 +135,14 @@ class WorkToStopAnswer(AnswerModel):
 
 class AssignmentsAnswer(AnswerModel):
     """`data`: leases that are running or have not been reported to their end. `pending` is to be
-    started, `stopping` to be stopped.
+    started, `stopping` to be stopped. `to_erase`: deleted volumes of the region whose data are to
+    be erased.
     """
 
     data: list[AssignmentAnswer]
     pending: list[PendingLeaseAnswer]
     stopping: list[WorkToStopAnswer]
+    to_erase: list[VolumeId]
     position: Position
 
 
@@ -169,7 +184,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
 
     With the `ETag` of an earlier answer in `If-None-Match`, 304 while they are the same.
     """
-    with call.read(FLEET, LEASES, WORK) as view:
+    with call.read(FLEET, LEASES, WORK, VOLUMES) as view:
         node = visible_node(call, view, node_id, to_owners=False)
         taken = {
             row.lease_id: row
@@ -185,6 +200,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
         told = AssignmentsAnswer(
             data=[one for row in rows for one in _assignments(row, taken.get(row.lease_id))],
             pending=[_pending(call, view, row, node) for row in rows if row.state == "reserved"],
+            to_erase=volumes.read_to_erase(view.connection, node.region_id, TO_ERASE_MAX),
             stopping=[_stop(row) for row in taken.values() if row.closed_at_us is not None],
             position=view.position,
         )
@@ -259,6 +275,7 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
         ),
         memory_mib=_memory_of(row, node),
         encryption_key=lease.requested.encryption_key,
+        volumes=_mounted(call, lease) or None,
         executor=None if lease.work.started is None else lease.work.started.executor,
         **_part(call, lease.requested),
     )
@@ -274,6 +291,18 @@ def _part(call: Call, asked: LeaseRequested) -> dict[str, int | None]:
         return {}
     members = market.state_of(gang_stream(asked.gang_id)).lease_ids
     return {"part": members.index(asked.lease_id), "parts": len(members)}
+
+
+def _mounted(call: Call, lease: Lease) -> list[MountedVolumeAnswer]:
+    """What the work mounts: of volumes that were taken back meanwhile, nothing."""
+    assert lease.requested is not None
+    found = []
+    for one in lease.requested.volumes:
+        state = call.service.ledger.market.state_of(volume_stream(one.volume_id))
+        if state.provisioned is not None and lease.requested.lease_id in state.attached:
+            form = VolumeMountForm.of(one).model_dump()
+            found.append(MountedVolumeAnswer(**form, size_gib=state.provisioned.size_gib))
+    return found
 
 
 def _references(job: leases.Job) -> list[JobReferenceForm] | None:

@@ -211,6 +211,7 @@ def pause_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> 
         FleetReason.LEASE_STATE,
         HardwareReason.DEVICE_TAKEN,
         FleetReason.DEVICE_UNKNOWN,
+        MarketReason.OFFER_MISMATCH,
     ],
 )
 def resume_lease(lease_id: LeaseInPath, body: LeaseTurnRequest, call: Caller) -> Response:

@@ -32,6 +32,7 @@ from domain.parties.reasons import PartiesReason
 from domain.pools.reasons import PoolsReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
+from domain.storage.reasons import NOT_MOUNTABLE
 from projections import tables
 from projections.market import bids
 from projections.market.bids import Standing
@@ -68,6 +69,7 @@ NOT_NOW = frozenset(
         JobsReason.JOB_STATE,
         HardwareReason.MODE_NOT_SUPPORTED,
         PoolsReason.QUEUE_MOVED,
+        *NOT_MOUNTABLE,
     }
 )
 """A standing bid that is refused so waits on."""
@@ -77,6 +79,7 @@ _RENTERS = NO_MONEY | {
     PoolsReason.BASE_FULL,
     PartiesReason.CLIENT_NOT_AUTHORISED,
     JobsReason.JOB_STATE,
+    *NOT_MOUNTABLE,
 }
 """Why no bid at all can be reserved: the request ends, and every bidder has its deposit back."""
 

@@ -19,11 +19,13 @@ from domain.lease.looked import NOT_LOOKED
 from domain.lease.turns import PauseLease, ResumeLease
 from domain.leasing.taking import Place
 from domain.market.dimensions import DIMENSIONS, FreeDevice, Need, OfferedNode
-from domain.market.matching import RULE, Match, candidate_of, rule_of
+from domain.market.matching import RULE, Match, candidate_of, has_room, rule_of
 from domain.market.need import need_of
 from domain.market.offer import PRICE_UNITS_MAX
 from domain.money import PPM
 from domain.prices.modules import PriceOffer, PriceRequest, PricingPolicy, module_of
+from domain.storage.node_room import NO_ROOM, room_stream
+from domain.storage.node_room import Room as NodePart
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.market import bids
@@ -36,7 +38,7 @@ MATCHER = "matcher"
 ALL_BUT_ROOM_AND_PRICE = tuple(
     one.name
     for one in DIMENSIONS
-    if one.name not in ("free", "usage_fee", "price", "budget", "funds")
+    if one.name not in ("free", "network", "usage_fee", "price", "budget", "funds")
 )
 """What devices have to meet whose present holders would make room."""
 
@@ -104,7 +106,14 @@ def kept_place(service: Service, lease: Lease, price: int, now_us: int) -> Place
         return Place(match=place, rule=asked.pricing or RULE)
     freed = dict.fromkeys(held.device_ids, (held.share_ppm, held.mem_ppm))
     devices = tuple(_without(one, freed) for one in seen.node.devices)
-    node = replace(seen.node, devices=devices, price=price)
+    own = _held_of(service, held.node_id, asked.lease_id)
+    node = replace(
+        seen.node,
+        devices=devices,
+        price=price,
+        held_storage_gib=seen.node.held_storage_gib - own.storage_gib,
+        held_network_mbps=seen.node.held_network_mbps - own.network_mbps,
+    )
     need = need_of(service.ledger.world(), asked, now_us, seen.looked)
     return Place(
         match=replace(place, candidates=(_candidate(need, node, held.device_ids),)),
@@ -146,8 +155,11 @@ def rooms(
     ranked = sorted(by_node.values(), key=lambda group: group[0].price_units)
     for group in ranked:
         room = _room(service, wanted, group, bid, pricing)
-        if room is not None:
-            yield replace(room, node=_cleared(service, connection, room))
+        if room is None:
+            continue
+        node = _cleared(service, connection, room)
+        if node is None or has_room(wanted.need, node):
+            yield replace(room, node=node)
 
 
 def _devices_wanted(columns: Columns, position: int, need: Need) -> Wanted:
@@ -207,7 +219,16 @@ def _cleared(service: Service, connection: Connection, room: Room) -> OfferedNod
     )
     if node is None:
         return None
-    return replace(node, devices=tuple(_without(one, freed) for one in node.devices))
+    paused = [NO_ROOM, *(_held_of(service, room.node_id, one.lease_id) for one in room.victims)]
+    network = sum(one.network_mbps for one in paused)
+    devices = tuple(_without(one, freed) for one in node.devices)
+    return replace(node, devices=devices, held_network_mbps=node.held_network_mbps - network)
+
+
+def _held_of(service: Service, node_id: str, lease_id: str) -> NodePart:
+    """The disk and network that a lease holds of its node."""
+    state = service.ledger.market.state_of(room_stream(node_id))
+    return state.holders.get(lease_id, NO_ROOM)
 
 
 def _without(device: FreeDevice, freed: Mapping[str, tuple[int, int]]) -> FreeDevice:

@@ -33,7 +33,6 @@ from domain.market.reasons import MarketReason
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
 from domain.trust.reputation_terms import RENTER
-from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.market import feed as fleet_feed
 from projections.market.columns import Columns
@@ -117,7 +116,7 @@ def match(service: Service, wish: Wish, here: Round) -> Place:
         free_us = room_of(service, found) if here.is_answered else None
         raise no_match(found, wish.asked.project_id, free_us)
     if found.match is not None:
-        here.give(chosen.node_id, chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
+        here.give(chosen.node_id, chosen.device_ids, need)
     return Place(
         match=chosen,
         rule=found.rule,
@@ -145,7 +144,7 @@ def look(service: Service, wish: Wish, here: Round) -> Found:
 
 def _look(columns: Columns, position: int, need: Need, fees: dict[str, int], here: Round) -> Found:
     standing = here.standings.of(columns, position, need, fees)
-    best, found = standing.best(here.taken, here.given_of), standing.found
+    best, found = standing.best(here.taken, here.given_of, here.rooms), standing.found
     if found.nodes:
         looked = _looked_at(need, found.nodes, best)
         at = standing.position
@@ -208,10 +207,6 @@ def _need(
     looked = _renter(service, connection, columns, asked.account_id, at_us)
     need = need_of(world, asked, at_us, looked, base_pool_id=wish.base_pool_id)
     need = replace(need, own_only=need.has_base and rents_nothing(asked, world))
-    near_region = need.constraints.near_region
-    if near_region is not None:
-        near = fleet.read_regions(connection, region_id=near_region)
-        need = replace(need, data_provider_id=near[0].provider_id if near else None)
     return with_money(need, world, asked)
 
 

@@ -56,6 +56,8 @@ from projections.metering import meters
 from projections.metering.meters import METERS
 from projections.parties import access
 from projections.parties.access import ACCESS
+from projections.storage import volumes
+from projections.storage.volumes import VOLUMES
 
 resource = Resource("accounts")
 
@@ -203,7 +205,7 @@ def close_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) -
         if not call.principal.is_operator:
             own(call.principal, account_id)
         with call.service.connection() as connection:
-            call.service.follow(connection, [LEASES, FLEET, METERS, MONEY_OUT])
+            call.service.follow(connection, [LEASES, FLEET, METERS, MONEY_OUT, VOLUMES])
             return CloseAccount(
                 account_id=account_id,
                 lease_ids=tuple(leases.read_unsettled(connection, account_id)),
@@ -212,6 +214,7 @@ def close_account(account_id: AccountInPath, body: EmptyRequest, call: Caller) -
                 escrow_ids=tuple(leases.read_filled_escrows(connection, account_id)),
                 region_ids=tuple(meters.read_storage_regions(connection, account_id)),
                 meters=tuple(meters.read_open_holds(connection, account_id)),
+                volume_ids=tuple(volumes.read_kept(connection, account_id)),
                 by=call.principal.member_id,
                 at_us=call.now_us,
             )

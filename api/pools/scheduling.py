@@ -50,6 +50,7 @@ from domain.pools.scheduling import (
 )
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
+from domain.storage.reasons import NOT_MOUNTABLE
 from projections.fleet.fleet import FLEET
 from projections.pools import pools
 from projections.pools.pools import POOLS
@@ -77,6 +78,7 @@ _UNPAID = frozenset(
         PricesReason.PRICE_ABOVE_CAP,
         PricesReason.GPU_CLASS_UNPRICED,
         PartiesReason.CLIENT_NOT_AUTHORISED,
+        *NOT_MOUNTABLE,
     }
 )
 """Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""

@@ -26,6 +26,7 @@ from domain.fleet.node import node_stream
 from domain.fleet.revenue_share import revenue_stream
 from domain.jobs.job import SubmitJob, job_stream
 from domain.lease.lease import RequestLease, ReserveLease, lease_stream
+from domain.market.dimensions import Need
 from domain.market.offer import offer_stream
 from domain.refusal import Refused
 from domain.stream import Stream, World
@@ -49,6 +50,8 @@ class Round:
     standings: Standings
     taken: dict[str, tuple[int, int, str]] = field(default_factory=dict)
     """Device -> share and memory, in ppm, that leases of this round hold of it, in which mode."""
+    rooms: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Node -> disk in GiB and network in Mbit/s that leases of this round hold of it."""
     given_of: list[str] = field(default_factory=list)
     """Nodes that something was given away of, in that order."""
     has_followed: bool = False
@@ -67,11 +70,15 @@ class Round:
         """The round of a single call, for so many leases."""
         return cls(world, now_us, Standings(leases), is_shared=False, is_answered=is_answered)
 
-    def give(
-        self, node_id: str, device_ids: Iterable[str], share_ppm: int, mem_ppm: int, mode: str
-    ) -> None:
-        """So much of each of these devices is promised to a lease of this round."""
+    def give(self, node_id: str, device_ids: Iterable[str], need: Need) -> None:
+        """These devices, and the disk and network of their node, are promised to a lease."""
         self.given_of.append(node_id)
+        share_ppm, mem_ppm, mode = need.share_ppm, need.mem_ppm, need.mode
+        storage, network = self.rooms.get(node_id, (0, 0))
+        asked = need.constraints
+        if asked.storage_gib or asked.network_mbps:
+            more = storage + (asked.storage_gib or 0), network + (asked.network_mbps or 0)
+            self.rooms[node_id] = more
         for device_id in device_ids:
             share, mem, _ = self.taken.get(device_id, (0, 0, mode))
             self.taken[device_id] = share + share_ppm, mem + mem_ppm, mode

@@ -18,10 +18,13 @@ from domain.lease.choice import Candidate
 from domain.market.dimensions import Need, OfferedNode
 from domain.market.matching import (
     CANDIDATES_MAX,
+    NO_ROOMS,
     Match,
+    Rooms,
     Taken,
     candidate_of,
     given,
+    has_room,
     less,
     order_of,
     rule_of,
@@ -55,10 +58,10 @@ class Standing:
         self._places = [self._place(node, given(self.need, node)) for node in self.found.nodes]
         self._sort()
 
-    def best(self, taken: Taken, given_of: Sequence[str]) -> Match | None:
+    def best(self, taken: Taken, given_of: Sequence[str], rooms: Rooms = NO_ROOMS) -> Match | None:
         """The match now. `given_of`: the nodes that the round gave something of, in that order."""
         if self._seen < len(given_of):
-            self._look_again(taken, frozenset(given_of[self._seen :]))
+            self._look_again(taken, rooms, frozenset(given_of[self._seen :]))
             self._seen = len(given_of)
         if not self._places:
             return None
@@ -71,13 +74,14 @@ class Standing:
             self.found.considered,
         )
 
-    def _look_again(self, taken: Taken, node_ids: frozenset[str]) -> None:
+    def _look_again(self, taken: Taken, rooms: Rooms, node_ids: frozenset[str]) -> None:
         self._places = [one for one in self._places if one.candidate.node_id not in node_ids]
         for node in self.found.nodes:
             if node.node_id in node_ids:
-                left = less(node, taken)
+                left = less(node, taken, rooms)
                 fitted = given(self.need, left)
-                if len(fitted[1]) == self.need.gpu_count:  # nothing else of it has changed
+                is_enough = len(fitted[1]) == self.need.gpu_count
+                if is_enough and has_room(self.need, left):  # nothing else of it has changed
                     self._places.append(self._place(left, fitted))
         self._sort()
 

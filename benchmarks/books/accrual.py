@@ -177,6 +177,8 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
         stream,
         lease.LeaseRequested(
             meter_maxima=(),
+            volumes=(),
+            datasets=(),
             **common,
             gpu_count=1,
             share_ppm=PPM,

@@ -156,6 +156,8 @@ class _Running:
             self.stream,
             lease.LeaseRequested(
                 meter_maxima=(),
+                volumes=(),
+                datasets=(),
                 job_id=f"job_{self.number:032x}",
                 gpu_count=1,
                 share_ppm=PPM,

@@ -55,8 +55,10 @@ def place(
             Match(node_id, best.node.offer_id, best.device_ids, tuple(candidates), len(left))
         )
         taken = _taken(need, best.device_ids)
+        asked = need.constraints
+        room = {node_id: (asked.storage_gib or 0, asked.network_mbps or 0)}
         # A device is on offer as often as its node has offers: every one of them has less now.
-        again = [less(one.node, taken) for one in left if one.node.node_id == node_id]
+        again = [less(one.node, taken, room) for one in left if one.node.node_id == node_id]
         others = [one for one in left if one.node.node_id != node_id]
         left = sorted([*others, *_rooms(need, again)], key=_key)  # almost sorted already
     return tuple(found) if len(found) >= min_members else ()

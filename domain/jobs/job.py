@@ -22,11 +22,13 @@ from domain.jobs.plan import (
     KINDS,
     JobPlan,
     Reference,
+    datasets_of,
     require_plan,
     require_references,
     require_work,
 )
 from domain.jobs.reasons import JobsReason
+from domain.lease.mounts import VolumeMount
 from domain.market.offer import require_price
 from domain.money import PPM, Amount, Asset, MoneyReason
 from domain.parties.account import existing_account, require_open
@@ -35,6 +37,9 @@ from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import METERS, MeterMax
 from domain.refusal import Reason, Refused
+from domain.storage.pins import pinned_to
+from domain.storage.reasons import StorageReason
+from domain.storage.volume import require_mounts
 from domain.stream import Change, Stream, World
 from domain.trust.reasons import TrustReason
 
@@ -71,6 +76,7 @@ class JobSubmitted:
     instance_id: str | None  # of the compute client: which one submitted it
     key_id: str | None  # of the API key: what its plan opens counts for the key's budget
     meter_maxima: tuple[MeterMax, ...]  # beside GPU time: the most for each resource of a lease
+    volumes: tuple[VolumeMount, ...]  # its leases mount them, until `JobVolumesSet` says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +93,16 @@ class JobEscrowOpened:
     """Its leases draw on one escrow from now on (`domain/leasing/escrow_sharing.py`)."""
 
     job_id: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobVolumesSet:
+    """Leases that are asked for from now on mount these; those before keep what they have."""
+
+    job_id: str
+    volumes: tuple[VolumeMount, ...]
+    by: str
     at_us: int
 
 
@@ -186,6 +202,27 @@ class SubmitJob:
     parent_job_id: str | None = None
     key_id: str | None = None  # of the API key that asks: a compute client's acts for an instance
     meter_maxima: tuple[MeterMax, ...] = ()
+    volumes: tuple[VolumeMount, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachVolume:
+    """Mount a volume in the leases of a job that are asked for from now on."""
+
+    job_id: str
+    mount: VolumeMount
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetachVolume:
+    """Mount it no more in leases that are asked for from now on."""
+
+    job_id: str
+    volume_id: str
+    by: str
+    at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,6 +293,7 @@ class JobState:
     last_due_us: int = 0  # of a scheduled job: nothing due up to here is started any more
     changed_us: int = 0  # since when it wants as many parts as it does
     has_escrow: bool = False
+    volumes: tuple[VolumeMount, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -278,6 +316,7 @@ Fact: TypeAlias = (
     | JobPartStarted
     | JobPartEnded
     | JobRunStarted
+    | JobVolumesSet
 )
 
 
@@ -286,7 +325,12 @@ def evolve(state: JobState, fact: Fact) -> JobState:
         case JobSubmitted():
             members = 0 if fact.plan is None else fact.plan.min_members or 0
             return JobState(
-                fact, "submitted", members=members, last_due_us=fact.at_us, changed_us=fact.at_us
+                fact,
+                "submitted",
+                members=members,
+                last_due_us=fact.at_us,
+                changed_us=fact.at_us,
+                volumes=fact.volumes,
             )
         case JobCancelled():
             return replace(state, phase="cancelled", changed_us=fact.at_us)
@@ -306,6 +350,8 @@ def evolve(state: JobState, fact: Fact) -> JobState:
         case JobPartEnded():
             part = replace(state.parts[fact.part], ended_us=fact.at_us, code=fact.code)
             return replace(state, parts={**state.parts, fact.part: part})
+        case JobVolumesSet():
+            return replace(state, volumes=fact.volumes)
         case JobRunStarted():
             return replace(state, last_due_us=fact.due_us)
         case _:
@@ -355,7 +401,8 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MODE_NOT_SUPPORTED, JOB_UNKNOWN, JOB_EXISTS,
     JOB_STATE, WORKLOAD_EMPTY, CONSTRAINT_INVALID, CLIENT_NOT_AUTHORISED, PLAN_INVALID,
     SCHEDULE_INVALID, REFERENCE_INVALID, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE,
-    COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE, UNKNOWN_MODE, DUPLICATE_ID, UNKNOWN_PROFILE.
+    COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE, UNKNOWN_MODE, DUPLICATE_ID, UNKNOWN_PROFILE,
+    MOUNT_INVALID, VOLUME_UNKNOWN, VOLUME_STATE, VOLUME_REGION.
     """
     account = existing_account(world, command.account_id)
     submitted = replace(
@@ -379,12 +426,60 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     require_work(command.kind, command.work, command.federated)
     require_references(command.references)
     require_plan(command.kind, command.plan)
+    require_mounts(command.volumes, command.account_id, command.project_id, world)
+    _require_pin(command, world)
     _require_no_restart(command)
     _require_parent(command, world)
     asked = command.constraints or NOTHING
     require_constraints(asked)
     require_sharing(asked, command.share_ppm, command.mem_ppm, command.models)
     return [Change(job_stream(command.job_id), submitted)]
+
+
+def _require_pin(command: SubmitJob, world: World) -> None:
+    """Volumes and pinned datasets leave a region, of those that the job names if it names some.
+
+    Raises Refused: VOLUME_REGION.
+    """
+    datasets = datasets_of(command.references)
+    places = pinned_to(world, command.account_id, command.volumes, datasets)
+    named = None if command.constraints is None else command.constraints.regions
+    if places is not None and not (places if named is None else places & set(named)):
+        raise Refused(
+            StorageReason.VOLUME_REGION, regions=", ".join(named or ()) or None, rule="no_region"
+        )
+
+
+def decide_attach(command: AttachVolume, world: World) -> list[Change]:
+    """The same mount again changes nothing; a volume has one path in a job.
+
+    Raises Refused: JOB_UNKNOWN, JOB_STATE, MOUNT_INVALID, VOLUME_UNKNOWN, VOLUME_STATE,
+    VOLUME_REGION.
+    """
+    spec, job = existing_job(world, command.job_id), job_of(world, command.job_id)
+    if command.mount in job.volumes:
+        return []
+    if not job.is_open:
+        raise Refused(JobsReason.JOB_STATE, job_id=command.job_id, phase=job.phase)
+    others = [one for one in job.volumes if one.volume_id != command.mount.volume_id]
+    mounts = (*others, command.mount)
+    require_mounts(mounts, spec.account_id, spec.project_id, world)
+    return [_volumes_set(command.job_id, mounts, command.by, command.at_us)]
+
+
+def decide_detach(command: DetachVolume, world: World) -> list[Change]:
+    """Twice is once. Raises Refused: JOB_UNKNOWN."""
+    existing_job(world, command.job_id)
+    present = job_of(world, command.job_id).volumes
+    left = tuple(one for one in present if one.volume_id != command.volume_id)
+    if left == present:
+        return []
+    return [_volumes_set(command.job_id, left, command.by, command.at_us)]
+
+
+def _volumes_set(job_id: str, mounts: tuple[VolumeMount, ...], by: str, at_us: int) -> Change:
+    fact = JobVolumesSet(job_id=job_id, volumes=mounts, by=by, at_us=at_us)
+    return Change(job_stream(job_id), fact)
 
 
 def decide_cancel(command: CancelJob, world: World) -> list[Change]:
@@ -464,7 +559,8 @@ def _require_text(command: SubmitJob) -> None:
     work = (command.image, command.command, command.env_refs, command.models)
     demands = None if command.constraints is None else asdict(command.constraints)
     references = [one.name for one in command.references]
-    work_bytes = len(json.dumps([*parties, *work, demands, references]))
+    mounts = [asdict(one) for one in command.volumes]
+    work_bytes = len(json.dumps([*parties, *work, demands, references, mounts]))
     if work_bytes > WORK_BYTES_MAX:
         raise Refused(
             PricesReason.AMOUNT_OUT_OF_RANGE, work_bytes=work_bytes, work_bytes_max=WORK_BYTES_MAX
@@ -542,6 +638,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         key_id=command.key_id,
         instance_id=None,
         meter_maxima=command.meter_maxima,
+        volumes=command.volumes,
     )
 
 
@@ -567,11 +664,26 @@ REFUSES: dict[type[Any], tuple[Reason, ...]] = {
         PartiesReason.UNKNOWN_MODE,
         MoneyReason.DUPLICATE_ID,
         HardwareReason.UNKNOWN_PROFILE,
-    )
+        StorageReason.MOUNT_INVALID,
+        StorageReason.VOLUME_UNKNOWN,
+        StorageReason.VOLUME_STATE,
+        StorageReason.VOLUME_REGION,
+    ),
+    AttachVolume: (
+        TrustReason.JOB_UNKNOWN,
+        JobsReason.JOB_STATE,
+        StorageReason.MOUNT_INVALID,
+        StorageReason.VOLUME_UNKNOWN,
+        StorageReason.VOLUME_STATE,
+        StorageReason.VOLUME_REGION,
+    ),
+    DetachVolume: (TrustReason.JOB_UNKNOWN,),
 }
 """What a command can be refused for, in the order of its docstring."""
 DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     SubmitJob: decide_submit,
     CancelJob: decide_cancel,
     CompleteJob: decide_complete,
+    AttachVolume: decide_attach,
+    DetachVolume: decide_detach,
 }

@@ -77,6 +77,11 @@ _SECRETS = re.compile(
 """What credentials of widespread services look like: none of them is the name of one."""
 
 
+def datasets_of(references: Sequence[Reference]) -> tuple[str, ...]:
+    """The names of the datasets among them."""
+    return tuple(one.name for one in references if one.kind == DATASET)
+
+
 def require_references(references: Sequence[Reference]) -> None:
     """Raises Refused: COUNT_OUT_OF_RANGE, UNKNOWN_MODE, REFERENCE_INVALID, DUPLICATE_ID."""
     if len(references) > REFERENCES_MAX:

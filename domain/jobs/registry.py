@@ -23,6 +23,7 @@ FACTS: dict[str, type[Any]] = {
     "job.scaled.v1": job.JobScaled,
     "job.part_started.v1": job.JobPartStarted,
     "job.part_ended.v1": job.JobPartEnded,
+    "job.volumes_set.v1": job.JobVolumesSet,
     "job.run_started.v1": job.JobRunStarted,
     "job.tasks_pushed.v1": task_queue.TasksPushed,
     "job.task_taken.v1": task_queue.TaskTaken,

@@ -14,6 +14,7 @@ __all__ = (
     "holding",
     "lease",
     "looked",
+    "mounts",
     "reasons",
     "registry",
     "reserved_term",

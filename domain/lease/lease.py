@@ -37,6 +37,7 @@ from domain.lease.choice import Candidate, Narrowed
 from domain.lease.escrow import TIME_MAX_US
 from domain.lease.funds import EscrowPart, deposits_of, for_purpose, total, without
 from domain.lease.looked import NOT_LOOKED, Looked
+from domain.lease.mounts import VolumeMount
 from domain.lease.reasons import LeaseReason
 from domain.lease.reserved_term import TermEndedEarly
 from domain.lease.turns import (
@@ -118,6 +119,8 @@ class LeaseRequested:
     start_timeout_us: int | None  # the gang's; None: START_TIMEOUT_US
     escrow_id: str | None  # the job's escrow, which it draws on with others
     meter_maxima: tuple[MeterMax, ...]  # beside GPU time nothing is charged above them
+    volumes: tuple[VolumeMount, ...]  # the job's: attached with its reservation
+    datasets: tuple[str, ...]  # names that the job refers to; some of them have a place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,6 +44,7 @@ from domain.lease.reasons import LeaseReason
 from domain.lease.reserved_term import TermEndedEarly, kept_of
 from domain.leasing import escrow_sharing
 from domain.leasing.closing import require_close_due
+from domain.leasing.demands import room_asked
 from domain.leasing.due import hour_end_us
 from domain.leasing.escrow_sharing import drawing, drawn_of
 from domain.market.auction import deposits_at_cancelling
@@ -53,6 +54,8 @@ from domain.money import PPM, credit
 from domain.pools.quota import release as release_quotas
 from domain.prices.charge_split import Parts, peel
 from domain.refusal import Refused
+from domain.storage import node_room
+from domain.storage.volume import detach
 from domain.stream import Change, World
 
 
@@ -472,12 +475,27 @@ def released_devices(lease: Lease, at_us: int, world: World) -> list[Change]:
     ]
 
 
+def released_room(
+    lease: Lease, at_us: int, world: World, *, keeps_storage: bool = False
+) -> list[Change]:
+    """The disk and the network that the lease holds, given back; a paused lease keeps its disk."""
+    reserved, asked = lease.reserved, lease.requested
+    assert asked is not None
+    if reserved is None or not room_asked(asked):
+        return []
+    return node_room.give_back(
+        world, reserved.node_id, reserved.lease_id, at_us, keeps_storage=keeps_storage
+    )
+
+
 def _released(lease: Lease, at_us: int, world: World) -> list[Change]:
     """Its devices, and what it held of quotas: paused or not, it counts in them until it ends."""
     if lease.reserved is None:
         return []
+    assert lease.requested is not None
     quotas = lease.reserved.quotas
-    devices = released_devices(lease, at_us, world)
+    devices = [*released_devices(lease, at_us, world), *released_room(lease, at_us, world)]
+    devices += detach(world, lease.requested.volumes, lease.reserved.lease_id, at_us)
     return [*devices, *release_quotas(world, quotas, lease.reserved.lease_id, at_us)]
 
 

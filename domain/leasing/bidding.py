@@ -245,7 +245,7 @@ def award(
         rule=PICKED if opened.pick == "renter" else opened.pricing,
         looked=NOT_LOOKED if seen is None else seen.looked,
         position=0 if seen is None else seen.position,
-        weights=_weights_of(world, lease_id),
+        weights=_weights_of(world, lease_id, at_us),
     )
     quote_id = derive_id("quote", lease_id, f"{bid.bid_id}/{trade.price}")
     quote = quoting(
@@ -261,9 +261,9 @@ def award(
     return bid.bid_id, (quote, reserving(lease_id, place, at_us, quote_id=quote_id))
 
 
-def _weights_of(world: World, lease_id: str) -> Weights | None:
+def _weights_of(world: World, lease_id: str, at_us: int) -> Weights | None:
     asked = lease_of(world, lease_id).requested
-    return None if asked is None or asked.constraints is None else asked.constraints.weights
+    return None if asked is None else need_of(world, asked, at_us, NOT_LOOKED).constraints.weights
 
 
 def _among(

@@ -21,6 +21,7 @@ from domain.market.offer import OfferPublished
 from domain.market.reasons import MarketReason
 from domain.pools.pool import pool_of
 from domain.refusal import Refused
+from domain.storage.node_room import NO_ROOM, Room, room_of
 from domain.stream import World
 
 CHECKED = (
@@ -100,6 +101,19 @@ def require_demands(
             )
 
 
+def room_asked(asked: LeaseRequested) -> Room:
+    """The disk and the network that a lease demands of its node."""
+    demands = asked.constraints
+    if demands is None:
+        return NO_ROOM
+    return Room(demands.storage_gib or 0, demands.network_mbps or 0)
+
+
+def room_promised(offer: OfferPublished) -> Room:
+    """The disk and the network that an offer promises of its node."""
+    return Room(offer.terms.storage_gib or 0, offer.terms.network_mbps or 0)
+
+
 def _base_pool(asked: LeaseRequested, world: World) -> str | None:
     """The pool that the job names: what is above its quota is rented elsewhere."""
     spec = job_of(world, asked.job_id).submitted
@@ -120,9 +134,11 @@ def _seen(
     assert device.registered is not None
     host, looked, pool_id = node.specs.host, match.looked, node.pool_id
     # Only stated demands ask for the region: most leases state none, and read one stream less.
-    region = RegionState()
-    if asked.constraints is not None:
+    region, taken = RegionState(), NO_ROOM
+    if asked.constraints is not None or asked.volumes or asked.datasets:
         region = region_of(world, node.joined.region_id)
+    if room_asked(asked):
+        taken = room_of(world, offer.node_id).held
     return OfferedNode(
         node_id=offer.node_id,
         offer_id=offer.offer_id,
@@ -150,6 +166,8 @@ def _seen(
         terms=offer.terms,
         reputation_ppm=looked.node_ppm,
         attributes=looked.attributes,
+        held_storage_gib=taken.storage_gib,
+        held_network_mbps=taken.network_mbps,
         kernel=kernel_number(host.kernel),
         substrate=host.substrate or (),
     )

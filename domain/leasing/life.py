@@ -26,6 +26,7 @@ from domain.lease.lease import (
     PAUSES_MAX,
     QUOTES_MAX,
     Lease,
+    LeaseReserved,
     lease_of,
     lease_stream,
 )
@@ -56,12 +57,17 @@ from domain.lease.turns import (
     Turn,
     WarnFundsEnd,
 )
-from domain.leasing.accrual import released_devices
+from domain.leasing.accrual import released_devices, released_room
+from domain.leasing.demands import room_asked, room_promised
 from domain.leasing.extension import extended
 from domain.leasing.terms import MATCH_REFUSES, quoted_terms
+from domain.market.offer import existing_offer
+from domain.market.reasons import MarketReason
 from domain.metering.reasons import MeteringReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Reason, Refused
+from domain.storage import node_room
+from domain.storage.node_room import Room
 from domain.stream import Change, World
 
 QUOTE_US_MAX = DAY_US
@@ -114,7 +120,8 @@ def decide_quote(command: QuoteLease, world: World) -> list[Change]:
 
 
 def decide_pause(command: PauseLease, world: World) -> list[Change]:
-    """Devices are given back and compute stops to the microsecond; volumes go on.
+    """Devices and network are given back and compute stops to the microsecond; disk and volumes
+    go on.
 
     Raises Refused: LEASE_UNKNOWN, UNKNOWN_MODE, LEASE_STATE, COUNT_OUT_OF_RANGE.
     """
@@ -140,13 +147,14 @@ def decide_pause(command: PauseLease, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     devices = released_devices(lease, command.at_us, world)
-    return [*_turned(command.lease_id, fact), *devices]
+    network = released_room(lease, command.at_us, world, keeps_storage=True)
+    return [*_turned(command.lease_id, fact), *devices, *network]
 
 
 def decide_resume(command: ResumeLease, world: World) -> list[Change]:
-    """The same devices are reserved again, if they are free.
+    """The same devices and the network are taken again, if they are free.
 
-    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, DEVICE_UNKNOWN, DEVICE_TAKEN.
+    Raises Refused: LEASE_UNKNOWN, LEASE_STATE, DEVICE_UNKNOWN, DEVICE_TAKEN, OFFER_MISMATCH.
     """
     lease = lease_of(world, command.lease_id)
     if lease.status == "active":
@@ -180,7 +188,26 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
         mig_starts=starts,
     )
     devices = [Change(device_stream(one.device_id), one) for one in held]
+    devices += _network_again(lease, reserved, command.at_us, world)
     return [*_turned(command.lease_id, fact), *devices]
+
+
+def _network_again(lease: Lease, reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
+    """Raises Refused: OFFER_MISMATCH, when others have the network meanwhile."""
+    assert lease.requested is not None
+    more = Room(network_mbps=room_asked(lease.requested).network_mbps)
+    if not more:
+        return []
+    promised = room_promised(existing_offer(world, reserved.offer_id))
+    if not node_room.fits(world, reserved.node_id, more, promised):
+        left = promised - node_room.room_of(world, reserved.node_id).held
+        raise Refused(
+            MarketReason.OFFER_MISMATCH,
+            dimension="network",
+            offer_id=reserved.offer_id,
+            offered=max(0, left.network_mbps),
+        )
+    return node_room.take(world, reserved.node_id, reserved.lease_id, more, promised, at_us)
 
 
 def decide_degrade(command: DegradeLease, world: World) -> list[Change]:

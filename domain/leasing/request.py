@@ -18,9 +18,11 @@ from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import Constraints
 from domain.jobs.job import JobState, JobSubmitted, SubmitJob, existing_job, job_of
 from domain.jobs.parts import started
+from domain.jobs.plan import datasets_of
 from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import FUNDS_ENDED, RENTER_CLOSED
 from domain.lease.lease import LeaseRequested, LeaseRestarted, RequestLease, lease_of, lease_stream
+from domain.lease.mounts import VolumeMount
 from domain.lease.reasons import LeaseReason
 from domain.leasing.escrow_sharing import draws_on_escrow
 from domain.market.offer import SETTLEMENTS
@@ -133,7 +135,19 @@ def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
         escrow_id=command.job_id if shares else None,
         # Who takes part in another's job has agreed to its price and to no resource beside it.
         meter_maxima=spec.meter_maxima if command.account_id == spec.account_id else (),
+        volumes=_mounts(command, spec, world),
+        datasets=datasets_of(spec.references) if command.account_id == spec.account_id else (),
     )
+
+
+def _mounts(
+    command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
+) -> tuple[VolumeMount, ...]:
+    """What the job mounts now. Who takes part in another's job has nothing of its volumes."""
+    if command.account_id != spec.account_id:
+        return ()
+    job = job_of(world, command.job_id)
+    return job.volumes if job.exists else spec.volumes
 
 
 def _require_remote_terms(command: RequestLease) -> None:

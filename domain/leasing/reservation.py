@@ -1,6 +1,7 @@
-"""How a match becomes a reservation: devices, credits, budgets and quotas, all of them or none.
+"""How a match becomes a reservation: devices, disk, credits, budgets and quotas, all or none.
 
-    reserved  =>  its devices, its escrow, its budgets and its quotas hold it in the same append
+    reserved  =>  its devices, its node's disk and network, its escrow, its budgets and its quotas
+                  hold it in the same append
 
 The match is checked again against the streams (`domain/leasing/terms.py`), and so is its price
 (`domain/market/price_gate.py`): a view that is late does no harm.
@@ -35,9 +36,11 @@ from domain.lease.lease import (
 from domain.lease.reasons import LeaseReason
 from domain.lease.turns import LeaseQuoted
 from domain.leasing import escrow_sharing
+from domain.leasing.demands import room_asked, room_promised
 from domain.leasing.other_resources import ResourceHeld, hold_resources
 from domain.leasing.other_resources import stream_of as resource_stream
 from domain.leasing.terms import MATCH_REFUSES, matched_terms
+from domain.market.offer import existing_offer
 from domain.market.price_gate import priced
 from domain.market.reasons import MarketReason
 from domain.parties.reasons import PartiesReason
@@ -48,6 +51,8 @@ from domain.pools.quota import hold
 from domain.pools.reasons import PoolsReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
+from domain.storage import node_room, volume
+from domain.storage.reasons import StorageReason
 from domain.stream import Change, World
 
 
@@ -55,7 +60,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     """Take a match: everything the lease holds, or nothing at all.
 
     Raises Refused: LEASE_UNKNOWN, LEASE_STATE; QUEUE_MOVED; like `matched_terms` and `priced`;
-    UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED, QUOTA_EXHAUSTED.
+    UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED, QUOTA_EXHAUSTED; VOLUME_UNKNOWN, VOLUME_STATE,
+    VOLUME_REGION.
     """
     lease = lease_of(world, command.lease_id)
     asked = lease.requested
@@ -91,6 +97,23 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         narrowed=command.narrowed or (),
     )
     holding = [Change(device_stream(one.device_id), one) for one in held]
+    promised = room_promised(existing_offer(world, command.offer_id))
+    room = room_asked(asked)
+    holding += node_room.take(
+        world, command.node_id, command.lease_id, room, promised, command.at_us
+    )
+    assert node.joined is not None
+    holding += volume.attach(
+        world,
+        asked.volumes,
+        lease_id=command.lease_id,
+        job_id=asked.job_id,
+        account_id=asked.account_id,
+        project_id=asked.project_id,
+        node_id=command.node_id,
+        region_id=node.joined.region_id,
+        at_us=command.at_us,
+    )
     carried = _fee_carried(asked, reserved)
     changes = [Change(stream, decided), Change(stream, reserved), *holding]
     if asked.escrow_id is not None:
@@ -206,6 +229,9 @@ REFUSES: dict[type[Any], tuple[Reason, ...]] = {
         FundsReason.UNPAID_DEBT,
         FundsReason.CREDIT_TOO_LOW,
         PartiesReason.BUDGET_EXHAUSTED,
+        StorageReason.VOLUME_UNKNOWN,
+        StorageReason.VOLUME_STATE,
+        StorageReason.VOLUME_REGION,
         *MATCH_REFUSES,
     )
 }

@@ -34,6 +34,14 @@ WHOLE_MODE, MIG_MODE, SLICE_MODE = "whole", "mig", "time_slice"
 
 
 @dataclass(frozen=True, slots=True)
+class Near:
+    """Where one thing that a lease uses is, and whose regions these are."""
+
+    regions: frozenset[str]
+    providers: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Need:
     """What a lease asks of one node.
 
@@ -60,7 +68,7 @@ class Need:
     client_id: str | None = None  # the compute client it came through: providers list it too
     price_max_budget: int | None = None
     price_max_funds: tuple[tuple[str, int], ...] | None = None
-    data_provider_id: str | None = None  # whose region the data is near to
+    near: tuple[Near, ...] = ()  # where data are that it uses
     is_fixed_term: bool = False
     base_pool_id: str | None = None  # with `rents_only`: neither one's own nodes nor this pool's
     rents_only: bool = False  # above a quota: what is rented elsewhere
@@ -131,6 +139,8 @@ class OfferedNode:
     cpu_cores: int | None = None
     ram_mib: int | None = None
     terms: OfferTerms = PROMISE_NOTHING
+    held_storage_gib: int = 0  # by leases, of what is promised
+    held_network_mbps: int = 0
     reputation_ppm: int | None = None  # None: provisional
     attributes: tuple[Stated, ...] = ()
     maintenance: tuple[tuple[int, int], ...] = ()  # planned: [from, until)
@@ -300,6 +310,11 @@ def tier_of(node: OfferedNode) -> int:
     return node.security_tier if stated is None else min(node.security_tier, stated)
 
 
+def left_of(promised: int | None, held: int) -> int | None:
+    """What leases have left of a promise; None: nothing is promised."""
+    return None if promised is None else max(0, promised - held)
+
+
 def _level(name: str | None) -> int:
     """Isolation as a number: what says nothing gives the weakest."""
     return 0 if name is None else ISOLATIONS.index(name)
@@ -405,14 +420,14 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "storage",
         MORE,
         lambda n: n.constraints.storage_gib,
-        lambda n, o: o.terms.storage_gib,
+        lambda n, o: left_of(o.terms.storage_gib, o.held_storage_gib),
         "storage_gib",
     ),
     Dimension(
         "network",
         MORE,
         lambda n: n.constraints.network_mbps,
-        lambda n, o: o.terms.network_mbps,
+        lambda n, o: left_of(o.terms.network_mbps, o.held_network_mbps),
         "network_mbps",
     ),
     Dimension(

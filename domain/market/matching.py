@@ -20,6 +20,7 @@ from domain.hardware.constraints import Weights, weights_of
 from domain.lease.choice import Candidate
 from domain.lease.lease import MatchDecided
 from domain.market.dimensions import (
+    BY_NAME,
     DIMENSIONS,
     PROVISIONAL_PPM,
     FreeDevice,
@@ -102,10 +103,22 @@ Taken = Mapping[str, tuple[int, int, str]]
 """Device -> share and memory, in ppm, and the mode that they are held in."""
 
 
-def less(node: OfferedNode, taken: Taken) -> OfferedNode:
-    """A node without what was taken of its devices meanwhile. Of a device that a MIG instance was
-    taken of no other is offered: where it begins is known when it is recorded.
+Rooms = Mapping[str, tuple[int, int]]
+"""Node -> disk in GiB and network in Mbit/s that were taken of it."""
+NO_ROOMS: Rooms = {}
+
+
+def less(node: OfferedNode, taken: Taken, rooms: Rooms = NO_ROOMS) -> OfferedNode:
+    """A node without what was taken of its devices, disk and network meanwhile. Of a device that a
+    MIG instance was taken of no other is offered: where it begins is known when it is recorded.
     """
+    storage, network = rooms.get(node.node_id, (0, 0))
+    if storage or network:
+        node = replace(
+            node,
+            held_storage_gib=node.held_storage_gib + storage,
+            held_network_mbps=node.held_network_mbps + network,
+        )
     if not any(device.device_id in taken for device in node.devices):
         return node
     return replace(node, devices=tuple(_less(device, taken) for device in node.devices))
@@ -122,6 +135,11 @@ def _less(device: FreeDevice, taken: Taken) -> FreeDevice:
         mode=mode,
         profiles=(),
     )
+
+
+def has_room(need: Need, node: OfferedNode) -> bool:
+    """Whether a node has the disk and the network left that are demanded."""
+    return all(BY_NAME[name].meets(need, node) for name in ("storage", "network"))
 
 
 def fit(need: Need, node: OfferedNode) -> tuple[int, tuple[str, ...]] | None:
@@ -182,9 +200,10 @@ def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
 
     spec fit    half floor(10^6 x asked / offered) of memory, half of GPUs: none more than needed
     reputation  the node's; 500,000 while it has none
-    locality    10^6 in the region of the data, half of that with the same provider, else 0
+    locality    10^6 in a region of the data, half of that with a provider of one, else 0; of
+                several things floor(sum / how many)
     free peers  floor(10^6 x devices that would be left / devices of the node)
-    storage     floor(10^6 x (offered - asked) / offered)
+    storage     floor(10^6 x (free - asked) / offered), at least 0
     price       floor(10^6 x (cap - price) / cap)
     """
     asked = need.constraints
@@ -193,22 +212,23 @@ def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
     memory = PPM if not asked.memory_mib else asked.memory_mib * PPM // max(1, offered_mib)
     fitting = sum(device_fits(need, device) for device in node.devices)
     storage, cap = node.terms.storage_gib or 0, need.price_max
+    head = max(0, storage - node.held_storage_gib - (asked.storage_gib or 0))
     return (
         (memory + need.gpu_count * PPM // count) // 2,
         PROVISIONAL_PPM if node.reputation_ppm is None else node.reputation_ppm,
         locality_ppm(need, node.region_id, node.provider_id),
         (fitting - need.gpu_count) * PPM // count,
-        (storage - (asked.storage_gib or 0)) * PPM // storage if storage else 0,
+        head * PPM // storage if storage else 0,
         (cap - node.price) * PPM // cap if cap else 0,
     )
 
 
 def locality_ppm(need: Need, region_id: str, provider_id: str) -> int:
-    if need.constraints.near_region is None:
-        return 0
-    if region_id == need.constraints.near_region:
-        return PPM
-    return PPM // 2 if need.data_provider_id == provider_id else 0
+    each = (
+        PPM if region_id in one.regions else PPM // 2 if provider_id in one.providers else 0
+        for one in need.near
+    )
+    return sum(each) // len(need.near) if need.near else 0
 
 
 def score_of(factors: Sequence[int], weights: Weights) -> int:

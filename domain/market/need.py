@@ -11,27 +11,33 @@ reservation asks again, from the streams (`domain/leasing/demands.py`). Prices f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from domain.fleet.provider import region_of
 from domain.funds.funding import sources_of
 from domain.gpu_time import GPU_HOUR_US
-from domain.hardware.constraints import NOTHING, Constraints
+from domain.hardware.constraints import NOTHING, Constraints, Weights
 from domain.lease.budgets import LeaseParty, left_of
 from domain.lease.funds import total
 from domain.lease.lease import MIN_RUNWAY_US, LeaseRequested
 from domain.lease.looked import Looked
 from domain.lease.shared_escrow import escrow_of
-from domain.market.dimensions import Need
+from domain.market.dimensions import Near, Need
 from domain.market.offer import PRICE_UNITS_MAX, SETTLEMENTS
 from domain.money import PPM
 from domain.parties.client import floor_of
 from domain.parties.counterparty import counterparties_of
 from domain.prices.tariff import SlaClass, tariff_in_force
+from domain.storage.dataset import placed_of
+from domain.storage.pins import pinned_to
 from domain.stream import World
 
 DIRECT = "direct"
 """The client of a job that its renter submits without one."""
 BUDGET_PROBE = 2**62
+NEAREST = Weights(locality=PPM)
+"""The score where nothing but the place of data counts: among equal prices the nearest wins."""
 
 
 def need_of(
@@ -47,6 +53,8 @@ def need_of(
     """
     client_id = _client_of(asked)
     allowed, denied = counterparties(world, asked.account_id, client_id)
+    near = near_of(world, asked)
+    demands = _with_floor(world, client_id, asked.constraints or NOTHING)
     return Need(
         gpu_count=asked.gpu_count,
         share_ppm=asked.share_ppm,
@@ -55,7 +63,7 @@ def need_of(
         price_max=asked.max_price_per_gpu_hour.units,
         account_id=asked.account_id,
         settlements=SETTLEMENTS if asked.pay_with is None else (asked.pay_with,),
-        constraints=_with_floor(world, client_id, asked.constraints or NOTHING),
+        constraints=_by_place(world, asked, demands, near),
         at_us=at_us,
         until_us=at_us + (asked.term_us or MIN_RUNWAY_US),
         spec_ttl_us=looked.spec_ttl_us,
@@ -64,6 +72,7 @@ def need_of(
         allowed=allowed,
         denied=denied,
         client_id=client_id,
+        near=near,
         is_fixed_term=asked.term_us is not None,
         base_pool_id=base_pool_id,
         rents_only=bool(asked.overflow),
@@ -83,6 +92,38 @@ def _with_floor(world: World, client_id: str | None, asked: Constraints) -> Cons
     if floor == asked.min_reputation_ppm:
         return asked
     return replace(asked, min_reputation_ppm=floor)
+
+
+def near_of(world: World, asked: LeaseRequested) -> tuple[Near, ...]:
+    """Where the data are that a lease uses: each dataset that has a place, and the region that the
+    renter names.
+    """
+    places = [one.region_ids for one in placed_of(world, asked.account_id, asked.datasets)]
+    named = None if asked.constraints is None else asked.constraints.near_region
+    places += [] if named is None else [(named,)]
+    return tuple(_near(world, place) for place in places)
+
+
+def _near(world: World, region_ids: Sequence[str]) -> Near:
+    opened = (region_of(world, region_id).opened for region_id in region_ids)
+    providers = frozenset(one.provider_id for one in opened if one is not None)
+    return Near(frozenset(region_ids), providers)
+
+
+def _by_place(
+    world: World, asked: LeaseRequested, demands: Constraints, near: tuple[Near, ...]
+) -> Constraints:
+    """The demands with the regions that volumes and pinned data leave, and with the place of
+    datasets as the score where the renter has not said what counts.
+    """
+    pinned = pinned_to(world, asked.account_id, asked.volumes, asked.datasets)
+    if pinned is not None:
+        named = pinned if demands.regions is None else pinned & set(demands.regions)
+        demands = replace(demands, regions=tuple(sorted(named)))
+    has_datasets = len(near) > (demands.near_region is not None)
+    if has_datasets and demands.weights is None:
+        demands = replace(demands, weights=NEAREST)
+    return demands
 
 
 def counterparties(

@@ -60,7 +60,7 @@ class FederatedFees:
 class MeterRate:
     """The price of another resource: floor(cumulative quantity x price / per) micro-credits."""
 
-    meter: str  # METERS
+    meter: str  # PRICED
     price: Amount
     per: Big  # so many of the meter's own units cost `price`
 
@@ -151,7 +151,10 @@ class MeterMax:
 
 
 METERS = {"cpu": "core-second", "memory": "GB-second", "storage": "GB-second", "network": "byte"}
-"""What a meter counts."""
+"""What a meter of a lease counts."""
+VOLUME = "volume"
+PRICED = {**METERS, VOLUME: "GB-second"}
+"""What a tariff has a price for: meters of leases, and volumes, which no lease owns."""
 
 CLOUDBENDER = Terms(
     usage_fees=(
@@ -180,9 +183,22 @@ HOME = replace(
     CLOUDBENDER, usage_fees=(*CLOUDBENDER.usage_fees, UsageFee("unified", credit(20_000)))
 )
 """The same for machines at home, with a fee for GPUs that share the host's memory (K-15)."""
+_MONTH_S = 30 * 86_400
+RESOURCES = (
+    MeterRate("cpu", credit(10_000), 3_600),
+    MeterRate("memory", credit(2_000), 3_600),
+    MeterRate("storage", credit(100_000), _MONTH_S),
+    MeterRate("network", credit(10_000), 10**9),
+    MeterRate(VOLUME, credit(100_000), _MONTH_S),
+)
+"""Credits for what is beside a GPU: 0.01 for a core and 0.002 for a GB of memory by the hour, 0.10
+for a GB on a disk or a volume by 30 days, 0.01 for a GB that is moved. Our own numbers: the
+published regimes name none.
+"""
 PRESETS = {
     "cloudbender": CLOUDBENDER,
     "home": HOME,
+    "cloudbender_resources": replace(CLOUDBENDER, meters=RESOURCES),
     "rnp_006": _burning(_FREE, 50_000, 0),
     "rnp_023_sce": _burning(_FREE, 50_000, 350_000),
     "rnp_023_sgs": _burning(_FREE, 50_000, 600_000),
@@ -371,7 +387,7 @@ def _check_split(fact: TariffPublished) -> None:
 def _check_meters(rows: tuple[MeterRate, ...]) -> None:
     _require_distinct([row.meter for row in rows], "meters")
     for row in rows:
-        if row.meter not in METERS:
+        if row.meter not in PRICED:
             raise Refused(PartiesReason.UNKNOWN_MODE, meter=row.meter)
         if not 1 <= row.per <= PER_MAX:
             raise Refused(

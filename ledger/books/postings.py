@@ -22,10 +22,23 @@ from ledger.books import (
     lease,
     leasing,
     market,
+    storage,
 )
 from ledger.books.entry import Book, Entry
 
-_ROOMS = (funds, fleet, lease, epochs, governance, chain, market, leasing, income, corrections)
+_ROOMS = (
+    funds,
+    fleet,
+    lease,
+    storage,
+    epochs,
+    governance,
+    chain,
+    market,
+    leasing,
+    income,
+    corrections,
+)
 _BOOKS: dict[type[Any], Book] = {fact: book for room in _ROOMS for fact, book in room.BOOKS.items()}
 assert len(_BOOKS) == sum(len(room.BOOKS) for room in _ROOMS), "a fact is booked in one room"
 

@@ -2,4 +2,15 @@
 sandboxed process or container, its log and its end come out.
 """
 
-__all__ = ("client", "docker", "executor", "launch", "runner", "sandbox", "state", "work")
+__all__ = (
+    "bucket_store",
+    "client",
+    "docker",
+    "executor",
+    "launch",
+    "runner",
+    "sandbox",
+    "state",
+    "volume_store",
+    "work",
+)

@@ -67,6 +67,11 @@ class ExecutorClient:
         """Acknowledge, ready, ended or decline. Raises Unreachable."""
         return self._post(f"{self._path}/{lease_id}/{what}", body)[0]
 
+    def tell_erased(self, volume_id: str) -> Said:
+        """Nothing is left of a deleted volume. Raises Unreachable."""
+        path = self._path.removesuffix("/assignments")
+        return self._post(f"{path}/volumes/{volume_id}/erased", {})[0]
+
     def send_log(self, lease_id: str, seq: int, pieces: list[Piece], left_out: int) -> int | None:
         """The number that comes next; None: not taken, try again. Raises Unreachable."""
         data = [

@@ -75,6 +75,9 @@ def arguments(docker: str, grant: Grant) -> list[str]:
         argv += ["--ulimit", f"cpu={limits.cpu_seconds}"]
     for path in grant.read_only:
         argv += ["--volume", f"{path}:{path}:ro"]
+    for volume in grant.volumes:
+        mode = ":ro" if volume.read_only else ""
+        argv += ["--volume", f"{volume.folder}:{volume.path}{mode}"]
     if grant.device_files:
         argv += ["--gpus", '"device={}"'.format(",".join(grant.device_ids))]
     argv += ["--env", "HOME=/work"]

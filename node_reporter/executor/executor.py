@@ -14,7 +14,6 @@ import base64
 import json
 import os
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,9 +27,10 @@ from node_reporter.clock import Clock
 from node_reporter.executor.client import ExecutorClient, Said
 from node_reporter.executor.gpu_files import DeviceFiles
 from node_reporter.executor.job_log import JobLog
-from node_reporter.executor.runner import Grant, Limits, NotStarted, Run, Runner
+from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
 from node_reporter.executor.state import ExecutorSettings
+from node_reporter.executor.volume_store import Mount, NotErased, VolumeStore, remove_folder
 from node_reporter.executor.work import (
     ENDPOINT_KINDS,
     Running,
@@ -94,6 +94,7 @@ class Job:
     until_us: int | None = None
     stopping_since_us: int | None = None
     folder_seen_us: int = 0
+    volumes: dict[Mount, Path] = field(default_factory=dict)
 
     @property
     def is_over(self) -> bool:
@@ -114,6 +115,7 @@ class Executor:
         allowed: Allowed | None = None,
         user: JobUser | None = None,
         devices: DeviceFiles | None = None,
+        volumes: VolumeStore | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._settings = settings
@@ -124,16 +126,20 @@ class Executor:
         self._allowed = allowed or Allowed()
         self._user = user
         self._devices = devices or DeviceFiles()
+        self._volumes = volumes
         self._tell = tell
         self.jobs: dict[str, Job] = {}
         self._refused: set[str] = set()
+        self._erased: set[str] = set()
 
     # --- one step ------------------------------------------------------------------------------
 
     def step(self) -> None:
         """Ask the server once, look at every job once."""
         try:
-            self._follow(self._client.work())
+            work = self._client.work()
+            self._follow(work)
+            self._erase(work)
         except Unreachable as error:
             self._tell(f"the server cannot be reached: {error}")
         except WorkUnreadable as error:
@@ -169,6 +175,62 @@ class Executor:
         for running in work.running.values():
             self._check_running(running)
         self._refused &= {start.lease_id for start in work.starts}
+
+    # --- volumes -------------------------------------------------------------------------------
+
+    def _erase(self, work: Work) -> None:
+        """Leave nothing of volumes that were deleted, once no job of ours has them. Raises
+        Unreachable.
+        """
+        mounted = {one.volume_id for job in self.jobs.values() for one in job.volumes}
+        for volume_id in work.to_erase if self._volumes is not None else ():
+            if volume_id in mounted or volume_id in self._erased:
+                continue
+            assert self._volumes is not None
+            try:
+                self._volumes.erase(volume_id)
+            except NotErased as error:
+                self._tell(f"a deleted volume is not erased yet: {error}")
+                continue
+            said = self._client.tell_erased(volume_id)
+            if said.is_final:
+                self._erased.add(volume_id)
+                self._tell(f"{volume_id} is erased")
+        self._erased &= set(work.to_erase)
+
+    def _mounted(self, job: Job) -> tuple[Bound, ...]:
+        """The job's volumes as folders. Raises NotStarted: no store here, or one that is full."""
+        bound = []
+        for mount in job.start.volumes:
+            if self._volumes is None:
+                raise NotStarted("this node has no store of volumes")
+            folder = self._volumes.open(mount, job.start.lease_id)
+            job.volumes[mount] = folder
+            used = self._volumes.used_bytes(folder, mount.size_bytes)
+            if used > mount.size_bytes and not mount.read_only:
+                raise NotStarted(f"{mount.volume_id} holds more than its size")
+            bound.append(Bound(folder, mount.path, mount.read_only))
+        return tuple(bound)
+
+    def _over_a_volume(self, job: Job) -> str:
+        """Which volume of a job holds more than its size; nothing, when all is well."""
+        for mount, folder in job.volumes.items():
+            if mount.read_only or self._volumes is None:
+                continue
+            if self._volumes.used_bytes(folder, mount.size_bytes) > mount.size_bytes:
+                return f"more than {mount.size_bytes} bytes of {mount.volume_id}"
+        return ""
+
+    def _unmount(self, job: Job) -> None:
+        """Let go of a job's volumes; what could not be kept stands in its log."""
+        for mount, folder in list(job.volumes.items()):
+            assert self._volumes is not None
+            wrong = self._volumes.close(mount, job.start.lease_id, folder)
+            if wrong:
+                self._tell(f"{job.start.lease_id}: {wrong}")
+                if job.log is not None:
+                    job.log.note(wrong)
+        job.volumes.clear()
 
     # --- starting ------------------------------------------------------------------------------
 
@@ -218,6 +280,7 @@ class Executor:
             device_ids=start.device_ids,
             device_files=self._devices.of(start.device_ids),
             read_only=self._allowed.read_only,
+            volumes=self._mounted(job),
             network=self._allowed.network,
             limits=self._allowed.limits,
             port=job.port,
@@ -270,6 +333,7 @@ class Executor:
             if job.is_over:
                 assert job.log is not None
                 job.log.wait_read(LOG_SECONDS_MAX)
+                self._unmount(job)
                 self._tell(f"{job.start.lease_id} ended with {job.exit_code}")
         try:
             if not job.is_ready and self._may_be_used(job):
@@ -352,7 +416,7 @@ class Executor:
             over = f"{using.processes} processes, of {limits.processes}"
         elif self._clock.now().mono_us >= job.folder_seen_us + FOLDER_EVERY_US:
             assert job.folder is not None
-            over = _over_its_folder(job.folder, limits)
+            over = _over_its_folder(job.folder, limits) or self._over_a_volume(job)
             job.folder_seen_us = self._clock.now().mono_us
         if over and not job.is_limited:
             job.is_limited = True
@@ -421,8 +485,11 @@ class Executor:
         self.jobs.pop(job.start.lease_id, None)
         if job.run is not None:
             job.run.close()
+        self._unmount(job)
         if job.folder is not None:
-            shutil.rmtree(job.folder, ignore_errors=True)
+            remove_folder(job.folder)
+            if job.folder.exists():
+                self._tell(f"{job.start.lease_id}: {job.folder} could not be removed")
 
 
 def _over_its_folder(folder: Path, limits: Limits) -> str:

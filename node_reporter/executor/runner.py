@@ -34,6 +34,15 @@ class Limits:
     grace_s: int = 10  # between asking it to stop and ending it
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A volume: a folder of this machine, and the path at which the job finds it."""
+
+    folder: Path
+    path: str
+    read_only: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
     """Everything a job may see and use."""
@@ -46,6 +55,7 @@ class Grant:
     device_ids: tuple[str, ...]
     device_files: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()  # more of the machine that the owner lets jobs read
+    volumes: tuple[Bound, ...] = ()
     network: bool = False
     port: int | None = None  # of this machine, where its endpoint is reached
     limits: Limits = field(default_factory=Limits)

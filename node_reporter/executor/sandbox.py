@@ -247,6 +247,8 @@ class SandboxRunner:
         argv += ["--bind", str(grant.folder / "tmp"), "/tmp"]  # noqa: S108
         for path in grant.read_only:
             argv += ["--ro-bind", path, path]
+        for volume in grant.volumes:
+            argv += ["--ro-bind" if volume.read_only else "--bind", str(volume.folder), volume.path]
         return [*argv, "--remount-ro", "/dev", "--remount-ro", "/"]
 
     def _write_accounts(self) -> None:
@@ -303,6 +305,8 @@ class TrustedRunner:
             raise RunnerUnusable("the executor needs Linux")
 
     def start(self, grant: Grant) -> ProcessRun:
+        if grant.volumes:
+            raise NotStarted("without walls around it a job mounts no volume")
         process = _started(list(grant.command), grant, self._user, supervise=True)
         return ProcessRun(process, None)
 

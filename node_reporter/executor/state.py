@@ -3,6 +3,8 @@
     executor.key    the server's key for this executor, mode 0600: it opens nothing else
     executor.toml   server, node, and this executor's own id
     env.toml        values of environment references, mode 0600: by account, or for everybody ("*")
+    volumes.toml    where the region keeps its volumes: a folder or a bucket, mode 0600
+    copies/         volumes of a bucket, while a job has them
     jobs/           a folder for each job, gone when the job is over
 
 Apart from the reporter's folder: what runs other people's programs holds no key that signs usage.
@@ -46,6 +48,14 @@ class ExecutorFolder:
     @property
     def variables(self) -> Path:
         return self.path / "env.toml"
+
+    @property
+    def volumes(self) -> Path:
+        return self.path / "volumes.toml"
+
+    @property
+    def copies(self) -> Path:
+        return self.path / "copies"
 
     @property
     def jobs(self) -> Path:
@@ -148,6 +158,20 @@ def _toml(path: Path) -> dict[str, object]:
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         # Its text may be a secret: the error names the place alone.
         raise ConfigUnreadable(f"{path} cannot be read as TOML") from error
+
+
+def volume_settings(folder: ExecutorFolder) -> dict[str, str]:
+    """What the owner wrote about the store of volumes; empty where there is none.
+
+    Raises ConfigUnreadable, KeyUnreadable.
+    """
+    if not folder.volumes.exists():
+        return {}
+    _secret(folder.volumes)
+    told = _toml(folder.volumes)
+    if not all(isinstance(value, str) for value in told.values()):
+        raise ConfigUnreadable(f"{folder.volumes}: every value is a text")
+    return {name: str(value) for name, value in told.items()}
 
 
 class AlreadyRuns(Exception):

@@ -13,8 +13,10 @@ from typing import Any
 
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import REFERENCES_MAX, Reference
+from domain.lease.mounts import MOUNTS_MAX, mount_rule
 from domain.metering import report
 from domain.money import PPM
+from node_reporter.executor.volume_store import GIB, VOLUME_ID, Mount
 
 LIST_MAX = 1_000
 TEXT_MAX = 4_096
@@ -52,6 +54,7 @@ class Start:
     part: int | None  # which chunk or member of its job, from 0
     parts: int | None  # of how many, where that is fixed
     attempt: int | None  # of the part, from 1
+    volumes: tuple[Mount, ...] = ()
 
     @property
     def is_what_was_asked(self) -> bool:
@@ -83,6 +86,7 @@ class Work:
     starts: tuple[Start, ...]
     stops: tuple[Stop, ...]
     running: Mapping[str, Running]
+    to_erase: tuple[str, ...] = ()
 
 
 def parse(document: Any) -> Work:
@@ -91,9 +95,10 @@ def parse(document: Any) -> Work:
         starts = tuple(_start(item) for item in _items(document["pending"]))
         stops = tuple(_stop(item) for item in _items(document["stopping"]))
         running = [_running(item) for item in _items(document["data"])]
+        to_erase = tuple(_volume(one) for one in _texts(document.get("to_erase", [])))
     except (KeyError, TypeError, ValueError) as error:
         raise WorkUnreadable(repr(error)) from error
-    return Work(starts, stops, {each.lease_id: each for each in running})
+    return Work(starts, stops, {each.lease_id: each for each in running}, to_erase)
 
 
 def _items(value: Any) -> list[dict[str, Any]]:
@@ -130,11 +135,38 @@ def _start(item: dict[str, Any]) -> Start:
         part=_whole_or_none(item.get("part")),
         parts=_whole_or_none(item.get("parts")),
         attempt=_whole_or_none(item.get("attempt")),
+        volumes=_mounts(item.get("volumes")),
     )
 
 
 def _whole_or_none(value: Any) -> int | None:
     return None if value is None else _whole(value)
+
+
+def _mounts(value: Any) -> tuple[Mount, ...]:
+    """What the job mounts; a path that leaves the folder of mounts is not taken from anybody."""
+    found = [] if value is None else _items(value)
+    if len(found) > MOUNTS_MAX:
+        raise WorkUnreadable(f"at most {MOUNTS_MAX} volumes")
+    mounts = tuple(
+        Mount(
+            _volume(one["volume_id"]),
+            _text(one["path"]),
+            one["read_only"] is True,
+            _whole(one["size_gib"]) * GIB,
+        )
+        for one in found
+    )
+    broken = next((rule for one in mounts if (rule := mount_rule(one.path)) is not None), None)
+    if broken is not None:
+        raise WorkUnreadable(f"needed {broken}")
+    return mounts
+
+
+def _volume(value: Any) -> str:
+    if type(value) is not str or VOLUME_ID.fullmatch(value) is None:
+        raise WorkUnreadable("needed the id of a volume")
+    return value
 
 
 def _references(value: Any) -> tuple[Reference, ...]:

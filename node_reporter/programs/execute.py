@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from node_reporter.clock import SystemClock
@@ -29,6 +30,7 @@ from node_reporter.terminal import ConfigUnreadable, printable
 if TYPE_CHECKING:
     from node_reporter.executor.executor import Allowed, Executor
     from node_reporter.executor.sandbox import JobUser
+    from node_reporter.executor.volume_store import VolumeStore
 
 MIB = 1024 * 1024
 
@@ -84,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
     runners = usable(options, folder, user)
     transport = HttpTransport(settings.url, allow_http=options.allow_http)
     client = ExecutorClient(settings.node_id, settings.executor_key, transport)
+    volumes = volume_store(folder, user)
     executor = Executor(
         settings,
         client,
@@ -92,6 +95,7 @@ def run(options: argparse.Namespace) -> int:
         SystemClock(),
         allowed=allowed(options),
         user=user,
+        volumes=volumes,
         tell=_tell,
     )
     _tell(
@@ -105,6 +109,35 @@ def run(options: argparse.Namespace) -> int:
             executor.close()
             transport.close()
     return 0
+
+
+def volume_store(folder: ExecutorFolder, user: JobUser | None) -> VolumeStore | None:
+    """The store of volumes that the owner names in volumes.toml; None: jobs mount none here.
+
+    Raises ConfigUnreadable, KeyUnreadable, RunnerUnusable.
+    """
+    from node_reporter.executor.bucket_store import Bucket, BucketStore
+    from node_reporter.executor.volume_store import FolderStore, StoreUnusable
+
+    told = executor_state.volume_settings(folder)
+    if not told:
+        return None
+    kind, rest = told.pop("kind", ""), told
+    try:
+        store: VolumeStore
+        if kind == "folder":
+            store = FolderStore(Path(rest["root"]), user)
+        elif kind == "bucket":
+            store = BucketStore(Bucket(**rest), folder.copies, user)
+        else:
+            raise ConfigUnreadable(f'{folder.volumes}: kind is "folder" or "bucket"')
+        store.check()
+    except (KeyError, TypeError) as error:
+        raise ConfigUnreadable(f"{folder.volumes}: {error}") from error
+    except StoreUnusable as error:
+        raise RunnerUnusable(str(error)) from error
+    _tell(f"volumes are kept in a {kind}")
+    return store
 
 
 def until_stopped(executor: Executor, every_s: float, seconds: int | None) -> None:

@@ -74,6 +74,10 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "resource.returned.v1": "refund",
     "resource.accrued.v1": ("resources", "earning"),
     "storage_node.charged.v1": "storage_node",
+    "volume.provisioned.v1": "hold",
+    "volume.grace_ended.v1": "hold",
+    "volume.charged.v1": "volume",
+    "volume.deleted.v1": "refund",
     "region.earnings_gathered.v1": "region_pool",
     "region.day_shared.v1": "region_cost",
     "region.shares_paid.v1": "region_share",
@@ -216,6 +220,16 @@ _RULES = (
         _ESCROW.replace("f.escrow", "f.parts").replace(
             "f.lease_id", "f.lease_id || '/' || f.meter"
         ),
+    ),
+    Rule(
+        ("volume.provisioned.v1",),
+        "volume_id text, account_id text, reserve json",
+        _ESCROW.replace("f.escrow", "f.reserve").replace("f.lease_id", "f.volume_id"),
+    ),
+    Rule(
+        ("volume.grace_ended.v1",),
+        "volume_id text, account_id text, refilled json",
+        _ESCROW.replace("f.escrow", "f.refilled").replace("f.lease_id", "f.volume_id"),
     ),
     Rule((), "", _BOOKS),
     Rule((), "", _HOLDERS),

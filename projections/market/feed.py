@@ -56,6 +56,8 @@ _NODE_TOPICS = (
     "device.retired.v1",
     "device.reserved.v1",
     "device.released.v1",
+    "node.room_taken.v1",
+    "node.room_returned.v1",
     "offer.published.v1",
     "offer.withdrawn.v1",
     "pool.node_added.v1",
@@ -108,12 +110,14 @@ _NODES = f"""
         r.setting, r.allow_public_jobs AND coalesce(g.phase, 'open') = 'open',
         coalesce(k.refused_workloads, '{{}}'),
         coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
-        coalesce(w.keeps_queue, false), n.sellable, coalesce(s.gpu_us, 0)
+        coalesce(w.keeps_queue, false), n.sellable, coalesce(s.gpu_us, 0),
+        coalesce(h.storage_gib, 0), coalesce(h.network_mbps, 0)
     FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.region r ON r.region_id = n.region_id
     LEFT JOIN proj_fleet.region_policy k ON k.region_id = n.region_id
     LEFT JOIN proj_fleet.region_growth g ON g.region_id = n.region_id
     LEFT JOIN proj_fleet.role l ON l.node_id = n.node_id
+    LEFT JOIN proj_fleet.held_room h ON h.node_id = n.node_id
     LEFT JOIN proj_fleet.pool w ON w.pool_id = n.pool_id
     LEFT JOIN proj_fleet.served s ON s.node_id = n.node_id AND s.epoch = {_EPOCH_NOW}
     WHERE n.phase <> 'retired' AND (%(all)s OR n.node_id = ANY(%(ids)s))
@@ -322,6 +326,8 @@ def _node(
         keeps_queue,
         sellable,
         served,
+        storage,
+        network,
     ) = told
     return {
         "node_id": node_id,
@@ -345,6 +351,8 @@ def _node(
         "keeps_queue": keeps_queue,
         "is_sellable": sellable,
         "served_gpu_us": int(served),
+        "held_storage_gib": int(storage),
+        "held_network_mbps": int(network),
         "attributes": tuple(dict.fromkeys(Stated(*one) for one in stated)),
         "maintenance": tuple((from_us, until_us) for from_us, until_us in windows),
     }

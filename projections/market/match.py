@@ -60,8 +60,6 @@ Values = NDArray[Any]
 _NUMBER_OF = {
     "cpu": "cpu_cores",
     "ram": "ram_mib",
-    "storage": "storage_gib",
-    "network": "network_mbps",
     "isolation": "isolation",
     "security_tier": "security_tier",
     "reclaim": "reclaim_us",
@@ -141,6 +139,8 @@ class Shortage:
 
 
 ROOM = "free"
+HELD = (ROOM, "storage", "network")
+"""Demands that others who hold some of a node can leave unmet."""
 
 
 def shortage(columns: Columns, need: Need, fees: Mapping[str, int], leases: int) -> Shortage:
@@ -341,6 +341,17 @@ class _Question:
     def _free(self) -> Ints:
         return self.fitting
 
+    def _storage(self) -> Ints:
+        return self.left_of("storage_gib", "held_storage")
+
+    def _network(self) -> Ints:
+        return self.left_of("network_mbps", "held_network")
+
+    def left_of(self, promised: str, held: str) -> Ints:
+        """As `domain.market.dimensions.left_of`; -1 where nothing is promised."""
+        of = self.number(promised)
+        return np.where(of < 0, -1, np.maximum(0, of - self.number(held)))
+
     def _capabilities(self) -> Bools:
         words = self.need.constraints.capabilities or ()
         met = ~self.none
@@ -529,14 +540,26 @@ class _Question:
     def shortage(self, leases: int) -> Shortage:
         parts = PPM // max(self.need.share_ppm, self.need.mem_ppm)
         each = self.number("device_count") * parts // self.need.gpu_count
+        each = self._as_promised(each)
         masks = dict(self.masks_of_lasting())
         lasting = self._first_short(masks, self.there & ~self.retired, each, leases)
         if lasting is not None and self.there.any():
             return Shortage(lasting[0], self.told(lasting[0]), lasting[1], True)
-        asked = {one.name: mask for one, mask in self.asked if one.name != ROOM}
+        asked = {one.name: mask for one, mask in self.asked if one.name not in HELD}
         short = self._first_short(asked, self.there, each, leases)
         name, at_most = short or (ROOM, int(each[self._met(asked)].sum()))
         return Shortage(name, self.told(name), at_most, False)
+
+    def _as_promised(self, each: Ints) -> Ints:
+        """How many leases the disk and the network of each row are promised for, at most."""
+        asked = self.need.constraints
+        for wanted, name in (
+            (asked.storage_gib, "storage_gib"),
+            (asked.network_mbps, "network_mbps"),
+        ):
+            if wanted:
+                each = np.minimum(each, np.maximum(0, self.number(name)) // wanted)
+        return each
 
     @staticmethod
     def _first_short(
@@ -613,21 +636,20 @@ class _Question:
             return (self.fitting[rows] - need.gpu_count) * PPM // count
         if name == "storage":
             storage = self.number("storage_gib")[rows]
-            head = (storage - (asked.storage_gib or 0)) * PPM // np.maximum(1, storage)
+            taken = self.number("held_storage")[rows] + (asked.storage_gib or 0)
+            head = np.maximum(0, storage - taken) * PPM // np.maximum(1, storage)
             return np.where(storage > 0, head, 0)
         cap = need.price_max
         left: Ints = (cap - self.price[rows]) * PPM // max(1, cap)
         return left if cap else np.zeros(len(rows), np.int64)
 
     def locality(self, rows: Ints) -> Ints:
-        near = self.need.constraints.near_region
-        if near is None:
-            return np.zeros(len(rows), np.int64)
-        provider = self.need.data_provider_id
-        there = self.among("region", (near,))[rows]
-        # The reference compares with "" where a row has no provider; a region always has one.
-        same = self.among("provider", (provider,))[rows] if provider is not None else False
-        return np.where(there, PPM, np.where(same, PPM // 2, 0)).astype(np.int64)
+        found = np.zeros(len(rows), np.int64)
+        for one in self.need.near:
+            there = self.among("region", one.regions)[rows]
+            same = self.among("provider", one.providers)[rows]
+            found += np.where(there, PPM, np.where(same, PPM // 2, 0))
+        return found // max(1, len(self.need.near))
 
     def stranded(self, rows: Ints) -> Ints:
         """What is left over on the fullest devices that fit: 0 where whole ones are asked for."""

@@ -23,6 +23,7 @@ from domain.leasing.other_resources import stream_of as resource_stream
 from domain.money import credit
 from domain.prices.modules import MODULES, Posted
 from domain.prices.tariff import CLOUDBENDER, MeterRate, SlaClass, SlaTier, publish
+from domain.storage.node_room import room_stream
 from tests.scenes.server import Caller, Provider, Scene
 from tests.scenes.serving import Market
 
@@ -47,6 +48,7 @@ class Shop:
         self.scene = scene
         self.node = scene.provider
         self.pool_id: str | None = None
+        self.demands: dict[str, Any] = {}
         now_us = scene.clock.now_us()
         tariff = publish(CLOUDBENDER, version=2, effective_from_us=now_us, by="op", at_us=now_us)
         tariff = replace(tariff, sla=(BASIC, STANDARD))
@@ -132,6 +134,17 @@ class Shop:
             self.scene.owner.made(f"/v1/pools/{self.pool_id}/nodes", node)
         return self.pool_id
 
+    def hold_disk(self, **demands: int) -> tuple[Caller, str]:
+        """A paused lease of another renter keeps its disk on the node, and no device of it."""
+        renter = self.renter()
+        pool = {} if self.pool_id is None else {"pool_id": self.pool_id}
+        job = self.scene.job(constraints={"interruptible": True, **demands, **pool})
+        lease_id = self.asked(renter, job)
+        assert lease_id is not None
+        self.ready(lease_id)
+        renter.made(f"/v1/leases/{lease_id}/pause")
+        return renter, lease_id
+
     def close(self, renter: Caller, lease_id: str) -> None:
         renter.post(f"/v1/leases/{lease_id}/close", {})
 
@@ -169,6 +182,7 @@ class Demand:
 
     ask: Callable[[Shop], Asked]
     terms: dict[str, Any] = field(default_factory=dict)
+    holds: dict[str, int] = field(default_factory=dict)  # by a lease of another, paused or not
 
 
 Way = Callable[[Shop, Demand], bool]
@@ -325,6 +339,7 @@ def with_an_old_inventory(shop: Shop) -> Asked:
     return shop.renter(), shop.scene.job()
 
 
+DISK = {"storage_gib": 100}
 DEMANDS: dict[str, Demand] = {
     "none": Demand(unasked),
     "a minimum reputation": Demand(constrained(min_reputation_ppm=900_000)),
@@ -337,18 +352,26 @@ DEMANDS: dict[str, Demand] = {
     "the provider's deny list": Demand(denied),
     "a quota": Demand(above_a_quota),
     "the renter's own reputation": Demand(unasked, {"min_renter_ppm": 600_000}),
+    "disk that is left": Demand(constrained(storage_gib=40), DISK, {"storage_gib": 60}),
+    "disk that is taken": Demand(constrained(storage_gib=41), DISK, {"storage_gib": 60}),
     "an inventory of late": Demand(with_an_old_inventory),
 }
+MET = ("none", "disk that is left")
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_demand_holds_in_every_way_to_buy(shop: Shop, way: str) -> None:
-    """R-3, R-9, R-19, V-6, C-39, edge 4: only the lease that demands nothing gets the node."""
+    """R-3, R-9, R-19, V-6, J-6, C-39, edge 4: only a lease whose demands are met gets the node."""
     row = {}
     for name, demand in DEMANDS.items():
         shop.offer(**demand.terms)
+        held = shop.hold_disk(**demand.holds) if demand.holds else None
         row[name] = WAYS[way](shop, demand)
-    assert row == {name: name == "none" for name in DEMANDS}
+        if held is not None:
+            shop.close(*held)
+    assert row == {name: name in MET for name in DEMANDS}
+    node = room_stream(shop.node.node_id)
+    assert not shop.scene.service.ledger.market.state_of(node).holders, "given back, all of it"
 
 
 # --- demands that arise between the asking and the taking -------------------------------------
@@ -357,7 +380,7 @@ Taking = Callable[[Shop, Caller, Callable[[], None]], bool]
 
 
 def the_job(shop: Shop) -> dict[str, Any]:
-    return shop.scene.job(project_id="small")
+    return shop.scene.job(project_id="small", constraints=shop.demands)
 
 
 def at_the_award(shop: Shop, renter: Caller, meanwhile: Callable[[], None]) -> bool:
@@ -462,6 +485,54 @@ def test_a_demand_that_arises_later_holds_when_the_lease_is_taken(shop: Shop, ta
         renter = shop.renter(as_client=change is its_client_wants_more)
         row[name] = TAKINGS[taking](shop, renter, lambda: change(shop, renter))  # noqa: B023
     assert row == {name: name == "nothing" for name in CHANGES}
+
+
+@pytest.mark.parametrize("taking", TAKINGS)
+def test_disk_that_another_lease_takes_meanwhile_is_not_given_twice(
+    shop: Shop, taking: str
+) -> None:
+    """J-6: two leases of 60 GiB do not fit 100; what holds its disk already keeps it."""
+    shop.offer(**DISK)
+    shop.demands = {"storage_gib": 60}
+    others: list[tuple[Caller, str]] = []
+
+    def meanwhile() -> None:
+        renter = shop.renter()
+        job = shop.scene.job(constraints={"storage_gib": 60})
+        lease_id = shop.asked(renter, job)
+        assert (lease_id is None) == (taking == "at a higher bid")
+        if lease_id is not None:
+            others.append((renter, lease_id))
+
+    assert TAKINGS[taking](shop, shop.renter(), meanwhile) == (taking == "at a higher bid")
+    for other in others:
+        shop.close(*other)
+    node = room_stream(shop.node.node_id)
+    assert not shop.scene.service.ledger.market.state_of(node).holders, "given back, all of it"
+
+
+def test_network_comes_back_with_a_pause_and_is_taken_again(shop: Shop) -> None:
+    """J-6: a paused lease keeps its disk and not its network; it goes on when both are there."""
+    shop.offer(storage_gib=100, network_mbps=1_000)
+    renter = shop.renter()
+    demands = {"interruptible": True, "storage_gib": 60, "network_mbps": 700}
+    part = {"share_ppm": 400_000, "mem_ppm": 400_000}
+    first = shop.asked(renter, shop.scene.job(constraints=demands, **part))
+    assert first is not None
+    shop.ready(first)
+    second = shop.scene.job(constraints={"network_mbps": 700}, **part)
+    refused = renter.post("/v1/leases", {"job": second}).json()["facts"]
+    assert (refused["dimension"], refused["best_offered"]) == ("network", "300"), refused
+    renter.made(f"/v1/leases/{first}/pause")
+    taken = shop.asked(renter, second)
+    assert taken is not None
+    answer = renter.post(f"/v1/leases/{first}/resume", {})
+    assert (answer.status_code, answer.json()["facts"]["dimension"]) == (409, "network")
+    shop.close(renter, taken)
+    assert renter.made(f"/v1/leases/{first}/resume")["state"] == "active"
+    held = shop.scene.service.ledger.market.state_of(room_stream(shop.node.node_id)).held
+    assert (held.storage_gib, held.network_mbps) == (60, 700)
+    shop.close(renter, first)
 
 
 # --- own the base, rent the burst ------------------------------------------------------------

@@ -59,6 +59,7 @@ from tests.projections.governance.story import policies
 from tests.projections.market.story import bidding
 from tests.projections.parties.story import GROUP, INNER, demanding
 from tests.projections.pools.story import POOLS, pools
+from tests.projections.storage.story import stored
 
 Told = tuple[Stream[Any], Any]
 
@@ -614,6 +615,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         Stream("job", job_id),
         job.JobSubmitted(
             meter_maxima=(),
+            volumes=(),
             job_id=job_id,
             kind="batch",
             image="img",
@@ -644,6 +646,8 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
         stream,
         lease.LeaseRequested(
             meter_maxima=(),
+            volumes=(),
+            datasets=(),
             lease_id=lease_id,
             job_id=job_id,
             gpu_count=1,
@@ -1635,6 +1639,7 @@ def _metered(size: Size) -> Iterator[Told]:
             ),
         )
     yield from _storage_node(at)
+    yield from stored(at)
     for meter in ("network", "storage"):
         yield from _resources(size, size.leases - 2, meter, at)
     lease_id = f"lease_{size.leases - 2:032x}"

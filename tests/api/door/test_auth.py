@@ -237,6 +237,16 @@ ROWS: dict[str, Row] = {
     "remove_edge_device": Row("owner", "rival", _nothing),
     "list_edge_devices": Row("owner"),
     "list_device_fees": Row("owner"),
+    "create_volume": Row("renter", None, lambda s: _volume(s)),
+    "list_volumes": Row("renter"),
+    "read_volume": RENTERS,
+    "attach_volume": Row("renter", "stranger", lambda s: {**_a_job(s), "path": "/vol/a"}),
+    "detach_volume": Row("renter", "stranger", lambda s: _a_job(s)),
+    "delete_volume": Row("renter", "stranger", _nothing),
+    "confirm_volume_erased": Row("executor", "other_executor", _nothing),
+    "place_dataset": Row("renter", None, lambda s: _dataset(s)),
+    "list_datasets": Row("renter"),
+    "remove_dataset": Row("renter", "stranger", _nothing),
     "provision_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
     "confirm_storage_node": Row("owner", "rival", _nothing),
     "replace_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
@@ -764,6 +774,17 @@ def _added_device(scene: Scene) -> str:
     body = {"region_id": scene.central_region(), "model": "jetson-orin-nano"}
     device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
     return device_id
+def _volume(scene: Scene) -> dict[str, Any]:
+    return {"name": "v", "region_id": scene.provider.region_id, "size_gib": 1}
+
+
+def _dataset(scene: Scene) -> dict[str, Any]:
+    return {"name": "s3://matrix", "region_ids": [scene.provider.region_id]}
+
+
+def _a_job(scene: Scene) -> dict[str, Any]:
+    (first, *_) = scene.renter.read("/v1/jobs")["data"]
+    return {"job_id": first["job_id"]}
 
 
 def _edge_device(scene: Scene) -> dict[str, Any]:
@@ -871,6 +892,9 @@ def places(shared: Scene) -> dict[str, str]:
         "statement_id": "stmt_" + "1" * 32,
         "edge_device_id": _added_device(shared),
         "admission_id": _requested(shared),
+        "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "volume_id": shared.renter.made("/v1/volumes", _volume(shared))["volume_id"],
+        "dataset_id": shared.renter.made("/v1/datasets", _dataset(shared))["dataset_id"],
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,

@@ -39,15 +39,15 @@ def test_every_call_of_a_round_gets_the_best_of_what_is_left(
             richer = tuple((way, units + 1_000_000) for way, units in asked.price_max_funds)
             asked = replace(asked, price_max_funds=richer)
         met = answer(columns, asked, FEES, limit=CANDIDATES_MAX + len(calls)).nodes
-        expected = choose(asked, [less(node, here.taken) for node in met])
+        expected = choose(asked, [less(node, here.taken, here.rooms) for node in met])
         standing = here.standings.of(columns, 1, asked, FEES)
         assert standing.found.explanation == answer(columns, asked, FEES).explanation
-        found = standing.best(here.taken, here.given_of)
+        found = standing.best(here.taken, here.given_of, here.rooms)
         assert (found is None) == (expected is None)
         if found is None or expected is None:
             continue
         assert replace(found, considered=expected.considered) == expected
-        here.give(found.node_id, found.device_ids, need.share_ppm, need.mem_ppm, need.mode)
+        here.give(found.node_id, found.device_ids, need)
     for share, mem, _ in here.taken.values():
         assert share <= PPM
         assert mem <= PPM

@@ -57,6 +57,7 @@ submit = SubmitJob(
 )
 submitted = JobSubmitted(
     meter_maxima=(),
+    volumes=(),
     job_id=JOB,
     account_id=ALICE,
     client_id="acct_client",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from domain.hardware.constraints import ISOLATIONS, Constraints, RequiredAttribute, Weights
 from domain.hardware.host_kind import NETWORK_CLASSES
 from domain.lease.looked import Stated
-from domain.market.dimensions import FreeDevice, Need, OfferedNode
+from domain.market.dimensions import FreeDevice, Near, Need, OfferedNode
 from domain.market.offer import SETTLEMENTS, OfferTerms
 from domain.money import PPM
 
@@ -111,6 +111,15 @@ constraints = st.builds(
 
 # What is drawn together is one strategy, made once: made anew at every draw, strategies cost more
 # than what they draw.
+_NEAR: tuple[tuple[Near, ...], ...] = (
+    (),
+    (Near(frozenset({"region_a"}), frozenset({"prov_a"})),),
+    (
+        Near(frozenset({"region_a"}), frozenset({"prov_a"})),
+        Near(frozenset({"region_b", "region_c"}), frozenset({"prov_b"})),
+        Near(frozenset({"region_gone"}), frozenset()),
+    ),
+)
 _asked: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "gpu_count": often(1, 2, 3, 9),
@@ -124,7 +133,7 @@ _asked: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "denied": often(frozenset[str](), frozenset({OTHER})),
         "price_max_budget": often(None, 3),
         "price_max_funds": often(None, (("cash", 4), ("burn", 2))),
-        "data_provider_id": st.sampled_from((None, "prov_a")),
+        "near": st.sampled_from(_NEAR),
         "is_fixed_term": st.booleans(),
     }
 )
@@ -229,6 +238,8 @@ _row: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "attributes": st.sampled_from(_STATED),
         "maintenance": often(*_WINDOWS),
         "available_until_us": often(None, NOW_US + HOUR_US, NOW_US + 2),
+        "held_storage_gib": st.integers(0, 3),
+        "held_network_mbps": st.integers(0, 3),
         "kernel": st.sampled_from((None, 5_010_000, 6_001_002)),
         "substrate": often(("bare_metal",), (), ("esxi", "kubernetes")),
     }

@@ -25,6 +25,7 @@ from node_reporter.executor.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIEC
 from node_reporter.executor.runner import Limits
 from node_reporter.executor.sandbox import job_user
 from node_reporter.executor.state import ExecutorFolder, ExecutorSettings, load
+from node_reporter.executor.volume_store import VolumeStore
 from node_reporter.executor.work import Work, WorkUnreadable, parse
 from node_reporter.identity import KeyUnreadable
 from node_reporter.reports.client import Response, Unreachable
@@ -46,6 +47,8 @@ class Server:
     printed: dict[str, list[tuple[str, bytes]]] = field(default_factory=dict)
     refuse: dict[str, str] = field(default_factory=dict)
     away: bool = False
+    to_erase: list[str] = field(default_factory=list)
+    erased: list[str] = field(default_factory=list)
 
     def asks(self, lease: str, script: str, **changes: Any) -> str:
         """A lease whose work is a shell script."""
@@ -96,11 +99,17 @@ class Server:
                 "pending": pending,
                 "data": [*self.running.values()],
                 "stopping": [*self.stops.values()],
+                "to_erase": self.to_erase,
             }
             return Response(status=200, headers={}, body=json.dumps(told).encode())
         return self._post(path, json.loads(body or b"{}"))
 
     def _post(self, path: str, body: dict[str, Any]) -> Response:
+        gone = re.search(r"/volumes/(volume_\w+)/erased$", path)
+        if gone is not None:
+            self.erased.append(gone[1])
+            self.to_erase.remove(gone[1])
+            return Response(status=200, headers={}, body=b"{}")
         found = re.search(r"/(lease_\w+)/(\w+)$", path)
         assert found is not None
         lease_id, what = found[1], found[2]
@@ -155,7 +164,11 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
     """Makes the one executor of a test, and lets go of it afterwards."""
     on, made = ground(tmp_path), []
 
-    def make(allowed: Allowed | None = None, **variables: dict[str, str]) -> World:
+    def make(
+        allowed: Allowed | None = None,
+        volumes: VolumeStore | None = None,
+        **variables: dict[str, str],
+    ) -> World:
         server = Server()
         settings = ExecutorSettings(
             url="", node_id=NODE, executor=ME, executor_key="ts_exec_key", variables=variables
@@ -167,6 +180,7 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
             on.jobs,
             SystemClock(),
             user=job_user(None),
+            volumes=volumes,
             allowed=allowed or Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
         )
         made.append(executor)

@@ -63,6 +63,8 @@ def _request(lease_id: str, pricing: str, at_us: int, months: int | None = None)
         Stream("lease", lease_id),
         lease.LeaseRequested(
             meter_maxima=(),
+            volumes=(),
+            datasets=(),
             lease_id=lease_id,
             job_id=f"job_{lease_id}",
             account_id="acct_spot",

@@ -96,6 +96,7 @@ def _planned(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
             stream,
             job.JobSubmitted(
                 meter_maxima=(),
+                volumes=(),
                 account_id=RENTER,
                 client_id=CLIENT,
                 project_id="p",
