@@ -892,7 +892,6 @@ def places(shared: Scene) -> dict[str, str]:
         "statement_id": "stmt_" + "1" * 32,
         "edge_device_id": _added_device(shared),
         "admission_id": _requested(shared),
-        "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
         "volume_id": shared.renter.made("/v1/volumes", _volume(shared))["volume_id"],
         "dataset_id": shared.renter.made("/v1/datasets", _dataset(shared))["dataset_id"],
         "meter": "cpu",
