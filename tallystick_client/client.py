@@ -1890,6 +1890,50 @@ class Client(Calls):
         )
         return cast("forms.ReputationAnswer", found)
 
+    def list_node_evidence(
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.ReputationEvidencePage:
+        """Lists the evidence behind the score of a node, now or as of `as_of_position`."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/reputation/evidence", node_id=node_id),
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.ReputationEvidencePage", found)
+
+    def list_provider_evidence(
+        self,
+        provider_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.ReputationEvidencePage:
+        """Lists the evidence behind the score of a provider, over all of its nodes."""
+        found = self._call(
+            "GET",
+            at("/v1/providers/{provider_id}/reputation/evidence", provider_id=provider_id),
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.ReputationEvidencePage", found)
+
     def read_renter_reputation(
         self,
         account_id: str,
@@ -1986,6 +2030,11 @@ class Client(Calls):
         for byte.
         """
         found = self._call("GET", at("/v1/epochs/{epoch}/payout.json", epoch=epoch))
+        return cast("dict[str, Any]", found)
+
+    def read_epoch_file(self, epoch: int) -> dict[str, Any]:
+        """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal."""
+        found = self._call("GET", at("/v1/epochs/{epoch}/epoch.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
     def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:

@@ -2402,7 +2402,8 @@ class JobPlanForm(TypedDict):
 
 class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
-    names the demand that no registered node could ever meet.
+    names the demand that no registered node could ever meet. `free_by`: all matching GPUs
+    are leased, and the next is free by then, unless its lease is extended.
     """
 
     rule: str
@@ -2416,6 +2417,7 @@ class JobQuoteAnswer(TypedDict):
     dimensions: list[MatchDimensionAnswer]
     relaxations: list[MatchRelaxationAnswer]
     impossible: NotRequired[str]
+    free_by: NotRequired[str]
     position: int
 
 
@@ -2639,7 +2641,9 @@ class LeaseAcceptorAnswer(TypedDict):
 
 class LeaseAnswer(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
-    far. `project_id` and `end_user_ref` are not told to the provider.
+    far. `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id`
+    and `split_label` name the session and the part of the program that a layer forwards to
+    the devices.
     """
 
     lease_id: str
@@ -2709,6 +2713,8 @@ class LeaseAnswer(TypedDict):
     federated_fee_per_hour: NotRequired[Money]
     restart_of: NotRequired[str]
     escrow_id: NotRequired[str]
+    remoting_session_id: NotRequired[str]
+    split_label: NotRequired[str]
     part: NotRequired[int]
     attempt: NotRequired[int]
     run_due_at: NotRequired[str]
@@ -3575,12 +3581,16 @@ class MigPlacementAnswer(TypedDict):
 class MilestoneGrantAnswer(TypedDict):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
     has no milestone. `clawback`: one that waits for votes. `ballots`: what is voted on now.
+    `implied_micro_usd` is what one TOKEN is worth by the stated value: floor(value /
+    total).
     """
 
     grant_id: str
     account_id: str
     state: Literal["proposed", "open", "ended"]
     total: Money
+    stated_micro_usd: NotRequired[int]
+    implied_micro_usd: NotRequired[int]
     locked: Money
     unlocked: Money
     unassigned: Money
@@ -3604,11 +3614,13 @@ class MilestoneGrantPage(TypedDict):
 
 class MilestoneGrantRequest(TypedDict):
     """What the shares leave of the total has no milestone: it is told, and can only go
-    back.
+    back. `stated_micro_usd`: what the total is said to be worth, in micro-dollars; it
+    decides nothing.
     """
 
     account_id: str
     total: Money
+    stated_micro_usd: NotRequired[int | None]
     milestones: list[GrantMilestoneRequest]
 
 
@@ -3689,7 +3701,8 @@ class NodeAdmissionRequest(TypedDict):
 
 class NodeAnswer(TypedDict):
     """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its
-    key, and the server rejects its reports.
+    key, and the server rejects its reports. `client_id`: the compute client that it joined
+    through.
     """
 
     node_id: str
@@ -3701,6 +3714,7 @@ class NodeAnswer(TypedDict):
     provider_id: str
     account_id: str
     region_id: str
+    client_id: NotRequired[str]
     agent: str
     key_id: str
     fingerprint: str
@@ -4358,7 +4372,9 @@ class PayoutRootPage(TypedDict):
 class PendingLeaseAnswer(TypedDict):
     """A lease that waits for the node to say that its work runs. `executor` has
     acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
-    Credentials are sealed to `encryption_key`.
+    Credentials are sealed to `encryption_key`. `part` counts the chunks or members of a job
+    from 0, of `parts` where that number is fixed; `attempt` counts the leases of the part
+    from 1.
     """
 
     lease_id: str
@@ -4375,6 +4391,9 @@ class PendingLeaseAnswer(TypedDict):
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
     executor: NotRequired[str]
+    part: NotRequired[int]
+    parts: NotRequired[int]
+    attempt: NotRequired[int]
 
 
 class PolicyLintAnswer(TypedDict):
@@ -5399,6 +5418,34 @@ class ReputationAnswer(TypedDict):
     as_of_position: int
     day: str
     position: int
+
+
+class ReputationEvidenceAnswer(TypedDict):
+    """What the fact at `fact_position` said for one input, known since `known_position`:
+    `good` of `total` micro-observations, or microseconds of uptime. It counts from
+    `counts_from` on. The sums by input, day, first day and client, each floored, give the
+    score again.
+    """
+
+    input: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    fact_position: int
+    known_position: int
+    client_id: str
+    day: str
+    counts_from: str
+    good: int
+    total: int
+
+
+class ReputationEvidencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ReputationEvidenceAnswer]
 
 
 class ReputationInputAnswer(TypedDict):

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        379,
+        "98fe0ec9a51759ec23836908dd1bbbfde435e9fcf2722cbe1447b5ef02482eed",
+        "91137ad3ac87f64fecb114948b989d09715ceab574ca57952f083d17d3c2404c",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
