@@ -952,6 +952,15 @@ class ConsumedReportPage(TypedDict):
     data: list[ConsumedReportAnswer]
 
 
+class ControllerCheckAnswer(TypedDict):
+    """What the contract said at a final block. No differences: it says what the log says."""
+
+    block: int
+    agrees: bool
+    differences: list[str]
+    checked_at: str
+
+
 class CounterpartyAnswer(TypedDict):
     counterparty_id: str
     verdict: Literal["allow", "deny", "none"]
@@ -2010,6 +2019,13 @@ class HardwareVerdictAnswer(TypedDict):
     sellable: bool
     failing: list[str]
     waived: list[str]
+
+
+class HealthCountAnswer(TypedDict):
+    """How many nodes, or components, are so."""
+
+    health: str
+    count: int
 
 
 class HealthReportAnswer(TypedDict):
@@ -3996,6 +4012,20 @@ class NodeStateAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class NodeTroubleAnswer(TypedDict):
+    """A node that is not well. `silent`: active, and no signed report in the last three
+    minutes; `degraded`: it reports, and a lease on it is degraded.
+    """
+
+    node_id: str
+    health: Literal[
+        "well", "silent", "maintenance", "quarantined", "draining", "joining", "retired", "degraded"
+    ]
+    role: NotRequired[str]
+    degraded_leases: int
+    reported_at: NotRequired[str]
+
+
 class NodeTrustAnswer(TypedDict):
     """Without `epoch` there is none yet, and all that was reported counts."""
 
@@ -4632,6 +4662,91 @@ class PoolAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class PoolComponentAnswer(TypedDict):
+    """`health`: as last reported; `silent` after two hours without a report, `unknown`
+    before the first. `reference`: its id on the controller contract.
+    """
+
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    reference: str
+    is_removed: bool
+    health: Literal["well", "degraded", "down", "silent", "unknown"]
+    detail: NotRequired[str]
+    health_since: NotRequired[str]
+    reported_at: NotRequired[str]
+    registered_at: str
+    position: NotRequired[int]
+
+
+class PoolComponentHealthAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    health: Literal["well", "degraded", "down"]
+    position: NotRequired[int]
+
+
+class PoolComponentHealthRequest(TypedDict):
+    """What a component, or its watcher, says of it."""
+
+    health: Literal["well", "degraded", "down"]
+    detail: NotRequired[str]
+
+
+class PoolComponentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolComponentAnswer]
+
+
+class PoolComponentRegisteredAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PoolComponentRemovedAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    is_removed: bool
+    position: NotRequired[int]
+
+
+class PoolComponentRequest(TypedDict):
+    """`kind`: gateway, scheduler, storage, monitor, licence or a word of your own.
+    `endpoint`: where others of the pool reach it. `licence_id`: of the kind licence alone.
+    """
+
+    kind: str
+    name: str
+    endpoint: NotRequired[str | None]
+    licence_id: NotRequired[str | None]
+
+
+class PoolControllerAnswer(TypedDict):
+    """Of a pool without a contract there is no `address`. `checked`: absent before the
+    first.
+    """
+
+    pool_id: str
+    address: NotRequired[str]
+    metadata: NotRequired[PoolMetadataAnswer]
+    heads: NotRequired[PoolHeadsAnswer]
+    checked: NotRequired[ControllerCheckAnswer]
+    position: NotRequired[int]
+
+
 class PoolCreatedAnswer(TypedDict):
     pool_id: str
     account_id: str
@@ -4682,6 +4797,59 @@ class PoolDecisionPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[PoolDecisionAnswer]
+
+
+class PoolHeadsAnswer(TypedDict):
+    """Heads over all facts that count up to `cut_position` of the market log."""
+
+    pool_id: str
+    cut_position: int
+    allocation_head: str
+    licence_head: str
+    cut_at: str
+    position: NotRequired[int]
+
+
+class PoolHeadsPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolHeadsAnswer]
+
+
+class PoolHealthAnswer(TypedDict):
+    """`troubled_nodes`, `troubled_components`: at most 100 each, in the order they were
+    added.
+    """
+
+    pool_id: str
+    nodes: list[HealthCountAnswer]
+    components: list[HealthCountAnswer]
+    waiting: int
+    degraded_leases: int
+    troubled_nodes: list[NodeTroubleAnswer]
+    troubled_components: list[PoolComponentAnswer]
+    position: NotRequired[int]
+
+
+class PoolMetadataAnswer(TypedDict):
+    """`sha256`: over the canonical JSON of metadata, pool_id and version; the contract
+    keeps it.
+    """
+
+    pool_id: str
+    version: int
+    metadata: dict[str, str]
+    sha256: str
+    position: NotRequired[int]
+
+
+class PoolMetadataRequest(TypedDict):
+    """All entries of the pool's metadata; those that are left out are gone."""
+
+    metadata: dict[str, str]
 
 
 class PoolNodeAddedAnswer(TypedDict):

@@ -20,6 +20,7 @@ from domain.fleet.maintenance import kept_until_us
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.lease.close_codes import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
+from domain.lease.escrow import TIME_MAX_US
 from domain.lease.lease import (
     DEGRADED_AFTER_US,
     PAUSES_MAX,
@@ -174,7 +175,7 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
         lease_id=command.lease_id,
         by=command.by,
         resumed_at_us=resumed_us,
-        funds_end_us=lease.funds_end_us + resumed_us - paused_us,
+        funds_end_us=min(lease.funds_end_us + resumed_us - paused_us, TIME_MAX_US),
         at_us=command.at_us,
         mig_starts=starts,
     )

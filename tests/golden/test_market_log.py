@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        379,
-        "98fe0ec9a51759ec23836908dd1bbbfde435e9fcf2722cbe1447b5ef02482eed",
-        "91137ad3ac87f64fecb114948b989d09715ceab574ca57952f083d17d3c2404c",
+        387,
+        "22b9956baea952fac46f285850bd85d7b3831c065d86ec63b0981820fcb79ef7",
+        "329ee76c6bed5f6371be80774a50c78e1cd43ab8c6cc116e16d8b170dd215e6e",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

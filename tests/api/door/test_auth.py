@@ -423,6 +423,15 @@ ROWS: dict[str, Row] = {
     "add_pool_node": Row("owner", None, lambda s: {"node_id": s.provider.node_id}),
     "remove_pool_node": Row("owner", None, _nothing),
     "list_pools": Row("anybody"),
+    "register_component": Row("owner", "rival", lambda _s: {"kind": "monitor", "name": "matrix"}),
+    "remove_component": Row("owner", "rival", _nothing),
+    "report_component_health": Row("owner", "rival", lambda _s: {"health": "well"}),
+    "set_pool_metadata": Row("owner", "rival", lambda _s: {"metadata": {"a": "b"}}),
+    "create_pool_heads": Row("owner", "rival", _nothing),
+    "list_components": Row("anybody"),
+    "list_pool_heads": Row("anybody"),
+    "read_pool_controller": Row("anybody"),
+    "read_pool_health": Row("anybody"),
     "read_pool": Row("anybody"),
     "list_pool_nodes": Row("anybody"),
     "list_pool_queue": Row("renter"),
@@ -811,7 +820,10 @@ def places(shared: Scene) -> dict[str, str]:
         "instance_id": "matrix",
         "group_id": shared.renter.made("/v1/groups", {})["group_id"],
         "task_id": "matrix-none",
-        "pool_id": shared.owner.made("/v1/pools", _pool())["pool_id"],
+        "pool_id": (pool_id := shared.owner.made("/v1/pools", _pool())["pool_id"]),
+        "component_id": shared.owner.made(
+            f"/v1/pools/{pool_id}/components", {"kind": "monitor", "name": "watch"}
+        )["component_id"],
         "at_position": "1",
         "gang_id": shared.renter.made("/v1/gangs", {"job": shared.job(), "members": 1})["gang_id"],
     }
