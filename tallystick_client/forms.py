@@ -191,6 +191,47 @@ class AdjustmentPage(TypedDict):
     data: list[AdjustmentAnswer]
 
 
+class AdmissionAnswer(TypedDict):
+    """`steps_left`: what the firmware still needs, Secure Boot with NVIDIA's GPUs only."""
+
+    admission_id: str
+    account_id: str
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+    state: Literal["requested", "validated", "shipped", "installed", "refused"]
+    why: NotRequired[str]
+    tracking: NotRequired[str]
+    steps_done: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    steps_left: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    minion_id: NotRequired[str]
+    requested_at: str
+    position: NotRequired[int]
+
+
+class AdmissionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[AdmissionAnswer]
+
+
+class AdmissionRefusalRequest(TypedDict):
+    why: str
+
+
+class AdmissionRequest(TypedDict):
+    """The machine that is to come in, as its owner describes it."""
+
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+
+
 class ApiKeyAnswer(TypedDict):
     """`key` is there only in the answer that makes it. `scopes` are those the key was
     issued with; `opens` are those that its member's role leaves of them now.
@@ -653,6 +694,12 @@ class BookMovementAnswer(TypedDict):
     movement: SignedMoney
 
 
+class BootDriveRequest(TypedDict):
+    """Where the parcel can be followed."""
+
+    tracking: str
+
+
 class BreakerAnswer(TypedDict):
     """`aggregate` counts against the limit now, and fades within a window."""
 
@@ -821,6 +868,47 @@ class ChargebackReserveAnswer(TypedDict):
 
 class ChargebackReserveRequest(TypedDict):
     amount: Money
+
+
+class CheckInAnswer(TypedDict):
+    """`send_to`: a `region` that the machine can join, with a code where everybody may
+    join; a `wait_list` that the account is on now; or `nowhere`, because its place is not
+    known. `place_by`: the `address` of the call, what was `stated`, or `nothing`. `phase`:
+    of the region.
+    """
+
+    send_to: Literal["region", "wait_list", "nowhere"]
+    place_by: Literal["address", "stated", "nothing"]
+    country: NotRequired[str]
+    state: NotRequired[str]
+    city: NotRequired[str]
+    region: NotRequired[CheckInRegionAnswer]
+    phase: NotRequired[Literal["waitlisted", "opening", "open", "draining", "closed"]]
+    list_id: NotRequired[str]
+    number: NotRequired[int]
+    waiting: NotRequired[int]
+    threshold: NotRequired[int]
+    code_expires_at: NotRequired[str]
+    code: NotRequired[str]
+    position: NotRequired[int]
+
+
+class CheckInRegionAnswer(TypedDict):
+    """`address`: where the region's control is; absent: it is this server."""
+
+    region_id: str
+    name: str
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    address: NotRequired[str]
+
+
+class CheckInRequest(TypedDict):
+    """Where the machine says it is; what the server knows of its address outweighs it."""
+
+    country: NotRequired[str | None]
+    state: NotRequired[str | None]
+    city: NotRequired[str | None]
 
 
 class ClientKeyAnswer(TypedDict):
@@ -1141,7 +1229,7 @@ class DeviceForm(TypedDict):
     vendor: str
     model: str
     memory_mib: int
-    connection: NotRequired[Literal["pcie", "sxm"]]
+    connection: NotRequired[Literal["pcie", "sxm", "soc"]]
     pcie_gen: NotRequired[int | None]
     pcie_lanes: NotRequired[int | None]
     kind: NotRequired[str | None]
@@ -1685,6 +1773,10 @@ class FieldError(TypedDict):
     detail: str
 
 
+class FirmwareStepRequest(TypedDict):
+    step: Literal["tpm_cleared", "csm_off", "secure_boot_off"]
+
+
 class FlaggedReportAnswer(TypedDict):
     """A stored report that earns nothing, and the rule it broke."""
 
@@ -2047,6 +2139,36 @@ class HostForm(TypedDict):
     substrate: NotRequired[list[str] | None]
 
 
+class IdleMiningRequest(TypedDict):
+    """Whether the machine mines while nobody leases it."""
+
+    enabled: bool
+
+
+class IngressBytesAnswer(TypedDict):
+    node_id: str
+    position: NotRequired[int]
+
+
+IngressBytesRequest = TypedDict(
+    "IngressBytesRequest", {"from": "str", "until": "str", "bytes_in": "int", "bytes_out": "int"}
+)
+
+
+class IngressDayAnswer(TypedDict):
+    node_id: str
+    date: str
+    bytes_in: int
+    bytes_out: int
+    until: str
+
+
+class IngressDaysAnswer(TypedDict):
+    region_id: str
+    data: list[IngressDayAnswer]
+    position: int
+
+
 class IngressLoadAnswer(TypedDict):
     """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
     epoch.
@@ -2062,6 +2184,14 @@ class IngressLoadsAnswer(TypedDict):
     region_id: str
     data: list[IngressLoadAnswer]
     position: int
+
+
+class InstalledMachineRequest(TypedDict):
+    """`minion_id`: what the machine shows once it started from its boot drive, which stays
+    in.
+    """
+
+    minion_id: str
 
 
 class InvitationAnswer(TypedDict):
@@ -2578,7 +2708,13 @@ class JoinCodeAnswer(TypedDict):
 
 
 class JoinCodeRequest(TypedDict):
+    """`lifetime`: an ephemeral node is retired with the last lease on it.
+    `owner_account_id`: of the machine, if it is not the provider's own.
+    """
+
     region_id: str
+    owner_account_id: NotRequired[str | None]
+    lifetime: NotRequired[Literal["permanent", "ephemeral"]]
 
 
 class JournalLineAnswer(TypedDict):
@@ -3641,6 +3777,7 @@ class MilestoneGrantRequest(TypedDict):
 
 
 class ModelClassAnswer(TypedDict):
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3648,8 +3785,11 @@ class ModelClassAnswer(TypedDict):
 
 
 class ModelClassRequest(TypedDict):
-    """Models with these words in their name pay this class's fee: a row of the tariff."""
+    """A vendor's models with these words in their name pay this class's fee: a row of the
+    tariff. Nothing but the vendor's own words may stand before them.
+    """
 
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3716,16 +3856,44 @@ class NodeAdmissionRequest(TypedDict):
 
 
 class NodeAnswer(TypedDict):
-    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its
-    key, and the server rejects its reports. `client_id`: the compute client that it joined
-    through.
+    """`state`: the phase and the last heartbeat in one word; a node at work that was not
+    heard for five minutes is offline. `error`: the last one told. `agent`: version of its
+    reporter, as last reported. `revoked`: its owner revoked its key, and the server rejects
+    its reports. `client_id`: the compute client that it joined through.
     """
 
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+    state: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "offline",
+        "stopped",
+        "errored",
+        "failed",
+        "archived",
+    ]
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    heard_at: str
     revoked: NotRequired[bool]
     provider_id: str
     account_id: str
@@ -3737,6 +3905,23 @@ class NodeAnswer(TypedDict):
     joined_at: str
     phase_at: str
     specs: NotRequired[NodeInventoryAnswer]
+
+
+class NodeConditionAnswer(TypedDict):
+    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink."""
+
+    node_id: str
+    phase: str
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"]]
+    upnp: NotRequired[bool]
+    upnp_advised: NotRequired[bool]
+    exclusive_access: bool
+    idle_mining: bool
+    stated: list[str]
+    position: NotRequired[int]
 
 
 class NodeDayEarningsAnswer(TypedDict):
@@ -3801,6 +3986,12 @@ class NodeDrainRequest(TypedDict):
     """
 
     keep_leases: NotRequired[bool]
+
+
+class NodeErrorRequest(TypedDict):
+    """What keeps the machine from working, in its own words."""
+
+    error: str
 
 
 class NodeHourAnswer(TypedDict):
@@ -3927,6 +4118,26 @@ class NodeKeysAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class NodeLatencyAnswer(TypedDict):
+    """What the node's reporter measured last."""
+
+    node_id: str
+    data: list[NodeWayAnswer]
+    position: NotRequired[int]
+
+
+class NodeLatencyRequest(TypedDict):
+    ways: list[NodeLatencyWayRequest]
+
+
+class NodeLatencyWayRequest(TypedDict):
+    """The median round trip of `samples` connections, in microseconds."""
+
+    target: Literal["control", "ingress"]
+    rtt_us: int
+    samples: int
+
+
 class NodePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -3957,10 +4168,25 @@ class NodeRoleAnswer(TypedDict):
 
 
 class NodeRoleRequest(TypedDict):
-    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
+    """`ingress_node_id`: the ingress of the same region a worker is reached through; left
+    out, the server chooses. `address`: host and port of an ingress, which workers time
+    connections to.
+    """
 
     role: Literal["worker", "ingress", "control"]
     ingress_node_id: NotRequired[str | None]
+    address: NotRequired[str | None]
+
+
+class NodeSetupRequest(TypedDict):
+    """What the owner states; nobody checks it. UPnP belongs off behind a corporate firewall
+    and on behind an internet provider. `exclusive_access`: nobody uses the machine but
+    through this market.
+    """
+
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"] | None]
+    upnp: NotRequired[bool | None]
+    exclusive_access: NotRequired[bool]
 
 
 class NodeShareAnswer(TypedDict):
@@ -4006,10 +4232,60 @@ class NodeSpecsRequest(TypedDict):
 
 class NodeStateAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+
+
+class NodeTargetAnswer(TypedDict):
+    """`address`: host and port to time a connection to; absent for the control: this
+    server's.
+    """
+
+    target: Literal["control", "ingress"]
+    node_id: NotRequired[str]
+    address: NotRequired[str]
+
+
+class NodeTargetsAnswer(TypedDict):
+    """`role`: of an ingress, its reporter tells the bytes that go through it."""
+
+    node_id: str
+    region_id: str
+    role: Literal["worker", "ingress", "control"]
+    data: list[NodeTargetAnswer]
+    position: int
+
+
+class NodeTransferAnswer(TypedDict):
+    """`transferred`: what is earned from now on is the new owner's. What was earned before
+    stays the old one's.
+    """
+
+    node_id: str
+    from_account_id: str
+    to_account_id: str
+    transferred: bool
+    expires_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class NodeTransferRequest(TypedDict):
+    """The account that gets your whole part of what the node earns, once it accepts."""
+
+    account_id: str
 
 
 class NodeTroubleAnswer(TypedDict):
@@ -4051,6 +4327,13 @@ class NodeUsageAnswer(TypedDict):
     flagged: list[FlaggedReportAnswer]
     refused: list[RefusedTimeAnswer]
     position: int
+
+
+class NodeWayAnswer(TypedDict):
+    target: Literal["control", "ingress"]
+    rtt_us: int
+    samples: int
+    measured_at: str
 
 
 class NodeWeightAnswer(TypedDict):
@@ -4152,7 +4435,9 @@ class OfferRequest(TypedDict):
 class OfferSupplyAnswer(TypedDict):
     """`expect`: what leases of other accounts got in this setting so far, absent where
     nothing was measured. `reputation_ppm` of the node, a start value while `provisional`.
-    `performance`: what is known of its speed, each value with its source.
+    `performance`: what is known of its speed, each value with its source. `latency`: what
+    its reporter measured to its region's control and its ingress. `security_tier`: the
+    lower of the region's and the offer's.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -4166,6 +4451,7 @@ class OfferSupplyAnswer(TypedDict):
     next_maintenance_from: NotRequired[str]
     next_maintenance_until: NotRequired[str]
     performance: NotRequired[list[NodePerformanceAnswer]]
+    latency: NotRequired[list[NodeWayAnswer]]
 
 
 class OfferWithdrawnAnswer(TypedDict):
@@ -5170,9 +5456,38 @@ class ProposalReasonRequest(TypedDict):
 class ProviderAnswer(TypedDict):
     provider_id: str
     account_id: str
-    kind: Literal["physical", "gcp"]
+    kind: str
+    payment_mode: Literal["credits", "cash"]
     registered_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class ProviderKindAnswer(TypedDict):
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+    position: NotRequired[int]
+
+
+class ProviderKindRequest(TypedDict):
+    """`cost_per_gpu_hour`: what the cheapest GPU-hour of this kind costs its owner beside
+    the usage fee. It is above that of physical machines, which are the cheapest kind.
+    """
+
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+
+
+class ProviderKindsAnswer(TypedDict):
+    """The seeded rows and those the network registered; of one kind the newest in force
+    counts.
+    """
+
+    data: list[ProviderKindAnswer]
+    position: int
 
 
 class ProviderPage(TypedDict):
@@ -5185,7 +5500,13 @@ class ProviderPage(TypedDict):
 
 
 class ProviderRequest(TypedDict):
-    kind: Literal["physical", "gcp"]
+    """`payment_mode`: how the account is paid, set in the same append. An account that has
+    set one leaves it out, or names the same; cash is set with its destination, at
+    `/payment-mode`.
+    """
+
+    kind: str
+    payment_mode: NotRequired[Literal["credits", "cash"] | None]
 
 
 class QueueCandidateAnswer(TypedDict):
@@ -5355,20 +5676,52 @@ class RefusedTimeAnswer(TypedDict):
     position: int
 
 
+class RegionAdminAnswer(TypedDict):
+    """`cause`: granted by `hand`, or the `first_user` that waited for the region."""
+
+    account_id: str
+    cause: Literal["hand", "first_user"]
+    granted_at: str
+
+
+class RegionAdminRequest(TypedDict):
+    account_id: str
+
+
+class RegionAdminsAnswer(TypedDict):
+    """Beside the provider's own account, in the order of their grants."""
+
+    region_id: str
+    account_ids: list[str]
+    data: NotRequired[list[RegionAdminAnswer]]
+    position: NotRequired[int]
+
+
 class RegionAnswer(TypedDict):
     region_id: str
     provider_id: str
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
     refused_workloads: NotRequired[list[str]]
     down_ranked_workloads: NotRequired[list[str]]
     security_tier: NotRequired[int]
     hardware_rules: NotRequired[list[str]]
+    cloud_region: NotRequired[str]
+    site: NotRequired[str]
     opened_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class RegionBoundaryForm(TypedDict):
+    """`value`: an IP network, a city as `DE-BE/Berlin`, a state of ISO 3166-2, or a
+    country.
+    """
+
+    kind: Literal["network", "city", "state", "country"]
+    value: str
 
 
 class RegionDayAnswer(TypedDict):
@@ -5391,6 +5744,7 @@ class RegionDayAnswer(TypedDict):
     carry: Money
     control_nodes: int
     ingress_nodes: int
+    ingress_bytes: int
     nodes: int
     shared_at: str
     position: int
@@ -5405,17 +5759,52 @@ class RegionDayPage(TypedDict):
     data: list[RegionDayAnswer]
 
 
+class RegionGrowthAnswer(TypedDict):
+    """`cause` of the phase: `hand`, its `wait_list`, its `first_user`, or its `workers`."""
+
+    region_id: str
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+    cause: NotRequired[Literal["hand", "wait_list", "first_user", "workers"]]
+    since: NotRequired[str]
+    workers_min: int
+    workers_max: NotRequired[int]
+    homogeneous: bool
+    cpu_and_gpu: bool
+    owner_share_ppm: int
+    workers: int
+    ingress: int
+    control: int
+    position: NotRequired[int]
+
+
+class RegionGrowthRequest(TypedDict):
+    """`workers_min`: other accounts can lease once there were so many. `workers_max`: no
+    more join; absent: no cap. `homogeneous`: all GPUs are of one model. `cpu_and_gpu`:
+    nodes without GPUs beside nodes with them. `owner_share_ppm`: the part of the owner of a
+    machine that was joined by a check-in. `waitlisted`: accounts wait, and no node joins.
+    """
+
+    workers_min: NotRequired[int]
+    workers_max: NotRequired[int | None]
+    homogeneous: NotRequired[bool]
+    cpu_and_gpu: NotRequired[bool]
+    owner_share_ppm: NotRequired[int]
+    waitlisted: NotRequired[bool]
+
+
 class RegionInfraTermsAnswer(TypedDict):
     base: Money
     control: Money
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: Money
 
 
 class RegionInfraTermsRequest(TypedDict):
-    """Credits per UTC day: `base` in any case, and for each node with the role; together at
-    most `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
+    """Credits per UTC day: `base` in any case, for each node with the role, and `per_gib`
+    of the bytes that ingress nodes report; together at most `most`. What a day cannot pay
+    waits as arrears, up to `arrears_max`.
     """
 
     base: Money
@@ -5423,11 +5812,29 @@ class RegionInfraTermsRequest(TypedDict):
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: NotRequired[Money | None]
+
+
+class RegionMapAnswer(TypedDict):
+    """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes
+    first.
+    """
+
+    type: Literal["FeatureCollection"]
+    features: list[RegionMapFeatureAnswer]
+    position: int
+
+
+class RegionMapFeatureAnswer(TypedDict):
+    type: Literal["Feature"]
+    geometry: dict[str, Any]
+    properties: dict[str, Any]
 
 
 class RegionNodeAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: str
+    state: str
     quarantined: bool
 
 
@@ -5449,6 +5856,30 @@ class RegionPage(TypedDict):
     data: list[RegionAnswer]
 
 
+class RegionPhaseRequest(TypedDict):
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+
+
+class RegionPlaceAnswer(TypedDict):
+    region_id: str
+    boundaries: list[RegionBoundaryForm]
+    address: NotRequired[str]
+    latitude_e6: NotRequired[int]
+    longitude_e6: NotRequired[int]
+    position: NotRequired[int]
+
+
+class RegionPlaceRequest(TypedDict):
+    """Where a region is. `address`: host and port of its control, if that is not this
+    server. Millionths of a degree: its dot on the map.
+    """
+
+    boundaries: list[RegionBoundaryForm]
+    address: NotRequired[str | None]
+    latitude_e6: NotRequired[int | None]
+    longitude_e6: NotRequired[int | None]
+
+
 class RegionPolicyRequest(TypedDict):
     """What is left out stays as it is. Edge regions start with `ip_lease` refused and
     `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
@@ -5461,14 +5892,19 @@ class RegionPolicyRequest(TypedDict):
 
 
 class RegionRequest(TypedDict):
-    """The storage mode never changes: another mode needs a new region."""
+    """The storage mode never changes: another mode needs a new region. `cloud_region`: of a
+    cloud provider, each used by one region; `site`: where machines of one's own stand, for
+    as many regions as there are policies.
+    """
 
     provider_id: str
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
+    cloud_region: NotRequired[str | None]
+    site: NotRequired[str | None]
 
 
 class RegionSettingAnswer(TypedDict):
@@ -6165,7 +6601,7 @@ class StorageNodeRequest(TypedDict):
 class StorageNodeStateAnswer(TypedDict):
     region_id: str
     sequence: int
-    state: Literal["none", "provisioned", "ready"]
+    state: Literal["none", "provisioned", "active"]
     position: NotRequired[int]
 
 
@@ -6291,6 +6727,13 @@ class UnbilledUsageAnswer(TypedDict):
     charge: Money
     leases: list[UnbilledLeaseAnswer]
     leases_left_out: int
+
+
+class UnmetDemandAnswer(TypedDict):
+    """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
+
+    waiting_gpus: int
+    given_up_gpus: int
 
 
 class UpcomingMaturityAnswer(TypedDict):
@@ -6486,6 +6929,32 @@ class VoteRequest(TypedDict):
     signature: str
 
 
+class WaitListAnswer(TypedDict):
+    """A list of a region, or of a place that no region holds. `number`: yours on it."""
+
+    list_id: str
+    threshold: int
+    first_user_administers: bool
+    waiting: int
+    reached_at: NotRequired[str]
+    number: NotRequired[int]
+    position: NotRequired[int]
+
+
+class WaitListTermsRequest(TypedDict):
+    """`threshold`: so many start the region. `first_user_administers`: the first one starts
+    it and becomes its administrator.
+    """
+
+    threshold: int
+    first_user_administers: NotRequired[bool]
+
+
+class WaitListsAnswer(TypedDict):
+    data: list[WaitListAnswer]
+    position: int
+
+
 class WaitingRequestAnswer(TypedDict):
     """`request_id`: of a lease or a gang. Its account is shown to that account and to
     operators only.
@@ -6629,6 +7098,43 @@ class WebhookTestAnswer(TypedDict):
     delivered: bool
     answer: NotRequired[int]
     error: NotRequired[str]
+
+
+class WhereNextAnswer(TypedDict):
+    """`demand`: of requests that name no region. Places with the most people first."""
+
+    regions: list[WhereRegionAnswer]
+    places: list[WherePlaceAnswer]
+    demand: UnmetDemandAnswer
+    position: int
+
+
+class WherePlaceAnswer(TypedDict):
+    """A place that no region holds. `place`: ISO 3166."""
+
+    place: str
+    waiting_people: int
+    threshold: int
+    reached: bool
+
+
+class WhereRegionAnswer(TypedDict):
+    """`leased_ppm`: of what its devices could have sold in the last seven days; absent:
+    nothing was booked.
+    """
+
+    region_id: str
+    name: str
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+    setting: Literal["edge", "datacenter"]
+    workers: int
+    workers_max: NotRequired[int]
+    leased_ppm: NotRequired[int]
+    waiting_people: int
+    threshold: NotRequired[int]
+    demand: UnmetDemandAnswer
+    latitude_e6: NotRequired[int]
+    longitude_e6: NotRequired[int]
 
 
 class WorkAcknowledgementRequest(TypedDict):

@@ -170,7 +170,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
     With the `ETag` of an earlier answer in `If-None-Match`, 304 while they are the same.
     """
     with call.read(FLEET, LEASES, WORK) as view:
-        node = visible_node(call, view, node_id)
+        node = visible_node(call, view, node_id, to_owners=False)
         taken = {
             row.lease_id: row
             for row in work.read_on_node(view.connection, node_id, ASSIGNMENTS_MAX)

@@ -176,8 +176,13 @@ def _burning(usage_fees: tuple[UsageFee, ...], platform_ppm: int, provider_ppm: 
 
 
 _FREE = tuple(UsageFee(row.gpu_class, credit(0)) for row in CLOUDBENDER.usage_fees)
+HOME = replace(
+    CLOUDBENDER, usage_fees=(*CLOUDBENDER.usage_fees, UsageFee("unified", credit(20_000)))
+)
+"""The same for machines at home, with a fee for GPUs that share the host's memory (K-15)."""
 PRESETS = {
     "cloudbender": CLOUDBENDER,
+    "home": HOME,
     "rnp_006": _burning(_FREE, 50_000, 0),
     "rnp_023_sce": _burning(_FREE, 50_000, 350_000),
     "rnp_023_sgs": _burning(_FREE, 50_000, 600_000),

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        387,
-        "22b9956baea952fac46f285850bd85d7b3831c065d86ec63b0981820fcb79ef7",
-        "329ee76c6bed5f6371be80774a50c78e1cd43ab8c6cc116e16d8b170dd215e6e",
+        431,
+        "158f345ecbd5c3885798ebb4678a44ea500fc754eb6ebb4313014dd47b15df6d",
+        "352b657a9a9af423c2542c102c9411bc4fabd1e01c0c689bc375c00e3cc780ec",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -319,7 +319,11 @@ def _supply(size: Size) -> Iterator[Told]:
     yield (
         Stream("provider", "prov_1"),
         provider.ProviderRegistered(
-            provider_id="prov_1", account_id="acct_provider", kind="physical", at_us=at
+            provider_id="prov_1",
+            account_id="acct_provider",
+            kind="physical",
+            payment_mode="credits",
+            at_us=at,
         ),
     )
     region = Stream("region", "region_1")
@@ -335,6 +339,8 @@ def _supply(size: Size) -> Iterator[Told]:
             allow_public_jobs=False,
             at_us=at,
             hardware_rules=(),
+            cloud_region=None,
+            site=None,
         ),
     )
     yield (
@@ -369,6 +375,7 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
             provider_id="prov_1",
             region_id="region_1",
             client_id=None,
+            owner_account_id=None,
             key_id=f"key_{index}",
             public_key=f"{index:064x}",
             token_sha256=sha256(node_id.encode()).hexdigest(),
@@ -1640,7 +1647,12 @@ def _metered(size: Size) -> Iterator[Told]:
 def _region_terms() -> Told:
     """Region 1 shares what its nodes earn, from before anything was earned."""
     infra = region_terms.InfraCost(
-        base=credit(1), control=credit(1), ingress=credit(1), most=credit(5), arrears_max=credit(3)
+        base=credit(1),
+        control=credit(1),
+        ingress=credit(1),
+        most=credit(5),
+        arrears_max=credit(3),
+        per_gib=credit(1),
     )
     return region_terms.stream_of("region_1"), region_terms.RegionTermsSet(
         region_id="region_1",
@@ -1688,6 +1700,7 @@ def _region_day(size: Size) -> Iterator[Told]:
             carry=credit(1),
             control_nodes=1,
             ingress_nodes=0,
+            ingress_bytes=0,
             nodes=2,
             chunks=2,
             **here,

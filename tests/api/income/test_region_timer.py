@@ -47,6 +47,7 @@ def set_terms(paying: Paying, **changes: Any) -> None:
         ingress=credit(0),
         most=credit(10**9),
         arrears_max=credit(10**9),
+        per_gib=credit(0),
     )
     terms: dict[str, Any] = {
         "region_id": REGION,

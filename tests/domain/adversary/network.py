@@ -143,6 +143,8 @@ def found(tariff: TariffPublished) -> Scene:
         admission="permissionless",
         allow_public_jobs=True,
         hardware_rules=(),
+        cloud_region=None,
+        site=None,
         **at,
     )
     return made.given((Stream("region", REGION), region))
@@ -150,7 +152,9 @@ def found(tariff: TariffPublished) -> Scene:
 
 def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[Any], Any]]:
     stream, provider = Stream[Any]("node", node), f"prov_{node}"
-    registered = ProviderRegistered(provider_id=provider, account_id=owner, kind="physical", **at)
+    registered = ProviderRegistered(
+        provider_id=provider, account_id=owner, kind="physical", payment_mode="credits", **at
+    )
     yield Stream("provider", provider), registered
     yield (
         stream,
@@ -159,6 +163,7 @@ def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[An
             provider_id=provider,
             region_id=REGION if owner == OWNERS[0] else f"region_{node}",
             client_id=None,
+            owner_account_id=None,
             key_id="k",
             public_key="00",
             token_sha256="00",

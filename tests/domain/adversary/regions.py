@@ -33,6 +33,7 @@ def set_terms(network: Network, base: int, participation_ppm: int, *, is_shared:
                 ingress=credit(0),
                 most=credit(base),
                 arrears_max=credit(base),
+                per_gib=credit(0),
             ),
             by="m",
             at_us=network.now_us,
