@@ -2642,9 +2642,7 @@ class Client(Calls):
         return cast("dict[str, Any]", found)
 
     def read_epoch_file(self, epoch: int) -> dict[str, Any]:
-        """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal.
-        Its reader.
-        """
+        """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal."""
         found = self._call("GET", at("/v1/epochs/{epoch}/epoch.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 

@@ -219,9 +219,7 @@ def read_payout_file(epoch: EpochInPath, call: Caller) -> Response:
     problems=[EpochsReason.EPOCH_UNKNOWN, "not_found"],
 )
 def read_epoch_file(epoch: EpochInPath, call: Caller) -> Response:
-    """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal. Its reader
-    can compute each reward of the epoch again.
-    """
+    """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal."""
     with call.read(EPOCHS) as view:
         row = epochs.read_epoch(view.connection, epoch)
         if row is None:

@@ -30,6 +30,7 @@ from domain.market.matching import Match, choose, ranked, rule_of
 from domain.market.need import need_of, with_money, without_money
 from domain.market.offer import PRICE_UNITS_MAX
 from domain.market.reasons import MarketReason
+from domain.pools.pool import pool_stream, ranked_by
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
 from domain.trust.reputation_terms import RENTER
@@ -207,6 +208,10 @@ def _need(
     looked = _renter(service, connection, columns, asked.account_id, at_us)
     need = need_of(world, asked, at_us, looked, base_pool_id=wish.base_pool_id)
     need = replace(need, own_only=need.has_base and rents_nothing(asked, world))
+    pool_id = need.constraints.pool_id
+    if pool_id is not None:
+        policy = world.state(pool_stream(pool_id)).policy
+        need = replace(need, constraints=ranked_by(policy, need.constraints))
     return with_money(need, world, asked)
 
 

@@ -6,6 +6,8 @@ gate as the background job.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,6 +116,21 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
         lines += ["", *columns(told["devices"], names)]
     raised = ", ".join(told["signals"]["raised"])
     return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
+
+
+@epoch.command("file", epilog="Example: tallystick epoch file 3 --out 3.json")
+@reads
+def save_epoch_file(
+    remote: Remote,
+    number: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Where the file is written.")],
+) -> None:
+    """Save the file of a sealed epoch, whose SHA-256 is in its seal. Needs no key."""
+    found = remote.ask(lambda c: c.read_epoch_file(number))
+    data = json.dumps(found, sort_keys=True, separators=(",", ":")).encode()
+    out.write_bytes(data)
+    told = {"epoch": number, "file": str(out), "sha256": hashlib.sha256(data).hexdigest()}
+    remote.tell(told, facts(told))
 
 
 @epoch.command("signals", epilog="Example: tallystick epoch signals 3")

@@ -149,6 +149,33 @@ def show_reputation(
     remote.tell(told, [*facts({**shown, "closed_by_fault": fault, **_standing(told)}), *inputs])
 
 
+@reputation.command(
+    "evidence", epilog="Example: tallystick reputation evidence node node_1f0c... --json"
+)
+@reads
+def list_evidence(
+    remote: Remote,
+    of: Annotated[Literal["node", "provider"], typer.Argument(help="The node or provider.")],
+    subject_id: Annotated[str, typer.Argument(metavar="ID", help="node_ or prov_...")],
+    at_position: Annotated[
+        int | None, typer.Option(min=0, help="As of this position of the log.")
+    ] = None,
+    limit: Limit = 50,
+) -> None:
+    """List the evidence behind a score: each fact that counts, for which input, and since when."""
+    calls: dict[str, Any] = {
+        "node": lambda c, size, cursor: c.list_node_evidence(
+            subject_id, limit=size, cursor=cursor, as_of_position=at_position
+        ),
+        "provider": lambda c, size, cursor: c.list_provider_evidence(
+            subject_id, limit=size, cursor=cursor, as_of_position=at_position
+        ),
+    }
+    found = remote.list(calls[of], limit)
+    names = ("fact_position", "input", "good", "total", "day", "counts_from", "client_id")
+    remote.tell(found, columns(found["data"], names))
+
+
 def _standing(told: dict[str, Any]) -> dict[str, Any]:
     """Tier and bonus, and of the first tier that is not reached what is missing."""
     standing = told.get("standing")

@@ -9,7 +9,7 @@ policy's scheduler works is in `domain/pools/scheduling.py`, who waits in `domai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from domain.duration import DAY_US, MINUTE_US
@@ -17,7 +17,8 @@ from domain.fleet.node import NodeState, existing_node, node_stream
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
-from domain.hardware.constraints import RANKS
+from domain.hardware.constraints import RANKS, Constraints, Weights
+from domain.money import PPM
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.pools.controller_address import name_controller
@@ -58,6 +59,17 @@ class PoolPolicy:
     gang_timeout_us: int
     gang_patience_us: int
     open_to_providers: bool  # whether others than the owner may add their nodes
+
+
+BEST_REPUTATION = Weights(reputation=PPM)
+"""What counts in a pool that ranks by score, where a job says nothing of its own (R-9)."""
+
+
+def ranked_by(policy: PoolPolicy, asked: Constraints) -> Constraints:
+    """The demands of a job that names a pool, ranked as the pool ranks where the job does not."""
+    if asked.rank is not None or policy.rank == "lowest_cost":
+        return asked
+    return replace(asked, rank=policy.rank, weights=asked.weights or BEST_REPUTATION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

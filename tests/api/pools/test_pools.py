@@ -105,6 +105,31 @@ def test_a_policy_has_versions_and_only_its_owner_or_an_operator_sets_it(scene: 
     assert scene.anybody.read(f"/v1/pools/{told['pool_id']}")["policy"]["scheduler"] == "drf"
 
 
+def test_r_9_a_pool_that_ranks_by_score_places_by_reputation(scene: Scene) -> None:
+    """The pool's `rank` was kept and told, and decided nothing."""
+    pool_id = pool(scene, scene.provider, scene.other, scheduler="immediate")
+
+    def matched(**demands: Any) -> dict[str, Any]:
+        asked = job(scene, pool_id)
+        asked["constraints"] |= demands
+        told = scene.renter.made("/v1/leases", {"job": asked})
+        found = scene.renter.read(f"/v1/jobs/{told['job_id']}/explain")["matches"]
+        match: dict[str, Any] = found[0]
+        assert (match["recomputed"], match["differences"]) == (True, [])
+        return match
+
+    assert matched()["rule"] == "lowest_cost/2", "a pool ranks by cost unless it says otherwise"
+    path = f"/v1/pools/{pool_id}/policy"
+    scene.operator.made(path, {"scheduler": "immediate", "rank": "best_score"})
+    by_score = matched()
+    assert (by_score["rule"], by_score["weights"]) == (
+        "best_score/1",
+        {**dict.fromkeys(by_score["weights"], 0), "reputation": 1_000_000},
+    )
+    assert [one["score_ppm"] for one in by_score["candidates"]] == [500_000] * 2, "both are new"
+    assert matched(rank="lowest_cost")["rule"] == "lowest_cost/2", "the job's own word counts"
+
+
 # Queues.
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from datetime import date
 from typing import Any
 
@@ -90,4 +91,6 @@ def test_the_file_of_a_sealed_epoch_is_served_and_has_the_hash_of_its_seal(scene
     ]
     assert hashlib.sha256(response.content).hexdigest() == sealed.file_sha256
     assert read_cut(response.content).nodes
+    again = json.dumps(response.json(), sort_keys=True, separators=(",", ":")).encode()
+    assert again == response.content, "what `tallystick epoch file` writes"
     assert scene.anybody.get("/v1/epochs/2/epoch.json").status_code == 404
