@@ -1506,6 +1506,7 @@ class EdgeDeviceAnswer(TypedDict):
         "jetson-orin-nx",
         "jetson-orin-nano",
     ]
+    state: Literal["added", "active", "removed"]
     first_day: str
     last_day: NotRequired[str]
     added_at: str
@@ -1539,6 +1540,12 @@ class EdgeDeviceRequest(TypedDict):
         "jetson-orin-nx",
         "jetson-orin-nano",
     ]
+
+
+class EdgeDeviceStateAnswer(TypedDict):
+    device_id: str
+    state: Literal["active"]
+    position: NotRequired[int]
 
 
 class EmissionSegmentAnswer(TypedDict):

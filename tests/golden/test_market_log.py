@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        402,
-        "96f5e9d29511e100024b1738b6033afc6f21f1c315473180eaec211469e0d7fe",
-        "c1ea68339a1337cd2cd1988ddb867fc0fc92a46a3a75bd0b5be5608a12d36618",
+        403,
+        "49ea564545f012f0146df49f21409a35c16ed59e41df12bfbe12e03c56eedd77",
+        "49e629a4e6aeab4c933c828da2b9d1ff6f6e8fb5f18ed79a859255b56a4faa03",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
