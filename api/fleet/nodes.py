@@ -170,7 +170,8 @@ class NodeKeysAnswer(AnswerModel):
 class NodeAnswer(NodeStateAnswer):
     """`state`: the phase and the last heartbeat in one word; a node at work that was not heard for
     five minutes is offline. `error`: the last one told. `agent`: version of its reporter, as last
-    reported. `revoked`: its owner revoked its key, and the server rejects its reports.
+    reported. `revoked`: its owner revoked its key, and the server rejects its reports. `client_id`:
+    the compute client that it joined through.
     """
 
     state: StateInWord
@@ -182,6 +183,7 @@ class NodeAnswer(NodeStateAnswer):
     provider_id: ProviderId
     account_id: AccountId
     region_id: RegionId
+    client_id: AccountId | None = None
     agent: Short
     key_id: KeyId
     fingerprint: str
@@ -474,6 +476,7 @@ def _node(row: fleet.Node, heard_us: int, now_us: int) -> NodeAnswer:
         provider_id=row.provider_id,
         account_id=row.account_id,
         region_id=row.region_id,
+        client_id=row.client_id,
         agent=row.agent,
         key_id=row.key_id,
         fingerprint=fingerprint(row.public_key),

@@ -131,8 +131,8 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FleetReason.STORAGE_MODE_UNKNOWN: sentence(
         INVALID,
-        "[{storage_mode:text} is not a storage mode of regions. ]Choose a mode that the "
-        "operation's description lists.",
+        "[{storage_mode:text} is not a storage mode of regions. ]Choose one of the modes[: "
+        "{allowed:text}].",
     ),
     FleetReason.STORAGE_NODE_STATE: sentence(
         CONFLICT,

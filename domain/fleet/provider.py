@@ -434,7 +434,7 @@ def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Cha
 def _require_rules(rules: tuple[str, ...]) -> None:
     unknown = [name for name in rules if name not in WAIVABLE]
     if unknown:
-        raise Refused(PartiesReason.UNKNOWN_MODE, rules=",".join(unknown)[:200])
+        raise Refused(PartiesReason.UNKNOWN_MODE, rules=",".join(unknown)[:200], allowed=WAIVABLE)
 
 
 def _require_policy(command: SetRegionPolicy) -> None:
@@ -448,7 +448,11 @@ def _require_policy(command: SetRegionPolicy) -> None:
 
 def _require_modes(command: OpenRegion) -> None:
     if command.storage_mode not in STORAGE_MODES:
-        raise Refused(FleetReason.STORAGE_MODE_UNKNOWN, storage_mode=command.storage_mode)
+        raise Refused(
+            FleetReason.STORAGE_MODE_UNKNOWN,
+            storage_mode=command.storage_mode,
+            allowed=STORAGE_MODES,
+        )
     if command.setting not in SETTINGS:
         raise Refused(PartiesReason.UNKNOWN_MODE, setting=command.setting)
     if command.admission not in ADMISSIONS:

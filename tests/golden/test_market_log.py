@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        403,
-        "49ea564545f012f0146df49f21409a35c16ed59e41df12bfbe12e03c56eedd77",
-        "49e629a4e6aeab4c933c828da2b9d1ff6f6e8fb5f18ed79a859255b56a4faa03",
+        412,
+        "f9a8f6fa5e8170409a23e658f1f4ad6ebb8b905c51f925af84076cc9b2bc9c89",
+        "fcef35891e911ff064aee1072709ac30c7fc05829211eddf59250f44f4df05ba",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
