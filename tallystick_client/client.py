@@ -1777,7 +1777,7 @@ class Client(Calls):
     def set_idle_mining(
         self, node_id: str, body: forms.IdleMiningRequest, *, idempotency_key: str | None = None
     ) -> forms.NodeConditionAnswer:
-        """Sets whether a machine mines while nobody leases it. It needs a wallet that is
+        """Sets whether a machine mines while no lease runs on it. It needs a wallet that is
         paid.
         """
         found = self._call(

@@ -2106,7 +2106,7 @@ class HostForm(TypedDict):
 
 
 class IdleMiningRequest(TypedDict):
-    """Whether the machine mines while nobody leases it."""
+    """Whether the machine mines while no lease runs on it."""
 
     enabled: bool
 
@@ -4094,9 +4094,9 @@ class NodeRoleRequest(TypedDict):
 
 
 class NodeSetupRequest(TypedDict):
-    """What the owner states; nobody checks it. UPnP belongs off behind a corporate firewall
-    and on behind an internet provider. `exclusive_access`: nobody uses the machine but
-    through this market.
+    """What the owner states; the server does not check it. UPnP belongs off behind a
+    corporate firewall and on behind an internet provider. `exclusive_access`: the machine
+    is used only through this market.
     """
 
     uplink: NotRequired[Literal["corporate_firewall", "internet_provider"] | None]
