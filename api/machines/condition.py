@@ -48,9 +48,9 @@ class NodeErrorRequest(RequestModel):
 
 
 class NodeSetupRequest(RequestModel):
-    """What the owner states; the server does not check it. UPnP belongs off behind a corporate firewall and on
-    behind an internet provider. `exclusive_access`: the machine is used only through this
-    market.
+    """What the owner states; the server does not check it. UPnP belongs off behind a corporate
+    firewall and on behind an internet provider. `exclusive_access`: the machine is used only
+    through this market.
     """
 
     uplink: Uplink | None = None
