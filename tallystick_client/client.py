@@ -1579,6 +1579,21 @@ class Client(Calls):
         )
         return cast("forms.EdgeDevicePage", found)
 
+    def report_edge_device(
+        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceStateAnswer:
+        """Reports that an edge device runs, sent by the device with a key of its owner's
+        account. It is.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/report", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDeviceStateAnswer", found)
+
     def remove_edge_device(
         self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.EdgeDeviceRemovedAnswer:
@@ -1844,7 +1859,7 @@ class Client(Calls):
     def set_idle_mining(
         self, node_id: str, body: forms.IdleMiningRequest, *, idempotency_key: str | None = None
     ) -> forms.NodeConditionAnswer:
-        """Sets whether a machine mines while nobody leases it. It needs a wallet that is
+        """Sets whether a machine mines while no lease runs on it. It needs a wallet that is
         paid.
         """
         found = self._call(

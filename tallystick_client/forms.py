@@ -1606,6 +1606,7 @@ class EdgeDeviceAnswer(TypedDict):
         "jetson-orin-nx",
         "jetson-orin-nano",
     ]
+    state: Literal["added", "active", "removed"]
     first_day: str
     last_day: NotRequired[str]
     added_at: str
@@ -1639,6 +1640,12 @@ class EdgeDeviceRequest(TypedDict):
         "jetson-orin-nx",
         "jetson-orin-nano",
     ]
+
+
+class EdgeDeviceStateAnswer(TypedDict):
+    device_id: str
+    state: Literal["active"]
+    position: NotRequired[int]
 
 
 class EmissionSegmentAnswer(TypedDict):
@@ -2190,7 +2197,7 @@ class HostForm(TypedDict):
 
 
 class IdleMiningRequest(TypedDict):
-    """Whether the machine mines while nobody leases it."""
+    """Whether the machine mines while no lease runs on it."""
 
     enabled: bool
 
@@ -4249,9 +4256,9 @@ class NodeRoleRequest(TypedDict):
 
 
 class NodeSetupRequest(TypedDict):
-    """What the owner states; nobody checks it. UPnP belongs off behind a corporate firewall
-    and on behind an internet provider. `exclusive_access`: nobody uses the machine but
-    through this market.
+    """What the owner states; the server does not check it. UPnP belongs off behind a
+    corporate firewall and on behind an internet provider. `exclusive_access`: the machine
+    is used only through this market.
     """
 
     uplink: NotRequired[Literal["corporate_firewall", "internet_provider"] | None]

@@ -31,7 +31,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_region
 from domain.calendar import day_of, day_text
-from domain.fleet.edge_device import AddEdgeDevice, RemoveEdgeDevice, stream_of
+from domain.fleet.edge_device import AddEdgeDevice, RemoveEdgeDevice, ReportEdgeDevice, stream_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import (
     ProvisionStorageNode,
@@ -78,10 +78,17 @@ class EdgeDeviceAnswer(AnswerModel):
     account_id: AccountId
     region_id: RegionId
     model: Model
+    state: Literal["added", "active", "removed"]
     first_day: Day
     last_day: Day | None = None
     added_at: Told_at
     removed_at: Told_at | None = None
+    position: Position | None = None
+
+
+class EdgeDeviceStateAnswer(AnswerModel):
+    device_id: EdgeId
+    state: Literal["active"]
     position: Position | None = None
 
 
@@ -186,11 +193,33 @@ def add_edge_device(body: EdgeDeviceRequest, call: Caller) -> Response:
             account_id=account_id,
             region_id=body.region_id,
             model=body.model,
+            state="added",
             first_day=day_text(device.first_day),
             added_at=moment(call.now_us),
         )
 
     return call.record(commands, told)
+
+
+@resource.post(
+    "/v1/edge-devices/{edge_device_id}/report",
+    WRITE,
+    EdgeDeviceStateAnswer,
+    problems=[FleetReason.DEVICE_UNKNOWN],
+)
+def report_edge_device(edge_device_id: EdgeInPath, body: EmptyRequest, call: Caller) -> Response:
+    """Reports that an edge device runs, sent by the device with a key of its owner's account. It is
+    active from now on.
+    """
+    del body
+    command = ReportEdgeDevice(
+        device_id=edge_device_id,
+        account_id=call.principal.account_id,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
+    told = EdgeDeviceStateAnswer(device_id=edge_device_id, state="active")
+    return call.record(lambda: command, lambda _after: told)
 
 
 @resource.post(
@@ -400,7 +429,9 @@ def _state(region_id: str, after: Any) -> StorageNodeStateAnswer:
 
 def _device(row: meters.EdgeDevice) -> EdgeDeviceAnswer:
     model: Any = row.model
+    state: Any = "added" if row.active_at_us is None else "active"
     return EdgeDeviceAnswer(
+        state=state if row.last_day is None else "removed",
         device_id=row.device_id,
         account_id=row.account_id,
         region_id=row.region_id,

@@ -48,9 +48,9 @@ class NodeErrorRequest(RequestModel):
 
 
 class NodeSetupRequest(RequestModel):
-    """What the owner states; nobody checks it. UPnP belongs off behind a corporate firewall and on
-    behind an internet provider. `exclusive_access`: nobody uses the machine but through this
-    market.
+    """What the owner states; the server does not check it. UPnP belongs off behind a corporate
+    firewall and on behind an internet provider. `exclusive_access`: the machine is used only
+    through this market.
     """
 
     uplink: Uplink | None = None
@@ -63,7 +63,7 @@ class NodeSetupRequest(RequestModel):
 
 
 class IdleMiningRequest(RequestModel):
-    """Whether the machine mines while nobody leases it."""
+    """Whether the machine mines while no lease runs on it."""
 
     enabled: bool
 
@@ -171,7 +171,7 @@ def state_node_setup(node_id: NodeInPath, body: NodeSetupRequest, call: Caller) 
     problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE, FleetReason.WALLET_NEEDED],
 )
 def set_idle_mining(node_id: NodeInPath, body: IdleMiningRequest, call: Caller) -> Response:
-    """Sets whether a machine mines while nobody leases it. It needs a wallet that is paid."""
+    """Sets whether a machine mines while no lease runs on it. It needs a wallet that is paid."""
 
     def commands() -> SetIdleMining:
         own_node(call, node_id)

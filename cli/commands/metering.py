@@ -133,6 +133,16 @@ def add_device(
     remote.tell(told, facts(told))
 
 
+@device.command("report", epilog="Example: tallystick device report edge_1f0c...")
+@records
+def report_device(
+    remote: Remote, device_id: Annotated[str, typer.Argument(metavar="DEVICE", help="edge_...")]
+) -> None:
+    """Report that an edge device runs: it is active. The device runs this itself."""
+    told = remote.ask(lambda c: c.report_edge_device(device_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
 @device.command("remove", epilog="Example: tallystick device remove edge_1f0c...")
 @records
 def remove_device(

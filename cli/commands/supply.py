@@ -335,10 +335,10 @@ def state_setup(
     uplink: Annotated[Uplink | None, typer.Option(help="What the machine is behind.")] = None,
     upnp: Annotated[bool | None, typer.Option("--upnp/--no-upnp", help="UPnP on or off.")] = None,
     exclusive_access: Annotated[
-        bool, typer.Option("--exclusive-access", help="Nobody uses it but through the market.")
+        bool, typer.Option("--exclusive-access", help="Used through the market only.")
     ] = False,
 ) -> None:
-    """State how your machine is set up. Nobody checks it, and it is told as stated."""
+    """State how your machine is set up. The server does not check it and tells it as stated."""
     body: NodeSetupRequest = {"exclusive_access": exclusive_access}
     if uplink is not None:
         body["uplink"] = uplink
@@ -353,9 +353,9 @@ def state_setup(
 def set_mining(
     remote: Remote,
     node_id: NodeId,
-    on: Annotated[bool, typer.Option("--on/--off", help="Mine while nobody leases it.")],
+    on: Annotated[bool, typer.Option("--on/--off", help="Mine while no lease runs on it.")],
 ) -> None:
-    """Set whether your machine mines while nobody leases it. It needs a wallet that is paid."""
+    """Set whether your machine mines while no lease runs on it. It needs a wallet that is paid."""
     told = remote.ask(
         lambda c: c.set_idle_mining(node_id, {"enabled": on}, idempotency_key=remote.key)
     )

@@ -48,6 +48,16 @@ class EdgeDeviceAdded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeDeviceActivated:
+    """It told that it runs, for the first time: it is active by itself (row C-6)."""
+
+    device_id: str
+    account_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeDeviceRemoved:
     """Not configured any more; the day of the removal is still charged."""
 
@@ -76,7 +86,7 @@ class DeviceFeeCharged:
     at_us: int
 
 
-Fact: TypeAlias = EdgeDeviceAdded | EdgeDeviceRemoved | DeviceFeeCharged
+Fact: TypeAlias = EdgeDeviceAdded | EdgeDeviceActivated | EdgeDeviceRemoved | DeviceFeeCharged
 
 # Commands.
 
@@ -93,6 +103,14 @@ class AddEdgeDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveEdgeDevice:
+    device_id: str
+    account_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportEdgeDevice:
     device_id: str
     account_id: str
     by: str
@@ -130,6 +148,7 @@ class Configured:
     model: str
     first_day: int
     last_day: int | None = None  # None: not removed
+    is_active: bool = False  # it told that it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +181,9 @@ def evolve(state: EdgeDevices, fact: Fact) -> EdgeDevices:
         case EdgeDeviceAdded():
             new = Configured(fact.region_id, fact.model, day_named(fact.first_day))
             return replace(state, devices={**state.devices, fact.device_id: new})
+        case EdgeDeviceActivated():
+            running = replace(state.devices[fact.device_id], is_active=True)
+            return replace(state, devices={**state.devices, fact.device_id: running})
         case EdgeDeviceRemoved():
             device = state.devices[fact.device_id]
             gone = replace(device, last_day=day_named(fact.last_day))
@@ -234,6 +256,26 @@ def decide_add(command: AddEdgeDevice, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     return [Change(stream_of(command.account_id), added)]
+
+
+def decide_report(command: ReportEdgeDevice, world: World) -> list[Change]:
+    """A device that tells that it runs is active; nobody else makes it so. Told again, nothing
+    changes.
+
+    Raises Refused: DEVICE_UNKNOWN.
+    """
+    device = edge_devices_of(world, command.account_id).devices.get(command.device_id)
+    if device is None or device.last_day is not None:
+        raise Refused(FleetReason.DEVICE_UNKNOWN, device_id=command.device_id)
+    if device.is_active:
+        return []
+    fact = EdgeDeviceActivated(
+        device_id=command.device_id,
+        account_id=command.account_id,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(stream_of(command.account_id), fact)]
 
 
 def decide_remove(command: RemoveEdgeDevice, world: World) -> list[Change]:
@@ -310,6 +352,7 @@ STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
 }
 DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
     AddEdgeDevice: decide_add,
+    ReportEdgeDevice: decide_report,
     RemoveEdgeDevice: decide_remove,
     ChargeDeviceFee: decide_charge,
 }

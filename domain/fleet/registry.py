@@ -49,6 +49,7 @@ FACTS: dict[str, type[Any]] = {
     "device.retired.v1": device.DeviceRetired,
     "device.reshaped.v1": device.DeviceReshaped,
     "edge_device.added.v1": edge_device.EdgeDeviceAdded,
+    "edge_device.activated.v1": edge_device.EdgeDeviceActivated,
     "edge_device.removed.v1": edge_device.EdgeDeviceRemoved,
     "edge_device.fee_charged.v1": edge_device.DeviceFeeCharged,
     "node.join_code_issued.v1": node.JoinCodeIssued,

@@ -18,7 +18,8 @@ _TABLES = """
     CREATE TABLE own.edge_device (
         device_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
         region_id text COLLATE "C" NOT NULL, model text NOT NULL, first_day text NOT NULL,
-        last_day text, at_us bigint NOT NULL, removed_at_us bigint, position bigint NOT NULL);
+        last_day text, at_us bigint NOT NULL, removed_at_us bigint, position bigint NOT NULL,
+        active_at_us bigint);
     CREATE TABLE own.device_fee (
         account_id text COLLATE "C", day text COLLATE "C", devices int NOT NULL,
         fee_units bigint NOT NULL, tariff_version int, due_units bigint NOT NULL,
@@ -75,8 +76,14 @@ _RULES = (
         ("edge_device.added.v1",),
         "device_id text, account_id text, region_id text, model text, first_day text, at_us bigint",
         """INSERT INTO own.edge_device
-        SELECT device_id, account_id, region_id, model, first_day, NULL, at_us, NULL, position
+        SELECT device_id, account_id, region_id, model, first_day, NULL, at_us, NULL, position, NULL
         FROM facts""",
+    ),
+    Rule(
+        ("edge_device.activated.v1",),
+        "device_id text, at_us bigint",
+        """UPDATE own.edge_device d SET active_at_us = f.at_us FROM facts f
+        WHERE d.device_id = f.device_id""",
     ),
     Rule(
         ("edge_device.removed.v1",),
@@ -206,6 +213,7 @@ class EdgeDevice:
     at_us: int
     removed_at_us: int | None
     position: int
+    active_at_us: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1615,6 +1615,10 @@ def _metered(size: Size) -> Iterator[Told]:
         )
     yield (
         stream,
+        edge_device.EdgeDeviceActivated(device_id="edge_1", account_id=who, by="mem_a", at_us=at),
+    )
+    yield (
+        stream,
         edge_device.EdgeDeviceRemoved(
             device_id="edge_2", account_id=who, last_day="2027-01-01", by="mem_a", at_us=at
         ),

@@ -234,6 +234,7 @@ ROWS: dict[str, Row] = {
     "list_lease_transfers": RENTERS,
     "release_storage": Row("renter", "stranger", _nothing),
     "add_edge_device": Row("owner", None, lambda s: _edge_device(s)),
+    "report_edge_device": Row("owner", "rival", _nothing),
     "remove_edge_device": Row("owner", "rival", _nothing),
     "list_edge_devices": Row("owner"),
     "list_device_fees": Row("owner"),

@@ -405,6 +405,9 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
     today = day_text(day_of(NOW_US))
     assert (first["first_day"], first["device_id"] != second["device_id"]) == (today, True)
     assert scene.rival.post("/v1/edge-devices", body).status_code == 404
+    told = f"/v1/edge-devices/{first['device_id']}/report"
+    assert scene.rival.post(told).status_code == 404
+    assert (first["state"], scene.owner.made(told)["state"]) == ("added", "active")
     path = f"/v1/edge-devices/{second['device_id']}/remove"
     assert scene.rival.post(path).status_code == 404
     assert scene.owner.made(path)["last_day"] == today
@@ -425,6 +428,7 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
     assert balance(scene, "network:revenue:device") == 1_500_000
     listed = scene.owner.read("/v1/edge-devices")["data"]
     assert [one.get("last_day") for one in listed] == [None, today]
+    assert [one["state"] for one in listed] == ["active", "removed"]
     assert scene.rival.read("/v1/edge-devices")["data"] == []
     assert scene.rival.read("/v1/device-fees", account_id=owner)["data"] == []
 

@@ -18,7 +18,7 @@ from tests.scenes.server import NOW_US, Caller, Scene
 from tests.scenes.serving import Market
 
 SIZE = 100
-PRESET = PRESETS["cloudbender_resources"]
+PRESET = PRESETS["marketplace"]
 RATE = next(row for row in PRESET.meters if row.meter == "volume")
 HOUR = cost_units(SIZE, HOUR_US, RATE)
 RESERVE = reserve_units(SIZE, RATE)

@@ -27,6 +27,8 @@ def test_what_is_metered_beside_gpus_is_sent_charged_and_shown(
     assert (poor.code, "positive balance" in poor.err) == (1, True)
     server.run("account", "deposit", account, "25", "--reference", "wire")
     added = server.run("device", "add", region, "jetson-orin-nano", "--json", key=key).document
+    active = server.run("device", "report", added["device_id"], "--json", key=key).document
+    assert active["state"] == "active"
     gone = server.run("device", "remove", added["device_id"], "--json", key=key).document
     assert gone["last_day"] >= added["first_day"]
     listed = server.run("device", "list", "--json", key=key).document["data"]

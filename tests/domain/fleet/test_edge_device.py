@@ -15,8 +15,10 @@ from domain.fleet.edge_device import (
     AddEdgeDevice,
     ChargeDeviceFee,
     DeviceFeeCharged,
+    EdgeDeviceActivated,
     EdgeDeviceAdded,
     RemoveEdgeDevice,
+    ReportEdgeDevice,
     edge_devices_of,
     stream_of,
 )
@@ -269,3 +271,18 @@ def test_no_device_is_added_without_a_positive_balance() -> None:
     poor.when(add("edge_1")).then_refused(FundsReason.CREDIT_TOO_LOW, what="provisioning")
     in_debt = rich.having({f"party:{ALICE}:cash": 5, f"party:{ALICE}:owed": 1})
     in_debt.when(add("edge_1")).then_refused(FundsReason.UNPAID_DEBT)
+
+
+def test_a_device_becomes_active_by_itself_when_it_reports() -> None:
+    """C-6: a device that was removed does not."""
+    report = ReportEdgeDevice(device_id="edge_1", account_id=ALICE, by="mem", at_us=MIDNIGHT_US)
+    rich.when(report).then_refused(FleetReason.DEVICE_UNKNOWN)
+    scene = rich.after(add("edge_1"))
+    assert not edge_devices_of(scene, ALICE).devices["edge_1"].is_active
+    fact = EdgeDeviceActivated(device_id="edge_1", account_id=ALICE, by="mem", at_us=MIDNIGHT_US)
+    scene.when(report).then((MOVED, fact))
+    active = scene.after(report)
+    assert edge_devices_of(active, ALICE).devices["edge_1"].is_active
+    active.when(report).then_nothing()
+    gone = active.after(remove("edge_1", MIDNIGHT_US))
+    gone.when(report).then_refused(FleetReason.DEVICE_UNKNOWN)

@@ -14,6 +14,7 @@ from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     CLOUDBENDER,
     FEE_UNITS_MAX,
+    METERS,
     NETWORK,
     NOTICE_US_MAX,
     PRESETS,
@@ -147,6 +148,16 @@ def test_a_notice_is_at_most_a_year(notice_us: int) -> None:
 def test_every_preset_is_a_tariff_that_can_be_published(name: str) -> None:
     command = publish(PRESETS[name], version=1, effective_from_us=0, by="key_op", at_us=1)
     FRESH.when(command).then((NETWORK, published(command)))
+
+
+def test_a_preset_prices_storage_nodes_devices_meters_and_sla_classes() -> None:
+    """C-30, J-6, V-6: nothing of them is free until governance publishes a tariff of its own."""
+    terms = PRESETS["marketplace"]
+    assert {row.meter for row in terms.meters} == METERS.keys()
+    assert [row.name for row in terms.sla] == ["standard", "assured"]
+    for preset in (terms, PRESETS["cloudbender"]):
+        assert preset.storage_node_per_hour == credit(100_000)
+        assert preset.device_fee_per_month == credit(15_000_000)
 
 
 def _split(residual: str, **shares: int) -> Split:
