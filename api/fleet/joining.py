@@ -6,7 +6,7 @@ First contact needs only the join code. From then on the node calls with the key
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Header, Response
 from pydantic import Field, model_validator
@@ -42,6 +42,7 @@ from api.fleet.providers import managed_region
 from domain.fleet import keys as node_key
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
 from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
 
 resource = Resource("nodes")
 
@@ -52,12 +53,18 @@ WRITE = with_scope("provider")
 
 
 class JoinCodeRequest(RequestModel):
-    """`owner_account_id`: of the machine, if it is not the provider's own."""
+    """`owner_account_id`: of the machine, if it is not the provider's own. `lifetime`: an ephemeral
+    node is retired with the last lease on it.
+    """
 
     region_id: RegionId
     owner_account_id: AccountId | None = None
+    lifetime: Literal["permanent", "ephemeral"] = "permanent"
 
-    model_config = with_examples({"region_id": "region_" + "1" * 32})
+    model_config = with_examples(
+        {"region_id": "region_" + "1" * 32},
+        {"region_id": "region_" + "1" * 32, "lifetime": "ephemeral"},
+    )
 
 
 class JoinCodeAnswer(AnswerModel):
@@ -126,11 +133,12 @@ class NodeJoinedAnswer(AnswerModel):
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.REGION_PHASE,
         FleetReason.REGION_FULL,
+        FleetReason.ADMISSION_STATE,
     ],
 )
 def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     """Issues a code that lets one machine join a region, valid for ten minutes."""
-    code = code_from(call.secret("join-code/v1"))
+    code = new_code(call.secret("join-code/v1"))
 
     def commands() -> IssueJoinCode:
         return IssueJoinCode(
@@ -138,6 +146,7 @@ def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
             provider_id=managed_region(call, body.region_id),
             region_id=body.region_id,
             owner_account_id=body.owner_account_id,
+            lifetime=body.lifetime,
             by=call.principal.member_id,
             at_us=call.now_us,
         )
@@ -148,7 +157,7 @@ def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     return call.record(commands, lambda _after: told, reveal=lambda: {"code": code})
 
 
-def code_from(random: bytes) -> str:
+def new_code(random: bytes) -> str:
     number = int.from_bytes(random[:16], "big")
     letters = []
     for _ in range(JOIN_CODE_LETTERS):
@@ -174,6 +183,8 @@ def code_digest(code: str) -> str:
         FleetReason.REGION_PHASE,
         FleetReason.REGION_FULL,
         FleetReason.REGION_MIX,
+        PartiesReason.CLIENT_UNKNOWN,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
         "bad_signature",
     ],
 )

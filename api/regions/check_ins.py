@@ -23,8 +23,8 @@ from api.door.models import (
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.growth import Phase
-from api.fleet.joining import code_digest, code_from
-from api.fleet.providers import managed_region, visible_region
+from api.fleet.joining import code_digest, new_code
+from api.fleet.providers import Admission, managed_region, visible_region
 from domain.fleet.growth import WAITLISTED
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode
 from domain.fleet.reasons import FleetReason
@@ -107,7 +107,7 @@ class CheckInRegionAnswer(AnswerModel):
     region_id: RegionId
     name: Short
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Admission
     address: str | None = None
 
 
@@ -204,7 +204,7 @@ def create_check_in(body: CheckInRequest, call: Caller) -> Response:
         placed = {one.region_id: one for one in regions.read_placed(view.connection)}
     chosen = choose([_candidate(one) for one in placed.values()], place)
     region = None if chosen is None else placed[chosen.region_id]
-    code = code_from(call.secret("check-in/v1"))
+    code = new_code(call.secret("check-in/v1"))
     list_id = _list_id(region, place)
     is_open = region is not None and region.phase != WAITLISTED
     with_code = is_open and region is not None and region.admission == "permissionless"

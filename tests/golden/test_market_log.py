@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        398,
-        "06cd4ae326ddff6353c48a6aa2a659ca3f4d286b1744f7cbd96fa280242ff3b1",
-        "a8abe59074573b7c5839e7b4a7aa510e1265d39570092c11f53f9018ceaa74ba",
+        431,
+        "158f345ecbd5c3885798ebb4678a44ea500fc754eb6ebb4313014dd47b15df6d",
+        "352b657a9a9af423c2542c102c9411bc4fabd1e01c0c689bc375c00e3cc780ec",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
