@@ -27,7 +27,7 @@ def bootstrap(
         typer.Option(
             metavar="FILE",
             help="Enrol this personal key as the first governor, in the same append. Without one"
-            " whoever steals the operator's key first enrols itself.",
+            " a thief of the operator's key can enrol first.",
         ),
     ] = None,
     config: ConfigFile = None,

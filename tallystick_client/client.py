@@ -1668,169 +1668,6 @@ class Client(Calls):
         )
         return cast("forms.StorageNodeStateAnswer", found)
 
-    def grant_region_admin(
-        self, region_id: str, body: forms.RegionAdminRequest, *, idempotency_key: str | None = None
-    ) -> forms.RegionAdminsAnswer:
-        """Lets another account see and manage the nodes of a region. Money stays the
-        provider's.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/regions/{region_id}/admins", region_id=region_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RegionAdminsAnswer", found)
-
-    def list_region_admins(self, region_id: str) -> forms.RegionAdminsAnswer:
-        """Lists the administrators of a region beside its provider."""
-        found = self._call("GET", at("/v1/regions/{region_id}/admins", region_id=region_id))
-        return cast("forms.RegionAdminsAnswer", found)
-
-    def revoke_region_admin(
-        self,
-        region_id: str,
-        account_id: str,
-        body: forms.EmptyRequest,
-        *,
-        idempotency_key: str | None = None,
-    ) -> forms.RegionAdminsAnswer:
-        """Takes the administration of a region from an account; an administrator may step
-        down.
-        """
-        found = self._call(
-            "POST",
-            at(
-                "/v1/regions/{region_id}/admins/{account_id}/revoke",
-                region_id=region_id,
-                account_id=account_id,
-            ),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RegionAdminsAnswer", found)
-
-    def set_region_place(
-        self, region_id: str, body: forms.RegionPlaceRequest, *, idempotency_key: str | None = None
-    ) -> forms.RegionPlaceAnswer:
-        """Sets where a region is: which machines are sent to it, and its dot on the map."""
-        found = self._call(
-            "POST",
-            at("/v1/regions/{region_id}/place", region_id=region_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.RegionPlaceAnswer", found)
-
-    def read_region_place(self, region_id: str) -> forms.RegionPlaceAnswer:
-        """Returns where a region is."""
-        found = self._call("GET", at("/v1/regions/{region_id}/place", region_id=region_id))
-        return cast("forms.RegionPlaceAnswer", found)
-
-    def create_check_in(
-        self, body: forms.CheckInRequest, *, idempotency_key: str | None = None
-    ) -> forms.CheckInAnswer:
-        """Sends a new machine to the region of its place, or puts the account on a wait
-        list. Call it.
-        """
-        found = self._call(
-            "POST", "/v1/check-ins", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.CheckInAnswer", found)
-
-    def set_wait_list_terms(
-        self, list_id: str, body: forms.WaitListTermsRequest, *, idempotency_key: str | None = None
-    ) -> forms.WaitListAnswer:
-        """Sets what starts a region that people wait for; the operator does for places."""
-        found = self._call(
-            "POST",
-            at("/v1/wait-lists/{list_id}/terms", list_id=list_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WaitListAnswer", found)
-
-    def withdraw_from_wait_list(
-        self, list_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.WaitListAnswer:
-        """Takes your account off a wait list."""
-        found = self._call(
-            "POST",
-            at("/v1/wait-lists/{list_id}/leave", list_id=list_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.WaitListAnswer", found)
-
-    def list_wait_lists(self) -> forms.WaitListsAnswer:
-        """Lists the wait lists that your account is on, or all for operators and auditors."""
-        found = self._call("GET", "/v1/wait-lists")
-        return cast("forms.WaitListsAnswer", found)
-
-    def read_node_targets(self, node_id: str) -> forms.NodeTargetsAnswer:
-        """Lists what a node's reporter should time connections to: its region's control and
-        ingress.
-        """
-        found = self._call("GET", at("/v1/nodes/{node_id}/targets", node_id=node_id))
-        return cast("forms.NodeTargetsAnswer", found)
-
-    def report_latency(
-        self, node_id: str, body: forms.NodeLatencyRequest, *, idempotency_key: str | None = None
-    ) -> forms.NodeLatencyAnswer:
-        """Records how far a node is from its region's control and its ingress, sent by the
-        node. Within.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/nodes/{node_id}/latency", node_id=node_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.NodeLatencyAnswer", found)
-
-    def read_latency(self, node_id: str) -> forms.NodeLatencyAnswer:
-        """Returns what a node measured of the way to its region's control and its ingress."""
-        found = self._call("GET", at("/v1/nodes/{node_id}/latency", node_id=node_id))
-        return cast("forms.NodeLatencyAnswer", found)
-
-    def report_ingress_bytes(
-        self, node_id: str, body: forms.IngressBytesRequest, *, idempotency_key: str | None = None
-    ) -> forms.IngressBytesAnswer:
-        """Records the bytes that went through an ingress node, signed by its key."""
-        found = self._call(
-            "POST",
-            at("/v1/nodes/{node_id}/ingress-bytes", node_id=node_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.IngressBytesAnswer", found)
-
-    def list_ingress_bytes(self, region_id: str) -> forms.IngressDaysAnswer:
-        """Lists the bytes through each ingress node of a region by UTC day, the newest
-        first.
-        """
-        found = self._call("GET", at("/v1/regions/{region_id}/ingress-bytes", region_id=region_id))
-        return cast("forms.IngressDaysAnswer", found)
-
-    def read_where_next(self) -> forms.WhereNextAnswer:
-        """Shows where regions are wanted: accounts that wait, unmet demand, and what is
-        used.
-        """
-        found = self._call("GET", "/v1/where-next")
-        return cast("forms.WhereNextAnswer", found)
-
-    def read_region_map(self) -> forms.RegionMapAnswer:
-        """Returns regions, and where people wait, as dots of a map in GeoJSON."""
-        found = self._call("GET", "/v1/where-next/map")
-        return cast("forms.RegionMapAnswer", found)
-
     def request_admission(
         self, body: forms.AdmissionRequest, *, idempotency_key: str | None = None
     ) -> forms.AdmissionAnswer:
@@ -2023,6 +1860,169 @@ class Client(Calls):
         """Returns the condition of a node, and what its owner states about it."""
         found = self._call("GET", at("/v1/nodes/{node_id}/condition", node_id=node_id))
         return cast("forms.NodeConditionAnswer", found)
+
+    def grant_region_admin(
+        self, region_id: str, body: forms.RegionAdminRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionAdminsAnswer:
+        """Lets another account see and manage the nodes of a region. Money stays the
+        provider's.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/admins", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionAdminsAnswer", found)
+
+    def list_region_admins(self, region_id: str) -> forms.RegionAdminsAnswer:
+        """Lists the administrators of a region beside its provider."""
+        found = self._call("GET", at("/v1/regions/{region_id}/admins", region_id=region_id))
+        return cast("forms.RegionAdminsAnswer", found)
+
+    def revoke_region_admin(
+        self,
+        region_id: str,
+        account_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.RegionAdminsAnswer:
+        """Takes the administration of a region from an account; an administrator may step
+        down.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/regions/{region_id}/admins/{account_id}/revoke",
+                region_id=region_id,
+                account_id=account_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionAdminsAnswer", found)
+
+    def set_region_place(
+        self, region_id: str, body: forms.RegionPlaceRequest, *, idempotency_key: str | None = None
+    ) -> forms.RegionPlaceAnswer:
+        """Sets where a region is: which machines are sent to it, and its dot on the map."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/place", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.RegionPlaceAnswer", found)
+
+    def read_region_place(self, region_id: str) -> forms.RegionPlaceAnswer:
+        """Returns where a region is."""
+        found = self._call("GET", at("/v1/regions/{region_id}/place", region_id=region_id))
+        return cast("forms.RegionPlaceAnswer", found)
+
+    def create_check_in(
+        self, body: forms.CheckInRequest, *, idempotency_key: str | None = None
+    ) -> forms.CheckInAnswer:
+        """Sends a new machine to the region of its place, or puts the account on a wait
+        list. Call it.
+        """
+        found = self._call(
+            "POST", "/v1/check-ins", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.CheckInAnswer", found)
+
+    def set_wait_list_terms(
+        self, list_id: str, body: forms.WaitListTermsRequest, *, idempotency_key: str | None = None
+    ) -> forms.WaitListAnswer:
+        """Sets what starts a region that people wait for; the operator does for places."""
+        found = self._call(
+            "POST",
+            at("/v1/wait-lists/{list_id}/terms", list_id=list_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WaitListAnswer", found)
+
+    def withdraw_from_wait_list(
+        self, list_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.WaitListAnswer:
+        """Takes your account off a wait list."""
+        found = self._call(
+            "POST",
+            at("/v1/wait-lists/{list_id}/leave", list_id=list_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.WaitListAnswer", found)
+
+    def list_wait_lists(self) -> forms.WaitListsAnswer:
+        """Lists the wait lists that your account is on, or all for operators and auditors."""
+        found = self._call("GET", "/v1/wait-lists")
+        return cast("forms.WaitListsAnswer", found)
+
+    def read_node_targets(self, node_id: str) -> forms.NodeTargetsAnswer:
+        """Lists what a node's reporter should time connections to: its region's control and
+        ingress.
+        """
+        found = self._call("GET", at("/v1/nodes/{node_id}/targets", node_id=node_id))
+        return cast("forms.NodeTargetsAnswer", found)
+
+    def report_latency(
+        self, node_id: str, body: forms.NodeLatencyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeLatencyAnswer:
+        """Records how far a node is from its region's control and its ingress, sent by the
+        node. Within.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/latency", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeLatencyAnswer", found)
+
+    def read_latency(self, node_id: str) -> forms.NodeLatencyAnswer:
+        """Returns what a node measured of the way to its region's control and its ingress."""
+        found = self._call("GET", at("/v1/nodes/{node_id}/latency", node_id=node_id))
+        return cast("forms.NodeLatencyAnswer", found)
+
+    def report_ingress_bytes(
+        self, node_id: str, body: forms.IngressBytesRequest, *, idempotency_key: str | None = None
+    ) -> forms.IngressBytesAnswer:
+        """Records the bytes that went through an ingress node, signed by its key."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/ingress-bytes", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.IngressBytesAnswer", found)
+
+    def list_ingress_bytes(self, region_id: str) -> forms.IngressDaysAnswer:
+        """Lists the bytes through each ingress node of a region by UTC day, the newest
+        first.
+        """
+        found = self._call("GET", at("/v1/regions/{region_id}/ingress-bytes", region_id=region_id))
+        return cast("forms.IngressDaysAnswer", found)
+
+    def read_where_next(self) -> forms.WhereNextAnswer:
+        """Shows where regions are wanted: accounts that wait, unmet demand, and what is
+        used.
+        """
+        found = self._call("GET", "/v1/where-next")
+        return cast("forms.WhereNextAnswer", found)
+
+    def read_region_map(self) -> forms.RegionMapAnswer:
+        """Returns regions, and where people wait, as dots of a map in GeoJSON."""
+        found = self._call("GET", "/v1/where-next/map")
+        return cast("forms.RegionMapAnswer", found)
 
     def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
         """Returns how far the log holds this node's chain. A reporter asks this at every

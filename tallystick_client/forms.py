@@ -899,7 +899,7 @@ class CheckInRegionAnswer(TypedDict):
     region_id: str
     name: str
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless", "approved"]
+    admission: Literal["operator", "permissionless"]
     address: NotRequired[str]
 
 
@@ -2708,8 +2708,8 @@ class JoinCodeAnswer(TypedDict):
 
 
 class JoinCodeRequest(TypedDict):
-    """`owner_account_id`: of the machine, if it is not the provider's own. `lifetime`: an
-    ephemeral node is retired with the last lease on it.
+    """`lifetime`: an ephemeral node is retired with the last lease on it.
+    `owner_account_id`: of the machine, if it is not the provider's own.
     """
 
     region_id: str

@@ -53,8 +53,8 @@ WRITE = with_scope("provider")
 
 
 class JoinCodeRequest(RequestModel):
-    """`owner_account_id`: of the machine, if it is not the provider's own. `lifetime`: an ephemeral
-    node is retired with the last lease on it.
+    """`lifetime`: an ephemeral node is retired with the last lease on it. `owner_account_id`: of
+    the machine, if it is not the provider's own.
     """
 
     region_id: RegionId
@@ -131,9 +131,9 @@ class NodeJoinedAnswer(AnswerModel):
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.JOIN_CODE_USED,
         FleetReason.STORAGE_NODE_STATE,
+        FleetReason.ADMISSION_STATE,
         FleetReason.REGION_PHASE,
         FleetReason.REGION_FULL,
-        FleetReason.ADMISSION_STATE,
     ],
 )
 def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
@@ -145,8 +145,8 @@ def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
             code_sha256=code_digest(code),
             provider_id=managed_region(call, body.region_id),
             region_id=body.region_id,
-            owner_account_id=body.owner_account_id,
             lifetime=body.lifetime,
+            owner_account_id=body.owner_account_id,
             by=call.principal.member_id,
             at_us=call.now_us,
         )
@@ -180,11 +180,11 @@ def code_digest(code: str) -> str:
         FleetReason.JOIN_CODE_USED,
         FleetReason.JOIN_CODE_EXPIRED,
         FleetReason.NODE_EXISTS,
+        PartiesReason.CLIENT_UNKNOWN,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
         FleetReason.REGION_PHASE,
         FleetReason.REGION_FULL,
         FleetReason.REGION_MIX,
-        PartiesReason.CLIENT_UNKNOWN,
-        PartiesReason.CLIENT_NOT_AUTHORISED,
         "bad_signature",
     ],
 )

@@ -24,7 +24,7 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.growth import Phase
 from api.fleet.joining import code_digest, new_code
-from api.fleet.providers import Admission, managed_region, visible_region
+from api.fleet.providers import managed_region, visible_region
 from domain.fleet.growth import WAITLISTED
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode
 from domain.fleet.reasons import FleetReason
@@ -107,7 +107,7 @@ class CheckInRegionAnswer(AnswerModel):
     region_id: RegionId
     name: Short
     setting: Literal["edge", "datacenter"]
-    admission: Admission
+    admission: Literal["operator", "permissionless"]
     address: str | None = None
 
 

@@ -12,7 +12,7 @@ is in `domain/fleet/condition.py`. Its devices become streams of their own on ad
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
@@ -231,9 +231,9 @@ class IssueJoinCode:
     region_id: str
     by: str
     at_us: int
-    owner_account_id: str | None = None
     lifetime: str = PERMANENT
     minion_id: str | None = None
+    owner_account_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,8 +352,8 @@ class NodeState:
     is_revoked: bool = False  # then it is in quarantine too
     old_revoked: tuple[str, ...] = ()  # keys taken back after another had replaced them
     agent: str = ""  # version of its reporter, as last told
-    role_told: NodeRoleSet | None = None  # the latest
     condition: Condition = field(default_factory=Condition)
+    role_told: NodeRoleSet | None = None  # the latest
 
     @property
     def role(self) -> str:
@@ -724,8 +724,8 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
     if not state.is_admitted and existing_region(world, region_id).admission == APPROVED:
         started = NodeProvisioningStarted(node_id=command.node_id, at_us=command.at_us)
         provisioning = [_on(command.node_id, started)]
-    changes = [_on(command.node_id, admitted), *provisioning, *judgements, *joining]
-    return [*changes, *registered, *gone, *served]
+    changes = [_on(command.node_id, admitted), *provisioning, *judgements]
+    return [*changes, *joining, *registered, *gone, *served]
 
 
 def _joining(command: AdmitNode, state: NodeState, world: World) -> list[Change]:
@@ -785,13 +785,7 @@ def decide_retire(command: RetireNode, world: World) -> list[Change]:
     state = existing_node(world, command.node_id)
     if state.phase == "retired":
         return []
-    devices = require_idle(command.node_id, state, world)
-    retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
-    gone = [_retiring(command, device_id) for device_id in devices]
-    assert state.joined is not None
-    free = serving_no_more(world, state.joined.region_id, command.node_id, command.at_us)
-    left = leaving_changes(world, state.joined.region_id, command.node_id, command.at_us)
-    return [_on(command.node_id, retired), *gone, *free, *left]
+    return _leaving(command, require_idle(command.node_id, state, world), state, world)
 
 
 def require_idle(node_id: str, state: NodeState, world: World) -> dict[str, DeviceState]:
@@ -812,16 +806,23 @@ def ended_with_its_job(world: World, node_id: str, lease_id: str, at_us: int) ->
     state = node_of(world, node_id)
     if state.condition.lifetime != EPHEMERAL or state.phase == "retired":
         return []
-    assert state.joined is not None
     devices = _own_devices(node_id, state, world)
     if any(set(device.holders) - {lease_id} for device in devices.values()):
         return []
-    command = RetireNode(node_id=node_id, by=EPHEMERAL, at_us=at_us)
-    retired = NodeRetired(node_id=node_id, by=EPHEMERAL, at_us=at_us)
+    return _leaving(RetireNode(node_id=node_id, by=EPHEMERAL, at_us=at_us), devices, state, world)
+
+
+def _leaving(
+    command: RetireNode, devices: Iterable[str], state: NodeState, world: World
+) -> list[Change]:
+    """The node and its devices leave, and its region counts it no more."""
+    assert state.joined is not None
+    region_id, at_us = state.joined.region_id, command.at_us
+    retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=at_us)
     gone = [_retiring(command, device_id) for device_id in devices]
-    free = serving_no_more(world, state.joined.region_id, node_id, at_us)
-    left = leaving_changes(world, state.joined.region_id, node_id, at_us)
-    return [_on(node_id, retired), *gone, *free, *left]
+    left = leaving_changes(world, region_id, command.node_id, at_us)
+    free = serving_no_more(world, region_id, command.node_id, at_us)
+    return [_on(command.node_id, retired), *gone, *left, *free]
 
 
 def decide_equivocation(command: RecordEquivocation, world: World) -> list[Change]:

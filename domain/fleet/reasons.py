@@ -20,10 +20,10 @@ class FleetReason(Reason):
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
     NOT_A_CLOUD_REGION = "not_a_cloud_region"
+    REGION_NOT_SUITED = "region_not_suited"
     REGION_PHASE = "region_phase"
     REGION_FULL = "region_full"
     REGION_MIX = "region_mix"
-    REGION_NOT_SUITED = "region_not_suited"
     REGION_TERMS = "region_terms"
     REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
@@ -69,10 +69,10 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_EXISTS,
         FleetReason.NOT_A_CLOUD_REGION,
+        FleetReason.REGION_NOT_SUITED,
         FleetReason.REGION_PHASE,
         FleetReason.REGION_FULL,
         FleetReason.REGION_MIX,
-        FleetReason.REGION_NOT_SUITED,
         FleetReason.REGION_TERMS,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.NODE_UNKNOWN,

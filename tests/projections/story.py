@@ -34,6 +34,7 @@ from domain.jobs import job
 from domain.lease import countersign, lease, shared_escrow
 from domain.lease import turns as lease_turns
 from domain.lease import work_commands as lease_command
+from domain.lease.choice import Candidate
 from domain.lease.funds import EscrowPart
 from domain.leasing import other_resources as resource_usage
 from domain.market import offer
@@ -676,7 +677,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     )
     if index == 4:
         yield stream, _quoted(lease_id, node_id, device_id, at)
-    candidate = lease.Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
+    candidate = Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
     yield (
         stream,
         lease.MatchDecided(

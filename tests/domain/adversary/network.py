@@ -143,6 +143,8 @@ def found(tariff: TariffPublished) -> Scene:
         admission="permissionless",
         allow_public_jobs=True,
         hardware_rules=(),
+        cloud_region=None,
+        site=None,
         **at,
     )
     return made.given((Stream("region", REGION), region))

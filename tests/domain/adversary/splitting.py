@@ -43,7 +43,13 @@ def join_node(network: Network, node: str, owner: str) -> None:
     at_us = network.now_us
     devices = tuple(DeviceSpec(f"GPU-{node}-{n}", "nvidia", "A100", 81_920) for n in range(6))
     joined = network.try_(
-        RegisterProvider(provider_id=provider, account_id=owner, kind="physical", at_us=at_us),
+        RegisterProvider(
+            provider_id=provider,
+            account_id=owner,
+            kind="physical",
+            payment_mode="credits",
+            at_us=at_us,
+        ),
         OpenRegion(
             region_id=region,
             provider_id=provider,
