@@ -8,7 +8,7 @@ from typing import Any
 from projections import read
 from projections.runner import Connection
 
-_IN = "n.phase IN ('maintenance', 'active', 'draining')"
+_IN = "n.phase NOT IN ('joining', 'confirmed', 'retired')"
 
 
 @dataclass(frozen=True, slots=True)
