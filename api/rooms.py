@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from api.audit import registry as audit
 from api.authority import registry as authority
 from api.chain import registry as chain
+from api.cloud import registry as cloud
 from api.corrections import registry as corrections
 from api.door.operation import Resource
 from api.epochs import registry as epochs
@@ -25,6 +26,7 @@ from api.parties import registry as parties
 from api.pools import registry as pools
 from api.prices import registry as prices
 from api.process.timer import Timer, TimerOf
+from api.sites import registry as sites
 from api.trust import registry as trust
 
 RESOURCES: Sequence[Resource] = (
@@ -33,6 +35,8 @@ RESOURCES: Sequence[Resource] = (
     *prices.RESOURCES,
     *funds.RESOURCES,
     *fleet.RESOURCES,
+    *cloud.RESOURCES,
+    *sites.RESOURCES,
     *metering.RESOURCES,
     *trust.RESOURCES,
     *epochs.RESOURCES,

@@ -33,6 +33,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.fleet.constraints import CapacityClass
 from api.fleet.node_signatures import fingerprint
 from api.fleet.node_specs import (
     DeviceForm,
@@ -59,10 +60,13 @@ from domain.fleet.verdicts import verdict_of
 from domain.hardware.admission import WAIVABLE
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
+from domain.sites.datastore import advice_of
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.parties import access
 from projections.parties.access import ACCESS
+from projections.sites import sites
+from projections.sites.sites import SITES
 
 resource = Resource("nodes")
 
@@ -141,11 +145,14 @@ class NodeKeysAnswer(AnswerModel):
 
 
 class NodeAnswer(NodeStateAnswer):
-    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its key, and
+    """`agent`: version of its reporter, as last reported. `advice`: for the file servers of its
+    region; it stops nothing. `revoked`: its owner revoked its key, and
     the server rejects its reports.
     """
 
     revoked: bool = False
+    capacity_class: CapacityClass
+    advice: list[str] | None = None
     provider_id: ProviderId
     account_id: AccountId
     region_id: RegionId
@@ -365,12 +372,15 @@ def list_nodes(
 @resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeAnswer, problems=[FleetReason.NODE_UNKNOWN])
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node."""
-    with call.read(FLEET) as view:
+    with call.read(FLEET, SITES) as view:
         told = _node(visible_node(call, view, node_id))
+        stores = sites.read_datastores(view.connection, region_id=told.region_id)
+        advice = dict.fromkeys(one for store in stores for one in advice_of(store.kind))
         market = call.service.ledger.market
         node = market.state_of(node_stream(node_id))
         region = market.state_of(region_stream(told.region_id))
-        return call.answer(view, told.model_copy(update={"verdict": _verdict(node, region)}))
+        more = {"verdict": _verdict(node, region), "advice": list(advice) or None}
+        return call.answer(view, told.model_copy(update=more))
 
 
 @resource.get(
@@ -411,11 +421,13 @@ def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = Fal
 
 def _node(row: fleet.Node) -> NodeAnswer:
     phase: Any = row.phase
+    capacity: Any = row.capacity_class
     return NodeAnswer(
         node_id=row.node_id,
         phase=phase,
         quarantined=row.quarantined,
         revoked=row.revoked,
+        capacity_class=capacity,
         provider_id=row.provider_id,
         account_id=row.account_id,
         region_id=row.region_id,

@@ -253,7 +253,11 @@ def _provider(row: fleet.Provider) -> ProviderAnswer:
     WRITE,
     RegionAnswer,
     status=201,
-    problems=[FleetReason.PROVIDER_UNKNOWN, FleetReason.REGION_EXISTS],
+    problems=[
+        FleetReason.PROVIDER_UNKNOWN,
+        FleetReason.REGION_EXISTS,
+        FleetReason.PROVIDER_NOT_READY,
+    ],
 )
 def open_region(body: RegionRequest, call: Caller) -> Response:
     """Opens a region of one of the caller's providers."""

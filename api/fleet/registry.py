@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from api.door.operation import Resource
 from api.fleet import (
-    cloud_quotas,
     devices,
     edge_devices,
     joining,
@@ -20,7 +19,6 @@ from api.process.timer import Timer
 
 RESOURCES: tuple[Resource, ...] = (
     providers.resource,
-    cloud_quotas.resource,
     joining.resource,
     nodes.resource,
     revenue_shares.resource,

@@ -50,6 +50,7 @@ from domain.pools.scheduling import (
 )
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
+from domain.sites.reasons import SitesReason
 from projections.fleet.fleet import FLEET
 from projections.pools import pools
 from projections.pools.pools import POOLS
@@ -77,6 +78,7 @@ _UNPAID = frozenset(
         PricesReason.PRICE_ABOVE_CAP,
         PricesReason.GPU_CLASS_UNPRICED,
         PartiesReason.CLIENT_NOT_AUTHORISED,
+        SitesReason.RESERVATION_UNKNOWN,
     }
 )
 """Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""
@@ -85,6 +87,7 @@ _MOVED = MATCH_AGAIN | {
     MarketReason.NO_MATCH,
     JobsReason.GANG_STATE,
     FleetReason.LEASE_STATE,
+    SitesReason.RESERVATION_HELD,
 }
 
 

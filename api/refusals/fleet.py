@@ -27,10 +27,10 @@ SENTENCES: dict[Reason, Sentence] = {
         "There is no region[ {region_id:text}] of this provider. `tallystick region list` shows "
         "the regions.",
     ),
-    FleetReason.NOT_A_CLOUD_REGION: sentence(
+    FleetReason.PROVIDER_NOT_READY: sentence(
         CONFLICT,
-        "The region[ {region_id:text}] belongs to a provider with machines of its own, so no cloud "
-        "limits it. Report quotas for a region of a cloud provider.",
+        "The cloud account of the provider is not set up[: {missing:text} is missing]. `tallystick "
+        "cloud checklist` shows every step; report them with `tallystick cloud report`.",
     ),
     FleetReason.REGION_EXISTS: sentence(
         CONFLICT,

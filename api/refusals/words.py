@@ -8,6 +8,7 @@ from __future__ import annotations
 from api.refusals import (
     authority,
     chain,
+    cloud,
     corrections,
     epochs,
     fleet,
@@ -23,6 +24,7 @@ from api.refusals import (
     parties,
     pools,
     prices,
+    sites,
     trust,
 )
 from api.refusals.sentence import Sentence
@@ -37,6 +39,8 @@ _ROOMS = (
     funds.SENTENCES,
     hardware.SENTENCES,
     fleet.SENTENCES,
+    cloud.SENTENCES,
+    sites.SENTENCES,
     metering.SENTENCES,
     lease.SENTENCES,
     trust.SENTENCES,

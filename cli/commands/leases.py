@@ -33,8 +33,11 @@ from cli.work_options import (
     MaxMeters,
     MaxPrice,
     Models,
+    Mounts,
     Project,
+    ReservationOption,
     Share,
+    attached_of,
     work_of,
 )
 
@@ -103,12 +106,15 @@ def create_lease(
     ] = None,
     project: Project = "",
     max_meter: MaxMeters = None,
+    mount: Mounts = None,
+    reservation: ReservationOption = None,
 ) -> None:
     """Rent the cheapest GPUs that fit. The money is held until the lease is settled."""
     job: JobRequest = {
         **work_of(command, image, gpus, model, max_price, max_meter),
         "project_id": project,
         **_sharing(share, memory, mode, mig),
+        **attached_of(mount, reservation),
     }
     body: LeaseRequest = {
         "job": job,

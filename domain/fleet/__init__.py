@@ -3,7 +3,6 @@ and maintenance go in; the providers, nodes and devices as they are now come out
 """
 
 __all__ = (
-    "cloud_region",
     "device",
     "edge_device",
     "executor_key",

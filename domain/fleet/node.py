@@ -29,6 +29,7 @@ from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import require_storage
 from domain.fleet.verdicts import NodeHardwareJudged, judged, verdict_of
 from domain.hardware.admission import Verdict
+from domain.hardware.constraints import ON_DEMAND
 from domain.hardware.facts import HardwareFacts
 from domain.money import Asset
 from domain.refusal import Refused
@@ -152,6 +153,16 @@ class NodeDrainStarted:
 
     node_id: str
     keep_leases: bool
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCapacityClassSet:
+    """How its machine is held (domain/cloud/capacity.py); the latest counts."""
+
+    node_id: str
+    capacity_class: str  # CAPACITY_CLASSES
     by: str
     at_us: int
 
@@ -299,6 +310,7 @@ class NodeState:
     is_revoked: bool = False  # then it is in quarantine too
     old_revoked: tuple[str, ...] = ()  # keys taken back after another had replaced them
     agent: str = ""  # version of its reporter, as last told
+    capacity_class: str = ON_DEMAND
 
     @property
     def key_id(self) -> str:
@@ -334,6 +346,7 @@ NodeFact: TypeAlias = (
     | NodeSpecConfirmed
     | NodeDrainStarted
     | NodeRetired
+    | NodeCapacityClassSet
     | NodeEquivocated
     | NodeHardwareJudged
     | NodeKeyRotated
@@ -387,6 +400,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, phase="draining")
         case NodeRetired():
             return replace(state, phase="retired")
+        case NodeCapacityClassSet():
+            return replace(state, capacity_class=fact.capacity_class)
         case NodeEquivocated() | NodeBootsAlternated():
             return replace(state, is_quarantined=True)
         case NodeHardwareJudged():

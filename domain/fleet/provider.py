@@ -31,6 +31,19 @@ class ProviderRegistered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloudAccountChecked:
+    """Stream `provider:{provider_id}`: how far the account of a cloud provider is set up."""
+
+    provider_id: str
+    project_id: str  # the cloud's own
+    project_made_on: str  # UTC day, YYYY-MM-DD
+    done: tuple[str, ...]  # of the checklist (domain/cloud/onboarding.py)
+    missing: tuple[str, ...]  # required and not done; none: the provider is ready
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegionOpened:
     """Stream `region:{region_id}`."""
 
@@ -126,6 +139,8 @@ class SetRegionPolicy:
 
 
 PROVIDER_KINDS = ("physical", "gcp")
+CLOUD_KINDS = ("gcp",)
+"""The kinds whose machines a cloud runs: they have a checklist and quotas."""
 STORAGE_MODES = ("local", "central")
 ADMISSIONS = ("operator", "permissionless")
 IP_LEASE, LARGE_STORAGE = "ip_lease", "large_storage"
@@ -147,10 +162,15 @@ REGION_NAME_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 class ProviderState:
     account_id: str = ""
     kind: str = ""
+    cloud_account: CloudAccountChecked | None = None  # the last checklist
 
     @property
     def exists(self) -> bool:
         return self.account_id != ""
+
+    @property
+    def is_cloud(self) -> bool:
+        return self.kind in CLOUD_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +192,17 @@ class RegionNameState:
     region_id: str | None = None
 
 
-def evolve(_state: ProviderState, fact: ProviderRegistered) -> ProviderState:
-    return ProviderState(fact.account_id, fact.kind)
+ProviderFact: TypeAlias = ProviderRegistered | CloudAccountChecked
+
+
+def evolve(state: ProviderState, fact: ProviderFact) -> ProviderState:
+    match fact:
+        case ProviderRegistered():
+            return ProviderState(fact.account_id, fact.kind)
+        case CloudAccountChecked():
+            return replace(state, cloud_account=fact)
+        case _:
+            assert_never(fact)
 
 
 RegionFact: TypeAlias = RegionOpened | RegionPolicySet | RegionHardwareSet
@@ -270,7 +299,7 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
     if owner.kind not in ("party", "operator"):
         raise Refused(PartiesReason.NOT_PERMITTED, kind=owner.kind)
     present = provider_of(world, command.provider_id)
-    if present == ProviderState(command.account_id, command.kind):
+    if (present.account_id, present.kind) == (command.account_id, command.kind):
         return []
     if present.exists:
         raise Refused(FleetReason.PROVIDER_EXISTS, provider_id=command.provider_id)
@@ -286,8 +315,10 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
 
 
 def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
-    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, STORAGE_MODE_UNKNOWN, UNKNOWN_MODE."""
-    existing_provider(world, command.provider_id)
+    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, PROVIDER_NOT_READY, STORAGE_MODE_UNKNOWN,
+    UNKNOWN_MODE.
+    """
+    provider = existing_provider(world, command.provider_id)
     opened = RegionOpened(
         region_id=command.region_id,
         provider_id=command.provider_id,
@@ -306,6 +337,7 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
     holder = world.state(named)
     if present is not None or holder.region_id is not None:
         raise Refused(FleetReason.REGION_EXISTS, region_id=command.region_id, name=command.name)
+    _require_ready(command.provider_id, provider)
     _require_modes(command)
     _require_rules(command.hardware_rules or ())
     taken = RegionNameTaken(
@@ -315,6 +347,17 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
         at_us=command.at_us,
     )
     return [Change(named, taken), Change(region_stream(command.region_id), opened)]
+
+
+def _require_ready(provider_id: str, provider: ProviderState) -> None:
+    """The account of a cloud provider is set up before its first region (C-27).
+
+    Raises Refused: PROVIDER_NOT_READY.
+    """
+    checked = provider.cloud_account
+    if provider.is_cloud and (checked is None or checked.missing):
+        missing = "the whole checklist" if checked is None else ", ".join(checked.missing)
+        raise Refused(FleetReason.PROVIDER_NOT_READY, provider_id=provider_id, missing=missing)
 
 
 def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]:

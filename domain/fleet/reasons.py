@@ -15,9 +15,9 @@ class FleetReason(Reason):
     PROVIDER_UNKNOWN = "provider_unknown"
     PROVIDER_EXISTS = "provider_exists"
     PROVIDER_KIND_UNKNOWN = "provider_kind_unknown"
+    PROVIDER_NOT_READY = "provider_not_ready"
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
-    NOT_A_CLOUD_REGION = "not_a_cloud_region"
     REGION_TERMS = "region_terms"
     REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
@@ -54,9 +54,9 @@ STORED: frozenset[Reason] = frozenset(
     {
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.PROVIDER_EXISTS,
+        FleetReason.PROVIDER_NOT_READY,
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_EXISTS,
-        FleetReason.NOT_A_CLOUD_REGION,
         FleetReason.REGION_TERMS,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.NODE_UNKNOWN,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from domain.fleet import (
-    cloud_region,
     device,
     edge_device,
     executor_key,
@@ -24,7 +23,6 @@ from domain.fleet import (
 )
 
 FILES = (
-    cloud_region,
     device,
     edge_device,
     executor_key,
@@ -66,6 +64,7 @@ FACTS: dict[str, type[Any]] = {
     "licence.granted.v1": licence.LicenceGranted,
     "licence.revoked.v1": licence.LicenceRevoked,
     "node.retired.v1": node.NodeRetired,
+    "node.capacity_class_set.v1": node.NodeCapacityClassSet,
     "node.executor_key_issued.v1": executor_key.ExecutorKeyIssued,
     "node.executor_key_revoked.v1": executor_key.ExecutorKeyRevoked,
     "node.equivocated.v1": node.NodeEquivocated,
@@ -77,9 +76,9 @@ FACTS: dict[str, type[Any]] = {
     "pool.node_added.v1": pooling.PoolNodeAdded,
     "pool.node_removed.v1": pooling.PoolNodeRemoved,
     "provider.registered.v1": provider.ProviderRegistered,
+    "provider.cloud_account_checked.v1": provider.CloudAccountChecked,
     "region.opened.v1": provider.RegionOpened,
     "region.name_taken.v1": provider.RegionNameTaken,
-    "region.cloud_quota_reported.v1": cloud_region.CloudQuotaReported,
     "region.hardware_set.v1": provider.RegionHardwareSet,
     "region.policy_set.v1": provider.RegionPolicySet,
     "node.revenue_shares_set.v1": revenue_share.RevenueSharesSet,

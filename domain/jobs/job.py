@@ -35,6 +35,8 @@ from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import METERS, MeterMax
 from domain.refusal import Reason, Refused
+from domain.sites.attached import Attached, require_attached
+from domain.sites.reasons import SitesReason
 from domain.stream import Change, Stream, World
 from domain.trust.reasons import TrustReason
 
@@ -71,6 +73,7 @@ class JobSubmitted:
     instance_id: str | None  # of the compute client: which one submitted it
     key_id: str | None  # of the API key: what its plan opens counts for the key's budget
     meter_maxima: tuple[MeterMax, ...]  # beside GPU time: the most for each resource of a lease
+    attached: Attached | None  # stores that it mounts, the port that it keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +189,7 @@ class SubmitJob:
     parent_job_id: str | None = None
     key_id: str | None = None  # of the API key that asks: a compute client's acts for an instance
     meter_maxima: tuple[MeterMax, ...] = ()
+    attached: Attached | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +359,8 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, MODE_NOT_SUPPORTED, JOB_UNKNOWN, JOB_EXISTS,
     JOB_STATE, WORKLOAD_EMPTY, CONSTRAINT_INVALID, CLIENT_NOT_AUTHORISED, PLAN_INVALID,
     SCHEDULE_INVALID, REFERENCE_INVALID, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE,
-    COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE, UNKNOWN_MODE, DUPLICATE_ID, UNKNOWN_PROFILE.
+    COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE, UNKNOWN_MODE, DUPLICATE_ID, UNKNOWN_PROFILE,
+    and like `require_attached`.
     """
     account = existing_account(world, command.account_id)
     submitted = replace(
@@ -384,6 +389,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     asked = command.constraints or NOTHING
     require_constraints(asked)
     require_sharing(asked, command.share_ppm, command.mem_ppm, command.models)
+    require_attached(world, command.account_id, command.attached, asked)
     return [Change(job_stream(command.job_id), submitted)]
 
 
@@ -538,6 +544,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         key_id=command.key_id,
         instance_id=None,
         meter_maxima=command.meter_maxima,
+        attached=command.attached,
     )
 
 
@@ -563,6 +570,12 @@ REFUSES: dict[type[Any], tuple[Reason, ...]] = {
         PartiesReason.UNKNOWN_MODE,
         MoneyReason.DUPLICATE_ID,
         HardwareReason.UNKNOWN_PROFILE,
+        SitesReason.PLAN_NEEDED,
+        SitesReason.DATASTORE_UNKNOWN,
+        SitesReason.RESERVATION_UNKNOWN,
+        SitesReason.PATH_REFUSED,
+        SitesReason.DATASTORE_INVALID,
+        SitesReason.ATTACHED_ELSEWHERE,
     )
 }
 """What a command can be refused for, in the order of its docstring."""

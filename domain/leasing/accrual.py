@@ -14,10 +14,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from domain.cloud.quotas import give_back
 from domain.fleet.device import device_of, device_stream, release
+from domain.fleet.node import existing_node
+from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerPart, split_among
 from domain.gpu_time import charge_for, gpu_us
+from domain.jobs.job import job_of
 from domain.jobs.parts import ended
 from domain.lease.budgets import uncount_budgets
 from domain.lease.close_codes import may_give
@@ -52,6 +56,7 @@ from domain.money import PPM, credit
 from domain.pools.quota import release as release_quotas
 from domain.prices.charge_split import Parts, peel
 from domain.refusal import Refused
+from domain.sites.reservation import release as release_name
 from domain.stream import Change, World
 
 
@@ -472,9 +477,29 @@ def _released(lease: Lease, at_us: int, world: World) -> list[Change]:
     """Its devices, and what it held of quotas: paused or not, it counts in them until it ends."""
     if lease.reserved is None:
         return []
-    quotas = lease.reserved.quotas
+    reserved = lease.reserved
     devices = released_devices(lease, at_us, world)
-    return [*devices, *release_quotas(world, quotas, lease.reserved.lease_id, at_us)]
+    quotas = release_quotas(world, reserved.quotas, reserved.lease_id, at_us)
+    cloud = _cloud_quota_returned(reserved, at_us, world)
+    return [*devices, *quotas, *cloud, *_reservation_released(reserved, at_us, world)]
+
+
+def _reservation_released(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
+    """The name and port that the lease held for its job."""
+    job = job_of(world, reserved.job_id).submitted
+    attached = None if job is None else job.attached
+    if attached is None or attached.reservation_id is None:
+        return []
+    return release_name(world, attached.reservation_id, reserved.lease_id, at_us)
+
+
+def _cloud_quota_returned(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
+    """What the lease held of the quota of a cloud region; on other machines nothing."""
+    if not provider_of(world, reserved.provider_id).is_cloud:
+        return []
+    joined = existing_node(world, reserved.node_id).joined
+    assert joined is not None
+    return give_back(world, joined.region_id, reserved.lease_id, at_us)
 
 
 def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:

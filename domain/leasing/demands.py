@@ -26,6 +26,7 @@ from domain.stream import World
 CHECKED = (
     "offer",
     "place",
+    "pin",
     "pool",
     "queue",
     "spec_age",
@@ -54,6 +55,7 @@ CHECKED = (
     "sla",
     "reclaim",
     "interruptible",
+    "capacity",
 )
 ELSEWHERE = {
     "region": "a provider's own offer or bid opens its region",
@@ -68,6 +70,7 @@ ELSEWHERE = {
     "usage_fee": "domain/leasing/terms.py",
     "price": "domain/leasing/terms.py",
     "free": "domain/fleet/device.py",
+    "cloud_quota": "domain/cloud/quotas.py",
     "budget": "domain/lease/budgets.py",
     "funds": "domain/lease/holding.py",
 }
@@ -152,4 +155,5 @@ def _seen(
         attributes=looked.attributes,
         kernel=kernel_number(host.kernel),
         substrate=host.substrate or (),
+        capacity_class=node.capacity_class,
     )

@@ -31,7 +31,8 @@ _TABLES = """
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
-        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL);
+        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL,
+        capacity_class text NOT NULL);
     CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
     COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
@@ -119,7 +120,7 @@ _RULES = (
         " key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node
         SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
-            at_us, false, NULL, NULL, at_us, position, NULL, true, false
+            at_us, false, NULL, NULL, at_us, position, NULL, true, false, 'on_demand'
         FROM facts""",
     ),
     Rule(
@@ -193,6 +194,13 @@ _RULES = (
         ("node.hardware_judged.v1",),
         "node_id text, sellable boolean",
         """UPDATE own.node n SET sellable = f.sellable FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.capacity_class_set.v1",),
+        "node_id text, capacity_class text",
+        """UPDATE own.node n SET capacity_class = f.capacity_class FROM (
             SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
@@ -344,6 +352,7 @@ class Node:
     pool_id: str | None
     sellable: bool
     revoked: bool
+    capacity_class: str
 
 
 @dataclass(frozen=True, slots=True)

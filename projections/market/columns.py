@@ -46,6 +46,7 @@ NUMBERS = (
     "place",
     "kernel",
     "network_class",
+    "cloud_jobs",
 )
 WORDS = (
     "node",
@@ -63,6 +64,7 @@ WORDS = (
     "gpu_class",
     "settlement",
     "sla",
+    "capacity",
 )
 FLAGS = (
     "is_there",
@@ -275,6 +277,7 @@ class Columns:
             "device_count": len(node.devices),
             "kernel": _or_unknown(node.kernel),
             "network_class": NETWORK_CLASSES.index(terms.network_class or NETWORK_CLASSES[0]),
+            "cloud_jobs": _or_unknown(node.cloud_jobs),
             "modes": sum(1 << MODE_CODES[mode] for mode in modes_of(node)),
         }
         for name, value in values.items():
@@ -439,6 +442,8 @@ class Columns:
             denied=denied,
             kernel=_or_none(number["kernel"]),
             substrate=substrate,
+            capacity_class=word["capacity"],
+            cloud_jobs=_or_none(number["cloud_jobs"]),
         )
 
     def _devices(self, row: int, model: str, *lanes: list[Any]) -> tuple[FreeDevice, ...]:
@@ -490,6 +495,7 @@ def _words(node: OfferedNode) -> dict[str, str | None]:
         "gpu_class": node.gpu_class,
         "settlement": node.pay_with,
         "sla": node.terms.sla_class,
+        "capacity": node.capacity_class,
     }
 
 

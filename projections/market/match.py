@@ -72,6 +72,7 @@ _NUMBER_OF = {
 }
 _WORD_OF = {
     "place": "region",
+    "pin": "region",
     "pool": "pool",
     "node": "phase",
     "kind": "kind",
@@ -82,6 +83,7 @@ _WORD_OF = {
     "setting": "setting",
     "sla": "sla",
     "settlement": "settlement",
+    "capacity": "capacity",
 }
 FEW_WORDS = 4
 """Up to so many words are compared one by one; more are looked up."""
@@ -331,6 +333,11 @@ class _Question:
 
     def _free(self) -> Ints:
         return self.fitting
+
+    def _cloud_quota(self) -> Bools:
+        jobs = self.number("cloud_jobs")
+        met: Bools = (jobs < 0) | (jobs >= self.need.gpu_count)
+        return met
 
     def _capabilities(self) -> Bools:
         words = self.need.constraints.capabilities or ()

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        391,
+        "235f948ff587ba5edee7d5acee81545a568ac88ca575d0c04430c4f479a711e1",
+        "190609d6a847bb378bf71efce864fa04d9835ba8fb7460372f2393a53e456c3d",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

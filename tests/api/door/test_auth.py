@@ -23,7 +23,7 @@ from api.governance import policy_rehearsal
 from api.main import operations
 from domain.parties.account import ROLES, SCOPES_OF, SCOPES_OF_ROLE
 from tests.scenes.governors import enrol_once, signed_by_two
-from tests.scenes.server import Caller, Scene
+from tests.scenes.server import CLOUD_ACCOUNT, Caller, Scene
 
 ABSENT = "f" * 32
 PASSED = {200, 201, 402, 409, 412, 422}
@@ -86,6 +86,18 @@ ROWS: dict[str, Row] = {
     "set_region_hardware": Row("operator", body=lambda _s: {"rules": ["ram"]}),
     "set_region_policy": Row("owner", "rival", lambda _s: {"allow_public_jobs": True}),
     "list_region_nodes": OWNERS,
+    "set_plan": Row("operator", body=lambda _s: {"plan": "team"}),
+    "read_plan": RENTERS,
+    "add_datastore": Row("owner", "rival", lambda _s: _datastore()),
+    "list_datastores": Row("owner"),
+    "remove_datastore": Row("owner", "rival", _nothing),
+    "add_reservation": Row("owner", "rival", lambda _s: _reserved()),
+    "list_reservations": Row("owner"),
+    "remove_reservation": Row("owner", "rival", _nothing),
+    "report_cloud_account": Row("owner", "rival", lambda _s: CLOUD_ACCOUNT),
+    "read_cloud_account": OWNERS,
+    "list_cloud_regions": Row("anybody"),
+    "set_capacity_class": Row("owner", "rival", lambda _s: {"capacity_class": "on_demand"}),
     "report_cloud_quotas": Row("owner", "rival", lambda _s: _cloud_quotas()),
     "read_cloud_quotas": OWNERS,
     "set_region_terms": Row("owner", "rival", lambda _s: _region_terms()),
@@ -655,6 +667,15 @@ def _cloud_quotas() -> dict[str, Any]:
     return {"gpus": [], "cpus": none, "local_ssd_gb": none}
 
 
+def _datastore() -> dict[str, Any]:
+    return {"name": f"d{next(_numbers)}", "kind": "nfs", "address": "10.0.0.5", "root_path": "/"}
+
+
+def _reserved() -> dict[str, Any]:
+    number = next(_numbers)
+    return {"name": f"r{number}", "host_name": f"h{number}", "port": 8_888}
+
+
 def _region_terms() -> dict[str, Any]:
     costs = ("base", "control", "ingress", "most", "arrears_max")
     return {
@@ -750,6 +771,13 @@ def _offer(scene: Scene) -> dict[str, Any]:
     }
 
 
+def _of_team(scene: Scene, sort: str, body: dict[str, Any]) -> str:
+    """The id of something in the owner's region that needs the plan team."""
+    scene.operator.made(f"/v1/accounts/{scene.owner.account_id}/plan", {"plan": "team"})
+    told = scene.owner.made(f"/v1/regions/{scene.provider.region_id}/{sort}", body)
+    return str(told[f"{sort.removesuffix('s')}_id"])
+
+
 @pytest.fixture(scope="module")
 def places(shared: Scene) -> dict[str, str]:
     """Ids of one object of each kind, the renter's and the owner's."""
@@ -775,6 +803,8 @@ def places(shared: Scene) -> dict[str, str]:
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
         "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "datastore_id": _of_team(shared, "datastores", _datastore()),
+        "reservation_id": _of_team(shared, "reservations", _reserved()),
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,

@@ -21,7 +21,7 @@ from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
 from ledger.log import meter_log
 from ledger.log.chain import lp4
-from tests.scenes.server import NOW_US, Caller, Scene
+from tests.scenes.server import CLOUD_ACCOUNT, NOW_US, Caller, Scene
 from tests.scenes.serving import Market
 from tests.scenes.work import accrue_now
 
@@ -453,6 +453,7 @@ def test_a_storage_node_costs_by_the_hour_over_http(scene: Scene) -> None:
 def test_a_cloud_region_takes_nodes_when_its_storage_is_ready(scene: Scene) -> None:
     """C-30: the region opens when the storage node is ready."""
     provider = scene.owner.made("/v1/providers", {"kind": "gcp"})["provider_id"]
+    scene.owner.made(f"/v1/providers/{provider}/cloud-account", CLOUD_ACCOUNT)
     region = scene.owner.made(
         "/v1/regions",
         {
