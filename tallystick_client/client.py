@@ -2046,6 +2046,50 @@ class Client(Calls):
         )
         return cast("forms.ReputationAnswer", found)
 
+    def list_node_evidence(
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.ReputationEvidencePage:
+        """Lists the evidence behind the score of a node, now or as of `as_of_position`."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/reputation/evidence", node_id=node_id),
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.ReputationEvidencePage", found)
+
+    def list_provider_evidence(
+        self,
+        provider_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.ReputationEvidencePage:
+        """Lists the evidence behind the score of a provider, over all of its nodes."""
+        found = self._call(
+            "GET",
+            at("/v1/providers/{provider_id}/reputation/evidence", provider_id=provider_id),
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.ReputationEvidencePage", found)
+
     def read_renter_reputation(
         self,
         account_id: str,
@@ -2142,6 +2186,13 @@ class Client(Calls):
         for byte.
         """
         found = self._call("GET", at("/v1/epochs/{epoch}/payout.json", epoch=epoch))
+        return cast("dict[str, Any]", found)
+
+    def read_epoch_file(self, epoch: int) -> dict[str, Any]:
+        """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal.
+        Its reader.
+        """
+        found = self._call("GET", at("/v1/epochs/{epoch}/epoch.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
     def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
@@ -2935,6 +2986,129 @@ class Client(Calls):
             ),
         )
         return cast("forms.PoolDecisionDetailAnswer", found)
+
+    def register_component(
+        self, pool_id: str, body: forms.PoolComponentRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolComponentRegisteredAnswer:
+        """Registers a component of your pool, such as a gateway, a storage service or a
+        licence.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/components", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolComponentRegisteredAnswer", found)
+
+    def list_components(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PoolComponentPage:
+        """Lists the components of a pool with their health; removed ones say so."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/components", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolComponentPage", found)
+
+    def remove_component(
+        self,
+        pool_id: str,
+        component_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolComponentRemovedAnswer:
+        """Removes a component from your pool, for good."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/pools/{pool_id}/components/{component_id}/remove",
+                pool_id=pool_id,
+                component_id=component_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolComponentRemovedAnswer", found)
+
+    def report_component_health(
+        self,
+        pool_id: str,
+        component_id: str,
+        body: forms.PoolComponentHealthRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolComponentHealthAnswer:
+        """Records the health of a component of your pool. The last report counts, for two
+        hours.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/pools/{pool_id}/components/{component_id}/health",
+                pool_id=pool_id,
+                component_id=component_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolComponentHealthAnswer", found)
+
+    def set_pool_metadata(
+        self, pool_id: str, body: forms.PoolMetadataRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolMetadataAnswer:
+        """Sets the whole metadata of your pool. Its hash goes to the pool's contract."""
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/metadata", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolMetadataAnswer", found)
+
+    def create_pool_heads(
+        self, pool_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolHeadsAnswer:
+        """Cuts the heads of your pool at the present end of the log, to be anchored by its
+        contract.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/heads", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolHeadsAnswer", found)
+
+    def list_pool_heads(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PoolHeadsPage:
+        """Lists the heads that a pool has cut, the latest first."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/heads", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolHeadsPage", found)
+
+    def read_pool_controller(self, pool_id: str) -> forms.PoolControllerAnswer:
+        """Returns the contract of a pool, what it is to say, and what the last check of it
+        found.
+        """
+        found = self._call("GET", at("/v1/pools/{pool_id}/controller", pool_id=pool_id))
+        return cast("forms.PoolControllerAnswer", found)
+
+    def read_pool_health(self, pool_id: str) -> forms.PoolHealthAnswer:
+        """Returns how many nodes and components of a pool are well, and which are not."""
+        found = self._call("GET", at("/v1/pools/{pool_id}/health", pool_id=pool_id))
+        return cast("forms.PoolHealthAnswer", found)
 
     def create_group(
         self, body: forms.QuotaGroupRequest, *, idempotency_key: str | None = None

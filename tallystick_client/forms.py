@@ -1055,6 +1055,15 @@ class ConsumedReportPage(TypedDict):
     data: list[ConsumedReportAnswer]
 
 
+class ControllerCheckAnswer(TypedDict):
+    """What the contract said at a final block. No differences: it says what the log says."""
+
+    block: int
+    agrees: bool
+    differences: list[str]
+    checked_at: str
+
+
 class CounterpartyAnswer(TypedDict):
     counterparty_id: str
     verdict: Literal["allow", "deny", "none"]
@@ -2158,6 +2167,13 @@ class HardwareVerdictAnswer(TypedDict):
     waived: list[str]
 
 
+class HealthCountAnswer(TypedDict):
+    """How many nodes, or components, are so."""
+
+    health: str
+    count: int
+
+
 class HealthReportAnswer(TypedDict):
     lease_id: str
     half: Literal["initiator", "acceptor"]
@@ -2549,7 +2565,8 @@ class JobPlanForm(TypedDict):
 
 class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
-    names the demand that no registered node could ever meet.
+    names the demand that no registered node could ever meet. `free_by`: all matching GPUs
+    are leased, and the next is free by then, unless its lease is extended.
     """
 
     rule: str
@@ -2563,6 +2580,7 @@ class JobQuoteAnswer(TypedDict):
     dimensions: list[MatchDimensionAnswer]
     relaxations: list[MatchRelaxationAnswer]
     impossible: NotRequired[str]
+    free_by: NotRequired[str]
     position: int
 
 
@@ -2787,7 +2805,9 @@ class LeaseAcceptorAnswer(TypedDict):
 
 class LeaseAnswer(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
-    far. `project_id` and `end_user_ref` are not told to the provider.
+    far. `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id`
+    and `split_label` name the session and the part of the program that a layer forwards to
+    the devices.
     """
 
     lease_id: str
@@ -2857,6 +2877,8 @@ class LeaseAnswer(TypedDict):
     federated_fee_per_hour: NotRequired[Money]
     restart_of: NotRequired[str]
     escrow_id: NotRequired[str]
+    remoting_session_id: NotRequired[str]
+    split_label: NotRequired[str]
     part: NotRequired[int]
     attempt: NotRequired[int]
     run_due_at: NotRequired[str]
@@ -3725,12 +3747,16 @@ class MigPlacementAnswer(TypedDict):
 class MilestoneGrantAnswer(TypedDict):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
     has no milestone. `clawback`: one that waits for votes. `ballots`: what is voted on now.
+    `implied_micro_usd` is what one TOKEN is worth by the stated value: floor(value /
+    total).
     """
 
     grant_id: str
     account_id: str
     state: Literal["proposed", "open", "ended"]
     total: Money
+    stated_micro_usd: NotRequired[int]
+    implied_micro_usd: NotRequired[int]
     locked: Money
     unlocked: Money
     unassigned: Money
@@ -3754,11 +3780,13 @@ class MilestoneGrantPage(TypedDict):
 
 class MilestoneGrantRequest(TypedDict):
     """What the shares leave of the total has no milestone: it is told, and can only go
-    back.
+    back. `stated_micro_usd`: what the total is said to be worth, in micro-dollars; it
+    decides nothing.
     """
 
     account_id: str
     total: Money
+    stated_micro_usd: NotRequired[int | None]
     milestones: list[GrantMilestoneRequest]
 
 
@@ -3861,7 +3889,7 @@ class NodeAdmissionRequest(TypedDict):
 class NodeAnswer(TypedDict):
     """`agent`: version of its reporter, as last reported. `advice`: for the file servers of
     its region; it stops nothing. `revoked`: its owner revoked its key, and the server
-    rejects its reports.
+    rejects its reports. `client_id`: the compute client that it joined through.
     """
 
     node_id: str
@@ -3875,6 +3903,7 @@ class NodeAnswer(TypedDict):
     provider_id: str
     account_id: str
     region_id: str
+    client_id: NotRequired[str]
     agent: str
     key_id: str
     fingerprint: str
@@ -4156,6 +4185,20 @@ class NodeStateAnswer(TypedDict):
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+
+
+class NodeTroubleAnswer(TypedDict):
+    """A node that is not well. `silent`: active, and no signed report in the last three
+    minutes; `degraded`: it reports, and a lease on it is degraded.
+    """
+
+    node_id: str
+    health: Literal[
+        "well", "silent", "maintenance", "quarantined", "draining", "joining", "retired", "degraded"
+    ]
+    role: NotRequired[str]
+    degraded_leases: int
+    reported_at: NotRequired[str]
 
 
 class NodeTrustAnswer(TypedDict):
@@ -4535,7 +4578,9 @@ class PayoutRootPage(TypedDict):
 class PendingLeaseAnswer(TypedDict):
     """A lease that waits for the node to say that its work runs. `executor` has
     acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
-    Credentials are sealed to `encryption_key`.
+    Credentials are sealed to `encryption_key`. `part` counts the chunks or members of a job
+    from 0, of `parts` where that number is fixed; `attempt` counts the leases of the part
+    from 1.
     """
 
     lease_id: str
@@ -4552,6 +4597,9 @@ class PendingLeaseAnswer(TypedDict):
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
     executor: NotRequired[str]
+    part: NotRequired[int]
+    parts: NotRequired[int]
+    attempt: NotRequired[int]
 
 
 class PlanAnswer(TypedDict):
@@ -4802,6 +4850,91 @@ class PoolAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class PoolComponentAnswer(TypedDict):
+    """`health`: as last reported; `silent` after two hours without a report, `unknown`
+    before the first. `reference`: its id on the controller contract.
+    """
+
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    reference: str
+    is_removed: bool
+    health: Literal["well", "degraded", "down", "silent", "unknown"]
+    detail: NotRequired[str]
+    health_since: NotRequired[str]
+    reported_at: NotRequired[str]
+    registered_at: str
+    position: NotRequired[int]
+
+
+class PoolComponentHealthAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    health: Literal["well", "degraded", "down"]
+    position: NotRequired[int]
+
+
+class PoolComponentHealthRequest(TypedDict):
+    """What a component, or its watcher, says of it."""
+
+    health: Literal["well", "degraded", "down"]
+    detail: NotRequired[str]
+
+
+class PoolComponentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolComponentAnswer]
+
+
+class PoolComponentRegisteredAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PoolComponentRemovedAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    is_removed: bool
+    position: NotRequired[int]
+
+
+class PoolComponentRequest(TypedDict):
+    """`kind`: gateway, scheduler, storage, monitor, licence or a word of your own.
+    `endpoint`: where others of the pool reach it. `licence_id`: of the kind licence alone.
+    """
+
+    kind: str
+    name: str
+    endpoint: NotRequired[str | None]
+    licence_id: NotRequired[str | None]
+
+
+class PoolControllerAnswer(TypedDict):
+    """Of a pool without a contract there is no `address`. `checked`: absent before the
+    first.
+    """
+
+    pool_id: str
+    address: NotRequired[str]
+    metadata: NotRequired[PoolMetadataAnswer]
+    heads: NotRequired[PoolHeadsAnswer]
+    checked: NotRequired[ControllerCheckAnswer]
+    position: NotRequired[int]
+
+
 class PoolCreatedAnswer(TypedDict):
     pool_id: str
     account_id: str
@@ -4852,6 +4985,59 @@ class PoolDecisionPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[PoolDecisionAnswer]
+
+
+class PoolHeadsAnswer(TypedDict):
+    """Heads over all facts that count up to `cut_position` of the market log."""
+
+    pool_id: str
+    cut_position: int
+    allocation_head: str
+    licence_head: str
+    cut_at: str
+    position: NotRequired[int]
+
+
+class PoolHeadsPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolHeadsAnswer]
+
+
+class PoolHealthAnswer(TypedDict):
+    """`troubled_nodes`, `troubled_components`: at most 100 each, in the order they were
+    added.
+    """
+
+    pool_id: str
+    nodes: list[HealthCountAnswer]
+    components: list[HealthCountAnswer]
+    waiting: int
+    degraded_leases: int
+    troubled_nodes: list[NodeTroubleAnswer]
+    troubled_components: list[PoolComponentAnswer]
+    position: NotRequired[int]
+
+
+class PoolMetadataAnswer(TypedDict):
+    """`sha256`: over the canonical JSON of metadata, pool_id and version; the contract
+    keeps it.
+    """
+
+    pool_id: str
+    version: int
+    metadata: dict[str, str]
+    sha256: str
+    position: NotRequired[int]
+
+
+class PoolMetadataRequest(TypedDict):
+    """All entries of the pool's metadata; those that are left out are gone."""
+
+    metadata: dict[str, str]
 
 
 class PoolNodeAddedAnswer(TypedDict):
@@ -5588,6 +5774,34 @@ class ReputationAnswer(TypedDict):
     as_of_position: int
     day: str
     position: int
+
+
+class ReputationEvidenceAnswer(TypedDict):
+    """What the fact at `fact_position` said for one input, known since `known_position`:
+    `good` of `total` micro-observations, or microseconds of uptime. It counts from
+    `counts_from` on. The sums by input, day, first day and client, each floored, give the
+    score again.
+    """
+
+    input: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    fact_position: int
+    known_position: int
+    client_id: str
+    day: str
+    counts_from: str
+    good: int
+    total: int
+
+
+class ReputationEvidencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ReputationEvidenceAnswer]
 
 
 class ReputationInputAnswer(TypedDict):

@@ -42,6 +42,7 @@ from api.fleet.providers import own_region
 from domain.fleet import keys as node_key
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
 from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
 
 resource = Resource("nodes")
 
@@ -165,6 +166,8 @@ def _code_digest(code: str) -> str:
         FleetReason.JOIN_CODE_USED,
         FleetReason.JOIN_CODE_EXPIRED,
         FleetReason.NODE_EXISTS,
+        PartiesReason.CLIENT_UNKNOWN,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
         "bad_signature",
     ],
 )

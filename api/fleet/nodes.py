@@ -146,8 +146,8 @@ class NodeKeysAnswer(AnswerModel):
 
 class NodeAnswer(NodeStateAnswer):
     """`agent`: version of its reporter, as last reported. `advice`: for the file servers of its
-    region; it stops nothing. `revoked`: its owner revoked its key, and
-    the server rejects its reports.
+    region; it stops nothing. `revoked`: its owner revoked its key, and the server rejects its
+    reports. `client_id`: the compute client that it joined through.
     """
 
     revoked: bool = False
@@ -156,6 +156,7 @@ class NodeAnswer(NodeStateAnswer):
     provider_id: ProviderId
     account_id: AccountId
     region_id: RegionId
+    client_id: AccountId | None = None
     agent: Short
     key_id: KeyId
     fingerprint: str
@@ -431,6 +432,7 @@ def _node(row: fleet.Node) -> NodeAnswer:
         provider_id=row.provider_id,
         account_id=row.account_id,
         region_id=row.region_id,
+        client_id=row.client_id,
         agent=row.agent,
         key_id=row.key_id,
         fingerprint=fingerprint(row.public_key),

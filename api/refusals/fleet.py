@@ -19,8 +19,7 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FleetReason.PROVIDER_KIND_UNKNOWN: sentence(
         INVALID,
-        "[{kind:text} is not a kind of provider. ]Choose a kind that the operation's "
-        "description lists.",
+        "[{kind:text} is not a kind of provider. ]Choose one of the kinds[: {allowed:text}].",
     ),
     FleetReason.REGION_UNKNOWN: sentence(
         NOT_FOUND,
@@ -77,8 +76,8 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FleetReason.STORAGE_MODE_UNKNOWN: sentence(
         INVALID,
-        "[{storage_mode:text} is not a storage mode of regions. ]Choose a mode that the "
-        "operation's description lists.",
+        "[{storage_mode:text} is not a storage mode of regions. ]Choose one of the modes[: "
+        "{allowed:text}].",
     ),
     FleetReason.STORAGE_NODE_STATE: sentence(
         CONFLICT,

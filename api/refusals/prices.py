@@ -242,12 +242,13 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     PricesReason.FEE_OUT_OF_RANGE: sentence(
         INVALID,
-        "The fee must be from 0 to 10,000 basis points[, not {fee_bps:count}]. Correct the fee.",
+        "The fee must be from 0 to 10,000 basis points[, not {fee_bps:count}]. Choose a fee in "
+        "between.",
     ),
     PricesReason.BAD_MIN_SOURCES: sentence(
         INVALID,
-        "The least number of price sources must be at least 1[, not {min_sources:count}]. "
-        "Correct it.",
+        "The least number of price sources must be at least 1[, not {min_sources:count}]. Choose "
+        "such a number.",
     ),
     PricesReason.BAD_WINDOW: sentence(
         INVALID,
@@ -352,27 +353,31 @@ SENTENCES: dict[Reason, Sentence] = {
             payload_bytes_max=ANY,
         ),
         when(
-            "The fee {row:text} of the tariff must be an amount of CREDIT from 0 up to the "
-            "largest fee. Correct it.",
+            "The fee {row:text} of the tariff must be from 0 to 1,000,000 CREDIT. Choose an "
+            "amount in between.",
             row=ANY,
         ),
         when(
-            "The {field:field} is out of range. Choose a value that the field's description "
-            "allows.",
+            "The {field:field} is out of range. The description of the field tells the range; "
+            "choose a value in it.",
             field=ANY,
         ),
-        "An amount is out of range. Choose an amount that the field's description allows.",
+        "An amount is out of range. The description of the field tells the range; choose an "
+        "amount in it.",
     ),
-    PricesReason.ZERO_AMOUNT: sentence(INVALID, "The amount must be more than 0. Correct it."),
+    PricesReason.ZERO_AMOUNT: sentence(
+        INVALID, "The amount must be more than 0. Give such an amount."
+    ),
     PricesReason.DAY_OUT_OF_MONTH: sentence(
         INVALID,
-        "The month has {days:count} days, and day {day:count} is not one of them. Correct the day.",
-        "The day is not one of the month. Correct it.",
+        "The month has {days:count} days, and day {day:count} is not one of them. Choose a day "
+        "from 1 to {days:count}.",
+        "The day is not one of the month. Choose a day that the month has.",
     ),
     PricesReason.REMOVED_MORE_THAN_CONFIGURED: sentence(
         INVALID,
         "On day {day:count} more devices would be removed than the {configured:count} that are "
-        "there. Correct the numbers.",
-        "More devices would be removed than there are. Correct the numbers.",
+        "there. Remove at most those.",
+        "More devices would be removed than there are. Remove at most those that are there.",
     ),
 }

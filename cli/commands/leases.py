@@ -35,9 +35,12 @@ from cli.work_options import (
     Models,
     Mounts,
     Project,
+    RemotingSession,
     ReservationOption,
     Share,
+    Split,
     attached_of,
+    remoted,
     work_of,
 )
 
@@ -108,6 +111,8 @@ def create_lease(
     max_meter: MaxMeters = None,
     mount: Mounts = None,
     reservation: ReservationOption = None,
+    session: RemotingSession = None,
+    split: Split = None,
 ) -> None:
     """Rent the cheapest GPUs that fit. The money is held until the lease is settled."""
     job: JobRequest = {
@@ -121,6 +126,7 @@ def create_lease(
         "term_seconds": term,
         "funds": None if funds is None else credits_of(funds),
         "settlement": settlement,
+        **remoted(session, split),
     }
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))

@@ -208,7 +208,7 @@ def decide_add(command: AddEdgeDevice, world: World) -> list[Change]:
     if command.device_id in state.devices:
         return []
     if command.model not in EDGE_MODELS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model)
+        raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model, allowed=EDGE_MODELS)
     if len(state.devices) >= DEVICES_MAX:
         raise Refused(
             PartiesReason.COUNT_OUT_OF_RANGE, devices=len(state.devices), at_most=DEVICES_MAX

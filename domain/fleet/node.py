@@ -32,6 +32,7 @@ from domain.hardware.admission import Verdict
 from domain.hardware.constraints import ON_DEMAND
 from domain.hardware.facts import HardwareFacts
 from domain.money import Asset
+from domain.parties.client import require_active
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
@@ -473,7 +474,11 @@ def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
 
 def decide_join(command: JoinNode, world: World) -> list[Change]:
     """The code names provider and region; the node brings its key and its inventory. A node that
-    lost the answer may ask again with the same code, key and token.
+    lost the answer may ask again with the same code, key and token. The client that it names as the
+    one that it came through is registered, and not suspended (R-18).
+
+    Raises Refused: JOIN_CODE_UNKNOWN, JOIN_CODE_USED, JOIN_CODE_EXPIRED, NODE_EXISTS,
+    CLIENT_UNKNOWN, CLIENT_NOT_AUTHORISED, and those of an inventory.
     """
     code = join_code_of(world, command.code_sha256)
     if code.issued is None:
@@ -498,6 +503,8 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         raise Refused(FleetReason.JOIN_CODE_EXPIRED, expires_at_us=code.issued.expires_at_us)
     if present is not None:
         raise Refused(FleetReason.NODE_EXISTS, node_id=command.node_id)
+    if command.client_id is not None:
+        require_active(world, command.client_id)
     used = JoinCodeUsed(
         code_sha256=command.code_sha256, node_id=command.node_id, at_us=command.at_us
     )

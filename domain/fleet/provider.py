@@ -304,7 +304,7 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
     if present.exists:
         raise Refused(FleetReason.PROVIDER_EXISTS, provider_id=command.provider_id)
     if command.kind not in PROVIDER_KINDS:
-        raise Refused(FleetReason.PROVIDER_KIND_UNKNOWN, kind=command.kind)
+        raise Refused(FleetReason.PROVIDER_KIND_UNKNOWN, kind=command.kind, allowed=PROVIDER_KINDS)
     registered = ProviderRegistered(
         provider_id=command.provider_id,
         account_id=command.account_id,
@@ -396,7 +396,7 @@ def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Cha
 def _require_rules(rules: tuple[str, ...]) -> None:
     unknown = [name for name in rules if name not in WAIVABLE]
     if unknown:
-        raise Refused(PartiesReason.UNKNOWN_MODE, rules=",".join(unknown)[:200])
+        raise Refused(PartiesReason.UNKNOWN_MODE, rules=",".join(unknown)[:200], allowed=WAIVABLE)
 
 
 def _require_policy(command: SetRegionPolicy) -> None:
@@ -410,7 +410,11 @@ def _require_policy(command: SetRegionPolicy) -> None:
 
 def _require_modes(command: OpenRegion) -> None:
     if command.storage_mode not in STORAGE_MODES:
-        raise Refused(FleetReason.STORAGE_MODE_UNKNOWN, storage_mode=command.storage_mode)
+        raise Refused(
+            FleetReason.STORAGE_MODE_UNKNOWN,
+            storage_mode=command.storage_mode,
+            allowed=STORAGE_MODES,
+        )
     if command.setting not in SETTINGS:
         raise Refused(PartiesReason.UNKNOWN_MODE, setting=command.setting)
     if command.admission not in ADMISSIONS:

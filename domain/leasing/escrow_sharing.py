@@ -77,9 +77,11 @@ class ReturnEscrow:
 
 def draws_on_escrow(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> bool:
     """Whether a lease that is asked for draws on its job's escrow: there is one, and nothing is
-    said about money or time of its own.
+    said about money or time of its own. A job that is submitted in the same append has none yet.
     """
-    if not job_of(world, command.job_id).has_escrow or command.account_id != spec.account_id:
+    if isinstance(spec, SubmitJob) or command.account_id != spec.account_id:
+        return False
+    if not job_of(world, command.job_id).has_escrow:
         return False
     own_terms = (command.term_us, command.funds, command.months)
     is_interruptible = spec.constraints is not None and bool(spec.constraints.interruptible)

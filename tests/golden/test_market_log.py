@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        391,
-        "235f948ff587ba5edee7d5acee81545a568ac88ca575d0c04430c4f479a711e1",
-        "190609d6a847bb378bf71efce864fa04d9835ba8fb7460372f2393a53e456c3d",
+        400,
+        "bf314cf26b05cdc4775ac6ec71b96c6576c2ea22b3e6fc540bca9a206ad18005",
+        "ff298dce638bad426c74490b272e2d7d83eeecb9f714d509c893550149d17ec2",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

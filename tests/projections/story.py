@@ -858,6 +858,7 @@ def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns
         open_until_us=at + 60,
         at_us=at,
         bid_id=None,
+        choice=None,
     )
 
 
