@@ -20,6 +20,7 @@ from api.governance import registry as governance
 from api.income import registry as income
 from api.jobs import registry as jobs
 from api.leasing import registry as leasing
+from api.machines import registry as machines
 from api.market import registry as market
 from api.metering import registry as metering
 from api.parties import registry as parties
@@ -36,6 +37,7 @@ RESOURCES: Sequence[Resource] = (
     *funds.RESOURCES,
     *fleet.RESOURCES,
     *cloud.RESOURCES,
+    *machines.RESOURCES,
     *sites.RESOURCES,
     *metering.RESOURCES,
     *trust.RESOURCES,

@@ -24,6 +24,7 @@ from domain.income import registry as income
 from domain.jobs import registry as jobs
 from domain.lease import registry as lease
 from domain.leasing import registry as leasing
+from domain.machines import registry as machines
 from domain.market import registry as market
 from domain.metering import registry as metering
 from domain.parties import registry as parties
@@ -45,6 +46,7 @@ _ROOMS = (
     hardware,
     fleet,
     cloud,
+    machines,
     sites,
     metering,
     lease,

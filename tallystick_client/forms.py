@@ -191,6 +191,47 @@ class AdjustmentPage(TypedDict):
     data: list[AdjustmentAnswer]
 
 
+class AdmissionAnswer(TypedDict):
+    """`steps_left`: what the firmware still needs, Secure Boot with NVIDIA's GPUs only."""
+
+    admission_id: str
+    account_id: str
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+    state: Literal["requested", "validated", "shipped", "installed", "refused"]
+    why: NotRequired[str]
+    tracking: NotRequired[str]
+    steps_done: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    steps_left: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    minion_id: NotRequired[str]
+    requested_at: str
+    position: NotRequired[int]
+
+
+class AdmissionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[AdmissionAnswer]
+
+
+class AdmissionRefusalRequest(TypedDict):
+    why: str
+
+
+class AdmissionRequest(TypedDict):
+    """The machine that is to come in, as its owner describes it."""
+
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+
+
 class ApiKeyAnswer(TypedDict):
     """`key` is there only in the answer that makes it. `scopes` are those the key was
     issued with; `opens` are those that its member's role leaves of them now.
@@ -660,6 +701,12 @@ class BookMovementAnswer(TypedDict):
 
     name: str
     movement: SignedMoney
+
+
+class BootDriveRequest(TypedDict):
+    """Where the parcel can be followed."""
+
+    tracking: str
 
 
 class BreakerAnswer(TypedDict):
@@ -1831,6 +1878,10 @@ class FieldError(TypedDict):
     detail: str
 
 
+class FirmwareStepRequest(TypedDict):
+    step: Literal["tpm_cleared", "csm_off", "secure_boot_off"]
+
+
 class FlaggedReportAnswer(TypedDict):
     """A stored report that earns nothing, and the rule it broke."""
 
@@ -2193,6 +2244,12 @@ class HostForm(TypedDict):
     substrate: NotRequired[list[str] | None]
 
 
+class IdleMiningRequest(TypedDict):
+    """Whether the machine mines while nobody leases it."""
+
+    enabled: bool
+
+
 class IngressLoadAnswer(TypedDict):
     """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
     epoch.
@@ -2208,6 +2265,14 @@ class IngressLoadsAnswer(TypedDict):
     region_id: str
     data: list[IngressLoadAnswer]
     position: int
+
+
+class InstalledMachineRequest(TypedDict):
+    """`minion_id`: what the machine shows once it started from its boot drive, which stays
+    in.
+    """
+
+    minion_id: str
 
 
 class InvitationAnswer(TypedDict):
@@ -2726,7 +2791,10 @@ class JoinCodeAnswer(TypedDict):
 
 
 class JoinCodeRequest(TypedDict):
+    """`lifetime`: an ephemeral node is retired with the last lease on it."""
+
     region_id: str
+    lifetime: NotRequired[Literal["permanent", "ephemeral"]]
 
 
 class JournalLineAnswer(TypedDict):
@@ -3791,6 +3859,7 @@ class MilestoneGrantRequest(TypedDict):
 
 
 class ModelClassAnswer(TypedDict):
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3798,8 +3867,11 @@ class ModelClassAnswer(TypedDict):
 
 
 class ModelClassRequest(TypedDict):
-    """Models with these words in their name pay this class's fee: a row of the tariff."""
+    """A vendor's models with these words in their name pay this class's fee: a row of the
+    tariff. Nothing but the vendor's own words may stand before them.
+    """
 
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3887,16 +3959,45 @@ class NodeAdmissionRequest(TypedDict):
 
 
 class NodeAnswer(TypedDict):
-    """`agent`: version of its reporter, as last reported. `advice`: for the file servers of
-    its region; it stops nothing. `revoked`: its owner revoked its key, and the server
-    rejects its reports. `client_id`: the compute client that it joined through.
+    """`state`: the phase and the last heartbeat in one word; a node at work that was not
+    heard for five minutes is offline. `error`: the last one told. `agent`: version of its
+    reporter, as last reported. `advice`: for the file servers of its region; it stops
+    nothing. `revoked`: its owner revoked its key, and the server rejects its reports.
+    `client_id`: the compute client that it joined through.
     """
 
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+    state: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "offline",
+        "stopped",
+        "errored",
+        "failed",
+        "archived",
+    ]
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    heard_at: str
     revoked: NotRequired[bool]
     capacity_class: Literal["on_demand", "preemptible", "committed"]
     advice: NotRequired[list[str]]
@@ -3910,6 +4011,23 @@ class NodeAnswer(TypedDict):
     joined_at: str
     phase_at: str
     specs: NotRequired[NodeInventoryAnswer]
+
+
+class NodeConditionAnswer(TypedDict):
+    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink."""
+
+    node_id: str
+    phase: str
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"]]
+    upnp: NotRequired[bool]
+    upnp_advised: NotRequired[bool]
+    exclusive_access: bool
+    idle_mining: bool
+    stated: list[str]
+    position: NotRequired[int]
 
 
 class NodeDayEarningsAnswer(TypedDict):
@@ -3976,6 +4094,12 @@ class NodeDrainRequest(TypedDict):
     """
 
     keep_leases: NotRequired[bool]
+
+
+class NodeErrorRequest(TypedDict):
+    """What keeps the machine from working, in its own words."""
+
+    error: str
 
 
 class NodeHourAnswer(TypedDict):
@@ -4138,6 +4262,17 @@ class NodeRoleRequest(TypedDict):
     ingress_node_id: NotRequired[str | None]
 
 
+class NodeSetupRequest(TypedDict):
+    """What the owner states; nobody checks it. UPnP belongs off behind a corporate firewall
+    and on behind an internet provider. `exclusive_access`: nobody uses the machine but
+    through this market.
+    """
+
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"] | None]
+    upnp: NotRequired[bool | None]
+    exclusive_access: NotRequired[bool]
+
+
 class NodeShareAnswer(TypedDict):
     """How a node's part was computed. `available_gpu_us`: attested at the tier of the
     terms; `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it
@@ -4181,7 +4316,18 @@ class NodeSpecsRequest(TypedDict):
 
 class NodeStateAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
@@ -5358,9 +5504,38 @@ class ProposalReasonRequest(TypedDict):
 class ProviderAnswer(TypedDict):
     provider_id: str
     account_id: str
-    kind: Literal["physical", "gcp"]
+    kind: str
+    payment_mode: Literal["credits", "cash"]
     registered_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class ProviderKindAnswer(TypedDict):
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+    position: NotRequired[int]
+
+
+class ProviderKindRequest(TypedDict):
+    """`cost_per_gpu_hour`: what the cheapest GPU-hour of this kind costs its owner beside
+    the usage fee. It is above that of physical machines, which are the cheapest kind.
+    """
+
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+
+
+class ProviderKindsAnswer(TypedDict):
+    """The seeded rows and those the network registered; of one kind the newest in force
+    counts.
+    """
+
+    data: list[ProviderKindAnswer]
+    position: int
 
 
 class ProviderPage(TypedDict):
@@ -5373,7 +5548,13 @@ class ProviderPage(TypedDict):
 
 
 class ProviderRequest(TypedDict):
-    kind: Literal["physical", "gcp"]
+    """`payment_mode`: how the account is paid, set in the same append. An account that has
+    set one leaves it out, or names the same; cash is set with its destination, at
+    `/payment-mode`.
+    """
+
+    kind: str
+    payment_mode: NotRequired[Literal["credits", "cash"] | None]
 
 
 class QueueCandidateAnswer(TypedDict):
@@ -5549,12 +5730,14 @@ class RegionAnswer(TypedDict):
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
     refused_workloads: NotRequired[list[str]]
     down_ranked_workloads: NotRequired[list[str]]
     security_tier: NotRequired[int]
     hardware_rules: NotRequired[list[str]]
+    cloud_region: NotRequired[str]
+    site: NotRequired[str]
     opened_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -5615,7 +5798,8 @@ class RegionInfraTermsRequest(TypedDict):
 
 class RegionNodeAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: str
+    state: str
     quarantined: bool
 
 
@@ -5649,14 +5833,19 @@ class RegionPolicyRequest(TypedDict):
 
 
 class RegionRequest(TypedDict):
-    """The storage mode never changes: another mode needs a new region."""
+    """The storage mode never changes: another mode needs a new region. `cloud_region`: of a
+    cloud provider, each used by one region; `site`: where machines of one's own stand, for
+    as many regions as there are policies.
+    """
 
     provider_id: str
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
+    cloud_region: NotRequired[str | None]
+    site: NotRequired[str | None]
 
 
 class RegionSettingAnswer(TypedDict):
@@ -6399,7 +6588,7 @@ class StorageNodeRequest(TypedDict):
 class StorageNodeStateAnswer(TypedDict):
     region_id: str
     sequence: int
-    state: Literal["none", "provisioned", "ready"]
+    state: Literal["none", "provisioned", "active"]
     position: NotRequired[int]
 
 

@@ -28,6 +28,7 @@ from domain.cloud.reasons import CloudReason
 from domain.cloud.regions import regions_on
 from domain.fleet.provider import CloudAccountChecked, provider_stream
 from domain.fleet.reasons import FleetReason
+from domain.prices.provider_kinds import is_cloud
 from domain.refusal import Refused
 from ledger.beside import service_accounts
 from ledger.beside.service_accounts import EMAIL_MAX
@@ -184,7 +185,8 @@ def list_cloud_regions(call: Caller) -> Response:
 
 def _require_cloud(call: Call, provider_id: str) -> None:
     """Raises Refused: NOT_A_CLOUD_PROVIDER."""
-    if not call.service.ledger.market.state_of(provider_stream(provider_id)).is_cloud:
+    world = call.service.ledger.world()
+    if not is_cloud(world, world.state(provider_stream(provider_id)).kind, call.now_us):
         raise Refused(CloudReason.NOT_A_CLOUD_PROVIDER, provider_id=provider_id)
 
 

@@ -24,6 +24,11 @@ SENTENCES: dict[Reason, Sentence] = {
             what="deposit",
         ),
         when(
+            "Nothing is provisioned without a positive balance; your account has no credits. Buy "
+            "credits with `tallystick payment create`.",
+            what="provisioning",
+        ),
+        when(
             "The funds of this lease must be at least {needed:credit}, the price of its first "
             "hour; {available:amount} were given. Raise `--funds` to {needed:amount}.",
             what="funds",

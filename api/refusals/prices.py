@@ -79,8 +79,28 @@ SENTENCES: dict[Reason, Sentence] = {
         "to {price:amount}, or choose a cheaper offer.",
         "The price per GPU-hour is above your limit. Raise the limit, or choose a cheaper offer.",
     ),
+    PricesReason.PROVIDER_KIND_COST: sentence(
+        CONFLICT,
+        when(
+            "A GPU-hour of the kind {kind:text} must cost more than {above:credit}, the cost of "
+            "physical machines, which are the cheapest. Register a higher cost.",
+            above=ANY,
+        ),
+        when(
+            "Physical machines are the cheapest kind, and another kind costs {below:credit} per "
+            "GPU-hour. Register a lower cost.",
+            below=ANY,
+        ),
+        "Physical machines must stay the cheapest kind of provider. `tallystick provider kinds` "
+        "shows the costs.",
+    ),
     PricesReason.PRICE_BELOW_USAGE_FEE: sentence(
         INVALID,
+        when(
+            "The price is below what a GPU-hour costs on this kind of provider, {cost:credit}: the "
+            "usage fee and the cost of its machines. Ask at least {cost:amount}.",
+            cost=ANY,
+        ),
         when(
             "The price is below the usage fee of this GPU class, {usage_fee:credit} per "
             "GPU-hour. Ask at least {usage_fee:amount}.",

@@ -18,6 +18,7 @@ from typing import Any
 from domain.calendar import day_named, day_of
 from domain.cloud.reasons import CloudReason
 from domain.fleet.provider import CloudAccountChecked, existing_provider, provider_stream
+from domain.prices.provider_kinds import is_cloud
 from domain.refusal import Refused
 from domain.stream import Change, World
 
@@ -83,7 +84,7 @@ def decide_check(command: CheckCloudAccount, world: World) -> list[Change]:
     Raises Refused: PROVIDER_UNKNOWN, NOT_A_CLOUD_PROVIDER, CHECKLIST_INVALID.
     """
     provider = existing_provider(world, command.provider_id)
-    if not provider.is_cloud:
+    if not is_cloud(world, provider.kind, command.at_us):
         raise Refused(CloudReason.NOT_A_CLOUD_PROVIDER, provider_id=command.provider_id)
     _require_told(command)
     done = tuple(name for name in STEP_NAMES if name in command.done)

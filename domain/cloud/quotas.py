@@ -23,6 +23,7 @@ from domain.hardware.cloud_quota import CPUS_PER_JOB, SSD_GB_PER_JOB, Quota, Run
 from domain.hardware.reasons import HardwareReason
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
+from domain.prices.provider_kinds import is_cloud
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
@@ -175,7 +176,7 @@ def decide_report(command: ReportCloudQuota, world: World) -> list[Change]:
     COUNT_OUT_OF_RANGE.
     """
     provider = existing_provider(world, existing_region(world, command.region_id).provider_id)
-    if not provider.is_cloud:
+    if not is_cloud(world, provider.kind, command.at_us):
         raise Refused(CloudReason.NOT_A_CLOUD_REGION, region_id=command.region_id)
     _require_quotas(command.quotas)
     reported = CloudQuotaReported(

@@ -3,6 +3,7 @@ and maintenance go in; the providers, nodes and devices as they are now come out
 """
 
 __all__ = (
+    "condition",
     "device",
     "edge_device",
     "executor_key",

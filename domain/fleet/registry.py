@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from domain.fleet import (
+    condition,
     device,
     edge_device,
     executor_key,
@@ -63,6 +64,15 @@ FACTS: dict[str, type[Any]] = {
     "resource_kind.model_classed.v1": kinds.ModelClassed,
     "licence.granted.v1": licence.LicenceGranted,
     "licence.revoked.v1": licence.LicenceRevoked,
+    "node.join_terms_stated.v1": condition.JoinTermsStated,
+    "node.terms_stated.v1": condition.NodeTermsStated,
+    "node.provisioning_started.v1": condition.NodeProvisioningStarted,
+    "node.provisioned.v1": condition.NodeProvisioned,
+    "node.stopped.v1": condition.NodeStopped,
+    "node.errored.v1": condition.NodeErrored,
+    "node.failed.v1": condition.NodeFailed,
+    "node.setup_stated.v1": condition.NodeSetupStated,
+    "node.idle_mining_set.v1": condition.IdleMiningSet,
     "node.retired.v1": node.NodeRetired,
     "node.capacity_class_set.v1": node.NodeCapacityClassSet,
     "node.executor_key_issued.v1": executor_key.ExecutorKeyIssued,
@@ -79,6 +89,7 @@ FACTS: dict[str, type[Any]] = {
     "provider.cloud_account_checked.v1": provider.CloudAccountChecked,
     "region.opened.v1": provider.RegionOpened,
     "region.name_taken.v1": provider.RegionNameTaken,
+    "region.cloud_region_taken.v1": provider.CloudRegionTaken,
     "region.hardware_set.v1": provider.RegionHardwareSet,
     "region.policy_set.v1": provider.RegionPolicySet,
     "node.revenue_shares_set.v1": revenue_share.RevenueSharesSet,
@@ -86,4 +97,6 @@ FACTS: dict[str, type[Any]] = {
     "storage_node.ready.v1": storage_node.StorageNodeReady,
     "storage_node.charged.v1": storage_node.StorageNodeCharged,
     "storage_node.removed.v1": storage_node.StorageNodeRemoved,
+    "storage_node.node_served.v1": storage_node.NodeServed,
+    "storage_node.node_served_no_more.v1": storage_node.NodeServedNoMore,
 }

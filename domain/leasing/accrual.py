@@ -16,7 +16,7 @@ from typing import Any
 
 from domain.cloud.quotas import give_back
 from domain.fleet.device import device_of, device_stream, release
-from domain.fleet.node import existing_node
+from domain.fleet.node import ended_with_its_job, existing_node
 from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerPart, split_among
@@ -55,6 +55,7 @@ from domain.metering.reasons import MeteringReason
 from domain.money import PPM, credit
 from domain.pools.quota import release as release_quotas
 from domain.prices.charge_split import Parts, peel
+from domain.prices.provider_kinds import is_cloud
 from domain.refusal import Refused
 from domain.sites.reservation import release as release_name
 from domain.stream import Change, World
@@ -138,7 +139,10 @@ def closing(
     released = _released(lease, command.at_us, world)
     kept = [] if early is None else [Change(stream, early)]
     shared = escrow_sharing.closed(lease, closed_at_us, command.at_us, world)
-    return [*kept, Change(stream, closed), *released, *budgets, *parts, *shared]
+    node_id = lease.reserved.node_id
+    ended_node = ended_with_its_job(world, node_id, command.lease_id, command.at_us)
+    changes = [*kept, Change(stream, closed), *released, *ended_node]
+    return [*changes, *budgets, *parts, *shared]
 
 
 def _ended_early(
@@ -495,7 +499,8 @@ def _reservation_released(reserved: LeaseReserved, at_us: int, world: World) -> 
 
 def _cloud_quota_returned(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
     """What the lease held of the quota of a cloud region; on other machines nothing."""
-    if not provider_of(world, reserved.provider_id).is_cloud:
+    provider = provider_of(world, reserved.provider_id)
+    if not is_cloud(world, provider.kind, at_us):
         return []
     joined = existing_node(world, reserved.node_id).joined
     assert joined is not None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
-from domain.funds.funding import sources_of
+from domain.funds.funding import require_no_debt, sources_of
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import (
     JobEscrowOpened,
@@ -28,7 +28,6 @@ from domain.jobs.reasons import JobsReason
 from domain.lease.budgets import LeaseParty, count_budgets, uncount_budgets
 from domain.lease.close_codes import FUNDS_ENDED, PAYMENT_REVERSED
 from domain.lease.funds import Held, collect, take, total
-from domain.lease.holding import require_no_debt
 from domain.lease.lease import MIN_RUNWAY_US, PARTS_MAX, Lease, RequestLease, lease_stream
 from domain.lease.shared_escrow import (
     MEMBERS_MAX,

@@ -18,11 +18,12 @@ from domain.fleet.device import device_of, device_stream
 from domain.fleet.node import NodeState, existing_node
 from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
+from domain.funds.funding import require_no_debt
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import FederatedFeeCarried, existing_job, job_stream
 from domain.lease.budgets import count_budgets
 from domain.lease.funds import FEDERATED, for_purpose
-from domain.lease.holding import hold_for_terms, require_no_debt
+from domain.lease.holding import hold_for_terms
 from domain.lease.lease import (
     Lease,
     LeaseRequested,
@@ -48,6 +49,7 @@ from domain.pools.pool import pool_of
 from domain.pools.queue import queue_of
 from domain.pools.quota import hold
 from domain.pools.reasons import PoolsReason
+from domain.prices.provider_kinds import is_cloud
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
 from domain.sites.reasons import SitesReason
@@ -186,7 +188,8 @@ def _within_cloud_quota(reserved: LeaseReserved, node: NodeState, world: World) 
 
     Raises Refused: CLOUD_QUOTA_FULL.
     """
-    if not provider_of(world, reserved.provider_id).is_cloud:
+    provider = provider_of(world, reserved.provider_id)
+    if not is_cloud(world, provider.kind, reserved.at_us):
         return []
     assert node.joined is not None
     device = device_of(world, reserved.device_ids[0]).registered

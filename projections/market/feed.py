@@ -22,7 +22,6 @@ import msgspec
 
 from domain.cloud.quotas import NO_QUOTAS, RegionQuotas, jobs_of, quotas_after
 from domain.duration import DAY_US
-from domain.fleet.provider import CLOUD_KINDS
 from domain.hardware.host_kind import kernel_number
 from domain.hardware.mig import Instance
 from domain.lease.looked import Stated
@@ -111,7 +110,7 @@ _NODES = f"""
         r.setting, r.allow_public_jobs, coalesce(k.refused_workloads, '{{}}'),
         coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
         coalesce(w.keeps_queue, false), n.sellable, coalesce(s.gpu_us, 0), n.capacity_class,
-        p.kind = ANY(%(clouds)s), q.quotas, q.taken
+        r.cloud_region IS NOT NULL, q.quotas, q.taken
     FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.region r ON r.region_id = n.region_id
     LEFT JOIN proj_fleet.region_policy k ON k.region_id = n.region_id
@@ -277,7 +276,7 @@ def _lists(connection: Connection) -> dict[str, tuple[frozenset[str], frozenset[
 
 def _rows(connection: Connection, ids: Sequence[str] | None) -> Iterator[OfferedNode]:
     """The rows of these nodes, or of all: one for each offer and each sort of device."""
-    values = {"all": ids is None, "ids": list(ids or ()), "clouds": list(CLOUD_KINDS)}
+    values = {"all": ids is None, "ids": list(ids or ())}
 
     def grouped(sql: str) -> Mapping[str, list[tuple[Any, ...]]]:
         found: dict[str, list[tuple[Any, ...]]] = defaultdict(list)

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        400,
-        "bf314cf26b05cdc4775ac6ec71b96c6576c2ea22b3e6fc540bca9a206ad18005",
-        "ff298dce638bad426c74490b272e2d7d83eeecb9f714d509c893550149d17ec2",
+        424,
+        "2d08b4d87e884860fc21fe630409cbac3e9bcff57daba3b36b528d0fd08242c6",
+        "1074ad1c742925c5b4cc7147d1ebac57ce6d3c62d38d402279c8b91212f17423",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

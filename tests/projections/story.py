@@ -320,7 +320,11 @@ def _supply(size: Size) -> Iterator[Told]:
     yield (
         Stream("provider", "prov_1"),
         provider.ProviderRegistered(
-            provider_id="prov_1", account_id="acct_provider", kind="physical", at_us=at
+            provider_id="prov_1",
+            account_id="acct_provider",
+            kind="physical",
+            payment_mode="credits",
+            at_us=at,
         ),
     )
     region = Stream("region", "region_1")
@@ -336,6 +340,8 @@ def _supply(size: Size) -> Iterator[Told]:
             allow_public_jobs=False,
             at_us=at,
             hardware_rules=(),
+            cloud_region=None,
+            site=None,
         ),
     )
     yield (

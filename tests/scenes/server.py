@@ -108,7 +108,9 @@ class Provider:
     ) -> None:
         self.owner = owner
         self.name = name
-        self.provider_id = owner.made("/v1/providers", {"kind": kind})["provider_id"]
+        self.provider_id = owner.made("/v1/providers", {"kind": kind, "payment_mode": "credits"})[
+            "provider_id"
+        ]
         is_cloud = kind != "physical"
         if is_cloud:
             owner.made(f"/v1/providers/{self.provider_id}/cloud-account", CLOUD_ACCOUNT)
@@ -121,12 +123,13 @@ class Provider:
                 "setting": "datacenter",
                 "admission": "operator",
                 "allow_public_jobs": True,
+                **({"cloud_region": "us-central1"} if is_cloud else {}),
             },
         )["region_id"]
         if is_cloud:
             storage = f"/v1/regions/{self.region_id}/storage-node"
             owner.made(storage, {"storage_class": "pd-ssd"})
-            scene.operator.made(f"{storage}/ready")
+            owner.made(f"{storage}/ready")
         self.join(scene, name, model, price)
 
     def join(self, scene: Scene, name: str, model: str, price: int) -> None:
@@ -288,6 +291,24 @@ class Scene:
                 "reference": f"payment {next(_numbers)}",
             },
         )
+
+    def central_region(self, name: str = "central", **changes: Any) -> str:
+        """A region of the first provider with its storage node active; its owner has credits."""
+        self.deposit(self.owner, 1_000_000)
+        body = {
+            "provider_id": self.provider.provider_id,
+            "name": name,
+            "storage_mode": "central",
+            "setting": "datacenter",
+            "admission": "operator",
+            "allow_public_jobs": True,
+            **changes,
+        }
+        region_id: str = self.owner.made("/v1/regions", body)["region_id"]
+        path = f"/v1/regions/{region_id}/storage-node"
+        self.owner.made(path, {"storage_class": "nvme"})
+        self.owner.made(f"{path}/ready")
+        return region_id
 
     def job(self, **changes: Any) -> dict[str, Any]:
         """A job for one whole device of any model."""

@@ -11,8 +11,10 @@ from domain.cloud.onboarding import STEPS
 from tests.api.pools.test_pools import run
 from tests.scenes.server import CLOUD_ACCOUNT, Provider, Scene
 
+GCP = {"kind": "gcp", "payment_mode": "credits"}
 REGION = {
     "name": "iowa",
+    "cloud_region": "us-central1",
     "storage_mode": "central",
     "setting": "datacenter",
     "admission": "operator",
@@ -52,7 +54,7 @@ def cloud(scene: Scene) -> Provider:
 def test_c_27_a_cloud_provider_is_set_up_step_by_step_and_opens_no_region_before(
     scene: Scene,
 ) -> None:
-    provider = scene.owner.made("/v1/providers", {"kind": "gcp"})["provider_id"]
+    provider = scene.owner.made("/v1/providers", GCP)["provider_id"]
     path = f"/v1/providers/{provider}/cloud-account"
     told = scene.owner.read(path)
     assert (told["ready"], [one["step"] for one in told["steps"]]) == (
@@ -86,7 +88,7 @@ def test_c_27_a_cloud_provider_is_set_up_step_by_step_and_opens_no_region_before
 
 
 def test_c_27_a_key_file_is_refused_wherever_it_is_pasted(scene: Scene) -> None:
-    provider = scene.owner.made("/v1/providers", {"kind": "gcp"})["provider_id"]
+    provider = scene.owner.made("/v1/providers", GCP)["provider_id"]
     path = f"/v1/providers/{provider}/cloud-account"
     head = scene.head()
     sent: list[tuple[str, Any]] = [

@@ -77,7 +77,9 @@ ROWS: dict[str, Row] = {
     "list_wallets": RENTERS,
     "create_deposit": Row("operator", None, lambda _s: _deposit()),
     "list_deposits": RENTERS,
-    "register_provider": Row("owner", body=lambda _s: {"kind": "physical"}),
+    "register_provider": Row(
+        "owner", body=lambda _s: {"kind": "physical", "payment_mode": "credits"}
+    ),
     "list_providers": Row("owner"),
     "read_provider": OWNERS,
     "open_region": Row("owner", None, lambda s: _region(s, s.provider.provider_id)),
@@ -120,7 +122,24 @@ ROWS: dict[str, Row] = {
     "drain_node": Row("owner", "rival", _nothing),
     "set_node_role": Row("owner", "rival", lambda _s: {"role": "worker"}),
     "read_ingress_load": OWNERS,
+    "list_provider_kinds": Row("anybody"),
+    "register_provider_kind": Row("operator", None, lambda _s: _provider_kind()),
     "list_resource_kinds": Row("anybody"),
+    "request_admission": Row("owner", None, lambda s: _admission(s)),
+    "list_admissions": Row("owner"),
+    "read_admission": OWNERS,
+    "validate_admission": Row("operator", None, _nothing),
+    "refuse_admission": Row("operator", None, lambda _s: {"why": "no"}),
+    "ship_boot_drive": Row("operator", None, lambda _s: {"tracking": "1Z"}),
+    "do_firmware_step": Row("owner", "rival", lambda _s: {"step": "csm_off"}),
+    "install_machine": Row("owner", "rival", lambda _s: {"minion_id": "minion-1"}),
+    "create_installed_code": Row("owner", "rival", _nothing),
+    "stop_node": Row("owner", "rival", _nothing),
+    "report_node_error": Row("node", "other_node", lambda _s: {"error": "Xid 79"}),
+    "fail_node": Row("owner", "rival", lambda _s: {"error": "fan"}),
+    "state_node_setup": Row("owner", "rival", lambda _s: {"upnp": True}),
+    "set_idle_mining": Row("owner", "rival", lambda _s: {"enabled": False}),
+    "read_node_condition": OWNERS,
     "register_resource_kind": Row("operator", None, lambda _s: _kind()),
     "register_model_class": Row("operator", None, lambda _s: _model_class()),
     "grant_licence": Row("owner", None, lambda s: _licence(s)),
@@ -212,7 +231,8 @@ ROWS: dict[str, Row] = {
     "list_edge_devices": Row("owner"),
     "list_device_fees": Row("owner"),
     "provision_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
-    "confirm_storage_node": Row("operator", None, _nothing),
+    "confirm_storage_node": Row("owner", "rival", _nothing),
+    "replace_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
     "remove_storage_node": Row("owner", "rival", _nothing),
     "read_storage_node": OWNERS,
     "read_balances": RENTERS,
@@ -726,12 +746,38 @@ def _specs(scene: Scene) -> dict[str, Any]:
     return {"devices": joining["devices"], "host": joining["host"]}
 
 
+def _added_device(scene: Scene) -> str:
+    body = {"region_id": scene.central_region(), "model": "jetson-orin-nano"}
+    device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
+    return device_id
+
+
 def _edge_device(scene: Scene) -> dict[str, Any]:
     return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
 
 
 def _maintenance() -> dict[str, Any]:
     return {"kind": "planned", "from": "2026-12-01T02:00:00Z", "until": "2026-12-01T04:00:00Z"}
+
+
+def _admission(scene: Scene) -> dict[str, Any]:
+    described = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "gpus": 4}
+    return {"region_id": scene.provider.region_id, **described}
+
+
+def _requested(scene: Scene) -> str:
+    terms = {"storage_mode": "local", "setting": "datacenter", "admission": "approved"}
+    where = {"provider_id": scene.provider.provider_id, "name": "approved", **terms}
+    region = scene.owner.made("/v1/regions", {**where, "allow_public_jobs": True})["region_id"]
+    body = {**_admission(scene), "region_id": region}
+    admission_id: str = scene.owner.made("/v1/admissions", body)["admission_id"]
+    return admission_id
+
+
+def _provider_kind() -> dict[str, Any]:
+    cost = {"asset": "CREDIT", "units": "400000"}
+    from_ = "2027-01-01T00:00:00Z"
+    return {"kind": "acme", "cloud": True, "cost_per_gpu_hour": cost, "effective_from": from_}
 
 
 def _kind() -> dict[str, Any]:
@@ -748,7 +794,8 @@ def _kind() -> dict[str, Any]:
 
 def _model_class() -> dict[str, Any]:
     from_ = "2027-01-01T00:00:00Z"
-    return {"model": "Acme One", "gpu_class": "accelerator", "effective_from": from_}
+    classed = {"vendor": "acme", "model": "Acme One", "gpu_class": "accelerator"}
+    return {**classed, "effective_from": from_}
 
 
 def _licence(scene: Scene) -> dict[str, Any]:
@@ -814,7 +861,8 @@ def places(shared: Scene) -> dict[str, str]:
         "maintenance_id": _planned(shared),
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
-        "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "edge_device_id": _added_device(shared),
+        "admission_id": _requested(shared),
         "datastore_id": _of_team(shared, "datastores", _datastore()),
         "reservation_id": _of_team(shared, "reservations", _reserved()),
         "meter": "cpu",

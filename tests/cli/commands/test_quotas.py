@@ -25,11 +25,15 @@ NONE = ("--cpus", "0/0", "--local-ssd", "0/0")
 
 def _region(server: Server, kind: str) -> tuple[str, str]:
     _, key = server.account()
-    provider = server.run("provider", "register", "--kind", kind, "--json", key=key).document
+    provider = server.run(
+        "provider", "register", "--kind", kind, "--payment-mode", "credits", "--json", key=key
+    ).document
     if kind == "gcp":
         server.run("cloud", "report", provider["provider_id"], *SET_UP, key=key)
     opened = server.run(
-        "region", "open", provider["provider_id"], "--name", "iowa", "--json", key=key
+        *("region", "open", provider["provider_id"], "--name", "iowa", "--json"),
+        *(("--storage", "central", "--cloud-region", "us-central1") if kind == "gcp" else ()),
+        key=key,
     )
     return opened.document["region_id"], key
 
@@ -84,11 +88,16 @@ def test_machines_of_ones_own_have_no_quotas_and_a_stranger_sees_none(server: Se
 def test_the_checklist_of_a_cloud_provider_is_reported_and_shown(server: Server) -> None:
     """C-27 by the command: what is missing, the token creator of an old project, no key file."""
     _, key = server.account()
-    provider = server.run("provider", "register", "--kind", "gcp", "--json", key=key).document
+    register = ("provider", "register", "--kind", "gcp", "--payment-mode", "credits", "--json")
+    provider = server.run(*register, key=key).document
     name = provider["provider_id"]
     shown = server.run("cloud", "checklist", name, key=key).out
     assert "ready  no" in shown
     assert "missing   paid_billing" in shown
+    opening = (
+        *("region", "open", name, "--name", "iowa"),
+        *("--storage", "central", "--cloud-region", "us-central1"),
+    )
     old = ("--project", "render-farm-7", "--made-on", "2021-04-07")
     done = [word for step in CLOUD_ACCOUNT["done"] for word in ("--done", step)]
     email = "market@render-farm-7.iam.gserviceaccount.com"
@@ -97,13 +106,13 @@ def test_the_checklist_of_a_cloud_provider_is_reported_and_shown(server: Server)
     assert [one["step"] for one in told["steps"] if one["required"] and not one["done"]] == [
         "token_creator"
     ]
-    refused = server.run("region", "open", name, "--name", "iowa", key=key)
+    refused = server.run(*opening, key=key)
     assert "token_creator is missing" in refused.err
     assert server.run(*report, *done, "--done", "token_creator", key=key).document["ready"]
     shown = server.run("cloud", "checklist", name, key=key).out
     assert email in shown
     assert "yes" in shown.splitlines()[0]
-    assert server.run("region", "open", name, "--name", "iowa", "--json", key=key).document
+    assert server.run(*opening, "--json", key=key).document
     regions = server.run("cloud", "regions", "--json", key=key).document["data"]
     assert len(regions) == 10
 

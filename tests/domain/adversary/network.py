@@ -150,7 +150,9 @@ def found(tariff: TariffPublished) -> Scene:
 
 def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[Any], Any]]:
     stream, provider = Stream[Any]("node", node), f"prov_{node}"
-    registered = ProviderRegistered(provider_id=provider, account_id=owner, kind="physical", **at)
+    registered = ProviderRegistered(
+        provider_id=provider, account_id=owner, kind="physical", payment_mode="credits", **at
+    )
     yield Stream("provider", provider), registered
     yield (
         stream,
