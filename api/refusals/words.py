@@ -8,7 +8,6 @@ from __future__ import annotations
 from api.refusals import (
     authority,
     chain,
-    cloud,
     corrections,
     epochs,
     fleet,
@@ -24,7 +23,6 @@ from api.refusals import (
     parties,
     pools,
     prices,
-    sites,
     trust,
 )
 from api.refusals.sentence import Sentence
@@ -39,8 +37,6 @@ _ROOMS = (
     funds.SENTENCES,
     hardware.SENTENCES,
     fleet.SENTENCES,
-    cloud.SENTENCES,
-    sites.SENTENCES,
     metering.SENTENCES,
     lease.SENTENCES,
     trust.SENTENCES,
