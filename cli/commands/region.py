@@ -1,5 +1,4 @@
-"""`tallystick region | cloud | datastore | reservation`: where nodes are, what a region holds, how it
-shares its earnings.
+"""`tallystick region | cloud | datastore | reservation`: where nodes are, and what is there.
 
 Thin clients of the API.
 """
