@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from api.audit import registry as audit
 from api.authority import registry as authority
 from api.chain import registry as chain
+from api.cloud import registry as cloud
 from api.corrections import registry as corrections
 from api.door.operation import Resource
 from api.epochs import registry as epochs
@@ -27,6 +28,7 @@ from api.pools import registry as pools
 from api.prices import registry as prices
 from api.process.timer import Timer, TimerOf
 from api.regions import registry as regions
+from api.sites import registry as sites
 from api.storage import registry as storage
 from api.trust import registry as trust
 
@@ -36,8 +38,10 @@ RESOURCES: Sequence[Resource] = (
     *prices.RESOURCES,
     *funds.RESOURCES,
     *fleet.RESOURCES,
+    *cloud.RESOURCES,
     *machines.RESOURCES,
     *regions.RESOURCES,
+    *sites.RESOURCES,
     *metering.RESOURCES,
     *storage.RESOURCES,
     *trust.RESOURCES,

@@ -27,6 +27,18 @@ MaxMeters = Annotated[
         help="The most for cpu, memory, storage or network; may be repeated. Default: nothing.",
     ),
 ]
+Mounts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mount",
+        metavar="DATASTORE:PATH:USE",
+        help="Folder of a datastore, for input, output or scratch; may be repeated.",
+    ),
+]
+ReservationOption = Annotated[
+    str | None,
+    typer.Option("--reservation", metavar="RESERVATION", help="Host name and port to keep."),
+]
 RemotingSession = Annotated[
     str | None,
     typer.Option(
@@ -83,3 +95,20 @@ def words_of(command: str | None) -> list[str]:
         return [] if command is None else shlex.split(command)
     except ValueError as error:
         raise InputUnusable(f"--command {command!r}: {error}") from error
+
+
+def attached_of(mounts: list[str] | None, reservation: str | None) -> Any:
+    """What a job is attached to, as a part of the request. Raises InputUnusable."""
+    if not mounts and reservation is None:
+        return {}
+    attached: Any = {"mounts": [_mount(one) for one in mounts or []]}
+    if reservation is not None:
+        attached["reservation_id"] = reservation
+    return {"attached": attached}
+
+
+def _mount(text: str) -> dict[str, str]:
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise InputUnusable(f"--mount {text!r}: DATASTORE:PATH:USE, like datastore_1f:/in:input")
+    return dict(zip(("datastore_id", "path", "use"), parts, strict=True))

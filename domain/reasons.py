@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from domain.authority import reasons as authority
 from domain.chain import reasons as chain
+from domain.cloud import reasons as cloud
 from domain.corrections import reasons as corrections
 from domain.epochs import reasons as epochs
 from domain.fleet import reasons as fleet
@@ -25,6 +26,7 @@ from domain.parties import reasons as parties
 from domain.pools import reasons as pools
 from domain.prices import reasons as prices
 from domain.refusal import Reason
+from domain.sites import reasons as sites
 from domain.storage import reasons as storage
 from domain.trust import reasons as trust
 
@@ -35,6 +37,8 @@ _ROOMS = (
     funds,
     hardware,
     fleet,
+    cloud,
+    sites,
     metering,
     lease,
     storage,

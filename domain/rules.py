@@ -13,6 +13,7 @@ from typing import Any
 from domain import account_closing, checked_acts
 from domain.authority import registry as authority
 from domain.chain import registry as chain
+from domain.cloud import registry as cloud
 from domain.corrections import registry as corrections
 from domain.epochs import registry as epochs
 from domain.fleet import registry as fleet
@@ -31,6 +32,7 @@ from domain.pools import registry as pools
 from domain.prices import registry as prices
 from domain.refusal import Reason
 from domain.regions import registry as regions
+from domain.sites import registry as sites
 from domain.storage import registry as storage
 from domain.stream import Change, World
 from domain.trust import registry as trust
@@ -46,7 +48,9 @@ _ROOMS = (
     hardware,
     fleet,
     regions,
+    cloud,
     machines,
+    sites,
     metering,
     lease,
     storage,

@@ -36,6 +36,7 @@ from projections.metering import registry as metering
 from projections.parties import registry as parties
 from projections.pools import registry as pools
 from projections.runner import LANES, REBUILD_FACTS_MAX, RETIRED, Connection, Projection, own
+from projections.sites import registry as sites
 from projections.storage import registry as storage
 from projections.trust import registry as trust
 
@@ -43,6 +44,7 @@ PROJECTIONS: tuple[Projection, ...] = (
     *parties.VIEWS,
     *funds.VIEWS,
     *fleet.VIEWS,
+    *sites.VIEWS,
     *metering.VIEWS,
     *lease.VIEWS,
     *storage.VIEWS,

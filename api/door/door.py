@@ -283,9 +283,12 @@ def _check_width(value: Sized, pointer: str) -> None:
 
 
 def _check_text(text: str, pointer: str) -> None:
-    """What PostgreSQL and UTF-8 can hold."""
+    """What PostgreSQL and UTF-8 can hold, and no private key: the log forgets nothing."""
     if "\0" in text:
         raise _malformed("a NUL character", pointer)
+    if "PRIVATE KEY-----" in text or text == "private_key":
+        where = ({"pointer": pointer, "detail": "a private key"},)
+        raise Problem(422, "private_key_sent", "the text is not kept or told", errors=where)
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         raise _malformed("half of a character", pointer)
 

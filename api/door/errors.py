@@ -49,6 +49,11 @@ DOOR: dict[str, tuple[int, str]] = {
     "too_large": (413, "The request is larger than it may be."),
     "unsupported_media_type": (415, "The body must be application/json, not compressed."),
     "invalid": (422, "A field breaks its rule; `errors` names field and rule."),
+    "private_key_sent": (
+        422,
+        "The request holds a private key, as key files of service accounts do. Nothing was"
+        " recorded. No operation needs one: take the key file out, and replace the key.",
+    ),
     "rehearsal_too_large": (422, "The past is too long for here: `tallystick policy dry-run`."),
     "challenge_unknown": (422, "No such challenge: never made here, used or expired."),
     "signature_invalid": (422, "The signature is not one of this key over the text it is for."),

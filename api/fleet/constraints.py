@@ -26,6 +26,7 @@ Mode = Literal["whole", "mig", "mps", "time_slice", "memory"]
 MigStart = Annotated[int, Field(ge=0, le=7, description="Memory slice where the instance begins")]
 Isolation = Literal["process", "container", "vm", "machine"]
 Setting = Literal["edge", "datacenter"]
+CapacityClass = Literal["on_demand", "preemptible", "committed"]
 NetworkClass = Literal["internet", "local", "switched"]
 Kernel = Annotated[
     str,
@@ -65,7 +66,8 @@ class NodeDemandsForm(_Form):
     `regions`: only there; `near_region` only ranks. `accept_provisional`: nodes without a
     reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your own nodes are exempt
     from reputation. `network_class`: this one or a better one. `substrate`: what the node runs on,
-    like bare_metal, esxi or kubernetes. `rank`: lowest_cost, or best_score with `weights`.
+    like bare_metal, esxi or kubernetes. `capacity_classes`: absent, on demand and committed, and
+    for an interruptible lease preemptible too. `rank`: lowest_cost, or best_score with `weights`.
     """
 
     kinds: Words | None = None
@@ -102,6 +104,9 @@ class NodeDemandsForm(_Form):
     min_kernel: Kernel | None = None
     network_class: NetworkClass | None = None
     substrate: Word | None = None
+    capacity_classes: Annotated[list[CapacityClass], Field(min_length=1, max_length=3)] | None = (
+        None
+    )
 
     def constraints(self) -> Constraints:
         """As the domain knows them."""
@@ -151,7 +156,11 @@ class OfferPromisesForm(_Form):
 
 def demands_told(stored: dict[str, Any] | None) -> NodeDemandsForm | None:
     """From a projection's JSON, which is the fact's own."""
-    return None if stored is None else NodeDemandsForm(**_seconds(stored))
+    if stored is None:
+        return None
+    # What a job is attached to pins it: told with what it is attached to, not as a demand.
+    asked = {name: value for name, value in stored.items() if name != "pinned_region"}
+    return NodeDemandsForm(**_seconds(asked))
 
 
 def promises_told(stored: dict[str, Any] | None) -> OfferPromisesForm | None:

@@ -33,6 +33,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.fleet.constraints import CapacityClass
 from api.fleet.node_signatures import fingerprint
 from api.fleet.node_specs import (
     DeviceForm,
@@ -65,11 +66,14 @@ from domain.money import PPM
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.regions.administrators import admins_stream
+from domain.sites.datastore import advice_of
 from projections.fleet import fleet, regions
 from projections.fleet.fleet import FLEET
 from projections.metering.usage import USAGE
 from projections.parties import access
 from projections.parties.access import ACCESS
+from projections.sites import sites
+from projections.sites.sites import SITES
 
 resource = Resource("nodes")
 
@@ -174,8 +178,9 @@ class NodeKeysAnswer(AnswerModel):
 class NodeAnswer(NodeStateAnswer):
     """`state`: the phase and the last heartbeat in one word; a node at work that was not heard for
     five minutes is offline. `error`: the last one told. `agent`: version of its reporter, as last
-    reported. `revoked`: its owner revoked its key, and the server rejects its reports. `client_id`:
-    the compute client that it joined through.
+    reported. `advice`: for the file servers of its region; it stops nothing. `revoked`: its owner
+    revoked its key, and the server rejects its reports. `client_id`: the compute client that it
+    joined through.
     """
 
     state: StateInWord
@@ -184,6 +189,8 @@ class NodeAnswer(NodeStateAnswer):
     error: str | None = None
     heard_at: Told_at
     revoked: bool = False
+    capacity_class: CapacityClass
+    advice: list[str] | None = None
     provider_id: ProviderId
     account_id: AccountId
     region_id: RegionId
@@ -489,14 +496,17 @@ def list_nodes(
 @resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeAnswer, problems=[FleetReason.NODE_UNKNOWN])
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node."""
-    with call.read(FLEET, USAGE) as view:
+    with call.read(FLEET, USAGE, SITES) as view:
         found = visible_node(call, view, node_id)
         heard = fleet.read_last_heard(view.connection, [node_id])
         told = _node(found, heard[node_id], call.now_us)
+        stores = sites.read_datastores(view.connection, region_id=told.region_id)
+        advice = dict.fromkeys(one for store in stores for one in advice_of(store.kind))
         market = call.service.ledger.market
         node = market.state_of(node_stream(node_id))
         region = market.state_of(region_stream(told.region_id))
-        return call.answer(view, told.model_copy(update={"verdict": _verdict(node, region)}))
+        more = {"verdict": _verdict(node, region), "advice": list(advice) or None}
+        return call.answer(view, told.model_copy(update=more))
 
 
 @resource.get(
@@ -550,6 +560,7 @@ def node_state_of(row: fleet.Node, heard_us: int, now_us: int) -> Any:
 
 def _node(row: fleet.Node, heard_us: int, now_us: int) -> NodeAnswer:
     phase: Any = row.phase
+    capacity: Any = row.capacity_class
     lifetime: Any = row.lifetime
     return NodeAnswer(
         state=node_state_of(row, heard_us, now_us),
@@ -561,6 +572,7 @@ def _node(row: fleet.Node, heard_us: int, now_us: int) -> NodeAnswer:
         phase=phase,
         quarantined=row.quarantined,
         revoked=row.revoked,
+        capacity_class=capacity,
         provider_id=row.provider_id,
         account_id=row.account_id,
         region_id=row.region_id,

@@ -323,6 +323,7 @@ def _provider(row: fleet.Provider) -> ProviderAnswer:
     problems=[
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.REGION_EXISTS,
+        FleetReason.PROVIDER_NOT_READY,
         FleetReason.REGION_NOT_SUITED,
         FleetReason.CLOUD_REGION,
     ],

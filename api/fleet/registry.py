@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from api.door.operation import Resource
 from api.fleet import (
-    cloud_quotas,
     devices,
     edge_devices,
     growth,
@@ -21,7 +20,6 @@ from api.process.timer import Timer
 
 RESOURCES: tuple[Resource, ...] = (
     providers.resource,
-    cloud_quotas.resource,
     growth.resource,
     joining.resource,
     nodes.resource,

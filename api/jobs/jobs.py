@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -33,7 +34,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.constraints import NodeDemandsForm, demands_told
 from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
-from api.market.matching import look, room_of, wish_of
+from api.market.matching import Wish, look, require_possible, room_of, wish_of
 from api.market.performance import performance_of_match
 from domain.hardware import mig
 from domain.hardware.constraints import NOTHING
@@ -61,9 +62,14 @@ from domain.lease.lease import MatchDecided, RequestLease
 from domain.lease.mounts import MOUNTS_MAX
 from domain.lease.shared_escrow import stream_of as escrow_stream
 from domain.leasing.escrow_sharing import ReturnEscrow
+from domain.market.reasons import MarketReason
 from domain.prices.tariff import MeterMax
 from domain.refusal import Refused
 from domain.rules import refused_by
+from domain.sites.attached import STORES_MAX, Attached, Mount
+from domain.sites.datastore import datastore_stream
+from domain.sites.paths import PATH_CHARACTERS_MAX
+from domain.sites.reservation import reservation_stream
 from domain.trust.reasons import TrustReason
 from ledger.log import codec
 from projections.fleet.fleet import FLEET
@@ -83,6 +89,7 @@ TOLD_APART = {
     "references",
     "plan",
     "volumes",
+    "attached",
 }
 WRITE = with_scope("renter", "client")
 READ = with_scope("renter", "client", "operator", "audit:read")
@@ -150,6 +157,27 @@ VolumeMounts = Annotated[list[VolumeMountForm], Field(max_length=MOUNTS_MAX)]
 MeterMaxima = Annotated[list[MeterMaxForm], Field(max_length=4)]
 
 
+class MountForm(RequestModel):
+    """A folder of a datastore of yours: `path` lies below its root, like /subdir2."""
+
+    datastore_id: Annotated[str, Field(pattern=r"^datastore_[0-9A-Za-z]{1,64}$")]
+    path: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS_MAX)] = "/"
+    use: Literal["input", "output", "scratch"]
+
+
+class AttachedForm(RequestModel):
+    """What a job uses of a region of yours. It runs there and nowhere else; a lease of it holds the
+    reservation until it ends.
+    """
+
+    mounts: Annotated[list[MountForm], Field(max_length=STORES_MAX)] = Field(default_factory=list)
+    reservation_id: Annotated[str, Field(pattern=r"^reservation_[0-9A-Za-z]{1,64}$")] | None = None
+
+    def attached(self) -> Attached:
+        mounts = tuple(Mount(one.datastore_id, one.path, one.use) for one in self.mounts)
+        return Attached(mounts=mounts, reservation_id=self.reservation_id)
+
+
 class JobRequest(RequestModel):
     """An image or a command, and what it needs: `share_ppm` on each of `gpu_count` devices.
 
@@ -191,6 +219,7 @@ class JobRequest(RequestModel):
     parent_job_id: JobId | None = None
     meter_maxima: MeterMaxima = Field(default_factory=list)
     volumes: VolumeMounts = Field(default_factory=list)
+    attached: AttachedForm | None = None
 
     model_config = with_examples(EXAMPLE, CHUNKED, NIGHTLY)
 
@@ -208,6 +237,10 @@ class JobRequest(RequestModel):
         """
         share_ppm, mem_ppm = self._shares()
         constraints = None if self.constraints is None else self.constraints.constraints()
+        attached = None if self.attached is None else self.attached.attached()
+        pinned = None if attached is None else region_of(call, attached)
+        if pinned is not None:
+            constraints = replace(constraints or NOTHING, pinned_region=pinned)
         require_sharing(constraints or NOTHING, share_ppm, mem_ppm, tuple(self.models))
         is_client = call.principal.account_kind == "client"
         return SubmitJob(
@@ -240,6 +273,7 @@ class JobRequest(RequestModel):
                 MeterMax(one.meter, one.amount.amount()) for one in self.meter_maxima
             ),
             volumes=tuple(one.mount() for one in self.volumes),
+            attached=attached,
         )
 
     def _shares(self) -> tuple[int, int]:
@@ -279,6 +313,7 @@ class JobAnswer(AnswerModel):
     instance_id: str | None = None
     meter_maxima: MeterMaxima | None = None
     volumes: VolumeMounts | None = None
+    attached: AttachedForm | None = None
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -302,7 +337,13 @@ class JobExplanationAnswer(AnswerModel):
     position: Position
 
 
-@resource.post("/v1/jobs", WRITE, JobAnswer, status=201, problems=refused_by(SubmitJob))
+@resource.post(
+    "/v1/jobs",
+    WRITE,
+    JobAnswer,
+    status=201,
+    problems=[*refused_by(SubmitJob), MarketReason.MATCH_IMPOSSIBLE],
+)
 def submit_job(body: JobRequest, call: Caller) -> Response:
     """Submits a job. Leases are opened for it."""
     job_id = call.id("job")
@@ -322,6 +363,7 @@ def submit_job(body: JobRequest, call: Caller) -> Response:
         references=body.references or None,
         volumes=body.volumes or None,
         participants=body.participants or None,
+        attached=body.attached,
         job_id=job_id,
         account_id=command.account_id,
         client_id=command.client_id,
@@ -331,7 +373,39 @@ def submit_job(body: JobRequest, call: Caller) -> Response:
         ),
         submitted_at=moment(call.now_us),
     )
-    return call.record(lambda: command, told)
+
+    def commands() -> SubmitJob:
+        require_possible(call.service, _first_wish(call, command), call.round())
+        return command
+
+    return call.record(commands, told)
+
+
+def _first_wish(call: Call, spec: SubmitJob) -> Wish:
+    """What a lease of the job would ask for."""
+    request = RequestLease(
+        lease_id="",
+        job_id=spec.job_id,
+        account_id=spec.account_id,
+        term_us=None,
+        funds=None,
+        at_us=call.now_us,
+    )
+    return wish_of(request, spec, call.round())
+
+
+def region_of(call: Call, attached: Attached) -> str | None:
+    """The region that a job is pinned to by what it is attached to; whether all of it is there,
+    and whose it is, the decision asks.
+    """
+    market = call.service.ledger.market
+    found: list[Any] = [
+        market.state_of(datastore_stream(mount.datastore_id)).added for mount in attached.mounts
+    ]
+    if attached.reservation_id is not None:
+        found.append(market.state_of(reservation_stream(attached.reservation_id)).added)
+    regions = [one.region_id for one in found if one is not None]
+    return regions[0] if regions else None
 
 
 @resource.get("/v1/jobs", READ, page_of(JobAnswer), problems=["cursor_invalid"])
@@ -487,6 +561,7 @@ def _job(row: leases.Job) -> JobAnswer:
         references=[JobReferenceForm(**one) for one in told.refs or ()] or None,
         volumes=[VolumeMountForm(**one) for one in told.volumes] or None,
         plan=plan_told(row.plan),
+        attached=None if row.attached is None else AttachedForm(**row.attached),
         max_price_per_gpu_hour=credits_(row.price_max_units),
         state=told.state,
         submitted_at=moment(row.at_us),

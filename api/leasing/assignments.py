@@ -33,6 +33,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.fleet.constraints import MigStart, Mode
 from api.fleet.nodes import own_node, visible_node
+from api.sites.datastores import login_key
 from domain.fleet.reasons import FleetReason
 from domain.jobs.gang import gang_stream
 from domain.jobs.job import job_stream, workload_hash
@@ -42,7 +43,11 @@ from domain.lease.lease import RUNNING, Lease, LeaseRequested, ReadyLease, lease
 from domain.lease.reasons import LeaseReason
 from domain.money import PPM
 from domain.refusal import Refused
+from domain.sites.datastore import datastore_stream
+from domain.sites.paths import joined
+from domain.sites.reservation import reservation_stream
 from domain.storage.volume import volume_stream
+from ledger.beside import datastore_logins
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.lease import leases, work
@@ -57,6 +62,26 @@ ASSIGNMENTS_MAX = 500
 TO_ERASE_MAX = 100
 
 
+class MountAnswer(AnswerModel):
+    """A folder that the work mounts: `path` on the server, with its root. `user` and `password`
+    are told to the node alone.
+    """
+
+    kind: Literal["nfs", "smb"]
+    address: str
+    path: str
+    use: Literal["input", "output", "scratch"]
+    user: str | None = None
+    password: str | None = None
+
+
+class ReservedPortAnswer(AnswerModel):
+    """The name that is published with mDNS, and the port that the work listens on."""
+
+    host_name: str
+    port: Annotated[int, Field(ge=1, le=65_535)]
+
+
 class LeaseWorkloadAnswer(AnswerModel):
     """What the executor runs. `workload_sha256` covers all of it but the kind. `references` name
     keys, checkpoints and datasets, and hold no secret.
@@ -67,6 +92,8 @@ class LeaseWorkloadAnswer(AnswerModel):
     command: list[str]
     env_refs: list[str]
     references: list[JobReferenceForm] | None = None
+    mounts: list[MountAnswer] | None = None
+    reserved_port: ReservedPortAnswer | None = None
     workload_sha256: Hex32
 
 
@@ -271,6 +298,8 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
             command=job.command,
             env_refs=job.env_refs,
             references=_references(job),
+            mounts=_mounts(call, view, job, node.node_id) or None,
+            reserved_port=_port(call, job),
             workload_sha256=job.workload_sha256,
         ),
         memory_mib=_memory_of(row, node),
@@ -279,6 +308,40 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
         executor=None if lease.work.started is None else lease.work.started.executor,
         **_part(call, lease.requested),
     )
+
+
+def _mounts(call: Call, view: View, job: leases.Job, node_id: str) -> list[MountAnswer]:
+    """What the work mounts, with the logins for the node that mounts it."""
+    is_machine = call.node_of_caller(node_id) or call.executor_of_caller(node_id)
+    found = []
+    for mount in (job.attached or {}).get("mounts", ()):
+        name = mount["datastore_id"]
+        store: Any = call.service.ledger.market.state_of(datastore_stream(name)).added
+        user, password = None, None
+        if is_machine and store.has_login:
+            key = login_key(call, name)
+            user, password = datastore_logins.read(view.connection, key, name) or (None, None)
+        found.append(
+            MountAnswer(
+                kind=store.kind,
+                address=store.address,
+                path=joined(store.root_path, mount["path"]),
+                use=mount["use"],
+                user=user,
+                password=password,
+            )
+        )
+    return found
+
+
+def _port(call: Call, job: leases.Job) -> ReservedPortAnswer | None:
+    """The reserved name and port of the work."""
+    name = (job.attached or {}).get("reservation_id")
+    if name is None:
+        return None
+    reserved = call.service.ledger.market.state_of(reservation_stream(name)).added
+    assert reserved is not None, name
+    return ReservedPortAnswer(host_name=reserved.host_name, port=reserved.port)
 
 
 def _part(call: Call, asked: LeaseRequested) -> dict[str, int | None]:

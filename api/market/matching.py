@@ -14,6 +14,7 @@ from typing import TypeVar
 from api.market.next_free import next_free_us
 from api.process.lease_desk import Round
 from api.process.service import Service
+from domain.cloud.reasons import CloudReason
 from domain.duration import DAY_US, SECOND_US
 from domain.fleet.reasons import FleetReason
 from domain.hardware.reasons import HardwareReason
@@ -51,6 +52,7 @@ MATCH_AGAIN = frozenset(
         MarketReason.OFFER_MISMATCH,
         FleetReason.NODE_STATE,
         FleetReason.NODE_IN_MAINTENANCE,
+        CloudReason.CLOUD_QUOTA_FULL,
     }
 )
 """What was matched is gone: somebody else was faster. Look again."""
@@ -126,6 +128,20 @@ def match(service: Service, wish: Wish, here: Round) -> Place:
         weights=need.constraints.weights,
         narrowed=found.explanation.dimensions,
     )
+
+
+def require_possible(service: Service, wish: Wish, here: Round) -> None:
+    """A job that is pinned to a region by what it is attached to is refused at once where no
+    machine of the region could ever run it: it would wait for ever (C-9).
+
+    Raises Refused: MATCH_IMPOSSIBLE.
+    """
+    asked = wish.asked.constraints
+    if asked is None or asked.pinned_region is None:
+        return
+    found = look(service, wish, here)
+    if found.match is None and found.explanation.impossible is not None:
+        raise no_match(found, wish.asked.project_id, None)
 
 
 def look(service: Service, wish: Wish, here: Round) -> Found:
@@ -325,6 +341,7 @@ def no_match(found: Found, project_id: str, free_us: int | None) -> Refused:
             dimension=explained.impossible,
             required=required,
             nodes=explained.nodes,
+            pinned_region=found.need.constraints.pinned_region,
         )
     return Refused(
         MarketReason.NO_MATCH,

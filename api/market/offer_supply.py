@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from api.door.models import AccountId, AnswerModel, Count, Told_at
 from api.door.moments import moment
+from api.fleet.constraints import CapacityClass
 from api.market.performance import Machine, NodePerformanceAnswer, performance_of
 from api.regions.reachability import NodeWayAnswer, way_told
 from api.trust.reputation import RegionSettingAnswer, setting_told
@@ -37,6 +38,7 @@ class OfferSupplyAnswer(AnswerModel):
 
     setting: Literal["edge", "datacenter"]
     expect: RegionSettingAnswer
+    capacity_class: CapacityClass
     security_tier: Count
     refused_workloads: list[str]
     kinds: list[str]
@@ -60,6 +62,7 @@ def supply_of(
     ways = regions.read_ways(connection, nodes)
     kinds = supply.read_kinds_of_nodes(connection, nodes)
     windows = supply.read_next_maintenance(connection, nodes, now_us)
+    classes = supply.read_capacity_classes(connection, nodes)
     said = _said(connection, offers, nodes, now_us)
     machines = {
         one.offer_id: Machine(one.node_id, one.gpu_classes, one.terms or {}) for one in offers
@@ -70,9 +73,11 @@ def supply_of(
         policy, window = policies[offer.region_id], windows.get(offer.node_id)
         score = scored[offer.node_id]
         setting: Any = policy.setting
+        capacity: Any = classes[offer.node_id]
         told[offer.offer_id] = OfferSupplyAnswer(
             setting=setting,
             expect=setting_told(setting, settings.get(setting)),
+            capacity_class=capacity,
             security_tier=_tier(policy.security_tier, offer.terms or {}),
             refused_workloads=policy.refused_workloads,
             kinds=kinds.get(offer.node_id, []),

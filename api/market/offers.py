@@ -35,6 +35,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.constraints import (
+    CapacityClass,
     Isolation,
     Kernel,
     Mode,
@@ -44,6 +45,7 @@ from api.fleet.constraints import (
 )
 from api.fleet.providers import own_provider
 from api.market.offer_supply import OfferSupplyAnswer, supply_of
+from domain.cloud.reasons import CloudReason
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import NOTHING, QUANTITY_MAX, Constraints
@@ -148,6 +150,7 @@ class OfferWithdrawnAnswer(AnswerModel):
         PricesReason.AMOUNT_OUT_OF_RANGE,
         PricesReason.PRICE_BELOW_USAGE_FEE,
         HardwareReason.CONSTRAINT_INVALID,
+        CloudReason.CAPACITY_CLASS,
     ],
 )
 def publish_offer(body: OfferRequest, call: Caller) -> Response:
@@ -213,6 +216,7 @@ def search_offers(
     min_kernel: Annotated[Kernel | None, Query()] = None,
     network_class: NetworkClass | None = None,
     substrate: TextQuery = None,
+    capacity_class: CapacityClass | None = None,
     workload_class: TextQuery = None,
     security_tier: AmountQuery = None,
     min_reputation_ppm: AmountQuery = None,
@@ -240,6 +244,7 @@ def search_offers(
         min_kernel=min_kernel,
         network_class=network_class,
         substrate=substrate,
+        capacity_classes=_one(capacity_class),
         workload_class=workload_class,
         security_tier=security_tier,
         min_reputation_ppm=min_reputation_ppm,
@@ -292,6 +297,7 @@ SEARCHED = (
     "kernel",
     "substrate",
     "capabilities",
+    "capacity",
     "workload",
     "security_tier",
     "provisional",
@@ -322,7 +328,12 @@ def _meeting(
         at_us=call.now_us,
         sla_classes=None if sla_class is None else (sla_class,),
     )
-    names = [name for name in SEARCHED if name != "mode" or asked.mode is not None]
+    unasked = set()
+    if asked.mode is None:
+        unasked.add("mode")
+    if asked.capacity_classes is None:
+        unasked.add("capacity")
+    names = [name for name in SEARCHED if name not in unasked]
     return call.service.fleet.ask(
         connection, lambda columns, _position: offers_meeting(columns, need, names)
     )

@@ -24,6 +24,7 @@ from api.market.matching import (
     looked_at,
     match,
     pool_of_spec,
+    require_possible,
     wish_of,
 )
 from api.market.pricing import LeasePricingRequest
@@ -94,6 +95,7 @@ def placed(
     """
     request = within_quotas(here.world, request, spec)
     wish = wish_of(request, spec, here)
+    require_possible(service, wish, here)
     if pricing is not None:
         return [request, *_priced(service, wish, pricing, here)]
     pool_id = None if request.overflow else pool_of_spec(spec)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.parties import accounts, api_keys, clients, members, webhook_sender, webhooks
+from api.parties import accounts, api_keys, clients, members, plans, webhook_sender, webhooks
 from api.parties.new_keys import run_secrets
 from api.process.timer import Timer
 
 RESOURCES: tuple[Resource, ...] = (
     accounts.resource,
+    plans.resource,
     members.resource,
     api_keys.resource,
     webhooks.resource,

@@ -21,6 +21,8 @@ from domain.refusal import Refused
 from domain.stream import derive_id
 from projections.market.match import ROOM
 
+_BASE_IS_FULL = ("offer", "cloud_quota", ROOM)
+"""What is missing of one's own nodes where they, or the quota of their cloud, are full."""
 Asked = RequestGang | GangRequested
 
 
@@ -81,7 +83,7 @@ def _members(
     matches = place(found.need, found.nodes, members=members, min_members=min_members)
     if not matches:
         short = short_of(service, found.need, min_members)
-        if found.need.own_only and short.dimension in ("offer", ROOM):
+        if found.need.own_only and short.dimension in _BASE_IS_FULL:
             raise Refused(PoolsReason.BASE_FULL, project_id=spec.project_id, gang_id=asked.gang_id)
         is_told = is_answered and short.is_room
         raise Refused(

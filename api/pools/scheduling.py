@@ -50,6 +50,7 @@ from domain.pools.scheduling import (
 )
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
+from domain.sites.reasons import SitesReason
 from domain.storage.reasons import NOT_MOUNTABLE
 from projections.fleet.fleet import FLEET
 from projections.pools import pools
@@ -79,6 +80,7 @@ _UNPAID = frozenset(
         PricesReason.GPU_CLASS_UNPRICED,
         PartiesReason.CLIENT_NOT_AUTHORISED,
         *NOT_MOUNTABLE,
+        SitesReason.RESERVATION_UNKNOWN,
     }
 )
 """Why a request whose turn came is taken out of the queue: it could never be reserved as it is."""
@@ -87,6 +89,7 @@ _MOVED = MATCH_AGAIN | {
     MarketReason.NO_MATCH,
     JobsReason.GANG_STATE,
     FleetReason.LEASE_STATE,
+    SitesReason.RESERVATION_HELD,
 }
 
 

@@ -281,6 +281,11 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when("No matching node is in {required:text}. Allow more regions.", dimension="place"),
         when(
+            "No matching node is in the region {required:text}, to which the datastores or the "
+            "reservation pin the job. Try again when one of its nodes is offered.",
+            dimension="pin",
+        ),
+        when(
             "No matching node is in the pool {required:text}. Name another pool, or leave it out.",
             dimension="pool",
         ),
@@ -429,6 +434,16 @@ SENTENCES: dict[Reason, Sentence] = {
         when(
             "No matching node has kernel {required:text} or newer. Ask for an older one.",
             dimension="kernel",
+        ),
+        when(
+            "The cloud quotas of the regions with matching nodes are full. Try again when a lease "
+            "there ends, or allow other regions.",
+            dimension="cloud_quota",
+        ),
+        when(
+            "No matching node has the capacity class {required:word}. Allow another class; "
+            "preemptible capacity is for interruptible leases.",
+            dimension="capacity",
         ),
         when(
             "No matching node runs on {required:word}. Choose another substrate, or leave it out.",
@@ -584,6 +599,12 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     MarketReason.MATCH_IMPOSSIBLE: sentence(
         CONFLICT,
+        when(
+            "The datastores or the reservation of the job pin it to the region "
+            "{pinned_region:text}, and no machine there meets the demand {dimension:word}, so "
+            "waiting does not help. Ask for what the region has, or attach to another one.",
+            pinned_region=ANY,
+        ),
         when(
             "The gang needs {min_members:count} members with {gpus_per_member:gpus} each; all "
             'registered nodes together that meet its demand "{dimension:word}" have room for '

@@ -9,7 +9,19 @@ import typer
 from cli.arguments import JobId
 from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group, local_time, note
-from cli.work_options import Command, Image, MaxMeters, MaxPrice, Models, Project, Share, work_of
+from cli.work_options import (
+    Command,
+    Image,
+    MaxMeters,
+    MaxPrice,
+    Models,
+    Mounts,
+    Project,
+    ReservationOption,
+    Share,
+    attached_of,
+    work_of,
+)
 
 if TYPE_CHECKING:
     from tallystick_client.forms import EscrowFundingRequest, JobPlanForm, JobRequest
@@ -56,10 +68,13 @@ def submit_job(
     project: Project = "",
     end_user: Annotated[str, typer.Option(help="The end user, in your own words.")] = "",
     max_meter: MaxMeters = None,
+    mount: Mounts = None,
+    reservation: ReservationOption = None,
 ) -> None:
     """Submit a job. With a plan, the server opens and replaces its leases."""
     body: JobRequest = {
         **work_of(command, image, gpus, model, max_price, max_meter),
+        **attached_of(mount, reservation),
         "kind": kind,
         "share_ppm": ppm_of(share),
         "project_id": project,

@@ -33,10 +33,13 @@ from cli.work_options import (
     MaxMeters,
     MaxPrice,
     Models,
+    Mounts,
     Project,
     RemotingSession,
+    ReservationOption,
     Share,
     Split,
+    attached_of,
     remoted,
     work_of,
 )
@@ -106,6 +109,8 @@ def create_lease(
     ] = None,
     project: Project = "",
     max_meter: MaxMeters = None,
+    mount: Mounts = None,
+    reservation: ReservationOption = None,
     session: RemotingSession = None,
     split: Split = None,
 ) -> None:
@@ -114,6 +119,7 @@ def create_lease(
         **work_of(command, image, gpus, model, max_price, max_meter),
         "project_id": project,
         **_sharing(share, memory, mode, mig),
+        **attached_of(mount, reservation),
     }
     body: LeaseRequest = {
         "job": job,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         JobRequest,
         NodeDemandsForm,
         OfferRequest,
+        PlanRequest,
     )
 
 account = group("account", "Accounts of renters and providers.", "tallystick account create")
@@ -51,6 +52,10 @@ NetworkClass = Annotated[
     Literal["internet", "local", "switched"] | None, typer.Option(help="This one, or a better one.")
 ]
 Substrate = Annotated[str | None, typer.Option(help="Like bare_metal, esxi or kubernetes.")]
+Capacity = Annotated[
+    Literal["on_demand", "preemptible", "committed"] | None,
+    typer.Option(help="How the machine is held."),
+]
 Tier = Annotated[int | None, typer.Option(min=0, max=9, help="Security tier, at least.")]
 Reputation = Annotated[
     int | None,
@@ -123,6 +128,25 @@ def close_account(remote: Remote, account_id: AccountId) -> None:
     remote.tell(told, facts(told))
 
 
+@account.command("plan", epilog="Example: tallystick account plan acct_1f0c... --set team")
+@acts
+def plan(
+    remote: Remote,
+    account_id: AccountId,
+    new: Annotated[
+        Literal["individual", "team", "enterprise"] | None,
+        typer.Option("--set", help="Set it (operator)."),
+    ] = None,
+) -> None:
+    """Show the plan of an account, or set it. Team has datastores and reservations."""
+    if new is None:
+        told = remote.ask(lambda c: c.read_plan(account_id))
+    else:
+        body: PlanRequest = {"plan": new}
+        told = remote.ask(lambda c: c.set_plan(account_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
 @account.command(
     "signing-key", epilog="Example: tallystick account signing-key acct_1f0c... --key-file me.key"
 )
@@ -157,6 +181,9 @@ def create_offer(
         str | None,
         typer.Option(metavar="TIME", help="End of the offer, like 2030-01-01T00:00:00Z."),
     ] = None,
+    interruptible: Annotated[
+        bool, typer.Option("--interruptible", help="Also take leases that may be paused.")
+    ] = False,
 ) -> None:
     """Offer the GPUs of a node at a price."""
     body: OfferRequest = {
@@ -166,6 +193,7 @@ def create_offer(
         "settlement": settlement,
         "fractions": fractions,
         "available_until": until,
+        "terms": {"interruptible": True} if interruptible else None,
     }
     told = remote.ask(lambda c: c.publish_offer(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
@@ -229,6 +257,7 @@ def search(
     kernel: Kernel = None,
     network_class: NetworkClass = None,
     substrate: Substrate = None,
+    capacity: Capacity = None,
     tier: Tier = None,
     reputation: Reputation = None,
     max_price: Annotated[str | None, typer.Option(metavar="CREDITS", help="Per GPU-hour.")] = None,
@@ -254,6 +283,7 @@ def search(
             min_kernel=kernel,
             network_class=network_class,
             substrate=substrate,
+            capacity_class=capacity,
             min_reputation_ppm=reputation,
             price_max=price_max,
             limit=size,
@@ -290,6 +320,7 @@ def quote(
     kernel: Kernel = None,
     network_class: NetworkClass = None,
     substrate: Substrate = None,
+    capacity: Capacity = None,
     tier: Tier = None,
     reputation: Reputation = None,
     term: Annotated[int | None, typer.Option(min=1, metavar="SECONDS", help="Fixed term.")] = None,
@@ -308,6 +339,8 @@ def quote(
         "min_kernel": kernel,
         "network_class": network_class,
         "substrate": substrate,
+        "capacity_classes": None if capacity is None else [capacity],
+        "interruptible": True if capacity == "preemptible" else None,
         "security_tier": tier,
         "min_reputation_ppm": reputation,
     }

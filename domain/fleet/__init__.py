@@ -3,7 +3,6 @@ and maintenance go in; the providers, nodes and devices as they are now come out
 """
 
 __all__ = (
-    "cloud_region",
     "condition",
     "device",
     "edge_device",

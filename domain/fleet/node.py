@@ -58,6 +58,7 @@ from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import require_storage, serving, serving_no_more
 from domain.fleet.verdicts import NodeHardwareJudged, judged, verdict_of
 from domain.hardware.admission import Verdict
+from domain.hardware.constraints import ON_DEMAND
 from domain.hardware.facts import HardwareFacts
 from domain.money import Asset
 from domain.parties.client import require_active
@@ -196,6 +197,16 @@ class NodeRoleSet:
     node_id: str
     role: str  # ROLES of `domain/fleet/growth.py`
     address: str | None  # host:port of an ingress, for whoever is reached through it
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeCapacityClassSet:
+    """How its machine is held (domain/cloud/capacity.py); the latest counts."""
+
+    node_id: str
+    capacity_class: str  # CAPACITY_CLASSES
     by: str
     at_us: int
 
@@ -352,6 +363,7 @@ class NodeState:
     is_revoked: bool = False  # then it is in quarantine too
     old_revoked: tuple[str, ...] = ()  # keys taken back after another had replaced them
     agent: str = ""  # version of its reporter, as last told
+    capacity_class: str = ON_DEMAND
     condition: Condition = field(default_factory=Condition)
     role_told: NodeRoleSet | None = None  # the latest
 
@@ -400,6 +412,7 @@ NodeFact: TypeAlias = (
     | NodeDrainStarted
     | NodeRoleSet
     | NodeRetired
+    | NodeCapacityClassSet
     | NodeEquivocated
     | NodeHardwareJudged
     | NodeKeyRotated
@@ -468,6 +481,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, role_told=fact)
         case NodeRetired():
             return replace(state, phase="retired")
+        case NodeCapacityClassSet():
+            return replace(state, capacity_class=fact.capacity_class)
         case NodeEquivocated() | NodeBootsAlternated():
             return replace(state, is_quarantined=True)
         case NodeHardwareJudged():

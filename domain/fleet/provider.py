@@ -35,6 +35,19 @@ class ProviderRegistered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CloudAccountChecked:
+    """Stream `provider:{provider_id}`: how far the account of a cloud provider is set up."""
+
+    provider_id: str
+    project_id: str  # the cloud's own
+    project_made_on: str  # UTC day, YYYY-MM-DD
+    done: tuple[str, ...]  # of the checklist (domain/cloud/onboarding.py)
+    missing: tuple[str, ...]  # required and not done; none: the provider is ready
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegionOpened:
     """Stream `region:{region_id}`."""
 
@@ -177,6 +190,7 @@ class ProviderState:
     account_id: str = ""
     kind: str = ""
     payment_mode: str = ""
+    cloud_account: CloudAccountChecked | None = None  # the last checklist
 
     @property
     def exists(self) -> bool:
@@ -211,8 +225,17 @@ def evolve_cloud_region(_state: CloudRegionState, fact: CloudRegionTaken) -> Clo
     return CloudRegionState(fact.region_id)
 
 
-def evolve(_state: ProviderState, fact: ProviderRegistered) -> ProviderState:
-    return ProviderState(fact.account_id, fact.kind, fact.payment_mode)
+ProviderFact: TypeAlias = ProviderRegistered | CloudAccountChecked
+
+
+def evolve(state: ProviderState, fact: ProviderFact) -> ProviderState:
+    match fact:
+        case ProviderRegistered():
+            return ProviderState(fact.account_id, fact.kind, fact.payment_mode)
+        case CloudAccountChecked():
+            return replace(state, cloud_account=fact)
+        case _:
+            assert_never(fact)
 
 
 RegionFact: TypeAlias = RegionOpened | RegionPolicySet | RegionHardwareSet
@@ -309,7 +332,8 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
     if owner.kind not in ("party", "operator"):
         raise Refused(PartiesReason.NOT_PERMITTED, kind=owner.kind)
     present = provider_of(world, command.provider_id)
-    if (present.account_id, present.kind) == (command.account_id, command.kind):
+    told = (command.account_id, command.kind, command.payment_mode)
+    if (present.account_id, present.kind, present.payment_mode) == told:
         return []
     if present.exists:
         raise Refused(FleetReason.PROVIDER_EXISTS, provider_id=command.provider_id)
@@ -328,8 +352,8 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
 
 
 def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
-    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, STORAGE_MODE_UNKNOWN, UNKNOWN_MODE,
-    REGION_NOT_SUITED, CLOUD_REGION.
+    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, PROVIDER_NOT_READY, STORAGE_MODE_UNKNOWN,
+    UNKNOWN_MODE, REGION_NOT_SUITED, CLOUD_REGION.
     """
     provider = existing_provider(world, command.provider_id)
     opened = RegionOpened(
@@ -352,6 +376,7 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
     holder = world.state(named)
     if present is not None or holder.region_id is not None:
         raise Refused(FleetReason.REGION_EXISTS, region_id=command.region_id, name=command.name)
+    _require_ready(command, provider, world)
     _require_modes(command)
     _require_rules(command.hardware_rules or ())
     placed = _placed(command, provider, world)
@@ -396,6 +421,19 @@ def _placed(command: OpenRegion, provider: ProviderState, world: World) -> list[
 
 def cloud_region_stream(provider_id: str, cloud_region: str) -> Stream[CloudRegionState]:
     return Stream("cloud-region", f"{provider_id}|{cloud_region}")
+
+
+def _require_ready(command: OpenRegion, provider: ProviderState, world: World) -> None:
+    """The account of a cloud provider is set up before its first region (C-27).
+
+    Raises Refused: PROVIDER_NOT_READY.
+    """
+    checked = provider.cloud_account
+    if is_cloud(world, provider.kind, command.at_us) and (checked is None or checked.missing):
+        missing = "the whole checklist" if checked is None else ", ".join(checked.missing)
+        raise Refused(
+            FleetReason.PROVIDER_NOT_READY, provider_id=command.provider_id, missing=missing
+        )
 
 
 def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]:

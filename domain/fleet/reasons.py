@@ -15,11 +15,11 @@ class FleetReason(Reason):
     PROVIDER_UNKNOWN = "provider_unknown"
     PROVIDER_EXISTS = "provider_exists"
     PROVIDER_KIND_UNKNOWN = "provider_kind_unknown"
+    PROVIDER_NOT_READY = "provider_not_ready"
     PAYMENT_MODE_NEEDED = "payment_mode_needed"
     CLOUD_REGION = "cloud_region"
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
-    NOT_A_CLOUD_REGION = "not_a_cloud_region"
     REGION_NOT_SUITED = "region_not_suited"
     REGION_PHASE = "region_phase"
     REGION_FULL = "region_full"
@@ -64,11 +64,11 @@ STORED: frozenset[Reason] = frozenset(
     {
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.PROVIDER_EXISTS,
+        FleetReason.PROVIDER_NOT_READY,
         FleetReason.PAYMENT_MODE_NEEDED,
         FleetReason.CLOUD_REGION,
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_EXISTS,
-        FleetReason.NOT_A_CLOUD_REGION,
         FleetReason.REGION_NOT_SUITED,
         FleetReason.REGION_PHASE,
         FleetReason.REGION_FULL,

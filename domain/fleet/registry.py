@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from domain.fleet import (
-    cloud_region,
     condition,
     device,
     edge_device,
@@ -26,7 +25,6 @@ from domain.fleet import (
 )
 
 FILES = (
-    cloud_region,
     device,
     edge_device,
     executor_key,
@@ -79,6 +77,7 @@ FACTS: dict[str, type[Any]] = {
     "node.setup_stated.v1": condition.NodeSetupStated,
     "node.idle_mining_set.v1": condition.IdleMiningSet,
     "node.retired.v1": node.NodeRetired,
+    "node.capacity_class_set.v1": node.NodeCapacityClassSet,
     "node.executor_key_issued.v1": executor_key.ExecutorKeyIssued,
     "node.executor_key_revoked.v1": executor_key.ExecutorKeyRevoked,
     "node.equivocated.v1": node.NodeEquivocated,
@@ -90,10 +89,10 @@ FACTS: dict[str, type[Any]] = {
     "pool.node_added.v1": pooling.PoolNodeAdded,
     "pool.node_removed.v1": pooling.PoolNodeRemoved,
     "provider.registered.v1": provider.ProviderRegistered,
+    "provider.cloud_account_checked.v1": provider.CloudAccountChecked,
     "region.opened.v1": provider.RegionOpened,
     "region.name_taken.v1": provider.RegionNameTaken,
     "region.cloud_region_taken.v1": provider.CloudRegionTaken,
-    "region.cloud_quota_reported.v1": cloud_region.CloudQuotaReported,
     "region.growth_set.v1": growth.RegionGrowthSet,
     "region.phase_set.v1": growth.RegionPhaseSet,
     "region.member_set.v1": growth.RegionMemberSet,

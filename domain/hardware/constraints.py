@@ -79,6 +79,8 @@ class Constraints:
     min_kernel: str | None = None  # of the node's operating system, at least: "5.10"
     network_class: str | None = None  # this one of NETWORK_CLASSES, or a better one
     substrate: str | None = None  # what the node runs on: "bare_metal", "esxi", "kubernetes", ...
+    capacity_classes: tuple[str, ...] | None = None  # absent: any that is there to stay
+    pinned_region: str | None = None  # of what the job is attached to (`domain/sites/attached.py`)
 
 
 NOTHING: Final = Constraints()
@@ -86,6 +88,9 @@ NOTHING: Final = Constraints()
 ISOLATIONS = ("process", "container", "vm", "machine")
 """Each level gives what the ones before it give."""
 SETTINGS = ("edge", "datacenter")
+ON_DEMAND, PREEMPTIBLE, COMMITTED = "on_demand", "preemptible", "committed"
+CAPACITY_CLASSES = (ON_DEMAND, PREEMPTIBLE, COMMITTED)
+"""How a node's machine is held (`domain/cloud/capacity.py`)."""
 RANKS = ("lowest_cost", "best_score")
 SECURITY_TIER_MAX = 9
 QUANTITY_MAX = 2**40
@@ -109,6 +114,10 @@ def require_constraints(asked: Constraints) -> None:
             require_field(field.name, value, _RULES[field.name])
     if asked.mig_profile is not None and asked.mode != "mig":
         raise _invalid("mig_profile", "a MIG profile needs mode mig")
+    if PREEMPTIBLE in (asked.capacity_classes or ()) and not asked.interruptible:
+        raise _invalid(
+            "capacity_classes", "preemptible capacity is taken back: ask for interruptible too"
+        )
     if asked.rank == "best_score" and asked.weights is None:
         raise _invalid("weights", "a ranking by score says what counts how much")
 
@@ -137,6 +146,15 @@ def words(count_max: int = WORDS_MAX) -> Rule:
         if len(set(value)) != len(value):
             return "each of them once"
         return next((broken for one in value if (broken := word(one)) is not None), None)
+
+    return rule
+
+
+def each_of(known: tuple[str, ...]) -> Rule:
+    """At least one of the known words, each once."""
+
+    def rule(value: tuple[str, ...]) -> str | None:
+        return next((b for one in value if (b := one_of(known)(one))), None) or words()(value)
 
     return rule
 
@@ -210,5 +228,7 @@ _RULES: dict[str, Rule] = {
     "min_kernel": version_rule,
     "network_class": one_of(NETWORK_CLASSES),
     "substrate": word,
+    "capacity_classes": each_of(CAPACITY_CLASSES),
+    "pinned_region": word,
 }
 assert set(_RULES) == {field.name for field in fields(Constraints)}

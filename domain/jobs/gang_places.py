@@ -10,7 +10,7 @@ reserved here. `MatchDecided` of each member tells the candidates it was chosen 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.lease.choice import Candidate
 from domain.market.matching import (
@@ -57,11 +57,31 @@ def place(
         taken = _taken(need, best.device_ids)
         asked = need.constraints
         room = {node_id: (asked.storage_gib or 0, asked.network_mbps or 0)}
-        # A device is on offer as often as its node has offers: every one of them has less now.
-        again = [less(one.node, taken, room) for one in left if one.node.node_id == node_id]
-        others = [one for one in left if one.node.node_id != node_id]
+        # A device is on offer as often as its node has offers: every one of them has less now. So
+        # has every node of a cloud region, whose quota the member takes a part of.
+        again = [
+            _after(need, best.node, less(one.node, taken, room))
+            for one in left
+            if _is_less(best.node, one.node)
+        ]
+        others = [one for one in left if not _is_less(best.node, one.node)]
         left = sorted([*others, *_rooms(need, again)], key=_key)  # almost sorted already
     return tuple(found) if len(found) >= min_members else ()
+
+
+def _is_less(placed: OfferedNode, node: OfferedNode) -> bool:
+    """Whether a member that was placed leaves less of this node."""
+    shares_quota = placed.cloud_jobs is not None and node.region_id == placed.region_id
+    return shares_quota or node.node_id == placed.node_id
+
+
+def _after(need: Need, placed: OfferedNode, node: OfferedNode) -> OfferedNode:
+    """The node with what is left of its cloud's quota. Of nodes with another model this is a guess:
+    the reservation asks the quota itself.
+    """
+    if placed.cloud_jobs is None or node.cloud_jobs is None:
+        return node
+    return replace(node, cloud_jobs=max(0, node.cloud_jobs - need.gpu_count))
 
 
 def _rooms(need: Need, nodes: Iterable[OfferedNode]) -> Iterable[_Room]:

@@ -37,6 +37,8 @@ from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import METERS, MeterMax
 from domain.refusal import Reason, Refused
+from domain.sites.attached import Attached, require_attached
+from domain.sites.reasons import SitesReason
 from domain.storage.pins import pinned_to
 from domain.storage.reasons import StorageReason
 from domain.storage.volume import require_mounts
@@ -77,6 +79,7 @@ class JobSubmitted:
     key_id: str | None  # of the API key: what its plan opens counts for the key's budget
     meter_maxima: tuple[MeterMax, ...]  # beside GPU time: the most for each resource of a lease
     volumes: tuple[VolumeMount, ...]  # its leases mount them, until `JobVolumesSet` says otherwise
+    attached: Attached | None  # stores that it mounts, the port that it keeps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +206,7 @@ class SubmitJob:
     key_id: str | None = None  # of the API key that asks: a compute client's acts for an instance
     meter_maxima: tuple[MeterMax, ...] = ()
     volumes: tuple[VolumeMount, ...] = ()
+    attached: Attached | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -402,7 +406,8 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     JOB_STATE, WORKLOAD_EMPTY, CONSTRAINT_INVALID, CLIENT_NOT_AUTHORISED, PLAN_INVALID,
     SCHEDULE_INVALID, REFERENCE_INVALID, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE,
     COUNT_OUT_OF_RANGE, SHARE_OUT_OF_RANGE, UNKNOWN_MODE, DUPLICATE_ID, UNKNOWN_PROFILE,
-    MOUNT_INVALID, VOLUME_UNKNOWN, VOLUME_STATE, VOLUME_REGION.
+    MOUNT_INVALID, VOLUME_UNKNOWN, VOLUME_STATE, VOLUME_REGION,
+    and like `require_attached`.
     """
     account = existing_account(world, command.account_id)
     submitted = replace(
@@ -433,6 +438,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     asked = command.constraints or NOTHING
     require_constraints(asked)
     require_sharing(asked, command.share_ppm, command.mem_ppm, command.models)
+    require_attached(world, command.account_id, command.attached, asked)
     return [Change(job_stream(command.job_id), submitted)]
 
 
@@ -639,6 +645,7 @@ def _submitted(command: SubmitJob) -> JobSubmitted:
         instance_id=None,
         meter_maxima=command.meter_maxima,
         volumes=command.volumes,
+        attached=command.attached,
     )
 
 
@@ -668,6 +675,12 @@ REFUSES: dict[type[Any], tuple[Reason, ...]] = {
         StorageReason.VOLUME_UNKNOWN,
         StorageReason.VOLUME_STATE,
         StorageReason.VOLUME_REGION,
+        SitesReason.PLAN_NEEDED,
+        SitesReason.DATASTORE_UNKNOWN,
+        SitesReason.RESERVATION_UNKNOWN,
+        SitesReason.PATH_REFUSED,
+        SitesReason.DATASTORE_INVALID,
+        SitesReason.ATTACHED_ELSEWHERE,
     ),
     AttachVolume: (
         TrustReason.JOB_UNKNOWN,

@@ -14,11 +14,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from domain.cloud.quotas import give_back
 from domain.fleet.device import device_of, device_stream, release
-from domain.fleet.node import ended_with_its_job
+from domain.fleet.node import ended_with_its_job, existing_node
+from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerPart, split_among
 from domain.gpu_time import charge_for, gpu_us
+from domain.jobs.job import job_of
 from domain.jobs.parts import ended
 from domain.lease.budgets import uncount_budgets
 from domain.lease.close_codes import may_give
@@ -53,7 +56,9 @@ from domain.metering.reasons import MeteringReason
 from domain.money import PPM, credit
 from domain.pools.quota import release as release_quotas
 from domain.prices.charge_split import Parts, peel
+from domain.prices.provider_kinds import is_cloud
 from domain.refusal import Refused
+from domain.sites.reservation import release as release_name
 from domain.storage import node_room
 from domain.storage.volume import detach
 from domain.stream import Change, World
@@ -492,11 +497,32 @@ def _released(lease: Lease, at_us: int, world: World) -> list[Change]:
     """Its devices, and what it held of quotas: paused or not, it counts in them until it ends."""
     if lease.reserved is None:
         return []
+    reserved = lease.reserved
     assert lease.requested is not None
-    quotas = lease.reserved.quotas
     devices = [*released_devices(lease, at_us, world), *released_room(lease, at_us, world)]
-    devices += detach(world, lease.requested.volumes, lease.reserved.lease_id, at_us)
-    return [*devices, *release_quotas(world, quotas, lease.reserved.lease_id, at_us)]
+    devices += detach(world, lease.requested.volumes, reserved.lease_id, at_us)
+    quotas = release_quotas(world, reserved.quotas, reserved.lease_id, at_us)
+    cloud = _cloud_quota_returned(reserved, at_us, world)
+    return [*devices, *quotas, *cloud, *_reservation_released(reserved, at_us, world)]
+
+
+def _reservation_released(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
+    """The name and port that the lease held for its job."""
+    job = job_of(world, reserved.job_id).submitted
+    attached = None if job is None else job.attached
+    if attached is None or attached.reservation_id is None:
+        return []
+    return release_name(world, attached.reservation_id, reserved.lease_id, at_us)
+
+
+def _cloud_quota_returned(reserved: LeaseReserved, at_us: int, world: World) -> list[Change]:
+    """What the lease held of the quota of a cloud region; on other machines nothing."""
+    provider = provider_of(world, reserved.provider_id)
+    if not is_cloud(world, provider.kind, at_us):
+        return []
+    joined = existing_node(world, reserved.node_id).joined
+    assert joined is not None
+    return give_back(world, joined.region_id, reserved.lease_id, at_us)
 
 
 def _surplus(lease: Lease, closed_at_us: int) -> tuple[EscrowPart, ...]:

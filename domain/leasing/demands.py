@@ -27,6 +27,7 @@ from domain.stream import World
 CHECKED = (
     "offer",
     "place",
+    "pin",
     "pool",
     "queue",
     "spec_age",
@@ -55,6 +56,7 @@ CHECKED = (
     "sla",
     "reclaim",
     "interruptible",
+    "capacity",
 )
 ELSEWHERE = {
     "region": "a provider's own offer or bid opens its region",
@@ -69,6 +71,7 @@ ELSEWHERE = {
     "usage_fee": "domain/leasing/terms.py",
     "price": "domain/leasing/terms.py",
     "free": "domain/fleet/device.py",
+    "cloud_quota": "domain/cloud/quotas.py",
     "budget": "domain/lease/budgets.py",
     "funds": "domain/lease/holding.py",
 }
@@ -170,4 +173,5 @@ def _seen(
         held_network_mbps=taken.network_mbps,
         kernel=kernel_number(host.kernel),
         substrate=host.substrate or (),
+        capacity_class=node.capacity_class,
     )

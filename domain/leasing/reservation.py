@@ -13,12 +13,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from domain.fleet.device import device_stream
+from domain.cloud.quotas import take
+from domain.cloud.reasons import CloudReason
+from domain.fleet.device import device_of, device_stream
 from domain.fleet.node import NodeState, existing_node
+from domain.fleet.provider import provider_of
 from domain.fleet.reasons import FleetReason
 from domain.funds.funding import require_no_debt
 from domain.funds.reasons import FundsReason
-from domain.jobs.job import FederatedFeeCarried, job_stream
+from domain.jobs.job import FederatedFeeCarried, existing_job, job_stream
 from domain.lease.budgets import count_budgets
 from domain.lease.funds import FEDERATED, for_purpose
 from domain.lease.holding import hold_for_terms
@@ -49,8 +52,11 @@ from domain.pools.pool import pool_of
 from domain.pools.queue import queue_of
 from domain.pools.quota import hold
 from domain.pools.reasons import PoolsReason
+from domain.prices.provider_kinds import is_cloud
 from domain.prices.reasons import PricesReason
 from domain.refusal import Reason, Refused
+from domain.sites.reasons import SitesReason
+from domain.sites.reservation import hold as hold_name
 from domain.storage import node_room, volume
 from domain.storage.reasons import StorageReason
 from domain.stream import Change, World
@@ -61,7 +67,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
 
     Raises Refused: LEASE_UNKNOWN, LEASE_STATE; QUEUE_MOVED; like `matched_terms` and `priced`;
     UNPAID_DEBT, CREDIT_TOO_LOW, BUDGET_EXHAUSTED, QUOTA_EXHAUSTED; VOLUME_UNKNOWN, VOLUME_STATE,
-    VOLUME_REGION.
+    VOLUME_REGION, CLOUD_QUOTA_FULL, RESERVATION_UNKNOWN, RESERVATION_HELD.
     """
     lease = lease_of(world, command.lease_id)
     asked = lease.requested
@@ -81,6 +87,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     beside = hold_resources(asked, reserved, world)
     reserved, budgets = _counted(asked, reserved, beside, world)
     reserved, quotas = _within_quotas(asked, reserved, world)
+    cloud = _within_cloud_quota(reserved, node, world)
+    named = _reservation_held(reserved, world)
     stream = lease_stream(command.lease_id)
     decided = MatchDecided(
         lease_id=command.lease_id,
@@ -120,7 +128,8 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         require_no_debt(world, asked.account_id)
         changes += escrow_sharing.reserved(evolve(lease, reserved), world)
     held_beside = [Change(resource_stream(one.lease_id, one.meter), one) for one in beside]
-    return [*changes, *carried, *held_beside, *budgets, *quotas, *price_rule.changes]
+    counted = [*budgets, *quotas, *cloud, *named]
+    return [*changes, *carried, *held_beside, *counted, *price_rule.changes]
 
 
 def _accepted(lease: Lease, command: ReserveLease) -> LeaseQuoted | None:
@@ -196,6 +205,33 @@ def _within_quotas(
     return replace(reserved, quotas=counted), changes
 
 
+def _within_cloud_quota(reserved: LeaseReserved, node: NodeState, world: World) -> list[Change]:
+    """A lease on a machine of a cloud counts in the quota of its region (C-28).
+
+    Raises Refused: CLOUD_QUOTA_FULL.
+    """
+    provider = provider_of(world, reserved.provider_id)
+    if not is_cloud(world, provider.kind, reserved.at_us):
+        return []
+    assert node.joined is not None
+    device = device_of(world, reserved.device_ids[0]).registered
+    assert device is not None
+    jobs, at_us = len(reserved.device_ids), reserved.at_us
+    return take(world, node.joined.region_id, reserved.lease_id, device.model, jobs, at_us)
+
+
+def _reservation_held(reserved: LeaseReserved, world: World) -> list[Change]:
+    """The name and port that its job keeps, whichever machine it runs on (C-38).
+
+    Raises Refused: RESERVATION_UNKNOWN, RESERVATION_HELD.
+    """
+    attached = existing_job(world, reserved.job_id).attached
+    if attached is None or attached.reservation_id is None:
+        return []
+    lease_id, node_id = reserved.lease_id, reserved.node_id
+    return hold_name(world, attached.reservation_id, lease_id, node_id, reserved.at_us)
+
+
 def holder_of(asked: LeaseRequested, pool_id: str | None) -> Holder:
     """Whose quotas a lease counts in, on a node of this pool or of none."""
     return Holder(
@@ -232,6 +268,9 @@ REFUSES: dict[type[Any], tuple[Reason, ...]] = {
         StorageReason.VOLUME_UNKNOWN,
         StorageReason.VOLUME_STATE,
         StorageReason.VOLUME_REGION,
+        CloudReason.CLOUD_QUOTA_FULL,
+        SitesReason.RESERVATION_UNKNOWN,
+        SitesReason.RESERVATION_HELD,
         *MATCH_REFUSES,
     )
 }

@@ -15,7 +15,14 @@ from functools import lru_cache
 from typing import Any
 
 from domain.hardware import mig
-from domain.hardware.constraints import ISOLATIONS, NOTHING, Constraints
+from domain.hardware.constraints import (
+    CAPACITY_CLASSES,
+    COMMITTED,
+    ISOLATIONS,
+    NOTHING,
+    ON_DEMAND,
+    Constraints,
+)
 from domain.hardware.host_kind import NETWORK_CLASSES, kernel_number
 from domain.hardware.sharing import MPS_STEP_PPM, SHARING_MODES, Gpu, part_of
 from domain.lease.looked import Stated
@@ -149,6 +156,8 @@ class OfferedNode:
     denied: frozenset[str] = frozenset()
     kernel: int | None = None  # its version as a number; None: not told
     substrate: tuple[str, ...] = ()  # what the node runs on, as far as it tells
+    capacity_class: str = ON_DEMAND
+    cloud_jobs: int | None = None  # that the quota of its cloud still lets start; None: no cloud
 
     @property
     def device_model(self) -> str:
@@ -325,6 +334,14 @@ def _reach(name: str | None) -> int:
     return 0 if name is None else NETWORK_CLASSES.index(name)
 
 
+def capacity_classes_of(need: Need) -> tuple[str, ...]:
+    """What a lease may be placed on: what is preemptible only where it may be paused (C-29)."""
+    asked = need.constraints.capacity_classes
+    if asked is not None:
+        return asked
+    return CAPACITY_CLASSES if need.constraints.interruptible else (ON_DEMAND, COMMITTED)
+
+
 def _one(value: Any) -> tuple[Any, ...] | None:
     return None if value is None else (value,)
 
@@ -338,6 +355,14 @@ DIMENSIONS: tuple[Dimension, ...] = (
     Dimension("region", ONE, lambda n: YES, lambda n, o: o.is_public, None, own_exempt=True),
     Dimension("sellable", ONE, lambda n: YES, lambda n, o: o.is_sellable, None, own_exempt=True),
     Dimension("place", ONE, lambda n: n.constraints.regions, lambda n, o: o.region_id, "regions"),
+    Dimension(
+        "pin",
+        ONE,
+        lambda n: _one(n.constraints.pinned_region),
+        lambda n, o: o.region_id,
+        None,
+        is_lasting=True,
+    ),
     Dimension(
         "pool", ONE, lambda n: _one(n.constraints.pool_id), lambda n, o: o.pool_id, "pool_id"
     ),
@@ -400,6 +425,16 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "isolation",
     ),
     Dimension("free", MORE, lambda n: n.gpu_count, _fitting, "share_ppm"),
+    Dimension(
+        "cloud_quota",
+        ONE,
+        lambda n: YES,
+        lambda n, o: o.cloud_jobs is None or o.cloud_jobs >= n.gpu_count,
+        None,
+    ),
+    Dimension(
+        "capacity", ONE, capacity_classes_of, lambda n, o: o.capacity_class, "capacity_classes"
+    ),
     Dimension(
         "cpu",
         MORE,

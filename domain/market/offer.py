@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, assert_never
 
+from domain.cloud.reasons import CloudReason
 from domain.fleet.device import device_of
 from domain.fleet.node import NodeState, existing_node
 from domain.fleet.provider import existing_provider
@@ -17,12 +18,14 @@ from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import (
     ISOLATIONS,
+    PREEMPTIBLE,
     QUANTITY_MAX,
     RECLAIM_WINDOW_US,
     SECURITY_TIER_MAX,
     Rule,
     anything,
     between,
+    each_of,
     one_of,
     require_field,
     word,
@@ -110,9 +113,7 @@ PRICE_UNITS_MAX = 10**12
 """A million credits per GPU-hour."""
 
 _TERMS: dict[str, Rule] = {
-    "modes": lambda value: (
-        next((b for one in value if (b := one_of(SHARING_MODES)(one))), None) or words()(value)
-    ),
+    "modes": each_of(SHARING_MODES),
     "isolation": one_of(ISOLATIONS),
     "capabilities": words(),
     "reclaim_window_us": between(*RECLAIM_WINDOW_US),
@@ -212,7 +213,7 @@ def decide_publish(command: PublishOffer, world: World) -> list[Change]:
 
     Raises Refused: PROVIDER_UNKNOWN, NODE_UNKNOWN, NODE_STATE, OFFER_EXISTS, GPU_CLASS_UNPRICED,
     TARIFF_UNKNOWN, AMOUNT_NOT_POSITIVE, AMOUNT_OUT_OF_RANGE, PRICE_BELOW_USAGE_FEE, UNKNOWN_MODE,
-    CONSTRAINT_INVALID.
+    CONSTRAINT_INVALID, CAPACITY_CLASS.
     """
     existing_provider(world, command.provider_id)
     node = existing_node(world, command.node_id)
@@ -233,6 +234,8 @@ def decide_publish(command: PublishOffer, world: World) -> list[Change]:
     if command.pay_with not in SETTLEMENTS:
         raise Refused(PartiesReason.UNKNOWN_MODE, settlement=command.pay_with)
     require_terms(command.terms, fractions=command.fractions)
+    if node.capacity_class == PREEMPTIBLE and not published.terms.interruptible:
+        raise Refused(CloudReason.CAPACITY_CLASS, rule="interruptible", node_id=command.node_id)
     return [Change(offer_stream(command.offer_id), published)]
 
 

@@ -8,6 +8,7 @@ __all__ = (
     "client",
     "counterparty",
     "member",
+    "plan",
     "reasons",
     "registry",
     "webhook",

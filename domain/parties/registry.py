@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.parties import account, api_key, client, counterparty, member, webhook
+from domain.parties import account, api_key, client, counterparty, member, plan, webhook
 
-FILES = (account, api_key, member, client, counterparty, webhook)
+FILES = (account, api_key, member, client, counterparty, plan, webhook)
 FACTS: dict[str, type[Any]] = {
     "account.opened.v1": account.AccountOpened,
     "account.member_added.v1": account.MemberAdded,
@@ -20,6 +20,7 @@ FACTS: dict[str, type[Any]] = {
     "account.wallet_linked.v1": account.WalletLinked,
     "account.closed.v1": account.AccountClosed,
     "account.wallet_claimed.v1": account.WalletClaimed,
+    "account.plan_set.v1": plan.AccountPlanSet,
     "account.operator_bootstrapped.v1": account.OperatorBootstrapped,
     "compute_client.registered.v1": client.ComputeClientRegistered,
     "compute_client.floor_set.v1": client.ClientFloorSet,

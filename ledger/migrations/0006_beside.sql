@@ -86,6 +86,27 @@ COMMENT ON TABLE billing_details IS 'Erasable: whoever is named here may have th
 
 GRANT INSERT, UPDATE, DELETE ON billing_details TO tallystick_app, tallystick_projections;
 
+-- The service accounts of cloud providers, by e-mail address: in no log. Their keys are kept nowhere.
+
+CREATE TABLE service_account (
+    provider_id text COLLATE "C" PRIMARY KEY,
+    email text NOT NULL CHECK (length(email) BETWEEN 3 AND 200),
+    updated_us bigint NOT NULL
+) WITH (fillfactor = 70);
+COMMENT ON TABLE service_account IS 'Erasable, like every address';
+
+GRANT INSERT, UPDATE, DELETE ON service_account TO tallystick_app, tallystick_projections;
+
+-- Users and passwords of SMB datastores: in no log, sealed with a key of the server.
+
+CREATE TABLE datastore_login (
+    datastore_id text COLLATE "C" PRIMARY KEY,
+    sealed bytea NOT NULL CHECK (octet_length(sealed) BETWEEN 40 AND 4096),
+    updated_us bigint NOT NULL
+) WITH (fillfactor = 70);
+
+GRANT INSERT, UPDATE, DELETE ON datastore_login TO tallystick_app, tallystick_projections;
+
 -- The words of disputes: claims, statements, reasons of rulings. The log holds their SHA-256 only, so
 -- a text can be erased here and what was decided stays proven.
 

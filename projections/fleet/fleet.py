@@ -34,7 +34,7 @@ _TABLES = """
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
         pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL,
-        lifetime text NOT NULL, minion_id text, error text);
+        lifetime text NOT NULL, minion_id text, error text, capacity_class text NOT NULL);
     CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
     COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
@@ -129,7 +129,7 @@ _RULES = (
         """INSERT INTO own.node
         SELECT node_id, provider_id, region_id, client_id, owner_account_id, agent, key_id,
             public_key, 'joining', at_us, false, NULL, NULL, at_us, position, NULL, true, false,
-            'permanent', NULL, NULL
+            'permanent', NULL, NULL, 'on_demand'
         FROM facts""",
     ),
     Rule(
@@ -216,6 +216,13 @@ _RULES = (
         ("node.hardware_judged.v1",),
         "node_id text, sellable boolean",
         """UPDATE own.node n SET sellable = f.sellable FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.capacity_class_set.v1",),
+        "node_id text, capacity_class text",
+        """UPDATE own.node n SET capacity_class = f.capacity_class FROM (
             SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
@@ -374,6 +381,7 @@ class Node:
     lifetime: str
     minion_id: str | None
     error: str | None  # the last one told, whether or not it is over
+    capacity_class: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -214,6 +214,12 @@ def read_kinds_of_nodes(connection: Connection, node_ids: list[str]) -> dict[str
     return dict(connection.execute(sql, (node_ids,)).fetchall())
 
 
+def read_capacity_classes(connection: Connection, node_ids: list[str]) -> dict[str, str]:
+    """The capacity class of each node (C-29)."""
+    sql = "SELECT node_id, capacity_class FROM proj_fleet.node WHERE node_id = ANY(%s)"
+    return dict(connection.execute(sql, (node_ids,)).fetchall())
+
+
 def read_next_maintenance(
     connection: Connection, node_ids: list[str], at_us: int
 ) -> dict[str, Maintenance]:

@@ -52,6 +52,18 @@ TABLES = """
     CREATE TABLE own.model_class (
         vendor text NOT NULL, model text NOT NULL, gpu_class text NOT NULL,
         effective_from_us bigint NOT NULL, at_us bigint NOT NULL, position bigint PRIMARY KEY);
+    CREATE TABLE own.cloud_account (
+        provider_id text COLLATE "C" PRIMARY KEY, project_id text NOT NULL,
+        project_made_on text NOT NULL, done text[] NOT NULL, missing text[] NOT NULL,
+        at_us bigint NOT NULL, position bigint NOT NULL);
+    COMMENT ON TABLE own.cloud_account IS 'C-27: the last checklist of a cloud provider';
+    CREATE TABLE own.cloud_quota (
+        region_id text COLLATE "C" PRIMARY KEY, quotas json NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL);
+    CREATE TABLE own.cloud_taken (
+        region_id text COLLATE "C", lease_id text COLLATE "C", gpu text NOT NULL,
+        jobs int NOT NULL, position bigint NOT NULL, PRIMARY KEY (region_id, lease_id));
+    COMMENT ON TABLE own.cloud_taken IS 'C-28: by leases, since the last report';
 """
 
 INDEXES = """
@@ -90,6 +102,47 @@ RULES = (
             security_tier = f.security_tier
         FROM (SELECT DISTINCT ON (region_id) * FROM facts ORDER BY region_id, position DESC) f
         WHERE r.region_id = f.region_id""",
+    ),
+    Rule(
+        ("provider.cloud_account_checked.v1",),
+        "provider_id text, project_id text, project_made_on text, done json, missing json,"
+        " at_us bigint",
+        f"""INSERT INTO own.cloud_account
+        SELECT DISTINCT ON (provider_id) provider_id, project_id, project_made_on,
+            {_WORDS.format("done")}, {_WORDS.format("missing")}, at_us, position
+        FROM facts ORDER BY provider_id, position DESC
+        ON CONFLICT (provider_id) DO UPDATE SET project_id = excluded.project_id,
+            project_made_on = excluded.project_made_on, done = excluded.done,
+            missing = excluded.missing, at_us = excluded.at_us, position = excluded.position""",
+    ),
+    # What was taken, then what was given back, then what a report has counted: so that it does not
+    # matter where the log is cut.
+    Rule(
+        ("region.cloud_quota_taken.v1",),
+        "region_id text, lease_id text, gpu text, jobs int",
+        """INSERT INTO own.cloud_taken
+        SELECT region_id, lease_id, gpu, jobs, position FROM facts""",
+    ),
+    Rule(
+        ("region.cloud_quota_returned.v1",),
+        "region_id text, lease_id text",
+        """DELETE FROM own.cloud_taken t USING facts f
+        WHERE t.region_id = f.region_id AND t.lease_id = f.lease_id""",
+    ),
+    Rule(
+        ("region.cloud_quota_reported.v1",),
+        "region_id text",
+        """DELETE FROM own.cloud_taken t USING facts f
+        WHERE t.region_id = f.region_id AND t.position < f.position""",
+    ),
+    Rule(
+        ("region.cloud_quota_reported.v1",),
+        "region_id text, quotas json, at_us bigint",
+        """INSERT INTO own.cloud_quota
+        SELECT DISTINCT ON (region_id) region_id, quotas, at_us, position FROM facts
+        ORDER BY region_id, position DESC
+        ON CONFLICT (region_id) DO UPDATE SET quotas = excluded.quotas, at_us = excluded.at_us,
+            position = excluded.position""",
     ),
     Rule(
         ("node.maintenance_scheduled.v1",),

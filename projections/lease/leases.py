@@ -35,7 +35,7 @@ _TABLES = """
         federated text, participants text[], sla_class text,
         auto_restart boolean NOT NULL, constraints json,
         work text, refs json, plan json, parent_job_id text COLLATE "C", instance_id text,
-        meter_maxima json NOT NULL, volumes json NOT NULL,
+        meter_maxima json NOT NULL, volumes json NOT NULL, attached json,
         state text NOT NULL, ended_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL
     ) WITH (fillfactor = 70);
     CREATE TABLE own.lease (
@@ -145,13 +145,14 @@ _RULES = (
         " gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, at_us bigint, federated text, participants text[],"
         ' sla_class text, auto_restart boolean, constraints json, work text, "references" json,'
-        " plan json, parent_job_id text, instance_id text, meter_maxima json, volumes json",
+        " plan json, parent_job_id text, instance_id text, meter_maxima json, volumes json,"
+        " attached json",
         """INSERT INTO own.job
         SELECT job_id, account_id, client_id, project_id, end_user_ref, kind, image, command,
             env_refs, workload_sha256, gpu_count, share_ppm, mem_ppm, models,
             (max_price_per_gpu_hour->>'units')::bigint, federated, participants, sla_class,
             auto_restart, constraints, work, "references", plan, parent_job_id,
-            instance_id, meter_maxima, volumes, 'open', NULL, at_us, position
+            instance_id, meter_maxima, volumes, attached, 'open', NULL, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -412,6 +413,7 @@ class Job:
     instance_id: str | None
     meter_maxima: list[dict[str, Any]]
     volumes: list[dict[str, Any]]
+    attached: dict[str, Any] | None
     state: str
     ended_at_us: int | None
     at_us: int

@@ -48,6 +48,7 @@ NUMBERS = (
     "place",
     "kernel",
     "network_class",
+    "cloud_jobs",
 )
 WORDS = (
     "node",
@@ -65,6 +66,7 @@ WORDS = (
     "gpu_class",
     "settlement",
     "sla",
+    "capacity",
 )
 FLAGS = (
     "is_there",
@@ -279,6 +281,7 @@ class Columns:
             "device_count": len(node.devices),
             "kernel": _or_unknown(node.kernel),
             "network_class": NETWORK_CLASSES.index(terms.network_class or NETWORK_CLASSES[0]),
+            "cloud_jobs": _or_unknown(node.cloud_jobs),
             "modes": sum(1 << MODE_CODES[mode] for mode in modes_of(node)),
         }
         for name, value in values.items():
@@ -445,6 +448,8 @@ class Columns:
             denied=denied,
             kernel=_or_none(number["kernel"]),
             substrate=substrate,
+            capacity_class=word["capacity"],
+            cloud_jobs=_or_none(number["cloud_jobs"]),
         )
 
     def _devices(self, row: int, model: str, *lanes: list[Any]) -> tuple[FreeDevice, ...]:
@@ -496,6 +501,7 @@ def _words(node: OfferedNode) -> dict[str, str | None]:
         "gpu_class": node.gpu_class,
         "settlement": node.pay_with,
         "sla": node.terms.sla_class,
+        "capacity": node.capacity_class,
     }
 
 

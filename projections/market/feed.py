@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from domain.cloud.quotas import NO_QUOTAS, RegionQuotas, jobs_of, quotas_after
 from domain.duration import DAY_US
 from domain.hardware.host_kind import kernel_number
 from domain.hardware.mig import Instance
@@ -67,6 +68,10 @@ _NODE_TOPICS = (
     "region.policy_set.v1",
     "region.phase_set.v1",
     "node.role_set.v1",
+    "region.cloud_quota_reported.v1",
+    "region.cloud_quota_taken.v1",
+    "region.cloud_quota_returned.v1",
+    "node.capacity_class_set.v1",
     "pool.policy_set.v1",
 )
 _SERVED_TOPIC = "lease.usage_accrued.v1"
@@ -111,7 +116,8 @@ _NODES = f"""
         coalesce(k.refused_workloads, '{{}}'),
         coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
         coalesce(w.keeps_queue, false), n.sellable, coalesce(s.gpu_us, 0),
-        coalesce(h.storage_gib, 0), coalesce(h.network_mbps, 0)
+        coalesce(h.storage_gib, 0), coalesce(h.network_mbps, 0), n.capacity_class,
+        r.cloud_region IS NOT NULL, q.quotas, q.taken
     FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.region r ON r.region_id = n.region_id
     LEFT JOIN proj_fleet.region_policy k ON k.region_id = n.region_id
@@ -119,6 +125,11 @@ _NODES = f"""
     LEFT JOIN proj_fleet.role l ON l.node_id = n.node_id
     LEFT JOIN proj_fleet.held_room h ON h.node_id = n.node_id
     LEFT JOIN proj_fleet.pool w ON w.pool_id = n.pool_id
+    LEFT JOIN LATERAL (
+        SELECT c.quotas::text, (SELECT json_agg(json_build_array(t.gpu, t.jobs))
+            FROM proj_fleet.cloud_taken t
+            WHERE t.region_id = c.region_id AND t.position > c.position) AS taken
+        FROM proj_fleet.cloud_quota c WHERE c.region_id = n.region_id) q ON true
     LEFT JOIN proj_fleet.served s ON s.node_id = n.node_id AND s.epoch = {_EPOCH_NOW}
     WHERE n.phase <> 'retired' AND (%(all)s OR n.node_id = ANY(%(ids)s))
 """
@@ -168,6 +179,7 @@ _FEES = """
 """
 
 _terms_of = msgspec.json.Decoder(OfferTerms).decode
+_quotas_of = msgspec.json.Decoder(RegionQuotas).decode
 
 
 @dataclass(slots=True)
@@ -328,6 +340,10 @@ def _node(
         served,
         storage,
         network,
+        capacity_class,
+        is_cloud,
+        quotas,
+        taken,
     ) = told
     return {
         "node_id": node_id,
@@ -350,12 +366,20 @@ def _node(
         "pool_id": pool_id,
         "keeps_queue": keeps_queue,
         "is_sellable": sellable,
+        "capacity_class": capacity_class,
+        "quotas": _quotas(quotas, taken) if is_cloud else None,
         "served_gpu_us": int(served),
         "held_storage_gib": int(storage),
         "held_network_mbps": int(network),
         "attributes": tuple(dict.fromkeys(Stated(*one) for one in stated)),
         "maintenance": tuple((from_us, until_us) for from_us, until_us in windows),
     }
+
+
+def _quotas(quotas: str | None, taken: Sequence[tuple[str, int]] | None) -> RegionQuotas:
+    """What is left of the quotas of a cloud region."""
+    told = NO_QUOTAS if quotas is None else _quotas_of(quotas)
+    return quotas_after(told, [(gpu, jobs) for gpu, jobs in taken or ()])
 
 
 def _device(told: tuple[Any, ...], holdings: Sequence[tuple[Any, ...]]) -> FreeDevice:
@@ -383,9 +407,11 @@ def _row(
     offer: tuple[Any, ...],
 ) -> OfferedNode:
     model, memory_mib, gpu_class, vendor, kind = sort
+    quotas = base["quotas"]
     offer_id, price, pay_with, fractions, until_us, terms = offer
     return OfferedNode(
-        **base,
+        **{name: value for name, value in base.items() if name != "quotas"},
+        cloud_jobs=None if quotas is None else jobs_of(quotas, model),
         devices=devices,
         model=model,
         memory_mib=memory_mib,

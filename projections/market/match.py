@@ -70,6 +70,7 @@ _NUMBER_OF = {
 }
 _WORD_OF = {
     "place": "region",
+    "pin": "region",
     "pool": "pool",
     "node": "phase",
     "kind": "kind",
@@ -80,6 +81,7 @@ _WORD_OF = {
     "setting": "setting",
     "sla": "sla",
     "settlement": "settlement",
+    "capacity": "capacity",
 }
 FEW_WORDS = 4
 """Up to so many words are compared one by one; more are looked up."""
@@ -351,6 +353,11 @@ class _Question:
         """As `domain.market.dimensions.left_of`; -1 where nothing is promised."""
         of = self.number(promised)
         return np.where(of < 0, -1, np.maximum(0, of - self.number(held)))
+
+    def _cloud_quota(self) -> Bools:
+        jobs = self.number("cloud_jobs")
+        met: Bools = (jobs < 0) | (jobs >= self.need.gpu_count)
+        return met
 
     def _capabilities(self) -> Bools:
         words = self.need.constraints.capabilities or ()

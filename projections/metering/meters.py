@@ -358,6 +358,14 @@ def read_edge_devices(
     )
 
 
+def count_edge_devices(connection: Connection, region_id: str) -> int:
+    """How many edge devices are configured in a region."""
+    sql = """SELECT count(*) FROM proj_meters.edge_device
+        WHERE region_id = %s AND removed_at_us IS NULL"""
+    row = connection.execute(sql, (region_id,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def read_device_fees(
     connection: Connection,
     *,

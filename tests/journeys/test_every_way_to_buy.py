@@ -589,6 +589,58 @@ def restarted_above_a_quota(shop: Shop) -> str:
     return str(owner.made(f"/v1/jobs/{job_id}/restart")["lease_id"])
 
 
+def full_at_home(shop: Shop, overflow: str) -> tuple[Caller, dict[str, Any]]:
+    """The owner of the node, whose devices are all let, and what its project says then."""
+    owner = shop.scene.owner
+    shop.scene.deposit(owner, MONTH_AND_MORE)
+    assert shop.asked(owner, shop.scene.job(gpu_count=2, project_id="base")) is not None
+    path = f"/v1/accounts/{owner.account_id}/projects"
+    owner.made(path, {"project_id": "small", "overflow": overflow})
+    return owner, the_job(shop)
+
+
+@pytest.mark.parametrize("overflow", ["refuse", "rent"])
+@pytest.mark.parametrize(
+    "how", ["outright", "month", "standing bid", "plug-in", "auction", "gang", "restart"]
+)
+def test_where_ones_own_nodes_are_full_the_project_says_whether_it_rents_however_it_is_bought(
+    shop: Shop, how: str, overflow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C-39: own the base, rent the burst, or do not."""
+    monkeypatch.setitem(MODULES, "tenth", Posted(name="tenth", version=3))
+    shop.offer_of(shop.scene.other, TERMS, 3_000_000)
+    owner, rival = shop.scene.owner, shop.scene.rival
+    if how == "restart":
+        ended = shop.asked(owner, the_job(shop))
+        assert ended is not None
+        shop.ready(ended)
+        shop.run_out_of_funds(ended)
+        shop.tell_inventory(shop.scene.other)
+        full_at_home(shop, overflow)
+        job_id = owner.read(f"/v1/leases/{ended}")["job_id"]
+        answer = owner.post(f"/v1/jobs/{job_id}/restart")
+    else:
+        _, job = full_at_home(shop, overflow)
+        if how == "gang":
+            answer = owner.post("/v1/gangs", {"job": job, "members": 1})
+        else:
+            pricing = {"pricing": AUCTION} if how == "auction" else PRICINGS[how]
+            answer = owner.post("/v1/leases", {"job": job, **pricing})
+    told = answer.json()
+    if how == "auction":
+        shop.scene.deposit(rival, 1_000_000)
+        bid = {"offer_id": shop.scene.other.offer_id, "price_per_gpu_hour": credits_of(2_600_000)}
+        rival.post(f"/v1/auctions/{told['lease_id']}/bids", bid)
+    shop.tick(SECOND_US)
+    if answer.status_code == 409:
+        assert overflow == "refuse", answer.text
+        assert told["code"] in ("base_full", "no_match")
+        return
+    lease_id = told["lease_ids"][0] if how == "gang" else told["lease_id"]
+    node_id = owner.read(f"/v1/leases/{lease_id}").get("node_id")
+    assert node_id == (shop.scene.other.node_id if overflow == "rent" else None)
+
+
 # --- what an auction tells, and what is recorded of a choice ----------------------------------
 
 

@@ -59,6 +59,7 @@ from tests.projections.governance.story import policies
 from tests.projections.market.story import bidding
 from tests.projections.parties.story import GROUP, INNER, demanding
 from tests.projections.pools.story import POOLS, pools
+from tests.projections.sites.story import placed
 from tests.projections.storage.story import stored
 
 Told = tuple[Stream[Any], Any]
@@ -127,6 +128,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     yield from funding(_at(0))
     yield from bidding(_at)
     yield from supplied(tuple(map(size.node, range(size.nodes))), _at(0))
+    yield from placed(_at(0))
     yield from demanding(_at(0))
     yield from policies(_at(0))
     yield from _shared_escrow()
@@ -614,6 +616,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     yield (
         Stream("job", job_id),
         job.JobSubmitted(
+            attached=None,
             meter_maxima=(),
             volumes=(),
             job_id=job_id,

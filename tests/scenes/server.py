@@ -96,23 +96,45 @@ class Caller:
 class Provider:
     """A provider with one region and one active node that rents out its devices."""
 
-    def __init__(self, scene: Scene, owner: Caller, name: str, model: str, price: int) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        owner: Caller,
+        name: str,
+        model: str,
+        price: int,
+        *,
+        kind: str = "physical",
+    ) -> None:
         self.owner = owner
         self.name = name
-        self.provider_id = owner.made(
-            "/v1/providers", {"kind": "physical", "payment_mode": "credits"}
-        )["provider_id"]
+        self.provider_id = owner.made("/v1/providers", {"kind": kind, "payment_mode": "credits"})[
+            "provider_id"
+        ]
+        is_cloud = kind != "physical"
+        if is_cloud:
+            owner.made(f"/v1/providers/{self.provider_id}/cloud-account", CLOUD_ACCOUNT)
         self.region_id = owner.made(
             "/v1/regions",
             {
                 "provider_id": self.provider_id,
                 "name": name,
-                "storage_mode": "local",
+                "storage_mode": "central" if is_cloud else "local",
                 "setting": "datacenter",
                 "admission": "operator",
                 "allow_public_jobs": True,
+                **({"cloud_region": "us-central1"} if is_cloud else {}),
             },
         )["region_id"]
+        if is_cloud:
+            storage = f"/v1/regions/{self.region_id}/storage-node"
+            owner.made(storage, {"storage_class": "pd-ssd"})
+            owner.made(f"{storage}/ready")
+        self.join(scene, name, model, price)
+
+    def join(self, scene: Scene, name: str, model: str, price: int) -> None:
+        """A machine joins the region and is offered: it is the provider's node from now on."""
+        owner = self.owner
         self.device_ids = [f"GPU-{name}-{index}" for index in range(2)]
         self.signing = SigningNode(name)
         self.signing.key = SigningKey(hashlib.sha256(name.encode()).digest())
@@ -179,6 +201,23 @@ class Provider:
         )
 
 
+CLOUD_ACCOUNT: dict[str, Any] = {
+    "project_id": "render-farm-7",
+    "project_made_on": "2022-03-01",
+    "done": [
+        "paid_billing",
+        "project",
+        "api_compute",
+        "api_pubsub",
+        "api_logging",
+        "service_account",
+        "role_compute_admin",
+        "role_pubsub_admin",
+        "role_logs_writer",
+        "role_service_account_user",
+    ],
+}
+"""A checklist with every step that a new project needs."""
 HARDWARE: dict[str, Any] = {
     "nvme_drives_gb": [4_000, 4_000],
     "tpm_2_0": True,

@@ -23,7 +23,7 @@ from api.governance import policy_rehearsal
 from api.main import operations
 from domain.parties.account import ROLES, SCOPES_OF, SCOPES_OF_ROLE
 from tests.scenes.governors import enrol_once, signed_by_two
-from tests.scenes.server import Caller, Scene
+from tests.scenes.server import CLOUD_ACCOUNT, Caller, Scene
 
 ABSENT = "f" * 32
 PASSED = {200, 201, 402, 409, 412, 422}
@@ -107,6 +107,18 @@ ROWS: dict[str, Row] = {
     "list_ingress_bytes": OWNERS,
     "read_where_next": Row("owner"),
     "read_region_map": Row("owner"),
+    "set_plan": Row("operator", body=lambda _s: {"plan": "team"}),
+    "read_plan": RENTERS,
+    "add_datastore": Row("owner", "rival", lambda _s: _datastore()),
+    "list_datastores": Row("owner"),
+    "remove_datastore": Row("owner", "rival", _nothing),
+    "add_reservation": Row("owner", "rival", lambda _s: _reserved()),
+    "list_reservations": Row("owner"),
+    "remove_reservation": Row("owner", "rival", _nothing),
+    "report_cloud_account": Row("owner", "rival", lambda _s: CLOUD_ACCOUNT),
+    "read_cloud_account": OWNERS,
+    "list_cloud_regions": Row("anybody"),
+    "set_capacity_class": Row("owner", "rival", lambda _s: {"capacity_class": "on_demand"}),
     "report_cloud_quotas": Row("owner", "rival", lambda _s: _cloud_quotas()),
     "read_cloud_quotas": OWNERS,
     "set_region_terms": Row("owner", "rival", lambda _s: _region_terms()),
@@ -733,6 +745,15 @@ def _through() -> dict[str, Any]:
     return {"from": f"{day}0:00Z", "until": f"{day}5:00Z", "bytes_in": 1, "bytes_out": 1}
 
 
+def _datastore() -> dict[str, Any]:
+    return {"name": f"d{next(_numbers)}", "kind": "nfs", "address": "10.0.0.5", "root_path": "/"}
+
+
+def _reserved() -> dict[str, Any]:
+    number = next(_numbers)
+    return {"name": f"r{number}", "host_name": f"h{number}", "port": 8_888}
+
+
 def _region_terms() -> dict[str, Any]:
     costs = ("base", "control", "ingress", "most", "arrears_max")
     return {
@@ -775,6 +796,8 @@ def _added_device(scene: Scene) -> str:
     body = {"region_id": scene.central_region(), "model": "jetson-orin-nano"}
     device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
     return device_id
+
+
 def _volume(scene: Scene) -> dict[str, Any]:
     return {"name": "v", "region_id": scene.provider.region_id, "size_gib": 1}
 
@@ -866,6 +889,13 @@ def _offer(scene: Scene) -> dict[str, Any]:
     }
 
 
+def _of_team(scene: Scene, sort: str, body: dict[str, Any]) -> str:
+    """The id of something in the owner's region that needs the plan team."""
+    scene.operator.made(f"/v1/accounts/{scene.owner.account_id}/plan", {"plan": "team"})
+    told = scene.owner.made(f"/v1/regions/{scene.provider.region_id}/{sort}", body)
+    return str(told[f"{sort.removesuffix('s')}_id"])
+
+
 @pytest.fixture(scope="module")
 def places(shared: Scene) -> dict[str, str]:
     """Ids of one object of each kind, the renter's and the owner's."""
@@ -895,6 +925,8 @@ def places(shared: Scene) -> dict[str, str]:
         "admission_id": _requested(shared),
         "volume_id": shared.renter.made("/v1/volumes", _volume(shared))["volume_id"],
         "dataset_id": shared.renter.made("/v1/datasets", _dataset(shared))["dataset_id"],
+        "datastore_id": _of_team(shared, "datastores", _datastore()),
+        "reservation_id": _of_team(shared, "reservations", _reserved()),
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,

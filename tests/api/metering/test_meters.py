@@ -21,7 +21,7 @@ from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
 from ledger.log import meter_log
 from ledger.log.chain import lp4
-from tests.scenes.server import NOW_US, Caller, Scene
+from tests.scenes.server import CLOUD_ACCOUNT, NOW_US, Caller, Scene
 from tests.scenes.serving import Market
 from tests.scenes.work import accrue_now
 
@@ -490,6 +490,7 @@ def test_a_central_region_takes_nodes_when_its_storage_is_active(scene: Scene, k
         "allow_public_jobs": True,
     }
     if kind == "gcp":
+        scene.owner.made(f"/v1/providers/{provider}/cloud-account", CLOUD_ACCOUNT)
         unnamed = scene.owner.post("/v1/regions", terms)
         assert unnamed.json()["code"] == "cloud_region"
         terms["cloud_region"] = "us-central1"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_remote import Server, server
+from tests.scenes.server import CLOUD_ACCOUNT
 
 __all__ = ["server"]
 
@@ -15,6 +16,10 @@ VECTORS = Path(__file__).parents[2] / "vectors" / "cloud_quota.json"
 CASES = [
     case for case in json.loads(VECTORS.read_text())["cases"] if "refused" not in case["expect"]
 ]
+SET_UP = (
+    *("--project", CLOUD_ACCOUNT["project_id"], "--made-on", CLOUD_ACCOUNT["project_made_on"]),
+    *(word for step in CLOUD_ACCOUNT["done"] for word in ("--done", step)),
+)
 NONE = ("--cpus", "0/0", "--local-ssd", "0/0")
 
 
@@ -23,6 +28,8 @@ def _region(server: Server, kind: str) -> tuple[str, str]:
     provider = server.run(
         "provider", "register", "--kind", kind, "--payment-mode", "credits", "--json", key=key
     ).document
+    if kind == "gcp":
+        server.run("cloud", "report", provider["provider_id"], *SET_UP, key=key)
     opened = server.run(
         *("region", "open", provider["provider_id"], "--name", "iowa", "--json"),
         *(("--storage", "central", "--cloud-region", "us-central1") if kind == "gcp" else ()),
@@ -76,6 +83,38 @@ def test_machines_of_ones_own_have_no_quotas_and_a_stranger_sees_none(server: Se
     for name, more in (("quotas", ()), ("report-quotas", NONE)):
         hidden = server.run("region", name, region, *more, key=stranger)
         assert hidden.code, "the region of another account"
+
+
+def test_the_checklist_of_a_cloud_provider_is_reported_and_shown(server: Server) -> None:
+    """C-27 by the command: what is missing, the token creator of an old project, no key file."""
+    _, key = server.account()
+    register = ("provider", "register", "--kind", "gcp", "--payment-mode", "credits", "--json")
+    provider = server.run(*register, key=key).document
+    name = provider["provider_id"]
+    shown = server.run("cloud", "checklist", name, key=key).out
+    assert "ready  no" in shown
+    assert "missing   paid_billing" in shown
+    opening = (
+        *("region", "open", name, "--name", "iowa"),
+        *("--storage", "central", "--cloud-region", "us-central1"),
+    )
+    old = ("--project", "render-farm-7", "--made-on", "2021-04-07")
+    done = [word for step in CLOUD_ACCOUNT["done"] for word in ("--done", step)]
+    email = "market@render-farm-7.iam.gserviceaccount.com"
+    report = ("cloud", "report", name, *old, "--json", "--service-account", email)
+    told = server.run(*report, *done, key=key).document
+    assert [one["step"] for one in told["steps"] if one["required"] and not one["done"]] == [
+        "token_creator"
+    ]
+    refused = server.run(*opening, key=key)
+    assert "token_creator is missing" in refused.err
+    assert server.run(*report, *done, "--done", "token_creator", key=key).document["ready"]
+    shown = server.run("cloud", "checklist", name, key=key).out
+    assert email in shown
+    assert "yes" in shown.splitlines()[0]
+    assert server.run(*opening, "--json", key=key).document
+    regions = server.run("cloud", "regions", "--json", key=key).document["data"]
+    assert len(regions) == 10
 
 
 pytestmark = pytest.mark.timeout(300)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.fleet.provider import (
+    CloudAccountChecked,
     CloudRegionTaken,
     OpenRegion,
     RegionNameTaken,
@@ -102,7 +103,22 @@ def test_a_provider_uses_each_region_of_its_cloud_once() -> None:
         (Stream("provider", name), replace(registered, provider_id=name, kind="gcp"))
         for name in (PROVIDER, "prov_bob")
     ]
-    cloud = with_account.given(*clouds)
+    ready = [
+        (
+            Stream("provider", name),
+            CloudAccountChecked(
+                provider_id=name,
+                project_id="farm-7",
+                project_made_on="2022-03-01",
+                done=(),
+                missing=(),
+                by="mem",
+                at_us=NOON_US,
+            ),
+        )
+        for name in (PROVIDER, "prov_bob")
+    ]
+    cloud = with_account.given(*clouds, *ready)
     iowa = replace(open_home, storage_mode="central", cloud_region="us-central1")
     taken = CloudRegionTaken(
         provider_id=PROVIDER, cloud_region="us-central1", region_id=REGION, at_us=NOON_US

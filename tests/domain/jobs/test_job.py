@@ -56,6 +56,7 @@ submit = SubmitJob(
     at_us=NOON_US,
 )
 submitted = JobSubmitted(
+    attached=None,
     meter_maxima=(),
     volumes=(),
     job_id=JOB,

@@ -138,6 +138,7 @@ def test_a_job_is_complete_exactly_when_each_chunk_has_completed_once(
 
 def scheduled(text: str, last_due_us: int) -> JobState:
     submitted = JobSubmitted(
+        attached=None,
         meter_maxima=(),
         volumes=(),
         job_id=JOB,

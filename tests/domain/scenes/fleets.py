@@ -106,6 +106,7 @@ constraints = st.builds(
     min_kernel=maybe(st.sampled_from(("5.10", "6.1.2"))),
     network_class=maybe(st.sampled_from(NETWORK_CLASSES)),
     substrate=maybe(st.sampled_from(("bare_metal", "kubernetes"))),
+    capacity_classes=maybe(st.sampled_from((("committed",), ("preemptible", "on_demand")))),
 )
 
 
@@ -242,6 +243,8 @@ _row: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "held_network_mbps": st.integers(0, 3),
         "kernel": st.sampled_from((None, 5_010_000, 6_001_002)),
         "substrate": often(("bare_metal",), (), ("esxi", "kubernetes")),
+        "capacity_class": often("on_demand", "preemptible", "committed"),
+        "cloud_jobs": often(None, 0, 1, 2),
     }
 )
 

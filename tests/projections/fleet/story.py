@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from domain.cloud import quotas
 from domain.fleet import kinds as resource_kind
 from domain.fleet import licence, maintenance, node, provider
+from domain.hardware.cloud_quota import Quota
 from domain.money import Asset
 from domain.stream import Stream
 from domain.trust import attribute
@@ -34,7 +36,11 @@ def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], 
     stream = Stream("node", nodes[0])
     yield stream, node.NodeDrainStarted(node_id=nodes[0], keep_leases=False, **at)
     yield stream, node.NodeActivated(node_id=nodes[0], **at)
+    for name in ("preemptible", "on_demand", "committed"):
+        held = node.NodeCapacityClassSet(node_id=nodes[0], capacity_class=name, **at)
+        yield stream, held
     yield from _stated(nodes[0], at)
+    yield from _clouds(at)
     for role in ("control", "ingress", "worker"):
         yield (
             Stream("node", nodes[0]),
@@ -80,6 +86,31 @@ def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
                 **at,
             ),
         )
+
+
+def _clouds(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
+    """A checklist twice; leases before a report and after it, one of them over."""
+    for missing in (("project",), ()):
+        checked = provider.CloudAccountChecked(
+            provider_id="prov_1",
+            project_id="farm-7",
+            project_made_on="2022-03-01",
+            done=("paid_billing",),
+            missing=missing,
+            **at,
+        )
+        yield Stream("provider", "prov_1"), checked
+    stream = quotas.cloud_quota_stream("region_2")
+    told = quotas.RegionQuotas(
+        gpus=(quotas.GpuQuota("T4", Quota(8, 0)),), cpus=Quota(64, 0), local_ssd_gb=Quota(3_000, 0)
+    )
+    for number in range(4):
+        if number == 2:
+            yield stream, quotas.CloudQuotaReported(region_id="region_2", quotas=told, **at)
+        taken = {"region_id": "region_2", "lease_id": f"lease_c{number}", "at_us": at["at_us"]}
+        yield stream, quotas.CloudQuotaTaken(gpu="T4", jobs=1, **taken)
+        if number % 2:
+            yield stream, quotas.CloudQuotaReturned(**taken)
 
 
 def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:

@@ -95,6 +95,7 @@ def _planned(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
         yield (
             stream,
             job.JobSubmitted(
+                attached=None,
                 meter_maxima=(),
                 volumes=(),
                 account_id=RENTER,

@@ -21,20 +21,22 @@ from api.door.models import (
 from api.door.moments import moment
 from api.door.operation import Resource
 from api.fleet.providers import READ, WRITE, own_region, visible_region
-from domain.fleet.cloud_region import (
+from domain.cloud.quotas import (
     QUOTA_MAX,
-    CloudQuotaReported,
+    CloudQuotas,
     GpuQuota,
     RegionQuotas,
     ReportCloudQuota,
     cloud_quota_stream,
+    runnable_of,
 )
+from domain.cloud.reasons import CloudReason
 from domain.fleet.reasons import FleetReason
-from domain.hardware.cloud_quota import CPUS_PER_JOB, Limit, Quota, runnable_jobs
+from domain.hardware.cloud_quota import CPUS_PER_JOB, Limit, Quota
 from domain.money import MoneyReason
 from projections.fleet.fleet import FLEET
 
-resource = Resource("providers")
+resource = Resource("clouds")
 
 CloudGpu = Literal["P100", "V100", "T4", "A100"]
 assert get_args(CloudGpu) == tuple(CPUS_PER_JOB)
@@ -87,12 +89,15 @@ class GpuQuotaAnswer(CloudLimitAnswer):
 
 
 class CloudQuotasAnswer(AnswerModel):
-    """The last report. Before the first there are no quotas and no GPUs."""
+    """The last report, with the `leases` that began since among what is used. Before the first
+    report there are no quotas, and no lease can start.
+    """
 
     region_id: RegionId
     gpus: list[GpuQuotaAnswer]
     cpus: CloudLimitAnswer | None = None
     local_ssd_gb: CloudLimitAnswer | None = None
+    leases: Count = 0
     reported_at: Told_at | None = None
     position: Position | None = None
 
@@ -101,7 +106,7 @@ class CloudQuotasAnswer(AnswerModel):
     "/v1/regions/{region_id}/cloud-quotas",
     WRITE,
     CloudQuotasAnswer,
-    problems=[FleetReason.REGION_UNKNOWN, FleetReason.NOT_A_CLOUD_REGION, MoneyReason.DUPLICATE_ID],
+    problems=[FleetReason.REGION_UNKNOWN, CloudReason.NOT_A_CLOUD_REGION, MoneyReason.DUPLICATE_ID],
 )
 def report_cloud_quotas(
     region_id: RegionInPath, body: CloudQuotasRequest, call: Caller
@@ -122,8 +127,7 @@ def report_cloud_quotas(
         )
 
     return call.record(
-        commands,
-        lambda after: _quotas(region_id, after.state(cloud_quota_stream(region_id)).reported),
+        commands, lambda after: _quotas(region_id, after.state(cloud_quota_stream(region_id)))
     )
 
 
@@ -138,19 +142,20 @@ def read_cloud_quotas(region_id: RegionInPath, call: Caller) -> Response:
     with call.read(FLEET) as view:
         visible_region(call, view.connection, region_id)
         state = call.service.ledger.market.state_of(cloud_quota_stream(region_id))
-        return call.answer(view, _quotas(region_id, state.reported))
+        return call.answer(view, _quotas(region_id, state))
 
 
-def _quotas(region_id: str, reported: CloudQuotaReported | None) -> CloudQuotasAnswer:
-    if reported is None:
+def _quotas(region_id: str, state: CloudQuotas) -> CloudQuotasAnswer:
+    if state.reported is None:
         return CloudQuotasAnswer(region_id=region_id, gpus=[])
-    quotas = reported.quotas
+    quotas = state.now()
     return CloudQuotasAnswer(
         region_id=region_id,
         gpus=[_of_gpu(row, quotas) for row in quotas.gpus],
         cpus=_quota(quotas.cpus),
         local_ssd_gb=_quota(quotas.local_ssd_gb),
-        reported_at=moment(reported.at_us),
+        leases=len(state.taken),
+        reported_at=moment(state.reported.at_us),
     )
 
 
@@ -159,7 +164,7 @@ def _quota(quota: Quota) -> CloudLimitAnswer:
 
 
 def _of_gpu(row: GpuQuota, quotas: RegionQuotas) -> GpuQuotaAnswer:
-    found = runnable_jobs(row.gpu, row.quota, quotas.cpus, quotas.local_ssd_gb)
+    found = runnable_of(quotas, row.gpu)
     return GpuQuotaAnswer(
         gpu=row.gpu,
         limit=row.quota.limit,

@@ -1,0 +1,228 @@
+"""Stores of data of a region: file servers that jobs of the region's owner mount."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from fastapi import Path, Response
+from pydantic import Field, model_validator
+
+from api.door.auth import with_scope
+from api.door.call import Call, Caller
+from api.door.models import (
+    AccountId,
+    AccountQuery,
+    AnswerModel,
+    EmptyRequest,
+    Position,
+    RegionId,
+    RegionInPath,
+    RegionQuery,
+    RequestModel,
+    Short,
+    Told_at,
+    page_of,
+    with_examples,
+)
+from api.door.moments import moment
+from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
+from api.fleet.providers import own_region
+from api.process.secret_files import derive
+from domain.fleet.reasons import FleetReason
+from domain.refusal import Refused
+from domain.sites.datastore import (
+    DATASTORE_KINDS,
+    SMB,
+    AddDatastore,
+    RemoveDatastore,
+    advice_of,
+    datastore_stream,
+)
+from domain.sites.paths import PATH_CHARACTERS_MAX
+from domain.sites.reasons import SitesReason
+from ledger.beside import datastore_logins
+from projections.fleet import fleet
+from projections.fleet.fleet import FLEET
+from projections.metering import meters
+from projections.metering.meters import METERS
+from projections.sites import sites
+from projections.sites.sites import SITES
+
+resource = Resource("sites")
+
+WRITE = with_scope("provider")
+READ = with_scope("provider", "operator", "audit:read")
+DatastoreId = Annotated[str, Field(pattern=r"^datastore_[0-9A-Za-z]{1,64}$")]
+DatastoreInPath = Annotated[str, Path(pattern=r"^datastore_[0-9A-Za-z]{1,64}$")]
+DatastoreKind = Literal["nfs", "smb"]
+assert get_args(DatastoreKind) == DATASTORE_KINDS
+SiteName = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+StorePath = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS_MAX)]
+
+
+class DatastoreRequest(RequestModel):
+    """`root_path`: what lies beside it stays hidden. `user` and `password`: of an smb server; they
+    enter no log, and only a node that mounts the store is told them.
+    """
+
+    name: SiteName
+    kind: DatastoreKind
+    address: Annotated[str, Field(min_length=1, max_length=253)]
+    root_path: StorePath
+    user: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+    password: Annotated[str, Field(min_length=1, max_length=256)] | None = None
+
+    model_config = with_examples(
+        {"name": "renders", "kind": "nfs", "address": "10.0.0.5", "root_path": "/dir2"}
+    )
+
+    @model_validator(mode="after")
+    def _has_login(self) -> DatastoreRequest:
+        if (self.kind == SMB) != (self.user is not None and self.password is not None):
+            raise ValueError("an smb server has a user and a password, and an nfs server neither")
+        if self.kind != SMB and (self.user, self.password) != (None, None):
+            raise ValueError("an smb server has a user and a password, and an nfs server neither")
+        return self
+
+
+class DatastoreAnswer(AnswerModel):
+    """`advice`: for the server that it is on. User and password are never told here."""
+
+    datastore_id: DatastoreId
+    region_id: RegionId
+    account_id: AccountId
+    name: SiteName
+    kind: DatastoreKind
+    address: Short
+    root_path: str
+    has_login: bool
+    advice: list[str]
+    added_at: Told_at
+    position: Position | None = None
+
+
+class DatastoreRemovedAnswer(AnswerModel):
+    datastore_id: DatastoreId
+    position: Position | None = None
+
+
+@resource.post(
+    "/v1/regions/{region_id}/datastores",
+    WRITE,
+    DatastoreAnswer,
+    status=201,
+    problems=[
+        FleetReason.REGION_UNKNOWN,
+        SitesReason.PLAN_NEEDED,
+        SitesReason.REGION_EMPTY,
+        SitesReason.DATASTORE_INVALID,
+        SitesReason.PATH_REFUSED,
+        SitesReason.SITE_NAME_TAKEN,
+    ],
+)
+def add_datastore(region_id: RegionInPath, body: DatastoreRequest, call: Caller) -> Response:
+    """Adds a datastore to a region of yours. It needs the plan team and a node in the region."""
+    datastore_id = call.id("datastore")
+
+    def commands() -> AddDatastore:
+        own_region(call, region_id)
+        if body.user is not None and body.password is not None:
+            with call.service.connection() as connection:
+                datastore_logins.keep(
+                    connection,
+                    login_key(call, datastore_id),
+                    datastore_id,
+                    body.user,
+                    body.password,
+                    call.now_us,
+                )
+        return AddDatastore(
+            datastore_id=datastore_id,
+            region_id=region_id,
+            name=body.name,
+            kind=body.kind,
+            address=body.address,
+            root_path=body.root_path,
+            has_login=body.user is not None,
+            machines=machines_of(call, region_id),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
+
+    def told(after: Any) -> DatastoreAnswer:
+        return _told(after.state(datastore_stream(datastore_id)).added)
+
+    return call.record(commands, told)
+
+
+@resource.get("/v1/datastores", READ, page_of(DatastoreAnswer), problems=["cursor_invalid"])
+def list_datastores(
+    call: Caller,
+    account_id: AccountQuery = None,
+    region_id: RegionQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists datastores in the order in which they were added."""
+    place = call.place(cursor, [0])
+    with call.read(SITES) as view:
+        rows = sites.read_datastores(
+            view.connection,
+            account_id=call.principal.among(account_id),
+            region_id=region_id,
+            after=place.after[0],
+            limit=limit + 1,
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.position], _told)
+
+
+@resource.post(
+    "/v1/datastores/{datastore_id}/remove",
+    WRITE,
+    DatastoreRemovedAnswer,
+    problems=[SitesReason.DATASTORE_UNKNOWN],
+)
+def remove_datastore(datastore_id: DatastoreInPath, body: EmptyRequest, call: Caller) -> Response:
+    """Removes a datastore, and forgets its user and password. No new lease mounts it."""
+    del body
+
+    def commands() -> RemoveDatastore:
+        added = call.service.ledger.market.state_of(datastore_stream(datastore_id)).added
+        if added is None or not call.principal.owns(added.account_id):
+            raise Refused(SitesReason.DATASTORE_UNKNOWN, datastore_id=datastore_id)
+        with call.service.connection() as connection:
+            datastore_logins.erase(connection, datastore_id)
+        return RemoveDatastore(
+            datastore_id=datastore_id, by=call.principal.member_id, at_us=call.now_us
+        )
+
+    return call.record(commands, lambda _after: DatastoreRemovedAnswer(datastore_id=datastore_id))
+
+
+def login_key(call: Call, datastore_id: str) -> bytes:
+    """What seals the login of a store: known to this server alone."""
+    return derive(call.service.server_key, "datastore/v1", datastore_id)[:32]
+
+
+def machines_of(call: Call, region_id: str) -> int:
+    """Whether the region has a compute node or an edge device: how many were found, two at most."""
+    with call.read(FLEET, METERS) as view:
+        nodes = fleet.read_nodes(view.connection, region_id=region_id, limit=50)
+        standing = [one for one in nodes if one.phase not in ("joining", "confirmed", "retired")]
+        return len(standing[:1]) + meters.count_edge_devices(view.connection, region_id)
+
+
+def _told(row: Any) -> DatastoreAnswer:
+    return DatastoreAnswer(
+        datastore_id=row.datastore_id,
+        region_id=row.region_id,
+        account_id=row.account_id,
+        name=row.name,
+        kind=row.kind,
+        address=row.address,
+        root_path=row.root_path,
+        has_login=row.has_login,
+        advice=list(advice_of(row.kind)),
+        added_at=moment(row.at_us),
+    )

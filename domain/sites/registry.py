@@ -1,0 +1,19 @@
+"""What the room `sites` adds: its files with decisions, and its facts by stored name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from domain.sites import datastore, names, reservation
+
+FILES = (datastore, names, reservation)
+FACTS: dict[str, type[Any]] = {
+    "region.site_name_taken.v1": names.SiteNameTaken,
+    "region.site_name_freed.v1": names.SiteNameFreed,
+    "datastore.added.v1": datastore.DatastoreAdded,
+    "datastore.removed.v1": datastore.DatastoreRemoved,
+    "reservation.added.v1": reservation.ReservationAdded,
+    "reservation.held.v1": reservation.ReservationHeld,
+    "reservation.released.v1": reservation.ReservationReleased,
+    "reservation.removed.v1": reservation.ReservationRemoved,
+}

@@ -1,0 +1,5 @@
+"""What does a region hold beside nodes? Stores of data, reserved ports and the configurations of
+edge devices go in; what a job may attach to, and the region that pins it to, come out.
+"""
+
+__all__ = ("registry", "sites")
