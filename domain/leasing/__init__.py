@@ -14,6 +14,7 @@ __all__ = (
     "rebid",
     "registry",
     "request",
+    "resource_steps",
     "taking",
     "terms",
     "work",

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        377,
+        "87a5b582f7cb40f9a8f21e3fd9e08c261e00d2397c2622ad857ea2334cf8ec49",
+        "8da5c9dabbdf6ab611577038620d07bbbe005a214738580152fc95537c70bc87",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
