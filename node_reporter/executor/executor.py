@@ -31,6 +31,7 @@ from node_reporter.executor.job_log import JobLog
 from node_reporter.executor.runner import Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
 from node_reporter.executor.state import ExecutorSettings
+from node_reporter.executor.usage import WorkMeter, write_counters
 from node_reporter.executor.work import (
     ENDPOINT_KINDS,
     Running,
@@ -94,6 +95,8 @@ class Job:
     until_us: int | None = None
     stopping_since_us: int | None = None
     folder_seen_us: int = 0
+    meter: WorkMeter | None = None
+    metered_us: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -114,6 +117,7 @@ class Executor:
         allowed: Allowed | None = None,
         user: JobUser | None = None,
         devices: DeviceFiles | None = None,
+        used: Path | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._settings = settings
@@ -124,6 +128,7 @@ class Executor:
         self._allowed = allowed or Allowed()
         self._user = user
         self._devices = devices or DeviceFiles()
+        self._used = used  # the folder where the reporter finds what work uses
         self._tell = tell
         self.jobs: dict[str, Job] = {}
         self._refused: set[str] = set()
@@ -224,6 +229,12 @@ class Executor:
         )
         job.run = job.runner.start(grant)
         job.log = JobLog(*job.run.outputs)
+        pid = job.run.pid
+        if self._used is not None and pid is not None:
+            now_us = self._clock.now().mono_us
+            job.meter = WorkMeter.begin(
+                start.lease_id, self._clock.boot_id, now_us, pid, job.folder
+            )
         for name in missing:
             job.log.note(f"{name} is not known on this node: the job runs without it")
         self._tell(f"{start.lease_id} started by {job.runner.name}")
@@ -264,6 +275,7 @@ class Executor:
 
     def _look_at(self, job: Job) -> None:
         if job.run is not None and not job.is_over:
+            self._meter(job)
             self._check_limits(job)
             self._end_if_due(job)
             job.exit_code = job.run.poll()
@@ -283,6 +295,17 @@ class Executor:
             return
         if job.is_over and job.is_told and job.stopping_since_us is None:
             self._clean(job)
+
+    def _meter(self, job: Job) -> None:
+        """Look at what the work has used, and hand it to the reporter."""
+        now_us = self._clock.now().mono_us
+        if job.meter is None or self._used is None or now_us < job.metered_us + SECOND_US:
+            return
+        job.metered_us = now_us
+        try:
+            write_counters(self._used, job.meter.look(now_us))
+        except OSError as error:
+            self._tell(f"{job.start.lease_id}: its use cannot be told: {error}")
 
     def _may_be_used(self, job: Job) -> bool:
         """An endpoint is ready when it answers, and billing starts then; other work at once."""
@@ -421,6 +444,8 @@ class Executor:
         self.jobs.pop(job.start.lease_id, None)
         if job.run is not None:
             job.run.close()
+        if job.meter is not None:
+            job.meter.close()
         if job.folder is not None:
             shutil.rmtree(job.folder, ignore_errors=True)
 

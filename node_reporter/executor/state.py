@@ -3,6 +3,7 @@
     executor.key    the server's key for this executor, mode 0600: it opens nothing else
     executor.toml   server, node, and this executor's own id
     env.toml        values of environment references, mode 0600: by account, or for everybody ("*")
+    used/           what the work of each lease has used so far, for the reporter to read and sign
     jobs/           a folder for each job, gone when the job is over
 
 Apart from the reporter's folder: what runs other people's programs holds no key that signs usage.
@@ -50,6 +51,10 @@ class ExecutorFolder:
     @property
     def jobs(self) -> Path:
         return self.path / "jobs"
+
+    @property
+    def used(self) -> Path:
+        return self.path / "used"
 
     @property
     def lock(self) -> Path:

@@ -92,6 +92,7 @@ def run(options: argparse.Namespace) -> int:
         SystemClock(),
         allowed=allowed(options),
         user=user,
+        used=folder.used,
         tell=_tell,
     )
     _tell(
