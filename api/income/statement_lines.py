@@ -39,8 +39,7 @@ from api.metering import consumed, resource_rows
 from api.parties.accounts import visible
 from domain.lease.accrual_steps import Step, steps
 from domain.lease.lease import UsageAccrued
-from domain.leasing.other_resources import ResourceAccrued
-from domain.leasing.resource_steps import resource_steps
+from domain.leasing.other_resources import ResourceAccrued, resource_steps
 from domain.metering.report import report_hash
 from ledger.log import codec
 from ledger.log.chain import split_body, usage_leaf

@@ -21,7 +21,7 @@ from domain.lease.lease import Lease, lease_stream
 from domain.leasing.other_resources import ROWS_MAX, Bill, ResourceAccrued, ResourceUsage, stream_of
 from domain.metering.report import lane_of
 from domain.metering.resources import MeteredRow
-from domain.stream import Stream
+from domain.parties.account import AccountState, account_stream
 from ledger.log.handle import Ledger
 from ledger.log.report_rows import used_by
 from ledger.log.usage import StoredReport
@@ -92,7 +92,8 @@ def consumed(
     rows = [row for one in reports.values() for row in rows_of(one, fact.lease_id, fact.meter)][
         : fact.rows
     ]
-    account = market.load_as_of(Stream("account", fact.account_id), before).state
+    account = market.load_as_of(account_stream(fact.account_id), before).state
+    assert isinstance(account, AccountState)
     bill = Bill(lease, state, fact.meter, fact.rate, is_closed=account.is_closed)
     told = []
     for at, group in groupby(rows, key=lambda row: row.position):

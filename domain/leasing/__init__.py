@@ -14,7 +14,6 @@ __all__ = (
     "rebid",
     "registry",
     "request",
-    "resource_steps",
     "taking",
     "terms",
     "work",

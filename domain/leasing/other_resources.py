@@ -28,6 +28,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.revenue_share import OwnerShare
+from domain.lease.accrual_steps import Step
 from domain.lease.budgets import uncount_budgets
 from domain.lease.funds import Held, take, total, without
 from domain.lease.holding import collected
@@ -468,6 +469,19 @@ def _parts(reserved: LeaseReserved, charge: int) -> Parts:
         burn_share_ppm=reserved.burn_share_ppm,
         split=reserved.split,
     )
+
+
+def resource_steps(fact: ResourceAccrued) -> list[Step]:
+    """How a charge came about, one formula after the other: measured to whole units to credits."""
+    scale, quantity = SCALE_OF[fact.meter], (fact.quantity - fact.quantity_new, fact.quantity)
+    charge = (fact.charge.units - fact.charge_new.units, fact.charge.units)
+    given = {"price": fact.rate.price.units, "per": fact.rate.per}
+    assert fact.quantity == fact.measured // scale, fact
+    assert fact.charge.units == fact.quantity * fact.rate.price.units // fact.rate.per, fact
+    return [
+        Step("quantity", f"floor(measured / {scale})", {"measured": fact.measured}, *quantity),
+        Step("charge", "floor(quantity x price / per)", given, *charge),
+    ]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"resource": (ResourceUsage(), evolve)}

@@ -17,7 +17,7 @@ from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, MeterRate, PublishTariff
 from tests.scenes.server import NOW_US, Scene
 from tests.scenes.serving import Market
-from tests.scenes.work import MINUTE_US, accrue_now, send, used
+from tests.scenes.work import MINUTE_US, accrue_now, pin_and_sign, send, used
 
 GB = 10**9
 
@@ -142,6 +142,20 @@ def test_a_lease_is_charged_for_what_its_node_signed_and_every_line_leads_to_the
     lines = scene.renter.read(f"/v1/accounts/{scene.renter.account_id}/statements")["lines"]
     charged = {one["position"] for one in lines if one["kind"] == "resources"}
     assert cpu["accrued_position"] in charged
+    pin_and_sign(scene)
+    lines_at = f"/v1/accounts/{scene.renter.account_id}/statements/lines"
+    at = f"{lines_at}/{cpu['accrued_position']}"
+    (one,) = scene.renter.read(f"{at}/reports")["data"]
+    assert (one["rows"], one["measured"], one["refused"]) == (2, str(8 * MINUTE_US), "0")
+    assert scene.renter.get(f"{at}/proof").status_code == 200
+    proof = scene.renter.get(f"{at}/reports/{one['usage_position']}/proof")
+    assert proof.status_code == 200, proof.text
+    steps = {step["name"]: step["after"] for step in scene.renter.read(at)["arithmetic"]}
+    assert steps == {"quantity": "480", "charge": "4800"}
+    (lost,) = scene.renter.read(f"{lines_at}/{by_meter['storage']['accrued_position']}/reports")[
+        "data"
+    ]
+    assert lost["measured"] == str(120 * GB)
 
 
 def test_a_provider_cannot_meter_a_renter_dry(scene: Scene) -> None:
