@@ -19,12 +19,14 @@ from api.governance import registry as governance
 from api.income import registry as income
 from api.jobs import registry as jobs
 from api.leasing import registry as leasing
+from api.machines import registry as machines
 from api.market import registry as market
 from api.metering import registry as metering
 from api.parties import registry as parties
 from api.pools import registry as pools
 from api.prices import registry as prices
 from api.process.timer import Timer, TimerOf
+from api.regions import registry as regions
 from api.trust import registry as trust
 
 RESOURCES: Sequence[Resource] = (
@@ -33,6 +35,8 @@ RESOURCES: Sequence[Resource] = (
     *prices.RESOURCES,
     *funds.RESOURCES,
     *fleet.RESOURCES,
+    *machines.RESOURCES,
+    *regions.RESOURCES,
     *metering.RESOURCES,
     *trust.RESOURCES,
     *epochs.RESOURCES,

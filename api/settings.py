@@ -67,6 +67,7 @@ class Settings:
     challenge_price_max: int = 10_000_000  # micro-credits per GPU-hour; dearer nodes are not asked
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages under /console, where `serve` is one process
+    places_file: Path | None = None  # CSV of networks and where they are; None: nobody knows
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
     # As the log was founded; "development" permits fake drivers and test keys, on this machine only
     environment: str = PRODUCTION

@@ -8,6 +8,7 @@ from __future__ import annotations
 COMMANDS = {
     "account": ("cli.commands.market", "account"),
     "admin": ("cli.admin", "app"),
+    "admission": ("cli.commands.admission", "admission"),
     "attribute": ("cli.commands.trust", "attribute"),
     "audit": ("cli.audit", "app"),
     "bid": ("cli.commands.bids", "app"),
@@ -31,6 +32,7 @@ COMMANDS = {
     "governor": ("cli.commands.governance.governor", "app"),
     "grant": ("cli.commands.governance.grants", "grant"),
     "group": ("cli.commands.parties", "groups"),
+    "home": ("cli.commands.regions.home", "home"),
     "invoice": ("cli.commands.billing", "invoice"),
     "job": ("cli.commands.jobs", "job"),
     "jobs": ("cli.this_machine", "commands"),
@@ -65,6 +67,7 @@ COMMANDS = {
     "trace": ("cli.trace", "app"),
     "usage": ("cli.commands.billing", "usage"),
     "utilisation": ("cli.commands.pools", "commands"),
+    "wallet": ("cli.commands.regions.wallets", "wallet"),
     "webhook": ("cli.commands.parties", "webhook"),
 }
 """The module of each command and group, and the Typer there that has it."""
@@ -72,6 +75,7 @@ COMMANDS = {
 ABOUT = {
     "account": "Accounts of renters and providers.",
     "admin": "First steps on a new installation, and a lost key.",
+    "admission": "Admissions: how a machine of your own comes in.",
     "attribute": "Attributes: what third parties sign about nodes and providers.",
     "audit": "Export the log, verify an export, prove one event.",
     "bid": "Bids: auctions, interruptible leases, whole months.",
@@ -106,6 +110,7 @@ ABOUT = {
     "governor": "Governors: the personal keys that decide for the network.",
     "grant": "Grants: TOKEN unlocked by milestones.",
     "group": "Groups that share a quota of GPUs.",
+    "home": "Machines at home: check in, wait for a region, administer one.",
     "invoice": "Invoices and credit notes.",
     "job": "Jobs: work, and the leases its plan opens.",
     "jobs": "Run only the background jobs: accrual, pins, signed heads, epochs, views.",
@@ -140,5 +145,6 @@ ABOUT = {
     "trace": "Replay cluster traces through the marketplace.",
     "usage": "Usage: what your leases used.",
     "utilisation": "Where the accelerators' time went.",
+    "wallet": "Wallets: where an account's rewards are paid to.",
     "webhook": "Webhooks: events of your account, sent to your endpoint.",
 }

@@ -23,12 +23,14 @@ from domain.income import registry as income
 from domain.jobs import registry as jobs
 from domain.lease import registry as lease
 from domain.leasing import registry as leasing
+from domain.machines import registry as machines
 from domain.market import registry as market
 from domain.metering import registry as metering
 from domain.parties import registry as parties
 from domain.pools import registry as pools
 from domain.prices import registry as prices
 from domain.refusal import Reason
+from domain.regions import registry as regions
 from domain.stream import Change, World
 from domain.trust import registry as trust
 
@@ -42,6 +44,8 @@ _ROOMS = (
     funds,
     hardware,
     fleet,
+    regions,
+    machines,
     metering,
     lease,
     trust,

@@ -191,6 +191,47 @@ class AdjustmentPage(TypedDict):
     data: list[AdjustmentAnswer]
 
 
+class AdmissionAnswer(TypedDict):
+    """`steps_left`: what the firmware still needs, Secure Boot with NVIDIA's GPUs only."""
+
+    admission_id: str
+    account_id: str
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+    state: Literal["requested", "validated", "shipped", "installed", "refused"]
+    why: NotRequired[str]
+    tracking: NotRequired[str]
+    steps_done: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    steps_left: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    minion_id: NotRequired[str]
+    requested_at: str
+    position: NotRequired[int]
+
+
+class AdmissionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[AdmissionAnswer]
+
+
+class AdmissionRefusalRequest(TypedDict):
+    why: str
+
+
+class AdmissionRequest(TypedDict):
+    """The machine that is to come in, as its owner describes it."""
+
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+
+
 class ApiKeyAnswer(TypedDict):
     """`key` is there only in the answer that makes it. `scopes` are those the key was
     issued with; `opens` are those that its member's role leaves of them now.
@@ -653,6 +694,12 @@ class BookMovementAnswer(TypedDict):
     movement: SignedMoney
 
 
+class BootDriveRequest(TypedDict):
+    """Where the parcel can be followed."""
+
+    tracking: str
+
+
 class BreakerAnswer(TypedDict):
     """`aggregate` counts against the limit now, and fades within a window."""
 
@@ -823,6 +870,47 @@ class ChargebackReserveRequest(TypedDict):
     amount: Money
 
 
+class CheckInAnswer(TypedDict):
+    """`send_to`: a `region` that the machine can join, with a code where everybody may
+    join; a `wait_list` that the account is on now; or `nowhere`, because its place is not
+    known. `place_by`: the `address` of the call, what was `stated`, or `nothing`. `phase`:
+    of the region.
+    """
+
+    send_to: Literal["region", "wait_list", "nowhere"]
+    place_by: Literal["address", "stated", "nothing"]
+    country: NotRequired[str]
+    state: NotRequired[str]
+    city: NotRequired[str]
+    region: NotRequired[CheckInRegionAnswer]
+    phase: NotRequired[Literal["waitlisted", "opening", "open", "draining", "closed"]]
+    list_id: NotRequired[str]
+    number: NotRequired[int]
+    waiting: NotRequired[int]
+    threshold: NotRequired[int]
+    code_expires_at: NotRequired[str]
+    code: NotRequired[str]
+    position: NotRequired[int]
+
+
+class CheckInRegionAnswer(TypedDict):
+    """`address`: where the region's control is; absent: it is this server."""
+
+    region_id: str
+    name: str
+    setting: Literal["edge", "datacenter"]
+    admission: Literal["operator", "permissionless"]
+    address: NotRequired[str]
+
+
+class CheckInRequest(TypedDict):
+    """Where the machine says it is; what the server knows of its address outweighs it."""
+
+    country: NotRequired[str | None]
+    state: NotRequired[str | None]
+    city: NotRequired[str | None]
+
+
 class ClientKeyAnswer(TypedDict):
     """A key of an instance; the key itself is there only in the answer that makes it."""
 
@@ -953,6 +1041,15 @@ class ConsumedReportPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ConsumedReportAnswer]
+
+
+class ControllerCheckAnswer(TypedDict):
+    """What the contract said at a final block. No differences: it says what the log says."""
+
+    block: int
+    agrees: bool
+    differences: list[str]
+    checked_at: str
 
 
 class CounterpartyAnswer(TypedDict):
@@ -1135,7 +1232,7 @@ class DeviceForm(TypedDict):
     vendor: str
     model: str
     memory_mib: int
-    connection: NotRequired[Literal["pcie", "sxm"]]
+    connection: NotRequired[Literal["pcie", "sxm", "soc"]]
     pcie_gen: NotRequired[int | None]
     pcie_lanes: NotRequired[int | None]
     kind: NotRequired[str | None]
@@ -1679,6 +1776,10 @@ class FieldError(TypedDict):
     detail: str
 
 
+class FirmwareStepRequest(TypedDict):
+    step: Literal["tpm_cleared", "csm_off", "secure_boot_off"]
+
+
 class FlaggedReportAnswer(TypedDict):
     """A stored report that earns nothing, and the rule it broke."""
 
@@ -2015,6 +2116,13 @@ class HardwareVerdictAnswer(TypedDict):
     waived: list[str]
 
 
+class HealthCountAnswer(TypedDict):
+    """How many nodes, or components, are so."""
+
+    health: str
+    count: int
+
+
 class HealthReportAnswer(TypedDict):
     lease_id: str
     half: Literal["initiator", "acceptor"]
@@ -2034,6 +2142,36 @@ class HostForm(TypedDict):
     substrate: NotRequired[list[str] | None]
 
 
+class IdleMiningRequest(TypedDict):
+    """Whether the machine mines while nobody leases it."""
+
+    enabled: bool
+
+
+class IngressBytesAnswer(TypedDict):
+    node_id: str
+    position: NotRequired[int]
+
+
+IngressBytesRequest = TypedDict(
+    "IngressBytesRequest", {"from": "str", "until": "str", "bytes_in": "int", "bytes_out": "int"}
+)
+
+
+class IngressDayAnswer(TypedDict):
+    node_id: str
+    date: str
+    bytes_in: int
+    bytes_out: int
+    until: str
+
+
+class IngressDaysAnswer(TypedDict):
+    region_id: str
+    data: list[IngressDayAnswer]
+    position: int
+
+
 class IngressLoadAnswer(TypedDict):
     """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
     epoch.
@@ -2049,6 +2187,14 @@ class IngressLoadsAnswer(TypedDict):
     region_id: str
     data: list[IngressLoadAnswer]
     position: int
+
+
+class InstalledMachineRequest(TypedDict):
+    """`minion_id`: what the machine shows once it started from its boot drive, which stays
+    in.
+    """
+
+    minion_id: str
 
 
 class InvitationAnswer(TypedDict):
@@ -2405,7 +2551,8 @@ class JobPlanForm(TypedDict):
 
 class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
-    names the demand that no registered node could ever meet.
+    names the demand that no registered node could ever meet. `free_by`: all matching GPUs
+    are leased, and the next is free by then, unless its lease is extended.
     """
 
     rule: str
@@ -2419,6 +2566,7 @@ class JobQuoteAnswer(TypedDict):
     dimensions: list[MatchDimensionAnswer]
     relaxations: list[MatchRelaxationAnswer]
     impossible: NotRequired[str]
+    free_by: NotRequired[str]
     position: int
 
 
@@ -2563,7 +2711,13 @@ class JoinCodeAnswer(TypedDict):
 
 
 class JoinCodeRequest(TypedDict):
+    """`lifetime`: an ephemeral node is retired with the last lease on it.
+    `owner_account_id`: of the machine, if it is not the provider's own.
+    """
+
     region_id: str
+    owner_account_id: NotRequired[str | None]
+    lifetime: NotRequired[Literal["permanent", "ephemeral"]]
 
 
 class JournalLineAnswer(TypedDict):
@@ -2642,7 +2796,9 @@ class LeaseAcceptorAnswer(TypedDict):
 
 class LeaseAnswer(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
-    far. `project_id` and `end_user_ref` are not told to the provider.
+    far. `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id`
+    and `split_label` name the session and the part of the program that a layer forwards to
+    the devices.
     """
 
     lease_id: str
@@ -2712,6 +2868,8 @@ class LeaseAnswer(TypedDict):
     federated_fee_per_hour: NotRequired[Money]
     restart_of: NotRequired[str]
     escrow_id: NotRequired[str]
+    remoting_session_id: NotRequired[str]
+    split_label: NotRequired[str]
     part: NotRequired[int]
     attempt: NotRequired[int]
     run_due_at: NotRequired[str]
@@ -3600,12 +3758,16 @@ class MigPlacementAnswer(TypedDict):
 class MilestoneGrantAnswer(TypedDict):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
     has no milestone. `clawback`: one that waits for votes. `ballots`: what is voted on now.
+    `implied_micro_usd` is what one TOKEN is worth by the stated value: floor(value /
+    total).
     """
 
     grant_id: str
     account_id: str
     state: Literal["proposed", "open", "ended"]
     total: Money
+    stated_micro_usd: NotRequired[int]
+    implied_micro_usd: NotRequired[int]
     locked: Money
     unlocked: Money
     unassigned: Money
@@ -3629,15 +3791,18 @@ class MilestoneGrantPage(TypedDict):
 
 class MilestoneGrantRequest(TypedDict):
     """What the shares leave of the total has no milestone: it is told, and can only go
-    back.
+    back. `stated_micro_usd`: what the total is said to be worth, in micro-dollars; it
+    decides nothing.
     """
 
     account_id: str
     total: Money
+    stated_micro_usd: NotRequired[int | None]
     milestones: list[GrantMilestoneRequest]
 
 
 class ModelClassAnswer(TypedDict):
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3645,8 +3810,11 @@ class ModelClassAnswer(TypedDict):
 
 
 class ModelClassRequest(TypedDict):
-    """Models with these words in their name pay this class's fee: a row of the tariff."""
+    """A vendor's models with these words in their name pay this class's fee: a row of the
+    tariff. Nothing but the vendor's own words may stand before them.
+    """
 
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3713,25 +3881,72 @@ class NodeAdmissionRequest(TypedDict):
 
 
 class NodeAnswer(TypedDict):
-    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its
-    key, and the server rejects its reports.
+    """`state`: the phase and the last heartbeat in one word; a node at work that was not
+    heard for five minutes is offline. `error`: the last one told. `agent`: version of its
+    reporter, as last reported. `revoked`: its owner revoked its key, and the server rejects
+    its reports. `client_id`: the compute client that it joined through.
     """
 
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+    state: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "offline",
+        "stopped",
+        "errored",
+        "failed",
+        "archived",
+    ]
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    heard_at: str
     revoked: NotRequired[bool]
     provider_id: str
     account_id: str
     region_id: str
+    client_id: NotRequired[str]
     agent: str
     key_id: str
     fingerprint: str
     joined_at: str
     phase_at: str
     specs: NotRequired[NodeInventoryAnswer]
+
+
+class NodeConditionAnswer(TypedDict):
+    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink."""
+
+    node_id: str
+    phase: str
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"]]
+    upnp: NotRequired[bool]
+    upnp_advised: NotRequired[bool]
+    exclusive_access: bool
+    idle_mining: bool
+    stated: list[str]
+    position: NotRequired[int]
 
 
 class NodeDayEarningsAnswer(TypedDict):
@@ -3796,6 +4011,12 @@ class NodeDrainRequest(TypedDict):
     """
 
     keep_leases: NotRequired[bool]
+
+
+class NodeErrorRequest(TypedDict):
+    """What keeps the machine from working, in its own words."""
+
+    error: str
 
 
 class NodeHourAnswer(TypedDict):
@@ -3922,6 +4143,26 @@ class NodeKeysAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class NodeLatencyAnswer(TypedDict):
+    """What the node's reporter measured last."""
+
+    node_id: str
+    data: list[NodeWayAnswer]
+    position: NotRequired[int]
+
+
+class NodeLatencyRequest(TypedDict):
+    ways: list[NodeLatencyWayRequest]
+
+
+class NodeLatencyWayRequest(TypedDict):
+    """The median round trip of `samples` connections, in microseconds."""
+
+    target: Literal["control", "ingress"]
+    rtt_us: int
+    samples: int
+
+
 class NodePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -3952,10 +4193,25 @@ class NodeRoleAnswer(TypedDict):
 
 
 class NodeRoleRequest(TypedDict):
-    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
+    """`ingress_node_id`: the ingress of the same region a worker is reached through; left
+    out, the server chooses. `address`: host and port of an ingress, which workers time
+    connections to.
+    """
 
     role: Literal["worker", "ingress", "control"]
     ingress_node_id: NotRequired[str | None]
+    address: NotRequired[str | None]
+
+
+class NodeSetupRequest(TypedDict):
+    """What the owner states; nobody checks it. UPnP belongs off behind a corporate firewall
+    and on behind an internet provider. `exclusive_access`: nobody uses the machine but
+    through this market.
+    """
+
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"] | None]
+    upnp: NotRequired[bool | None]
+    exclusive_access: NotRequired[bool]
 
 
 class NodeShareAnswer(TypedDict):
@@ -4001,10 +4257,74 @@ class NodeSpecsRequest(TypedDict):
 
 class NodeStateAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+
+
+class NodeTargetAnswer(TypedDict):
+    """`address`: host and port to time a connection to; absent for the control: this
+    server's.
+    """
+
+    target: Literal["control", "ingress"]
+    node_id: NotRequired[str]
+    address: NotRequired[str]
+
+
+class NodeTargetsAnswer(TypedDict):
+    """`role`: of an ingress, its reporter tells the bytes that go through it."""
+
+    node_id: str
+    region_id: str
+    role: Literal["worker", "ingress", "control"]
+    data: list[NodeTargetAnswer]
+    position: int
+
+
+class NodeTransferAnswer(TypedDict):
+    """`transferred`: what is earned from now on is the new owner's. What was earned before
+    stays the old one's.
+    """
+
+    node_id: str
+    from_account_id: str
+    to_account_id: str
+    transferred: bool
+    expires_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class NodeTransferRequest(TypedDict):
+    """The account that gets your whole part of what the node earns, once it accepts."""
+
+    account_id: str
+
+
+class NodeTroubleAnswer(TypedDict):
+    """A node that is not well. `silent`: active, and no signed report in the last three
+    minutes; `degraded`: it reports, and a lease on it is degraded.
+    """
+
+    node_id: str
+    health: Literal[
+        "well", "silent", "maintenance", "quarantined", "draining", "joining", "retired", "degraded"
+    ]
+    role: NotRequired[str]
+    degraded_leases: int
+    reported_at: NotRequired[str]
 
 
 class NodeTrustAnswer(TypedDict):
@@ -4032,6 +4352,13 @@ class NodeUsageAnswer(TypedDict):
     flagged: list[FlaggedReportAnswer]
     refused: list[RefusedTimeAnswer]
     position: int
+
+
+class NodeWayAnswer(TypedDict):
+    target: Literal["control", "ingress"]
+    rtt_us: int
+    samples: int
+    measured_at: str
 
 
 class NodeWeightAnswer(TypedDict):
@@ -4133,7 +4460,9 @@ class OfferRequest(TypedDict):
 class OfferSupplyAnswer(TypedDict):
     """`expect`: what leases of other accounts got in this setting so far, absent where
     nothing was measured. `reputation_ppm` of the node, a start value while `provisional`.
-    `performance`: what is known of its speed, each value with its source.
+    `performance`: what is known of its speed, each value with its source. `latency`: what
+    its reporter measured to its region's control and its ingress. `security_tier`: the
+    lower of the region's and the offer's.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -4147,6 +4476,7 @@ class OfferSupplyAnswer(TypedDict):
     next_maintenance_from: NotRequired[str]
     next_maintenance_until: NotRequired[str]
     performance: NotRequired[list[NodePerformanceAnswer]]
+    latency: NotRequired[list[NodeWayAnswer]]
 
 
 class OfferWithdrawnAnswer(TypedDict):
@@ -4383,7 +4713,9 @@ class PayoutRootPage(TypedDict):
 class PendingLeaseAnswer(TypedDict):
     """A lease that waits for the node to say that its work runs. `executor` has
     acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
-    Credentials are sealed to `encryption_key`.
+    Credentials are sealed to `encryption_key`. `part` counts the chunks or members of a job
+    from 0, of `parts` where that number is fixed; `attempt` counts the leases of the part
+    from 1.
     """
 
     lease_id: str
@@ -4400,6 +4732,9 @@ class PendingLeaseAnswer(TypedDict):
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
     executor: NotRequired[str]
+    part: NotRequired[int]
+    parts: NotRequired[int]
+    attempt: NotRequired[int]
 
 
 class PolicyLintAnswer(TypedDict):
@@ -4638,6 +4973,91 @@ class PoolAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class PoolComponentAnswer(TypedDict):
+    """`health`: as last reported; `silent` after two hours without a report, `unknown`
+    before the first. `reference`: its id on the controller contract.
+    """
+
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    reference: str
+    is_removed: bool
+    health: Literal["well", "degraded", "down", "silent", "unknown"]
+    detail: NotRequired[str]
+    health_since: NotRequired[str]
+    reported_at: NotRequired[str]
+    registered_at: str
+    position: NotRequired[int]
+
+
+class PoolComponentHealthAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    health: Literal["well", "degraded", "down"]
+    position: NotRequired[int]
+
+
+class PoolComponentHealthRequest(TypedDict):
+    """What a component, or its watcher, says of it."""
+
+    health: Literal["well", "degraded", "down"]
+    detail: NotRequired[str]
+
+
+class PoolComponentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolComponentAnswer]
+
+
+class PoolComponentRegisteredAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PoolComponentRemovedAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    is_removed: bool
+    position: NotRequired[int]
+
+
+class PoolComponentRequest(TypedDict):
+    """`kind`: gateway, scheduler, storage, monitor, licence or a word of your own.
+    `endpoint`: where others of the pool reach it. `licence_id`: of the kind licence alone.
+    """
+
+    kind: str
+    name: str
+    endpoint: NotRequired[str | None]
+    licence_id: NotRequired[str | None]
+
+
+class PoolControllerAnswer(TypedDict):
+    """Of a pool without a contract there is no `address`. `checked`: absent before the
+    first.
+    """
+
+    pool_id: str
+    address: NotRequired[str]
+    metadata: NotRequired[PoolMetadataAnswer]
+    heads: NotRequired[PoolHeadsAnswer]
+    checked: NotRequired[ControllerCheckAnswer]
+    position: NotRequired[int]
+
+
 class PoolCreatedAnswer(TypedDict):
     pool_id: str
     account_id: str
@@ -4688,6 +5108,59 @@ class PoolDecisionPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[PoolDecisionAnswer]
+
+
+class PoolHeadsAnswer(TypedDict):
+    """Heads over all facts that count up to `cut_position` of the market log."""
+
+    pool_id: str
+    cut_position: int
+    allocation_head: str
+    licence_head: str
+    cut_at: str
+    position: NotRequired[int]
+
+
+class PoolHeadsPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolHeadsAnswer]
+
+
+class PoolHealthAnswer(TypedDict):
+    """`troubled_nodes`, `troubled_components`: at most 100 each, in the order they were
+    added.
+    """
+
+    pool_id: str
+    nodes: list[HealthCountAnswer]
+    components: list[HealthCountAnswer]
+    waiting: int
+    degraded_leases: int
+    troubled_nodes: list[NodeTroubleAnswer]
+    troubled_components: list[PoolComponentAnswer]
+    position: NotRequired[int]
+
+
+class PoolMetadataAnswer(TypedDict):
+    """`sha256`: over the canonical JSON of metadata, pool_id and version; the contract
+    keeps it.
+    """
+
+    pool_id: str
+    version: int
+    metadata: dict[str, str]
+    sha256: str
+    position: NotRequired[int]
+
+
+class PoolMetadataRequest(TypedDict):
+    """All entries of the pool's metadata; those that are left out are gone."""
+
+    metadata: dict[str, str]
 
 
 class PoolNodeAddedAnswer(TypedDict):
@@ -5008,9 +5481,38 @@ class ProposalReasonRequest(TypedDict):
 class ProviderAnswer(TypedDict):
     provider_id: str
     account_id: str
-    kind: Literal["physical", "gcp"]
+    kind: str
+    payment_mode: Literal["credits", "cash"]
     registered_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class ProviderKindAnswer(TypedDict):
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+    position: NotRequired[int]
+
+
+class ProviderKindRequest(TypedDict):
+    """`cost_per_gpu_hour`: what the cheapest GPU-hour of this kind costs its owner beside
+    the usage fee. It is above that of physical machines, which are the cheapest kind.
+    """
+
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+
+
+class ProviderKindsAnswer(TypedDict):
+    """The seeded rows and those the network registered; of one kind the newest in force
+    counts.
+    """
+
+    data: list[ProviderKindAnswer]
+    position: int
 
 
 class ProviderPage(TypedDict):
@@ -5023,7 +5525,13 @@ class ProviderPage(TypedDict):
 
 
 class ProviderRequest(TypedDict):
-    kind: Literal["physical", "gcp"]
+    """`payment_mode`: how the account is paid, set in the same append. An account that has
+    set one leaves it out, or names the same; cash is set with its destination, at
+    `/payment-mode`.
+    """
+
+    kind: str
+    payment_mode: NotRequired[Literal["credits", "cash"] | None]
 
 
 class QueueCandidateAnswer(TypedDict):
@@ -5202,20 +5710,52 @@ class RefusedUseAnswer(TypedDict):
     charged_position: int
 
 
+class RegionAdminAnswer(TypedDict):
+    """`cause`: granted by `hand`, or the `first_user` that waited for the region."""
+
+    account_id: str
+    cause: Literal["hand", "first_user"]
+    granted_at: str
+
+
+class RegionAdminRequest(TypedDict):
+    account_id: str
+
+
+class RegionAdminsAnswer(TypedDict):
+    """Beside the provider's own account, in the order of their grants."""
+
+    region_id: str
+    account_ids: list[str]
+    data: NotRequired[list[RegionAdminAnswer]]
+    position: NotRequired[int]
+
+
 class RegionAnswer(TypedDict):
     region_id: str
     provider_id: str
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
     refused_workloads: NotRequired[list[str]]
     down_ranked_workloads: NotRequired[list[str]]
     security_tier: NotRequired[int]
     hardware_rules: NotRequired[list[str]]
+    cloud_region: NotRequired[str]
+    site: NotRequired[str]
     opened_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class RegionBoundaryForm(TypedDict):
+    """`value`: an IP network, a city as `DE-BE/Berlin`, a state of ISO 3166-2, or a
+    country.
+    """
+
+    kind: Literal["network", "city", "state", "country"]
+    value: str
 
 
 class RegionDayAnswer(TypedDict):
@@ -5238,6 +5778,7 @@ class RegionDayAnswer(TypedDict):
     carry: Money
     control_nodes: int
     ingress_nodes: int
+    ingress_bytes: int
     nodes: int
     shared_at: str
     position: int
@@ -5252,17 +5793,52 @@ class RegionDayPage(TypedDict):
     data: list[RegionDayAnswer]
 
 
+class RegionGrowthAnswer(TypedDict):
+    """`cause` of the phase: `hand`, its `wait_list`, its `first_user`, or its `workers`."""
+
+    region_id: str
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+    cause: NotRequired[Literal["hand", "wait_list", "first_user", "workers"]]
+    since: NotRequired[str]
+    workers_min: int
+    workers_max: NotRequired[int]
+    homogeneous: bool
+    cpu_and_gpu: bool
+    owner_share_ppm: int
+    workers: int
+    ingress: int
+    control: int
+    position: NotRequired[int]
+
+
+class RegionGrowthRequest(TypedDict):
+    """`workers_min`: other accounts can lease once there were so many. `workers_max`: no
+    more join; absent: no cap. `homogeneous`: all GPUs are of one model. `cpu_and_gpu`:
+    nodes without GPUs beside nodes with them. `owner_share_ppm`: the part of the owner of a
+    machine that was joined by a check-in. `waitlisted`: accounts wait, and no node joins.
+    """
+
+    workers_min: NotRequired[int]
+    workers_max: NotRequired[int | None]
+    homogeneous: NotRequired[bool]
+    cpu_and_gpu: NotRequired[bool]
+    owner_share_ppm: NotRequired[int]
+    waitlisted: NotRequired[bool]
+
+
 class RegionInfraTermsAnswer(TypedDict):
     base: Money
     control: Money
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: Money
 
 
 class RegionInfraTermsRequest(TypedDict):
-    """Credits per UTC day: `base` in any case, and for each node with the role; together at
-    most `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
+    """Credits per UTC day: `base` in any case, for each node with the role, and `per_gib`
+    of the bytes that ingress nodes report; together at most `most`. What a day cannot pay
+    waits as arrears, up to `arrears_max`.
     """
 
     base: Money
@@ -5270,11 +5846,29 @@ class RegionInfraTermsRequest(TypedDict):
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: NotRequired[Money | None]
+
+
+class RegionMapAnswer(TypedDict):
+    """GeoJSON (RFC 7946). `kind` of a feature: `region` or `waiting`; longitude comes
+    first.
+    """
+
+    type: Literal["FeatureCollection"]
+    features: list[RegionMapFeatureAnswer]
+    position: int
+
+
+class RegionMapFeatureAnswer(TypedDict):
+    type: Literal["Feature"]
+    geometry: dict[str, Any]
+    properties: dict[str, Any]
 
 
 class RegionNodeAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: str
+    state: str
     quarantined: bool
 
 
@@ -5296,6 +5890,30 @@ class RegionPage(TypedDict):
     data: list[RegionAnswer]
 
 
+class RegionPhaseRequest(TypedDict):
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+
+
+class RegionPlaceAnswer(TypedDict):
+    region_id: str
+    boundaries: list[RegionBoundaryForm]
+    address: NotRequired[str]
+    latitude_e6: NotRequired[int]
+    longitude_e6: NotRequired[int]
+    position: NotRequired[int]
+
+
+class RegionPlaceRequest(TypedDict):
+    """Where a region is. `address`: host and port of its control, if that is not this
+    server. Millionths of a degree: its dot on the map.
+    """
+
+    boundaries: list[RegionBoundaryForm]
+    address: NotRequired[str | None]
+    latitude_e6: NotRequired[int | None]
+    longitude_e6: NotRequired[int | None]
+
+
 class RegionPolicyRequest(TypedDict):
     """What is left out stays as it is. Edge regions start with `ip_lease` refused and
     `large_storage` ranked down; `security_tier`: what the region promises, 0 is nothing.
@@ -5308,14 +5926,19 @@ class RegionPolicyRequest(TypedDict):
 
 
 class RegionRequest(TypedDict):
-    """The storage mode never changes: another mode needs a new region."""
+    """The storage mode never changes: another mode needs a new region. `cloud_region`: of a
+    cloud provider, each used by one region; `site`: where machines of one's own stand, for
+    as many regions as there are policies.
+    """
 
     provider_id: str
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
+    cloud_region: NotRequired[str | None]
+    site: NotRequired[str | None]
 
 
 class RegionSettingAnswer(TypedDict):
@@ -5415,6 +6038,34 @@ class ReputationAnswer(TypedDict):
     as_of_position: int
     day: str
     position: int
+
+
+class ReputationEvidenceAnswer(TypedDict):
+    """What the fact at `fact_position` said for one input, known since `known_position`:
+    `good` of `total` micro-observations, or microseconds of uptime. It counts from
+    `counts_from` on. The sums by input, day, first day and client, each floored, give the
+    score again.
+    """
+
+    input: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    fact_position: int
+    known_position: int
+    client_id: str
+    day: str
+    counts_from: str
+    good: int
+    total: int
+
+
+class ReputationEvidencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ReputationEvidenceAnswer]
 
 
 class ReputationInputAnswer(TypedDict):
@@ -5950,7 +6601,7 @@ class StorageNodeRequest(TypedDict):
 class StorageNodeStateAnswer(TypedDict):
     region_id: str
     sequence: int
-    state: Literal["none", "provisioned", "ready"]
+    state: Literal["none", "provisioned", "active"]
     position: NotRequired[int]
 
 
@@ -6070,6 +6721,13 @@ class UnbilledUsageAnswer(TypedDict):
     charge: Money
     leases: list[UnbilledLeaseAnswer]
     leases_left_out: int
+
+
+class UnmetDemandAnswer(TypedDict):
+    """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
+
+    waiting_gpus: int
+    given_up_gpus: int
 
 
 class UpcomingMaturityAnswer(TypedDict):
@@ -6274,6 +6932,32 @@ class VoteRequest(TypedDict):
     signature: str
 
 
+class WaitListAnswer(TypedDict):
+    """A list of a region, or of a place that no region holds. `number`: yours on it."""
+
+    list_id: str
+    threshold: int
+    first_user_administers: bool
+    waiting: int
+    reached_at: NotRequired[str]
+    number: NotRequired[int]
+    position: NotRequired[int]
+
+
+class WaitListTermsRequest(TypedDict):
+    """`threshold`: so many start the region. `first_user_administers`: the first one starts
+    it and becomes its administrator.
+    """
+
+    threshold: int
+    first_user_administers: NotRequired[bool]
+
+
+class WaitListsAnswer(TypedDict):
+    data: list[WaitListAnswer]
+    position: int
+
+
 class WaitingRequestAnswer(TypedDict):
     """`request_id`: of a lease or a gang. Its account is shown to that account and to
     operators only.
@@ -6417,6 +7101,43 @@ class WebhookTestAnswer(TypedDict):
     delivered: bool
     answer: NotRequired[int]
     error: NotRequired[str]
+
+
+class WhereNextAnswer(TypedDict):
+    """`demand`: of requests that name no region. Places with the most people first."""
+
+    regions: list[WhereRegionAnswer]
+    places: list[WherePlaceAnswer]
+    demand: UnmetDemandAnswer
+    position: int
+
+
+class WherePlaceAnswer(TypedDict):
+    """A place that no region holds. `place`: ISO 3166."""
+
+    place: str
+    waiting_people: int
+    threshold: int
+    reached: bool
+
+
+class WhereRegionAnswer(TypedDict):
+    """`leased_ppm`: of what its devices could have sold in the last seven days; absent:
+    nothing was booked.
+    """
+
+    region_id: str
+    name: str
+    phase: Literal["waitlisted", "opening", "open", "draining", "closed"]
+    setting: Literal["edge", "datacenter"]
+    workers: int
+    workers_max: NotRequired[int]
+    leased_ppm: NotRequired[int]
+    waiting_people: int
+    threshold: NotRequired[int]
+    demand: UnmetDemandAnswer
+    latitude_e6: NotRequired[int]
+    longitude_e6: NotRequired[int]
 
 
 class WorkAcknowledgementRequest(TypedDict):

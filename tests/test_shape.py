@@ -28,6 +28,7 @@ DOMAIN_MAY_IMPORT = {
     "enum",
     "functools",
     "hashlib",
+    "ipaddress",
     "itertools",
     "json",
     "operator",

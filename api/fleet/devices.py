@@ -21,6 +21,7 @@ from api.door.models import (
     Position,
     Ppm,
     ProviderId,
+    RegionQuery,
     RequestModel,
     Short,
     Told_at,
@@ -113,14 +114,21 @@ class DeviceAnswer(AnswerModel):
 
 @resource.get("/v1/devices", READ, page_of(DeviceAnswer), problems=["cursor_invalid"])
 def list_devices(
-    call: Caller, node_id: NodeQuery = None, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+    call: Caller,
+    node_id: NodeQuery = None,
+    region_id: RegionQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
 ) -> Response:
-    """Lists devices in order of registration: your own, or all for operators and auditors."""
+    """Lists devices in order of registration: your own, those of nodes that you own a part of and
+    of regions that you administer, or all for operators and auditors.
+    """
     place = call.place(cursor, [0])
     with call.read(FLEET) as view:
         rows = fleet.read_devices(
             view.connection,
             node_id=node_id,
+            region_id=region_id,
             account_id=call.principal.only,
             after=place.after[0],
             limit=limit + 1,

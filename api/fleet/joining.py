@@ -6,7 +6,7 @@ First contact needs only the join code. From then on the node calls with the key
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Header, Response
 from pydantic import Field, model_validator
@@ -38,10 +38,11 @@ from api.fleet.node_specs import (
     facts_of,
     require_driver,
 )
-from api.fleet.providers import own_region
+from api.fleet.providers import managed_region
 from domain.fleet import keys as node_key
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
 from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
 
 resource = Resource("nodes")
 
@@ -52,9 +53,18 @@ WRITE = with_scope("provider")
 
 
 class JoinCodeRequest(RequestModel):
-    region_id: RegionId
+    """`lifetime`: an ephemeral node is retired with the last lease on it. `owner_account_id`: of
+    the machine, if it is not the provider's own.
+    """
 
-    model_config = with_examples({"region_id": "region_" + "1" * 32})
+    region_id: RegionId
+    owner_account_id: AccountId | None = None
+    lifetime: Literal["permanent", "ephemeral"] = "permanent"
+
+    model_config = with_examples(
+        {"region_id": "region_" + "1" * 32},
+        {"region_id": "region_" + "1" * 32, "lifetime": "ephemeral"},
+    )
 
 
 class JoinCodeAnswer(AnswerModel):
@@ -121,17 +131,22 @@ class NodeJoinedAnswer(AnswerModel):
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.JOIN_CODE_USED,
         FleetReason.STORAGE_NODE_STATE,
+        FleetReason.ADMISSION_STATE,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
     ],
 )
 def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     """Issues a code that lets one machine join a region, valid for ten minutes."""
-    code = _code_from(call.secret("join-code/v1"))
+    code = new_code(call.secret("join-code/v1"))
 
     def commands() -> IssueJoinCode:
         return IssueJoinCode(
-            code_sha256=_code_digest(code),
-            provider_id=own_region(call, body.region_id),
+            code_sha256=code_digest(code),
+            provider_id=managed_region(call, body.region_id),
             region_id=body.region_id,
+            lifetime=body.lifetime,
+            owner_account_id=body.owner_account_id,
             by=call.principal.member_id,
             at_us=call.now_us,
         )
@@ -142,7 +157,7 @@ def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     return call.record(commands, lambda _after: told, reveal=lambda: {"code": code})
 
 
-def _code_from(random: bytes) -> str:
+def new_code(random: bytes) -> str:
     number = int.from_bytes(random[:16], "big")
     letters = []
     for _ in range(JOIN_CODE_LETTERS):
@@ -151,7 +166,7 @@ def _code_from(random: bytes) -> str:
     return "".join(letters)
 
 
-def _code_digest(code: str) -> str:
+def code_digest(code: str) -> str:
     return hashlib.sha256(code.replace("-", "").upper().encode()).hexdigest()
 
 
@@ -165,6 +180,11 @@ def _code_digest(code: str) -> str:
         FleetReason.JOIN_CODE_USED,
         FleetReason.JOIN_CODE_EXPIRED,
         FleetReason.NODE_EXISTS,
+        PartiesReason.CLIENT_UNKNOWN,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
         "bad_signature",
     ],
 )
@@ -179,7 +199,7 @@ def join_node(body: NodeJoinRequest, call: Caller, node_signature: NodeSignature
         node_key.envelope(node_key.JOIN_TYPE, call.body),
         node_signatures.from_base64(node_signature),
     )
-    code_sha256 = _code_digest(body.code)
+    code_sha256 = code_digest(body.code)
     call.account = f"join:{code_sha256}"
     node_id = call.id("node")
     bearer = auth.node_key(call.secret("node-key/v1", body.public_key))

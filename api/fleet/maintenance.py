@@ -27,11 +27,13 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.fleet.nodes import NodeStateAnswer, may_run, node_state, own_node, visible_node
+from api.fleet.nodes import NodeStateAnswer, may_manage, may_run, node_state, visible_node
 from api.fleet.providers import visible_region
+from domain.fleet.growth import growth_stream
 from domain.fleet.maintenance import CancelMaintenance, ScheduleMaintenance, Window, stream_of
+from domain.fleet.node import node_stream
 from domain.fleet.reasons import FleetReason
-from domain.fleet.roles import SetNodeRole, role_stream
+from domain.fleet.roles import SetNodeRole
 from domain.leasing.drain import DrainNode
 from domain.parties.reasons import PartiesReason
 from projections.fleet import supply
@@ -230,10 +232,13 @@ def drain_node(node_id: NodeInPath, body: NodeDrainRequest, call: Caller) -> Res
 
 
 class NodeRoleRequest(RequestModel):
-    """`ingress_node_id`: the ingress of the same region a worker is reached through."""
+    """`ingress_node_id`: the ingress of the same region a worker is reached through; left out, the
+    server chooses. `address`: host and port of an ingress, which workers time connections to.
+    """
 
     role: Role
     ingress_node_id: NodeId | None = None
+    address: Annotated[str, Field(max_length=255)] | None = None
 
     model_config = with_examples({"role": "worker", "ingress_node_id": "node_" + "1" * 32})
 
@@ -262,27 +267,40 @@ class IngressLoadsAnswer(AnswerModel):
 
 @resource.post(
     "/v1/nodes/{node_id}/role",
-    with_scope("provider"),
+    RUN,
     NodeRoleAnswer,
-    problems=[FleetReason.NODE_UNKNOWN, FleetReason.NODE_STATE, FleetReason.NODE_ROLE],
+    problems=[
+        FleetReason.NODE_UNKNOWN,
+        FleetReason.NODE_STATE,
+        FleetReason.NODE_ROLE,
+        FleetReason.NODE_BUSY,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
+    ],
 )
 def set_node_role(node_id: NodeInPath, body: NodeRoleRequest, call: Caller) -> Response:
-    """Sets the role of a node: worker, ingress or control."""
+    """Sets the role of a node: worker, ingress or control. Only workers are
+    leased; a worker without an ingress gets the one with the fewest workers.
+    """
 
     def commands() -> SetNodeRole:
-        own_node(call, node_id)
+        may_manage(call, node_id)
         return SetNodeRole(
             node_id=node_id,
             role=body.role,
             ingress_node_id=body.ingress_node_id,
+            address=body.address,
             by=call.principal.member_id,
             at_us=call.now_us,
         )
 
     def told(after: After) -> AnswerModel:
-        state = after.state(role_stream(node_id))
+        state = after.state(node_stream(node_id))
+        assert state.joined is not None
         role: Any = state.role
-        return NodeRoleAnswer(node_id=node_id, role=role, ingress_node_id=state.ingress_node_id)
+        member = after.state(growth_stream(state.joined.region_id)).member(node_id)
+        ingress = None if member is None else member.ingress_node_id
+        return NodeRoleAnswer(node_id=node_id, role=role, ingress_node_id=ingress)
 
     return call.record(commands, told)
 

@@ -31,7 +31,7 @@ class DeviceForm(RequestModel):
     vendor: Short
     model: Short
     memory_mib: Mib
-    connection: Literal["pcie", "sxm"] = "pcie"
+    connection: Literal["pcie", "sxm", "soc"] = "pcie"
     pcie_gen: Small | None = None
     pcie_lanes: Small | None = None
     kind: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_.-]{0,31}$")] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Response
 from pydantic import Field
@@ -43,7 +43,10 @@ from api.fleet.node_specs import (
     require_driver,
 )
 from api.fleet.providers import HardwareRule
+from domain.fleet.condition import OFFLINE_AFTER_US, state_of
+from domain.fleet.growth import growth_stream
 from domain.fleet.node import (
+    PHASES,
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -55,12 +58,16 @@ from domain.fleet.node import (
 )
 from domain.fleet.provider import RegionState, provider_stream, region_stream
 from domain.fleet.reasons import FleetReason
+from domain.fleet.revenue_share import OwnerShare, SetRevenueShares, revenue_stream
 from domain.fleet.verdicts import verdict_of
 from domain.hardware.admission import WAIVABLE
+from domain.money import PPM
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
-from projections.fleet import fleet
+from domain.regions.administrators import admins_stream
+from projections.fleet import fleet, regions
 from projections.fleet.fleet import FLEET
+from projections.metering.usage import USAGE
 from projections.parties import access
 from projections.parties.access import ACCESS
 
@@ -69,7 +76,31 @@ resource = Resource("nodes")
 WRITE = with_scope("provider")
 READ = with_scope("provider", "operator", "audit:read")
 READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
-Phase = Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+Phase = Literal[
+    "joining",
+    "confirmed",
+    "provisioning",
+    "maintenance",
+    "active",
+    "draining",
+    "stopped",
+    "errored",
+    "failed",
+    "retired",
+]
+assert get_args(Phase) == PHASES
+StateInWord = Literal[
+    "joining",
+    "confirmed",
+    "provisioning",
+    "maintenance",
+    "active",
+    "offline",
+    "stopped",
+    "errored",
+    "failed",
+    "archived",
+]
 
 
 class NodeKeyConfirmationRequest(RequestModel):
@@ -141,14 +172,22 @@ class NodeKeysAnswer(AnswerModel):
 
 
 class NodeAnswer(NodeStateAnswer):
-    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its key, and
-    the server rejects its reports.
+    """`state`: the phase and the last heartbeat in one word; a node at work that was not heard for
+    five minutes is offline. `error`: the last one told. `agent`: version of its reporter, as last
+    reported. `revoked`: its owner revoked its key, and the server rejects its reports. `client_id`:
+    the compute client that it joined through.
     """
 
+    state: StateInWord
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: str | None = None
+    error: str | None = None
+    heard_at: Told_at
     revoked: bool = False
     provider_id: ProviderId
     account_id: AccountId
     region_id: RegionId
+    client_id: AccountId | None = None
     agent: Short
     key_id: KeyId
     fingerprint: str
@@ -166,6 +205,37 @@ def own_node(call: Call, node_id: str) -> NodeState:
         if call.principal.owns(provider.account_id):
             return state
     raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
+
+
+def managed_node(call: Call, node_id: str) -> NodeState:
+    """The node, if its provider is the caller's or the caller administers its region.
+
+    Raises Refused: NODE_UNKNOWN.
+    """
+    market = call.service.ledger.market
+    state = market.state_of(node_stream(node_id))
+    if state.joined is not None:
+        admins = market.state_of(admins_stream(state.joined.region_id)).account_ids
+        if any(call.principal.owns(one) for one in admins):
+            return state
+    return own_node(call, node_id)
+
+
+def owned_machine(call: Call, node_id: str) -> NodeState:
+    """The node, if the machine is the caller's: it earns most of what the node earns, or joined it
+    and nobody shares yet; or if the caller manages the node.
+
+    Raises Refused: NODE_UNKNOWN.
+    """
+    market = call.service.ledger.market
+    state = market.state_of(node_stream(node_id))
+    if state.joined is not None:
+        revenue = market.state_of(revenue_stream(node_id))
+        most = [one.account_id for one in revenue.shares if one.share_ppm * 2 > PPM]
+        joined = () if revenue.versions else (state.joined.owner_account_id or "",)
+        if any(call.principal.owns(one) for one in (*most, *joined)):
+            return state
+    return managed_node(call, node_id)
 
 
 def node_state(node_id: str) -> Any:
@@ -205,7 +275,7 @@ def confirm_node(node_id: NodeInPath, body: NodeKeyConfirmationRequest, call: Ca
     """Confirms a node: the owner has compared the key with the one the machine shows."""
 
     def commands() -> ConfirmNodeKey:
-        own_node(call, node_id)
+        owned_machine(call, node_id)
         return ConfirmNodeKey(
             node_id=node_id, key_id=body.key_id, by=call.principal.member_id, at_us=call.now_us
         )
@@ -223,6 +293,9 @@ def confirm_node(node_id: NodeInPath, body: NodeKeyConfirmationRequest, call: Ca
         FleetReason.NODE_SPECS_MISSING,
         FleetReason.NODE_NOT_JOINABLE,
         FleetReason.DEVICE_ELSEWHERE,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
         PartiesReason.NOT_PERMITTED,
     ],
 )
@@ -231,31 +304,74 @@ def admit_node(node_id: NodeInPath, body: NodeAdmissionRequest, call: Caller) ->
     A node that fails hardware rules of its region is refused with every rule it fails.
     """
 
-    def commands() -> AdmitNode:
+    def commands() -> list[Any]:
         if not call.principal.is_operator:
             if body.waive is not None:
                 raise Refused(
                     PartiesReason.NOT_PERMITTED, rule="the operator waives rules of hardware"
                 )
-            joined = own_node(call, node_id).joined
-            assert joined is not None
-            region = call.service.ledger.market.state_of(region_stream(joined.region_id))
-            if region.opened is None or region.opened.admission != "permissionless":
-                raise Refused(PartiesReason.NOT_PERMITTED, region_id=joined.region_id)
-        return AdmitNode(
+            _require_admits(call, node_id)
+        admission = AdmitNode(
             node_id=node_id,
             by=call.principal.member_id,
             at_us=call.now_us,
             waived=None if body.waive is None else tuple(body.waive),
             by_owner=not call.principal.is_operator,
         )
+        return [admission, *_owner_of(call, node_id)]
 
     return call.record(commands, node_state(node_id))
 
 
+def _require_admits(call: Call, node_id: str) -> None:
+    """Administrators of a region let nodes in; the owner does where everybody may join.
+
+    Raises Refused: NODE_UNKNOWN, NOT_PERMITTED.
+    """
+    joined = owned_machine(call, node_id).joined
+    assert joined is not None
+    market = call.service.ledger.market
+    region = market.state_of(region_stream(joined.region_id))
+    admins = market.state_of(admins_stream(joined.region_id)).account_ids
+    is_open = region.opened is not None and region.opened.admission == "permissionless"
+    if not is_open and not any(call.principal.owns(one) for one in admins):
+        raise Refused(PartiesReason.NOT_PERMITTED, region_id=joined.region_id)
+
+
+def _owner_of(call: Call, node_id: str) -> list[SetRevenueShares]:
+    """A machine that somebody else joined by a check-in is its owner's: by the part that the terms
+    of its region promise, from its first admission on.
+    """
+    market = call.service.ledger.market
+    joined = market.state_of(node_stream(node_id)).joined
+    if joined is None or joined.owner_account_id is None:
+        return []
+    provider = market.state_of(provider_stream(joined.provider_id))
+    part = market.state_of(growth_stream(joined.region_id)).asked.owner_share_ppm
+    is_shared = bool(market.state_of(revenue_stream(node_id)).versions)
+    if is_shared or not part or provider.account_id == joined.owner_account_id:
+        return []
+    return [
+        SetRevenueShares(
+            node_id=node_id,
+            account_id=provider.account_id,
+            shares=(OwnerShare(joined.owner_account_id, part),),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
+    ]
+
+
 def may_run(call: Call, node_id: str) -> None:
+    """The operator, the node's provider and administrators, and whose machine it is."""
     if not call.principal.is_operator:
-        own_node(call, node_id)
+        owned_machine(call, node_id)
+
+
+def may_manage(call: Call, node_id: str) -> None:
+    """As `may_run`, without the owner of the machine: what its place in the region is."""
+    if not call.principal.is_operator:
+        managed_node(call, node_id)
 
 
 @resource.post(
@@ -303,7 +419,7 @@ def retire_node(node_id: NodeInPath, body: EmptyRequest, call: Caller) -> Respon
     del body
 
     def commands() -> RetireNode:
-        own_node(call, node_id)
+        owned_machine(call, node_id)
         return RetireNode(node_id=node_id, by=call.principal.member_id, at_us=call.now_us)
 
     return call.record(commands, node_state(node_id))
@@ -349,7 +465,7 @@ def list_nodes(
 ) -> Response:
     """Lists nodes in order of joining: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
-    with call.read(FLEET) as view:
+    with call.read(FLEET, USAGE) as view:
         rows = fleet.read_nodes(
             view.connection,
             provider_id=provider_id,
@@ -359,14 +475,24 @@ def list_nodes(
             after=place.after[0],
             limit=limit + 1,
         )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _node)
+        heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])
+        return call.page(
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
+            lambda row: _node(row, heard[row.node_id], call.now_us),
+        )
 
 
 @resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeAnswer, problems=[FleetReason.NODE_UNKNOWN])
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node."""
-    with call.read(FLEET) as view:
-        told = _node(visible_node(call, view, node_id))
+    with call.read(FLEET, USAGE) as view:
+        found = visible_node(call, view, node_id)
+        heard = fleet.read_last_heard(view.connection, [node_id])
+        told = _node(found, heard[node_id], call.now_us)
         market = call.service.ledger.market
         node = market.state_of(node_stream(node_id))
         region = market.state_of(region_stream(told.region_id))
@@ -397,21 +523,40 @@ def list_node_keys(node_id: NodeInPath, call: Caller) -> Response:
         return call.answer(view, NodeKeysAnswer(node_id=node_id, data=told))
 
 
-def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = False) -> fleet.Node:
-    """The node, for its owner, itself and whoever sees all; `to_renters`: for everybody with a key.
+def visible_node(
+    call: Call, view: View, node_id: str, *, to_renters: bool = False, to_owners: bool = True
+) -> fleet.Node:
+    """The node, for its provider, its owners, the administrators of its region, itself and whoever
+    sees all; `to_renters`: for everybody with a key; without `to_owners` not for
+    owners and administrators, who need not know whose work runs there.
 
     Raises Refused: NODE_UNKNOWN.
     """
     found = fleet.read_node(view.connection, node_id)
     allowed = to_renters or call.node_of_caller(node_id) or call.executor_of_caller(node_id)
-    if found is None or not (allowed or call.principal.may_see(found.account_id)):
+    allowed = allowed or (found is not None and call.principal.may_see(found.account_id))
+    if not allowed and to_owners and found is not None:
+        allowed = regions.sees_node(view.connection, node_id, call.principal.account_id)
+    if found is None or not allowed:
         raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
     return found
 
 
-def _node(row: fleet.Node) -> NodeAnswer:
+def node_state_of(row: fleet.Node, heard_us: int, now_us: int) -> Any:
+    """What the node is now, in one word."""
+    is_silent = heard_us <= now_us - OFFLINE_AFTER_US
+    return state_of(row.phase, is_quarantined=row.quarantined, is_silent=is_silent)
+
+
+def _node(row: fleet.Node, heard_us: int, now_us: int) -> NodeAnswer:
     phase: Any = row.phase
+    lifetime: Any = row.lifetime
     return NodeAnswer(
+        state=node_state_of(row, heard_us, now_us),
+        lifetime=lifetime,
+        minion_id=row.minion_id,
+        error=row.error,
+        heard_at=moment(heard_us),
         node_id=row.node_id,
         phase=phase,
         quarantined=row.quarantined,
@@ -419,6 +564,7 @@ def _node(row: fleet.Node) -> NodeAnswer:
         provider_id=row.provider_id,
         account_id=row.account_id,
         region_id=row.region_id,
+        client_id=row.client_id,
         agent=row.agent,
         key_id=row.key_id,
         fingerprint=fingerprint(row.public_key),

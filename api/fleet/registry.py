@@ -7,6 +7,7 @@ from api.fleet import (
     cloud_quotas,
     devices,
     edge_devices,
+    growth,
     joining,
     kinds,
     maintenance,
@@ -21,6 +22,7 @@ from api.process.timer import Timer
 RESOURCES: tuple[Resource, ...] = (
     providers.resource,
     cloud_quotas.resource,
+    growth.resource,
     joining.resource,
     nodes.resource,
     revenue_shares.resource,

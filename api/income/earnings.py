@@ -47,14 +47,14 @@ from domain.lease.accrual_steps import steps
 from domain.lease.lease import UsageAccrued
 from ledger.log import codec
 from projections.audit import audit_index
-from projections.fleet.fleet import FLEET
+from projections.fleet.fleet import FLEET, Node
 from projections.income import earnings, movements
 from projections.income.earnings import EARNINGS
 from projections.income.movements import MOVEMENTS
 
 resource = Resource("earnings")
 
-READ = with_scope("earnings:read")
+READ = with_scope("earnings:read", "client")
 _NAMES = "node_id|lease_id|hour|epoch"
 By = Annotated[
     str,
@@ -176,13 +176,13 @@ def list_earnings(
     problems=[FleetReason.NODE_UNKNOWN],
 )
 def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
-    """Returns a node's earnings since midnight UTC, for the node itself to show its owner."""
+    """Returns a node's earnings since midnight UTC: its provider's, or your part as its owner."""
     day_us = call.now_us - call.now_us % DAY_US
     with call.read(FLEET, EARNINGS) as view:
         node = visible_node(call, view, node_id)
         rows = earnings.read_earnings(
             view.connection,
-            account_id=node.account_id,
+            account_id=_earner(call, node),
             node_id=node_id,
             from_us=day_us,
             to_us=day_us + DAY_US,
@@ -200,6 +200,14 @@ def read_node_today(node_id: NodeInPath, call: Caller) -> Response:
             position=view.position,
         )
         return call.answer(view, told)
+
+
+def _earner(call: Call, node: Node) -> str:
+    """Whose earnings the caller is shown: the provider's, which the node itself shows too, or the
+    caller's own part.
+    """
+    is_its = call.node_of_caller(node.node_id) or call.principal.may_see(node.account_id)
+    return node.account_id if is_its else call.principal.account_id
 
 
 @resource.get(

@@ -32,6 +32,7 @@ from domain.fleet.provider import provider_stream, region_stream
 from domain.fleet.reasons import FleetReason
 from domain.income.region_sharing import NOTICE_DAYS, SetRegionTerms
 from domain.income.region_terms import InfraCost, RegionTerms, RegionTermsSet, stream_of
+from domain.money import credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
@@ -57,8 +58,9 @@ Tier = Annotated[int, Field(ge=0, le=4)]
 
 
 class RegionInfraTermsRequest(RequestModel):
-    """Credits per UTC day: `base` in any case, and for each node with the role; together at most
-    `most`. What a day cannot pay waits as arrears, up to `arrears_max`.
+    """Credits per UTC day: `base` in any case, for each node with the role, and `per_gib` of the
+    bytes that ingress nodes report; together at most `most`. What a day cannot pay waits as
+    arrears, up to `arrears_max`.
     """
 
     base: Money
@@ -66,6 +68,7 @@ class RegionInfraTermsRequest(RequestModel):
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: Money | None = None
 
 
 class RegionTermsRequest(RequestModel):
@@ -104,6 +107,7 @@ class RegionInfraTermsAnswer(AnswerModel):
     ingress: Money
     most: Money
     arrears_max: Money
+    per_gib: Money
 
 
 class RegionTermsVersionAnswer(AnswerModel):
@@ -145,6 +149,7 @@ class RegionDayAnswer(AnswerModel):
     carry: Money
     control_nodes: Count
     ingress_nodes: Count
+    ingress_bytes: Count
     nodes: Count
     shared_at: Told_at
     position: Position
@@ -205,6 +210,7 @@ def set_region_terms(region_id: RegionInPath, body: RegionTermsRequest, call: Ca
                 ingress=infra.ingress.amount(),
                 most=infra.most.amount(),
                 arrears_max=infra.arrears_max.amount(),
+                per_gib=credit(0) if infra.per_gib is None else infra.per_gib.amount(),
             ),
             by=call.principal.member_id,
             at_us=call.now_us,
@@ -319,6 +325,7 @@ def _version(one: RegionTermsSet) -> RegionTermsVersionAnswer:
             ingress=credits_(infra.ingress.units),
             most=credits_(infra.most.units),
             arrears_max=credits_(infra.arrears_max.units),
+            per_gib=credits_(infra.per_gib.units),
         ),
         set_at=moment(one.at_us),
     )
@@ -341,6 +348,7 @@ def _day(row: regions.Day) -> RegionDayAnswer:
         carry=credits_(row.carry),
         control_nodes=row.control_nodes,
         ingress_nodes=row.ingress_nodes,
+        ingress_bytes=row.ingress_bytes,
         nodes=row.nodes,
         shared_at=moment(row.at_us),
         position=row.position,

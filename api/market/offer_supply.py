@@ -9,9 +9,10 @@ from typing import Any, Literal
 from api.door.models import AccountId, AnswerModel, Count, Told_at
 from api.door.moments import moment
 from api.market.performance import Machine, NodePerformanceAnswer, performance_of
+from api.regions.reachability import NodeWayAnswer, way_told
 from api.trust.reputation import RegionSettingAnswer, setting_told
 from domain.duration import DAY_US
-from projections.fleet import fleet, supply
+from projections.fleet import fleet, regions, supply
 from projections.runner import Connection
 from projections.trust import reputation, scores
 
@@ -30,7 +31,8 @@ class AttributeInForceAnswer(AnswerModel):
 class OfferSupplyAnswer(AnswerModel):
     """`expect`: what leases of other accounts got in this setting so far, absent where nothing was
     measured. `reputation_ppm` of the node, a start value while `provisional`. `performance`: what
-    is known of its speed, each value with its source.
+    is known of its speed, each value with its source. `latency`: what its reporter measured to its
+    region's control and its ingress. `security_tier`: the lower of the region's and the offer's.
     """
 
     setting: Literal["edge", "datacenter"]
@@ -44,6 +46,7 @@ class OfferSupplyAnswer(AnswerModel):
     next_maintenance_from: Told_at | None = None
     next_maintenance_until: Told_at | None = None
     performance: list[NodePerformanceAnswer] | None = None
+    latency: list[NodeWayAnswer] | None = None
 
 
 def supply_of(
@@ -54,6 +57,7 @@ def supply_of(
     policies = supply.read_policies(connection, sorted({offer.region_id for offer in offers}))
     settings = {row.setting: row for row in reputation.read_settings(connection)}
     scored = scores.read_scores(connection, "node", nodes, day=now_us // DAY_US)
+    ways = regions.read_ways(connection, nodes)
     kinds = supply.read_kinds_of_nodes(connection, nodes)
     windows = supply.read_next_maintenance(connection, nodes, now_us)
     said = _said(connection, offers, nodes, now_us)
@@ -69,7 +73,7 @@ def supply_of(
         told[offer.offer_id] = OfferSupplyAnswer(
             setting=setting,
             expect=setting_told(setting, settings.get(setting)),
-            security_tier=policy.security_tier,
+            security_tier=_tier(policy.security_tier, offer.terms or {}),
             refused_workloads=policy.refused_workloads,
             kinds=kinds.get(offer.node_id, []),
             reputation_ppm=score.score_ppm,
@@ -78,8 +82,15 @@ def supply_of(
             next_maintenance_from=None if window is None else moment(window.from_us),
             next_maintenance_until=None if window is None else moment(window.until_us),
             performance=performance[offer.offer_id],
+            latency=[way_told(way) for way in ways.get(offer.node_id, [])],
         )
     return told
+
+
+def _tier(of_region: int, terms: dict[str, Any]) -> int:
+    """As `domain.market.dimensions.tier_of` counts it."""
+    stated = terms.get("security_tier")
+    return of_region if stated is None else min(of_region, int(stated))
 
 
 def _said(

@@ -20,7 +20,7 @@ from psycopg_pool import ConnectionPool
 
 from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
-from api.process import founding, pricing_plugins, secret_files
+from api.process import founding, geography, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.fleet_memory import FleetMemory
@@ -56,8 +56,8 @@ class Service:
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
     `fleet` (what the matcher asks),
-    `processors` (who moves real money), `chain_id` (what wallets sign for: the deployment's, else
-    the embedded chain's).
+    `geography` (where addresses are), `processors` (who moves real money), `chain_id` (what
+    wallets sign for: the deployment's, else the embedded chain's).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -81,6 +81,7 @@ class Service:
             timeout=WAIT_SECONDS,
             open=True,
         )
+        self.geography = geography.of(settings.places_file)
         self.usage_log = UsageLog(conninfo, now_us=clock.now_us)
         self.node_keys = NodeKeyCache()
         self.ingest = UsageIngest(

@@ -37,8 +37,7 @@ from typing import Any
 import psycopg
 from nacl.bindings import crypto_sign
 
-from api.metering.accrual import accrue
-from api.metering.accrual_timer import run_accrual
+from api.metering.accrual import accrue, run_accrual
 from api.process.clock import SimulatedClock
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
@@ -49,6 +48,7 @@ from domain.funds import deposit
 from domain.funds.deposit import deposit_stream
 from domain.gpu_time import GPU_HOUR_US, charge_for
 from domain.lease import lease
+from domain.lease.choice import Candidate
 from domain.lease.funds import EscrowPart
 from domain.lease.lease import lease_stream
 from domain.metering import report
@@ -211,7 +211,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
             lease_id=lease_id(number),
             rule="lowest_cost/1",
             fleet_position=1,
-            candidates=(lease.Candidate(node.id, offer_id, PRICE, 0, 0),),
+            candidates=(Candidate(node.id, offer_id, PRICE, 0, 0),),
             considered=1,
             node_id=node.id,
             offer_id=offer_id,

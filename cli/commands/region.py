@@ -24,7 +24,7 @@ region = group(
 
 StorageMode = Literal["local", "central"]
 Setting = Literal["edge", "datacenter"]
-Admission = Literal["operator", "permissionless"]
+Admission = Literal["operator", "permissionless", "approved"]
 _AMOUNTS = ("gathered", "infra", "arrears", "participation", "usage", "carry")
 Cost = Annotated[str, typer.Option(metavar="CREDITS", help="Per UTC day.")]
 
@@ -43,6 +43,10 @@ def open_region(
     private: Annotated[
         bool, typer.Option("--private", help="For the provider's own jobs only.")
     ] = False,
+    cloud_region: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a cloud provider, like us-central1.")
+    ] = None,
+    site: Annotated[str | None, typer.Option(help="Place of machines of your own.")] = None,
 ) -> None:
     """Open a region of one of your providers."""
     body: RegionRequest = {
@@ -53,6 +57,10 @@ def open_region(
         "admission": admission,
         "allow_public_jobs": not private,
     }
+    if cloud_region is not None:
+        body["cloud_region"] = cloud_region
+    if site is not None:
+        body["site"] = site
     told = remote.ask(lambda c: c.open_region(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
@@ -115,6 +123,24 @@ def policy(
     }
     body: Any = {name: value for name, value in asked.items() if value is not None}
     told = remote.ask(lambda c: c.set_region_policy(region_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@region.command(
+    "hardware-rules",
+    epilog="Example: tallystick region hardware-rules region_1f0c... --rule tpm_2_0 --rule ram",
+)
+@records
+def hardware_rules(
+    remote: Remote,
+    region_id: RegionId,
+    rule: Annotated[
+        list[str] | None, typer.Option(metavar="RULE", help="Once for each rule; none: no rule.")
+    ] = None,
+) -> None:
+    """Set the hardware rules that a region insists on (operator)."""
+    body: Any = {"rules": rule or []}
+    told = remote.ask(lambda c: c.set_region_hardware(region_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
 
@@ -229,6 +255,9 @@ def set_terms(
     base: Cost = "0",
     control: Cost = "0",
     ingress: Cost = "0",
+    per_gib: Annotated[
+        str, typer.Option(metavar="CREDITS", help="For each GiB through ingress nodes.")
+    ] = "0",
     most: Annotated[
         str | None,
         typer.Option(metavar="CREDITS", help="Highest cost of a day; default: no limit."),
@@ -254,6 +283,7 @@ def set_terms(
             "ingress": credits_of(ingress),
             "most": credits_of("1000000" if most is None else most),
             "arrears_max": credits_of(arrears),
+            "per_gib": credits_of(per_gib),
         },
     }
     told = remote.ask(lambda c: c.set_region_terms(region_id, body, idempotency_key=remote.key))

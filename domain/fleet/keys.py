@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 JOIN_TYPE = "org.tallystick.node.join.v1"
+INGRESS_BYTES_TYPE = "org.tallystick.node.ingress-bytes.v1"
 ROTATION_TYPE = "org.tallystick.node.key-rotated.v1"
 INTRODUCTION_TYPE = "org.tallystick.node.key-introduced.v1"
 ROTATE_REQUEST_TYPE = "org.tallystick.node.rotate-request.v1"

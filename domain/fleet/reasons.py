@@ -15,9 +15,15 @@ class FleetReason(Reason):
     PROVIDER_UNKNOWN = "provider_unknown"
     PROVIDER_EXISTS = "provider_exists"
     PROVIDER_KIND_UNKNOWN = "provider_kind_unknown"
+    PAYMENT_MODE_NEEDED = "payment_mode_needed"
+    CLOUD_REGION = "cloud_region"
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
     NOT_A_CLOUD_REGION = "not_a_cloud_region"
+    REGION_NOT_SUITED = "region_not_suited"
+    REGION_PHASE = "region_phase"
+    REGION_FULL = "region_full"
+    REGION_MIX = "region_mix"
     REGION_TERMS = "region_terms"
     REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
@@ -33,8 +39,12 @@ class FleetReason(Reason):
     NODE_SPECS_MISSING = "node_specs_missing"
     NODE_NOT_JOINABLE = "node_not_joinable"
     NODE_BUSY = "node_busy"
+    ADMISSION_UNKNOWN = "admission_unknown"
+    ADMISSION_STATE = "admission_state"
+    WALLET_NEEDED = "wallet_needed"
     NODE_IN_MAINTENANCE = "node_in_maintenance"
     NODE_ROLE = "node_role"
+    TRANSFER_UNKNOWN = "transfer_unknown"
     MAINTENANCE_UNKNOWN = "maintenance_unknown"
     MAINTENANCE_WINDOW = "maintenance_window"
     LICENCE_UNKNOWN = "licence_unknown"
@@ -54,9 +64,15 @@ STORED: frozenset[Reason] = frozenset(
     {
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.PROVIDER_EXISTS,
+        FleetReason.PAYMENT_MODE_NEEDED,
+        FleetReason.CLOUD_REGION,
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_EXISTS,
         FleetReason.NOT_A_CLOUD_REGION,
+        FleetReason.REGION_NOT_SUITED,
+        FleetReason.REGION_PHASE,
+        FleetReason.REGION_FULL,
+        FleetReason.REGION_MIX,
         FleetReason.REGION_TERMS,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.NODE_UNKNOWN,
@@ -67,7 +83,11 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.NODE_SPECS_MISSING,
         FleetReason.NODE_NOT_JOINABLE,
         FleetReason.NODE_BUSY,
+        FleetReason.ADMISSION_UNKNOWN,
+        FleetReason.ADMISSION_STATE,
+        FleetReason.WALLET_NEEDED,
         FleetReason.NODE_IN_MAINTENANCE,
+        FleetReason.TRANSFER_UNKNOWN,
         FleetReason.MAINTENANCE_UNKNOWN,
         FleetReason.LICENCE_UNKNOWN,
         FleetReason.LICENCE_EXISTS,

@@ -5,15 +5,18 @@
 A lease keeps the shares that stood when it was reserved. Parts are peeled from the provider's
 cumulative part one after the other, so every owner's total is monotone and they sum to the unit.
 An owner leaves by itself, without the provider: its share is the provider's from the next lease on.
+It transfers its part to another account in two steps, each signed for by one of them; no lease
+holds the node then, so what was earned before the instant stays the old owner's, to the unit.
 Row K-1: all earnings reach one provider, the ledger splits them among the owners of the workers.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from domain.fleet.node import existing_node
+from domain.duration import DAY_US
+from domain.fleet.node import NodeState, existing_node, require_idle
 from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
 from domain.money import PPM, Big, MoneyReason
@@ -51,6 +54,48 @@ class RevenueSharesSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTransferOffered:
+    """An owner offers its whole part of a node to another account, which may accept until then."""
+
+    node_id: str
+    from_account_id: str
+    to_account_id: str
+    expires_at_us: int
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOwnershipTransferred:
+    """From `at_us` on the part is the new owner's. What was earned before stays the old one's."""
+
+    node_id: str
+    from_account_id: str
+    to_account_id: str
+    share_ppm: int
+    shares: tuple[OwnerShare, ...]  # all of them, from now on
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferNodeTransfer:
+    node_id: str
+    account_id: str  # who asks: the owner, or the provider for what is its own
+    to_account_id: str
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptNodeTransfer:
+    node_id: str
+    account_id: str  # who asks: the new owner
+    by: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetRevenueShares:
     node_id: str
     account_id: str  # who asks: the provider's account
@@ -70,15 +115,35 @@ class LeaveRevenueShares:
 
 
 OWNERS_MAX = 32
+TRANSFER_LIFE_US = 7 * DAY_US
+VERSIONS_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class SharesFrom:
+    """The owners from a moment on."""
+
+    from_us: int
+    shares: tuple[OwnerShare, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RevenueState:
+    """`versions`: the newest ones, the present one last."""
+
     shares: tuple[OwnerShare, ...] = ()
+    offered: NodeTransferOffered | None = None
+    versions: tuple[SharesFrom, ...] = ()
 
 
-def evolve(_state: RevenueState, fact: RevenueSharesSet) -> RevenueState:
-    return RevenueState(fact.shares)
+RevenueFact = RevenueSharesSet | NodeTransferOffered | NodeOwnershipTransferred
+
+
+def evolve(state: RevenueState, fact: RevenueFact) -> RevenueState:
+    if isinstance(fact, NodeTransferOffered):
+        return replace(state, offered=fact)
+    versions = (*state.versions, SharesFrom(fact.at_us, fact.shares))[-VERSIONS_KEPT:]
+    return RevenueState(fact.shares, None, versions)
 
 
 def revenue_stream(node_id: str) -> Stream[RevenueState]:
@@ -89,6 +154,15 @@ def shares_of(world: World, node_id: str) -> tuple[OwnerShare, ...]:
     """Who owns what of a node's revenue, in the order it is peeled."""
     state = world.state(revenue_stream(node_id))
     return state.shares
+
+
+def shares_before(world: World, node_id: str, before_us: int) -> tuple[OwnerShare, ...]:
+    """Who owned what of a node's revenue in the moment before this one: a later transfer does not
+    reach back.
+    """
+    state = world.state(revenue_stream(node_id))
+    known = [one for one in state.versions if one.from_us < before_us]
+    return known[-1].shares if known else ()
 
 
 def split_among(
@@ -145,5 +219,102 @@ def decide_leave(command: LeaveRevenueShares, world: World) -> list[Change]:
     return [Change(revenue_stream(command.node_id), fact)]
 
 
+def decide_offer_transfer(command: OfferNodeTransfer, world: World) -> list[Change]:
+    """The last offer counts. Raises Refused: NODE_UNKNOWN, NODE_STATE, ACCOUNT_UNKNOWN,
+    ACCOUNT_CLOSED, DUPLICATE_ID.
+    """
+    node = existing_node(world, command.node_id)
+    if _part_of(command.account_id, node, world) == 0:
+        raise Refused(FleetReason.NODE_UNKNOWN, node_id=command.node_id)
+    if node.phase == "retired":
+        raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
+    open_account(world, command.to_account_id)
+    if command.to_account_id == command.account_id:
+        raise Refused(MoneyReason.DUPLICATE_ID, rule="a transfer goes to another account")
+    known = world.state(revenue_stream(command.node_id)).offered
+    if (
+        known is not None
+        and (known.from_account_id, known.to_account_id)
+        == (command.account_id, command.to_account_id)
+        and command.at_us < known.expires_at_us
+    ):
+        return []
+    fact = NodeTransferOffered(
+        node_id=command.node_id,
+        from_account_id=command.account_id,
+        to_account_id=command.to_account_id,
+        expires_at_us=command.at_us + TRANSFER_LIFE_US,
+        by=command.by,
+        at_us=command.at_us,
+    )
+    return [Change(revenue_stream(command.node_id), fact)]
+
+
+def decide_accept_transfer(command: AcceptNodeTransfer, world: World) -> list[Change]:
+    """No lease holds the node at that instant, so that no charge spans it: drain it first.
+
+    Raises Refused: NODE_UNKNOWN, NODE_BUSY, TRANSFER_UNKNOWN.
+    """
+    state = _revenue(world, command.node_id)
+    offered = state.offered
+    if offered is None or offered.to_account_id != command.account_id:
+        raise Refused(FleetReason.TRANSFER_UNKNOWN, node_id=command.node_id)
+    node = existing_node(world, command.node_id)
+    part = _part_of(offered.from_account_id, node, world)
+    if command.at_us >= offered.expires_at_us or part == 0:
+        raise Refused(
+            FleetReason.TRANSFER_UNKNOWN,
+            node_id=command.node_id,
+            expires_at_us=offered.expires_at_us,
+        )
+    require_idle(command.node_id, node, world)
+    fact = NodeOwnershipTransferred(
+        node_id=command.node_id,
+        from_account_id=offered.from_account_id,
+        to_account_id=command.account_id,
+        share_ppm=part,
+        shares=_after(state.shares, offered, part, _provider_of(node, world)),
+        by=command.by,
+        at_us=command.at_us,
+    )
+    assert sum(one.share_ppm for one in fact.shares) <= PPM, fact
+    return [Change(revenue_stream(command.node_id), fact)]
+
+
+def _after(
+    shares: tuple[OwnerShare, ...], offered: NodeTransferOffered, part: int, provider: str
+) -> tuple[OwnerShare, ...]:
+    """Everybody else's part stays; the provider's own is what is left."""
+    rest = [one for one in shares if one.account_id != offered.from_account_id]
+    if offered.to_account_id == provider:
+        return tuple(rest)
+    held = sum(one.share_ppm for one in rest if one.account_id == offered.to_account_id)
+    rest = [one for one in rest if one.account_id != offered.to_account_id]
+    return (*rest, OwnerShare(offered.to_account_id, held + part))
+
+
+def _part_of(account_id: str, node: NodeState, world: World) -> int:
+    """What an account owns of a node's revenue; of the provider what no other owns."""
+    assert node.joined is not None
+    shares = shares_of(world, node.joined.node_id)
+    if account_id == _provider_of(node, world):
+        return PPM - sum(one.share_ppm for one in shares)
+    return sum(one.share_ppm for one in shares if one.account_id == account_id)
+
+
+def _provider_of(node: NodeState, world: World) -> str:
+    assert node.joined is not None
+    return existing_provider(world, node.joined.provider_id).account_id
+
+
+def _revenue(world: World, node_id: str) -> RevenueState:
+    return world.state(revenue_stream(node_id))
+
+
 STREAMS: dict[str, tuple[Any, Any]] = {"revenue": (RevenueState(), evolve)}
-DECIDERS: dict[type[Any], Any] = {SetRevenueShares: decide_set, LeaveRevenueShares: decide_leave}
+DECIDERS: dict[type[Any], Any] = {
+    SetRevenueShares: decide_set,
+    LeaveRevenueShares: decide_leave,
+    OfferNodeTransfer: decide_offer_transfer,
+    AcceptNodeTransfer: decide_accept_transfer,
+}

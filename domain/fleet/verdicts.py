@@ -12,13 +12,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from domain.fleet.kinds import SEAT
+from domain.fleet.kinds import SEAT, seeded_memory
 from domain.fleet.provider import RegionState
-from domain.hardware.admission import RULES, WAIVABLE, Gpu, System, Verdict, judge
+from domain.hardware.admission import (
+    DATACENTER_LIMITS,
+    RULES,
+    SOC,
+    WAIVABLE,
+    Gpu,
+    Limits,
+    System,
+    Verdict,
+    judge,
+    limits_of,
+)
 from domain.hardware.facts import HardwareFacts
 
 if TYPE_CHECKING:
-    from domain.fleet.node import NodeSpecReported
+    from domain.fleet.node import DeviceSpec, NodeSpecReported
 
 GIB_MIB = 1_024
 
@@ -37,7 +48,20 @@ class NodeHardwareJudged:
     at_us: int
 
 
-def system_of(specs: NodeSpecReported, storage_mode: str) -> System:
+def is_unified(device: DeviceSpec) -> bool:
+    """Whether a device shares the memory of its host: it says so, or all of its vendor's do."""
+    return "unified" in (device.memory, seeded_memory(device.kind, device.vendor))
+
+
+def _connection(device: DeviceSpec) -> str:
+    """A device that shares the host's memory and tells no lanes is on one chip with its host."""
+    is_soc = is_unified(device) and device.pcie_lanes is None
+    return SOC if is_soc else device.connection
+
+
+def system_of(
+    specs: NodeSpecReported, storage_mode: str, limits: Limits = DATACENTER_LIMITS
+) -> System:
     """What a node told, as the rules ask for it. What it did not tell is not known."""
     told = specs.hardware or HardwareFacts()
     ram_mib = specs.host.ram_mib if told.ram_gb is None else told.ram_gb * GIB_MIB
@@ -45,8 +69,8 @@ def system_of(specs: NodeSpecReported, storage_mode: str) -> System:
         gpus=tuple(
             Gpu(
                 model=device.model,
-                vram_mib=0 if device.memory == "unified" else device.memory_mib,
-                connection=device.connection,
+                vram_mib=0 if is_unified(device) else device.memory_mib,
+                connection=_connection(device),
                 pcie_gen=device.pcie_gen,
                 pcie_lanes=device.pcie_lanes,
             )
@@ -61,6 +85,7 @@ def system_of(specs: NodeSpecReported, storage_mode: str) -> System:
         cpu_cores=told.cpu_cores,
         sata_drives=told.sata_drives,
         ethernet_mbps=told.ethernet_mbps,
+        limits=limits,
     )
 
 
@@ -70,7 +95,8 @@ def verdict_of(
     """The node's verdicts in its region; `waived`: what the operator waived for this node."""
     assert region.opened is not None
     relaxed = {*waived, *(name for name in WAIVABLE if name not in region.hardware_rules)}
-    return judge(system_of(specs, region.opened.storage_mode), relaxed & set(WAIVABLE))
+    limits = limits_of(region.opened.setting, specs.at_us)
+    return judge(system_of(specs, region.opened.storage_mode, limits), relaxed & set(WAIVABLE))
 
 
 def judged(

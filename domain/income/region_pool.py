@@ -68,6 +68,7 @@ class RegionDayShared:
     carry: Amount
     control_nodes: int
     ingress_nodes: int
+    ingress_bytes: int  # through them on that day, as they reported
     nodes: int  # with a share, be it 0
     chunks: int  # of RegionSharesPaid in this append
     at_us: int

@@ -10,7 +10,7 @@ been announced; what was not, though it matures late, stays its owner's
 
 The operator is paid what control and ingress nodes cost by the terms, as far as the region earns
 it; nodes are paid through their owners' shares (`domain/fleet/revenue_share.py`): usage to the
-accounts that it was gathered from, participation by the shares of the present. Source: design
+accounts that it was gathered from, participation by the shares when the day ended. Source: design
 economics 9; rows K-2, K-12.
 """
 
@@ -25,8 +25,7 @@ from domain.duration import DAY_US
 from domain.fleet.node import node_of
 from domain.fleet.provider import existing_provider, existing_region
 from domain.fleet.reasons import FleetReason
-from domain.fleet.revenue_share import shares_of, split_among
-from domain.fleet.roles import role_of
+from domain.fleet.revenue_share import shares_before, split_among
 from domain.income.adjustment import open_book
 from domain.income.maturity import DEFAULT_WINDOW_US, windows_of
 from domain.income.region_pool import (
@@ -46,6 +45,7 @@ from domain.parties.account import account_of
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
+from domain.regions.reachability import reach_of
 from domain.stream import Change, World
 
 NOTICE_DAYS = 7
@@ -57,6 +57,7 @@ CHUNK_NODES = 200
 NODES_MAX = 50_000
 """Nodes with a share in one region and day: 250 chunks in one append."""
 ROLE_NODES_MAX = 1_000
+GIB = 2**30
 
 # Commands.
 
@@ -154,7 +155,8 @@ def _require_bounds(fact: RegionTermsSet) -> None:
             PartiesReason.COUNT_OUT_OF_RANGE, availability_min_tier=fact.availability_min_tier
         )
     infra = fact.infra
-    for cost in (infra.base, infra.control, infra.ingress, infra.most, infra.arrears_max):
+    costs = (infra.base, infra.control, infra.ingress, infra.most, infra.arrears_max, infra.per_gib)
+    for cost in costs:
         if cost.asset is not Asset.CREDIT or not 0 <= cost.units <= COST_MAX:
             raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, units=cost.units, most=COST_MAX)
 
@@ -178,8 +180,9 @@ def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
     before = day_state(world, command.region_id, command.day - 1).shared
     control = _count_role(command, command.control, "control", world)
     ingress = _count_role(command, command.ingress, "ingress", world)
+    ingress_bytes = _bytes_through(command, world)
     infra = Infra(
-        due=infra_due(terms, control, ingress),
+        due=infra_due(terms, control, ingress, ingress_bytes),
         arrears=0 if before is None else before.arrears.units,
         arrears_max=terms.infra.arrears_max.units,
     )
@@ -217,6 +220,7 @@ def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
         carry=credit(fallen.carry),
         control_nodes=control,
         ingress_nodes=ingress,
+        ingress_bytes=ingress_bytes,
         nodes=len(shares),
         chunks=len(chunks),
         at_us=command.at_us,
@@ -244,13 +248,26 @@ def _require_due(command: ShareRegionDay, world: World) -> RegionTermsSet:
     return terms
 
 
-def infra_due(terms: RegionTermsSet, control: int, ingress: int) -> int:
-    """What a day of control and ingress costs by the terms, in micro-credits; 0 once they ended."""
+def infra_due(terms: RegionTermsSet, control: int, ingress: int, ingress_bytes: int = 0) -> int:
+    """What a day of control and ingress costs by the terms, in micro-credits; 0 once they ended.
+    Of a GiB that was not full its part counts, rounded down over the whole day.
+    """
     if not terms.is_shared:
         return 0
     infra = terms.infra
     due = infra.base.units + control * infra.control.units + ingress * infra.ingress.units
+    due += ingress_bytes * infra.per_gib.units // GIB
     return min(due, infra.most.units)
+
+
+def _bytes_through(command: ShareRegionDay, world: World) -> int:
+    """What the region's nodes reported of that day as ingress, each node once (K-12)."""
+    total = 0
+    for node_id in set(command.ingress):
+        joined = node_of(world, node_id).joined
+        if joined is not None and joined.region_id == command.region_id:
+            total += reach_of(world, node_id).bytes_on(command.day)
+    return total
 
 
 def _count_role(command: ShareRegionDay, node_ids: tuple[str, ...], role: str, world: World) -> int:
@@ -258,7 +275,8 @@ def _count_role(command: ShareRegionDay, node_ids: tuple[str, ...], role: str, w
     ends_us = day_start_us(command.day + 1)
     counted = 0
     for node_id in set(node_ids):
-        node, told = node_of(world, node_id), role_of(world, node_id).told
+        node = node_of(world, node_id)
+        told = node.role_told
         if node.joined is None or node.joined.region_id != command.region_id or told is None:
             continue
         counted += node.phase != "retired" and told.role == role and told.at_us < ends_us
@@ -276,7 +294,8 @@ def _shares(
     for node_id in sorted(earners):
         time = times.get(node_id, NodeTime(node_id, 0, 0))
         there = fallen.participation.get(node_id, 0)
-        got = dict(split_among(there, shares_of(world, node_id), operator)) if there else {}
+        owners = shares_before(world, node_id, day_start_us(command.day + 1))
+        got = dict(split_among(there, owners, operator)) if there else {}
         usage = 0
         for account_id in earners[node_id]:
             units = fallen.usage[f"{node_id}|{account_id}"]

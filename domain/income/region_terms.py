@@ -28,6 +28,7 @@ class InfraCost:
     ingress: Amount  # for each ingress node
     most: Amount  # all of it together, however many nodes there are
     arrears_max: Amount  # so much of what could not be paid waits for better days
+    per_gib: Amount  # of bytes through ingress nodes, in and out, as they report them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -292,6 +292,14 @@ def _funds(need: Need, node: OfferedNode) -> bool:
     return node.price <= bounds.get("cash" if is_own else node.pay_with, -1)
 
 
+def tier_of(node: OfferedNode) -> int:
+    """The security tier that counts: the lower of the region's, and of the offer's if it says one.
+    A provider's word about one machine never lifts it above its region (K-6).
+    """
+    stated = node.terms.security_tier
+    return node.security_tier if stated is None else min(node.security_tier, stated)
+
+
 def _level(name: str | None) -> int:
     """Isolation as a number: what says nothing gives the weakest."""
     return 0 if name is None else ISOLATIONS.index(name)
@@ -460,7 +468,7 @@ DIMENSIONS: tuple[Dimension, ...] = (
         "security_tier",
         MORE,
         lambda n: n.constraints.security_tier,
-        lambda n, o: max(o.security_tier, o.terms.security_tier or 0),
+        lambda n, o: tier_of(o),
         "security_tier",
     ),
     Dimension(

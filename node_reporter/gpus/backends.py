@@ -17,8 +17,8 @@ from node_reporter.gpus.simulated import SimulatedGpus
 from node_reporter.terminal import ConfigUnreadable, between
 
 AUTO = "auto"
-BACKENDS = ("nvml", "amd", "intel", "seats", "sim")
-HARDWARE = ("nvml", "amd", "intel")
+BACKENDS = ("nvml", "amd", "intel", "apple", "seats", "sim")
+HARDWARE = ("nvml", "amd", "intel", "apple")
 """What a machine is searched for, in this order."""
 
 
@@ -29,7 +29,7 @@ def add_options(command: Any, *, may_search: bool = False) -> None:
             "--backend",
             choices=(AUTO, *BACKENDS),
             default=AUTO,
-            help="auto: the first that is here of nvml, amd, intel",
+            help="auto: the first that is here of nvml, amd, intel, apple",
         )
     else:
         command.add_argument(
@@ -111,6 +111,10 @@ def of_hardware(name: str) -> Backend:
         from node_reporter.gpus.intel import IntelGpus
 
         return IntelGpus()
+    if name == "apple":
+        from node_reporter.gpus.apple import AppleGpus
+
+        return AppleGpus()
     try:
         from node_reporter.gpus.nvml.backend import NvmlGpus
     except ImportError as error:

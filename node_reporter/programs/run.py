@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import threading
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
@@ -20,6 +21,7 @@ from node_reporter.machine import config, inventory
 from node_reporter.machine.config import NotJoined, Settings, StateFolder
 from node_reporter.reports import rotation
 from node_reporter.reports.client import HttpTransport
+from node_reporter.reports.reach import Reach, keep_telling
 from node_reporter.terminal import between, tell
 
 MakeBackend: TypeAlias = Callable[[argparse.Namespace, Clock], Backend]
@@ -61,11 +63,30 @@ def run(options: argparse.Namespace, make_backend: MakeBackend) -> int:
         note = inventory.driver_note(reporter.devices)
         if note is not None:
             tell(note)
+        _tell_reach(options, folder)
         with _page(options, reporter, backend, clock, folder, settings):
             try:
                 return loop.run(options.seconds)
             finally:
                 notifier.stopping()
+
+
+def _tell_reach(options: argparse.Namespace, folder: StateFolder) -> None:
+    """Measure the way to the region beside the meter, in a thread of its own that may fail."""
+    ended = threading.Event()
+
+    def make() -> Reach:
+        settings = config.load(folder, config.process_environment(), options.url)
+        return Reach(
+            settings.node_id,
+            settings.signing_key,
+            settings.node_key,
+            settings.url,
+            HttpTransport(settings.url, allow_http=options.allow_http),
+            interface=options.ingress_interface,
+        )
+
+    threading.Thread(target=keep_telling, args=(make, ended.wait), daemon=True).start()
 
 
 def _page(
@@ -149,5 +170,10 @@ def add_parser(
         default=0,
         metavar="PORT",
         help="show this node's state at http://127.0.0.1:PORT",
+    )
+    command.add_argument(
+        "--ingress-interface",
+        metavar="NAME",
+        help="of an ingress node: the network interface that workers come through, like wg0",
     )
     command.set_defaults(command=partial(run, make_backend=make_backend))

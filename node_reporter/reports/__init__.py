@@ -6,6 +6,7 @@ __all__ = (
     "client",
     "delivery",
     "joining",
+    "reach",
     "reports",
     "rotation",
     "server_view",

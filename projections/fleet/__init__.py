@@ -2,4 +2,4 @@
 for the matcher and utilisation come out.
 """
 
-__all__ = ("away", "fleet", "registry", "supply", "utilisation")
+__all__ = ("away", "fleet", "regions", "registry", "supply", "utilisation")

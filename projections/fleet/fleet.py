@@ -13,25 +13,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from projections import read
-from projections.fleet import match_tables, supply_tables
+from projections.fleet import match_tables, region_tables, supply_tables
 from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
     CREATE TABLE own.provider (
         provider_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
-        kind text NOT NULL, at_us bigint NOT NULL, position bigint NOT NULL);
+        kind text NOT NULL, payment_mode text NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL);
     CREATE TABLE own.region (
         region_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         name text NOT NULL, storage_mode text NOT NULL, setting text NOT NULL,
-        admission text NOT NULL, allow_public_jobs boolean NOT NULL, at_us bigint NOT NULL,
-        position bigint NOT NULL);
+        admission text NOT NULL, allow_public_jobs boolean NOT NULL, cloud_region text, site text,
+        at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.node (
         node_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
-        region_id text COLLATE "C" NOT NULL, client_id text, agent text NOT NULL,
+        region_id text COLLATE "C" NOT NULL, client_id text, owner_account_id text COLLATE "C",
+        agent text NOT NULL,
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
-        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL);
+        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL,
+        lifetime text NOT NULL, minion_id text, error text);
     CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
     COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
@@ -85,6 +88,11 @@ _PHASES = {
     "node.activated.v1": "active",
     "node.maintenance_started.v1": "maintenance",
     "node.drain_started.v1": "draining",
+    "node.provisioning_started.v1": "provisioning",
+    "node.provisioned.v1": "maintenance",
+    "node.stopped.v1": "stopped",
+    "node.errored.v1": "errored",
+    "node.failed.v1": "failed",
     "node.retired.v1": "retired",
 }
 _PHASE = " ".join(f"WHEN '{topic}' THEN '{phase}'" for topic, phase in _PHASES.items())
@@ -94,16 +102,17 @@ _HELD = ("device.reserved.v1", "device.released.v1")
 _RULES = (
     Rule(
         ("provider.registered.v1",),
-        "provider_id text, account_id text, kind text, at_us bigint",
-        "INSERT INTO own.provider SELECT provider_id, account_id, kind, at_us, position FROM facts",
+        "provider_id text, account_id text, kind text, payment_mode text, at_us bigint",
+        """INSERT INTO own.provider
+        SELECT provider_id, account_id, kind, payment_mode, at_us, position FROM facts""",
     ),
     Rule(
         ("region.opened.v1",),
         "region_id text, provider_id text, name text, storage_mode text, setting text,"
-        " admission text, allow_public_jobs boolean, at_us bigint",
+        " admission text, allow_public_jobs boolean, cloud_region text, site text, at_us bigint",
         """INSERT INTO own.region
         SELECT region_id, provider_id, name, storage_mode, setting, admission,
-            allow_public_jobs, at_us, position
+            allow_public_jobs, cloud_region, site, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -115,11 +124,12 @@ _RULES = (
     ),
     Rule(
         ("node.join_requested.v1",),
-        "node_id text, provider_id text, region_id text, client_id text, agent text,"
-        " key_id text, public_key text, at_us bigint",
+        "node_id text, provider_id text, region_id text, client_id text, owner_account_id text,"
+        " agent text, key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node
-        SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
-            at_us, false, NULL, NULL, at_us, position, NULL, true, false
+        SELECT node_id, provider_id, region_id, client_id, owner_account_id, agent, key_id,
+            public_key, 'joining', at_us, false, NULL, NULL, at_us, position, NULL, true, false,
+            'permanent', NULL, NULL
         FROM facts""",
     ),
     Rule(
@@ -170,6 +180,19 @@ _RULES = (
             WHERE g.topic <> 'node.admitted.v1'
                 OR (g.admissions = 1 AND m.phase IN ('joining', 'confirmed'))
             ORDER BY g.node_id, g.position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.terms_stated.v1",),
+        "node_id text, lifetime text, minion_id text",
+        """UPDATE own.node n SET lifetime = f.lifetime, minion_id = f.minion_id FROM facts f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.errored.v1", "node.failed.v1"),
+        "node_id text, error text",
+        """UPDATE own.node n SET error = f.error FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
     Rule(
@@ -290,9 +313,9 @@ _RULES = (
 
 FLEET = Projection(
     "fleet",
-    _TABLES + supply_tables.TABLES + match_tables.TABLES,
-    (*_RULES, *supply_tables.RULES, *match_tables.RULES),
-    _INDEXES + supply_tables.INDEXES,
+    _TABLES + supply_tables.TABLES + region_tables.TABLES + match_tables.TABLES,
+    (*_RULES, *supply_tables.RULES, *region_tables.RULES, *match_tables.RULES),
+    _INDEXES + supply_tables.INDEXES + region_tables.INDEXES,
 )
 
 
@@ -304,6 +327,7 @@ class Provider:
     provider_id: str
     account_id: str
     kind: str
+    payment_mode: str
     at_us: int
     position: int
 
@@ -318,6 +342,8 @@ class Region:
     setting: str
     admission: str
     allow_public_jobs: bool
+    cloud_region: str | None
+    site: str | None
     at_us: int
     position: int
 
@@ -331,6 +357,7 @@ class Node:
     account_id: str
     region_id: str
     client_id: str | None
+    owner_account_id: str | None
     agent: str
     key_id: str
     public_key: str
@@ -344,6 +371,9 @@ class Node:
     pool_id: str | None
     sellable: bool
     revoked: bool
+    lifetime: str
+    minion_id: str | None
+    error: str | None  # the last one told, whether or not it is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,12 +474,16 @@ def read_regions(
     after: int = 0,
     limit: int = 50,
 ) -> list[Region]:
-    """In order of opening; `after` is the last position of the page before."""
+    """In order of opening; `after` is the last position of the page before. `account_id`: those of
+    its providers, and those that it administers.
+    """
     sql = """SELECT r.*, p.account_id FROM proj_fleet.region r
         JOIN proj_fleet.provider p USING (provider_id) WHERE r.position > %(after)s
         AND (%(region)s::text IS NULL OR r.region_id = %(region)s)
         AND (%(provider)s::text IS NULL OR r.provider_id = %(provider)s)
-        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s OR EXISTS (
+            SELECT FROM proj_fleet.region_admin a
+            WHERE a.region_id = r.region_id AND a.account_id = %(account)s))
         ORDER BY r.position LIMIT %(limit)s"""
     return read.many(
         connection,
@@ -490,13 +524,20 @@ def read_nodes(
     after: int = 0,
     limit: int = 50,
 ) -> list[Node]:
-    """In order of joining; `after` is the last position of the page before."""
+    """In order of joining; `after` is the last position of the page before. `account_id`: nodes of
+    its providers, nodes that it owns a part of, and those of regions that it administers.
+    """
     sql = (
         _NODE
         + """WHERE n.position > %(after)s
         AND (%(provider)s::text IS NULL OR n.provider_id = %(provider)s)
         AND (%(region)s::text IS NULL OR n.region_id = %(region)s)
-        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s
+            OR n.owner_account_id = %(account)s
+            OR EXISTS (SELECT FROM proj_fleet.owner o
+                WHERE o.node_id = n.node_id AND o.account_id = %(account)s)
+            OR EXISTS (SELECT FROM proj_fleet.region_admin a
+                WHERE a.region_id = n.region_id AND a.account_id = %(account)s))
         AND (%(phase)s::text IS NULL OR n.phase = %(phase)s)
         ORDER BY n.position LIMIT %(limit)s"""
     )
@@ -513,21 +554,40 @@ def read_nodes(
     )
 
 
+def read_last_heard(connection: Connection, node_ids: list[str]) -> dict[str, int]:
+    """When each node last told its inventory or sent a signed report."""
+    sql = """SELECT n.node_id,
+            greatest(n.specs_at_us, n.at_us, coalesce(r.last_recorded_us, 0))
+        FROM proj_fleet.node n LEFT JOIN proj_usage.node_reports r USING (node_id)
+        WHERE n.node_id = ANY(%s)"""
+    return dict(connection.execute(sql, (node_ids,)).fetchall())
+
+
 def read_devices(
     connection: Connection,
     *,
     device_id: str | None = None,
     node_id: str | None = None,
+    region_id: str | None = None,
     account_id: str | None = None,
     after: int = 0,
     limit: int = 50,
 ) -> list[Device]:
-    """In order of registration; `after` is the last position of the page before."""
+    """In order of registration; `after` is the last position of the page before. `account_id`: of
+    the nodes that `read_nodes` tells it.
+    """
     sql = """SELECT d.*, p.account_id FROM proj_fleet.device d
-        JOIN proj_fleet.provider p USING (provider_id) WHERE d.position > %(after)s
+        JOIN proj_fleet.provider p USING (provider_id)
+        JOIN proj_fleet.node n ON n.node_id = d.node_id WHERE d.position > %(after)s
         AND (%(device)s::text IS NULL OR d.device_id = %(device)s)
         AND (%(node)s::text IS NULL OR d.node_id = %(node)s)
-        AND (%(account)s::text IS NULL OR p.account_id = %(account)s)
+        AND (%(region)s::text IS NULL OR n.region_id = %(region)s)
+        AND (%(account)s::text IS NULL OR p.account_id = %(account)s
+            OR n.owner_account_id = %(account)s
+            OR EXISTS (SELECT FROM proj_fleet.owner o
+                WHERE o.node_id = n.node_id AND o.account_id = %(account)s)
+            OR EXISTS (SELECT FROM proj_fleet.region_admin a
+                WHERE a.region_id = n.region_id AND a.account_id = %(account)s))
         ORDER BY d.position LIMIT %(limit)s"""
     return read.many(
         connection,
@@ -535,6 +595,7 @@ def read_devices(
         sql,
         device=device_id,
         node=node_id,
+        region=region_id,
         account=account_id,
         after=after,
         limit=limit,
@@ -565,12 +626,14 @@ def read_offers(
     node_id: str | None = None,
     setting: str | None = None,
     kind: str | None = None,
+    rtt_us_max: int | None = None,
     withdrawn: bool = False,
     among: list[str] | None = None,
     after: tuple[int, int] = (-1, 0),
     limit: int = 50,
 ) -> list[Offer]:
-    """Cheapest first, of all or of `among`; `after` is (price_units, position) of the last offer of
+    """Cheapest first, of all or of `among`; `rtt_us_max`: only of nodes that measured their ways
+    and found none longer; `after` is (price_units, position) of the last offer of
     the page before.
     """
     sql = (
@@ -586,6 +649,8 @@ def read_offers(
             SELECT region_id FROM proj_fleet.region WHERE setting = %(setting)s))
         AND (%(kind)s::text IS NULL OR EXISTS (SELECT FROM proj_fleet.device d
             WHERE d.node_id = o.node_id AND NOT d.retired AND d.kind = %(kind)s))
+        AND (%(rtt)s::bigint IS NULL OR %(rtt)s >= (
+            SELECT max(l.rtt_us) FROM proj_fleet.latency l WHERE l.node_id = o.node_id))
         AND (%(among)s::text[] IS NULL OR o.offer_id = ANY(%(among)s))
         ORDER BY o.price_units, o.position LIMIT %(limit)s"""
     )
@@ -600,6 +665,7 @@ def read_offers(
         "node": node_id,
         "setting": setting,
         "kind": kind,
+        "rtt": rtt_us_max,
         "among": among,
         "limit": limit,
     }

@@ -46,6 +46,7 @@ _TABLES = """
         infra bigint NOT NULL, infra_account_id text NOT NULL, arrears bigint NOT NULL,
         forgone bigint NOT NULL, participation bigint NOT NULL, usage bigint NOT NULL,
         carry bigint NOT NULL, control_nodes int NOT NULL, ingress_nodes int NOT NULL,
+        ingress_bytes bigint NOT NULL,
         nodes int NOT NULL, at_us bigint NOT NULL, position bigint NOT NULL,
         CHECK (gathered + carry_before = infra + participation + usage + carry),
         CHECK (infra_due + arrears_before = infra + arrears + forgone),
@@ -151,7 +152,7 @@ _RULES = (
         "region_id text, day int, terms_version int, gathered json, carry_before json,"
         " infra_due json, arrears_before json, infra json, infra_account_id text, arrears json,"
         " forgone json, participation json, usage json, carry json, control_nodes int,"
-        " ingress_nodes int, nodes int, at_us bigint",
+        " ingress_nodes int, ingress_bytes bigint, nodes int, at_us bigint",
         f"""INSERT INTO own.day SELECT region_id, day, terms_version,
             {
             ", ".join(
@@ -165,7 +166,7 @@ _RULES = (
                 for name in ("arrears", "forgone", "participation", "usage", "carry")
             )
         },
-            control_nodes, ingress_nodes, nodes, at_us, position FROM facts""",
+            control_nodes, ingress_nodes, ingress_bytes, nodes, at_us, position FROM facts""",
     ),
     Rule(
         ("region.shares_paid.v1",),
@@ -329,6 +330,7 @@ class Day:
     carry: int
     control_nodes: int
     ingress_nodes: int
+    ingress_bytes: int
     nodes: int
     at_us: int
     position: int

@@ -2,4 +2,4 @@
 node and next moment come out.
 """
 
-__all__ = ("countersigned", "leases", "registry", "turns", "work")
+__all__ = ("countersigned", "leases", "registry", "turns", "unmet", "work")

@@ -20,7 +20,7 @@ from domain.hardware.constraints import ISOLATIONS
 from domain.hardware.host_kind import NETWORK_CLASSES
 from domain.hardware.sharing import SHARING_MODES
 from domain.lease.looked import Stated
-from domain.market.dimensions import NEVER_US, FreeDevice, OfferedNode, modes_of
+from domain.market.dimensions import NEVER_US, FreeDevice, OfferedNode, modes_of, tier_of
 from domain.market.offer import OfferTerms
 
 Ints = NDArray[np.int64]
@@ -264,7 +264,7 @@ class Columns:
             "storage_gib": _or_unknown(terms.storage_gib),
             "network_mbps": _or_unknown(terms.network_mbps),
             "isolation": 0 if isolation is None else ISOLATIONS.index(isolation),
-            "security_tier": max(node.security_tier, terms.security_tier or 0),
+            "security_tier": tier_of(node),
             "reputation": _or_unknown(node.reputation_ppm),
             "min_renter": terms.min_renter_ppm or 0,
             "reclaim_us": terms.reclaim_window_us or 0,

@@ -63,6 +63,8 @@ _NODE_TOPICS = (
     "attribute.stated.v1",
     "attribute.revoked.v1",
     "region.policy_set.v1",
+    "region.phase_set.v1",
+    "node.role_set.v1",
     "pool.policy_set.v1",
 )
 _SERVED_TOPIC = "lease.usage_accrued.v1"
@@ -83,7 +85,7 @@ _TOUCHED = """
     UNION SELECT d.node_id FROM fact JOIN proj_fleet.device d USING (device_id)
     UNION SELECT o.node_id FROM fact JOIN proj_fleet.offer o USING (offer_id)
     UNION SELECT n.node_id FROM fact JOIN proj_fleet.node n USING (region_id)
-        WHERE fact.topic = 'region.policy_set.v1'
+        WHERE fact.topic LIKE 'region.%%'
     UNION SELECT n.node_id FROM fact JOIN proj_fleet.node n USING (pool_id)
         WHERE fact.topic = 'pool.policy_set.v1'
     UNION SELECT n.node_id FROM fact LEFT JOIN proj_fleet.attribute a USING (statement_id)
@@ -98,16 +100,20 @@ _KINDS = """
 _EPOCH_NOW = "(SELECT coalesce(max(epoch), 0) FROM proj_fleet.epoch)"
 _NODES = f"""
     SELECT n.node_id, p.account_id, n.provider_id, n.region_id,
-        CASE WHEN n.quarantined THEN 'quarantined' ELSE n.phase END, n.specs_at_us,
+        CASE WHEN n.quarantined THEN 'quarantined'
+            WHEN coalesce(l.role, 'worker') <> 'worker' THEN l.role ELSE n.phase END, n.specs_at_us,
         n.specs->'host'->>'arch', n.specs->'host'->>'os',
         (n.specs->'host'->>'cpu_cores')::bigint, (n.specs->'host'->>'ram_mib')::bigint,
         n.specs->'host'->>'kernel', coalesce(n.specs->'host'->'substrate', '[]')::json,
-        r.setting, r.allow_public_jobs, coalesce(k.refused_workloads, '{{}}'),
+        r.setting, r.allow_public_jobs AND coalesce(g.phase, 'open') = 'open',
+        coalesce(k.refused_workloads, '{{}}'),
         coalesce(k.down_ranked_workloads, '{{}}'), coalesce(k.security_tier, 0), n.pool_id,
         coalesce(w.keeps_queue, false), n.sellable, coalesce(s.gpu_us, 0)
     FROM proj_fleet.node n JOIN proj_fleet.provider p USING (provider_id)
     JOIN proj_fleet.region r ON r.region_id = n.region_id
     LEFT JOIN proj_fleet.region_policy k ON k.region_id = n.region_id
+    LEFT JOIN proj_fleet.region_growth g ON g.region_id = n.region_id
+    LEFT JOIN proj_fleet.role l ON l.node_id = n.node_id
     LEFT JOIN proj_fleet.pool w ON w.pool_id = n.pool_id
     LEFT JOIN proj_fleet.served s ON s.node_id = n.node_id AND s.epoch = {_EPOCH_NOW}
     WHERE n.phase <> 'retired' AND (%(all)s OR n.node_id = ANY(%(ids)s))

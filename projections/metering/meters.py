@@ -304,13 +304,21 @@ class Refused:
 
 
 def read_edge_devices(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
+    connection: Connection,
+    *,
+    account_id: str | None = None,
+    region_id: str | None = None,
+    after: int = 0,
+    limit: int = 50,
 ) -> list[EdgeDevice]:
     """In the order in which they were added; removed ones too."""
     sql = """SELECT * FROM proj_meters.edge_device WHERE position > %(after)s
         AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        AND (%(region)s::text IS NULL OR region_id = %(region)s)
         ORDER BY position LIMIT %(limit)s"""
-    return read.many(connection, EdgeDevice, sql, account=account_id, after=after, limit=limit)
+    return read.many(
+        connection, EdgeDevice, sql, account=account_id, region=region_id, after=after, limit=limit
+    )
 
 
 def read_device_fees(

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        377,
-        "87a5b582f7cb40f9a8f21e3fd9e08c261e00d2397c2622ad857ea2334cf8ec49",
-        "8da5c9dabbdf6ab611577038620d07bbbe005a214738580152fc95537c70bc87",
+        430,
+        "6fad1dc630e3766294d9a9a33321aff6be35146d19a09e3e109647a2a2c999e7",
+        "70adadf8022f2e555e7e58832105b18191b2aad9f7fef237242fc725ca788fd9",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

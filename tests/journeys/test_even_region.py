@@ -1,7 +1,9 @@
-"""K-13: a region of 100 remote workers behind 3 ingress nodes gets its work evenly.
+"""K-13: a region of remote workers behind ingress nodes gets its work evenly: 3 control nodes with
+1 ingress and 1 worker, 1 and 100, 3 and 100, under production's rules.
 
-Workers join, are admitted and offered by commands, as a fleet would over days; leases are opened
-over HTTP, one after the other, and settled with the usage their nodes would have reported.
+Nodes join, are admitted and offered by commands, as a fleet would over days, and the server deals
+the workers to the ingress nodes. Leases are opened over HTTP, one after the other, and settled with
+the usage their nodes would have reported.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from domain.fleet.node import (
     JoinNode,
 )
 from domain.fleet.roles import SetNodeRole
+from domain.hardware.facts import HardwareFacts
 from domain.lease.lease import CloseLease, ReadyLease, SettleLease
 from domain.market.offer import PublishOffer
 from domain.metering.counting import UsageRow
@@ -28,10 +31,15 @@ from domain.metering.report import lane_of
 from domain.money import credit
 from tests.scenes.server import Scene
 
-WORKERS, INGRESSES, TOGETHER, ROUNDS = 100, 3, 50, 4
+WORKERS, INGRESSES, CONTROLS, TOGETHER, ROUNDS = 100, 3, 3, 50, 4
 MODEL = "NVIDIA GeForce RTX 3090"
 MINUTE_US = 60_000_000
 PRICE = 900_000
+
+
+AT_HOME = HardwareFacts(
+    nvme_drives_gb=(1_000,), ram_gb=64, cpu_cores=8, sata_drives=(), ethernet_mbps=1_000
+)
 
 
 def _id(kind: str, number: int) -> str:
@@ -42,7 +50,14 @@ def _joining(scene: Scene, node_id: str) -> list[Any]:
     """One machine with one accelerator, from its join code to its offer."""
     now_us, provider = scene.clock.now_us(), scene.provider
     said: dict[str, Any] = {"by": "mem_owner", "at_us": now_us}
-    device = DeviceSpec(device_id=f"GPU-{node_id}", vendor="nvidia", model=MODEL, memory_mib=24_576)
+    device = DeviceSpec(
+        device_id=f"GPU-{node_id}",
+        vendor="nvidia",
+        model=MODEL,
+        memory_mib=24_576,
+        pcie_gen=4,
+        pcie_lanes=16,
+    )
     return [
         IssueJoinCode(
             code_sha256=node_id,
@@ -60,6 +75,7 @@ def _joining(scene: Scene, node_id: str) -> list[Any]:
             client_id=None,
             devices=(device,),
             host=HostSpec(arch="x86_64", os="linux"),
+            hardware=AT_HOME,
             at_us=now_us,
         ),
         ConfirmNodeKey(node_id=node_id, key_id="0" * 16, **said),
@@ -85,22 +101,33 @@ def _do(scene: Scene, *commands: Any) -> None:
     scene.service.ledger.handle(commands, key=None, now_us=scene.clock.now_us())
 
 
-def _region(scene: Scene) -> None:
-    """Three ingress nodes and a hundred workers, each behind one of them."""
-    said: dict[str, Any] = {"by": "mem_owner", "at_us": scene.clock.now_us()}
-    for number in range(INGRESSES):
-        node_id = _id("a", number)
-        role = SetNodeRole(node_id=node_id, role="ingress", ingress_node_id=None, **said)
-        _do(scene, *_joining(scene, node_id), role)
-    for number in range(WORKERS):
+def _region(scene: Scene, ingresses: int = INGRESSES, workers: int = WORKERS) -> None:
+    """Control nodes, ingress nodes, and workers that the server puts behind these."""
+    told = scene.owner.made(
+        "/v1/regions",
+        {
+            "provider_id": scene.provider.provider_id,
+            "name": "even",
+            "storage_mode": "local",
+            "setting": "edge",
+            "admission": "permissionless",
+            "allow_public_jobs": True,
+        },
+    )
+    scene.provider.region_id = told["region_id"]
+    for kind, role, count in (("c", "control", CONTROLS), ("a", "ingress", ingresses)):
+        for number in range(count):
+            node_id = _id(kind, number)
+            said: dict[str, Any] = {"by": "mem_owner", "at_us": scene.clock.now_us()}
+            set_role = SetNodeRole(node_id=node_id, role=role, ingress_node_id=None, **said)
+            _do(scene, *_joining(scene, node_id), _offered(scene, node_id), set_role)
+    for number in range(workers):
         _worker(scene, number)
 
 
 def _worker(scene: Scene, number: int) -> None:
-    node_id, ingress = _id("b", number), _id("a", number % INGRESSES)
-    said: dict[str, Any] = {"by": "mem_owner", "at_us": scene.clock.now_us()}
-    role = SetNodeRole(node_id=node_id, role="worker", ingress_node_id=ingress, **said)
-    _do(scene, *_joining(scene, node_id), _offered(scene, node_id), role)
+    node_id = _id("b", number)
+    _do(scene, *_joining(scene, node_id), _offered(scene, node_id))
 
 
 def _round(scene: Scene, count: int) -> list[str]:
@@ -157,12 +184,9 @@ def _load(scene: Scene) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def region(in_development: Scene) -> Scene:
-    """Under development's settings: these machines report no hardware, and production's rules of a
-    region would admit none of them.
-    """
-    _region(in_development)
-    return in_development
+def region(scene: Scene) -> Scene:
+    _region(scene)
+    return scene
 
 
 def test_k_13_a_hundred_workers_behind_three_ingress_nodes_get_their_work_evenly(
@@ -172,13 +196,27 @@ def test_k_13_a_hundred_workers_behind_three_ingress_nodes_get_their_work_evenly
     served: Counter[str] = Counter()
     for _ in range(ROUNDS):
         served.update(_round(region, TOGETHER))
-    # 200 leases on 100 workers: each got two, and nobody three while another had one.
+    # 200 leases on 100 workers: each got two, and nobody three while another had one. The control
+    # and ingress nodes have offers too, and got none.
     assert set(served) == {_id("b", number) for number in range(WORKERS)}
     assert set(served.values()) == {ROUNDS * TOGETHER // WORKERS}
     load = _load(region)
     assert [int(row["served_gpu_us"]) for row in load] == [
         workers * 2 * MINUTE_US for workers in (34, 33, 33)
     ]
+    growth = region.owner.read(f"/v1/regions/{region.provider.region_id}/growth")
+    assert (growth["control"], growth["ingress"], growth["workers"]) == (3, 3, 100)
+
+
+@pytest.mark.parametrize("workers", [1, WORKERS])
+def test_k_13_one_ingress_carries_one_worker_and_a_hundred(scene: Scene, workers: int) -> None:
+    _region(scene, ingresses=1, workers=workers)
+    (load,) = _load(scene)
+    assert load["workers"] == workers
+    taken = min(workers, 5)
+    assert len(set(_round(scene, taken))) == taken
+    (load,) = _load(scene)
+    assert int(load["served_gpu_us"]) == taken * MINUTE_US
 
 
 def test_k_13_a_node_that_stood_idle_is_served_next(region: Scene) -> None:

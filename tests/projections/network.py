@@ -74,7 +74,11 @@ class Network:
             (
                 Stream("provider", provider_id),
                 provider.ProviderRegistered(
-                    provider_id=provider_id, account_id=account_id, kind="physical", at_us=at_us
+                    provider_id=provider_id,
+                    account_id=account_id,
+                    kind="physical",
+                    payment_mode="credits",
+                    at_us=at_us,
                 ),
             ),
             (
@@ -84,6 +88,7 @@ class Network:
                     provider_id=provider_id,
                     region_id="region_a",
                     client_id=None,
+                    owner_account_id=None,
                     key_id="nk",
                     public_key="33" * 32,
                     token_sha256="44" * 32,

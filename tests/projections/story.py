@@ -34,6 +34,7 @@ from domain.jobs import job
 from domain.lease import countersign, lease, shared_escrow
 from domain.lease import turns as lease_turns
 from domain.lease import work_commands as lease_command
+from domain.lease.choice import Candidate
 from domain.lease.funds import EscrowPart
 from domain.leasing import other_resources as resource_usage
 from domain.market import offer
@@ -320,7 +321,11 @@ def _supply(size: Size) -> Iterator[Told]:
     yield (
         Stream("provider", "prov_1"),
         provider.ProviderRegistered(
-            provider_id="prov_1", account_id="acct_provider", kind="physical", at_us=at
+            provider_id="prov_1",
+            account_id="acct_provider",
+            kind="physical",
+            payment_mode="credits",
+            at_us=at,
         ),
     )
     region = Stream("region", "region_1")
@@ -336,6 +341,8 @@ def _supply(size: Size) -> Iterator[Told]:
             allow_public_jobs=False,
             at_us=at,
             hardware_rules=(),
+            cloud_region=None,
+            site=None,
         ),
     )
     yield (
@@ -370,6 +377,7 @@ def _node(size: Size, index: int, at: int) -> Iterator[Told]:
             provider_id="prov_1",
             region_id="region_1",
             client_id=None,
+            owner_account_id=None,
             key_id=f"key_{index}",
             public_key=f"{index:064x}",
             token_sha256=sha256(node_id.encode()).hexdigest(),
@@ -671,7 +679,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
     )
     if index == 4:
         yield stream, _quoted(lease_id, node_id, device_id, at)
-    candidate = lease.Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
+    candidate = Candidate(node_id, f"offer_{index % size.nodes}", PRICE, 0, 0)
     yield (
         stream,
         lease.MatchDecided(
@@ -857,6 +865,7 @@ def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns
         open_until_us=at + 60,
         at_us=at,
         bid_id=None,
+        choice=None,
     )
 
 
@@ -1635,7 +1644,12 @@ def _metered(size: Size) -> Iterator[Told]:
 def _region_terms() -> Told:
     """Region 1 shares what its nodes earn, from before anything was earned."""
     infra = region_terms.InfraCost(
-        base=credit(1), control=credit(1), ingress=credit(1), most=credit(5), arrears_max=credit(3)
+        base=credit(1),
+        control=credit(1),
+        ingress=credit(1),
+        most=credit(5),
+        arrears_max=credit(3),
+        per_gib=credit(1),
     )
     return region_terms.stream_of("region_1"), region_terms.RegionTermsSet(
         region_id="region_1",
@@ -1683,6 +1697,7 @@ def _region_day(size: Size) -> Iterator[Told]:
             carry=credit(1),
             control_nodes=1,
             ingress_nodes=0,
+            ingress_bytes=0,
             nodes=2,
             chunks=2,
             **here,

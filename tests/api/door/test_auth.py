@@ -77,7 +77,9 @@ ROWS: dict[str, Row] = {
     "list_wallets": RENTERS,
     "create_deposit": Row("operator", None, lambda _s: _deposit()),
     "list_deposits": RENTERS,
-    "register_provider": Row("owner", body=lambda _s: {"kind": "physical"}),
+    "register_provider": Row(
+        "owner", body=lambda _s: {"kind": "physical", "payment_mode": "credits"}
+    ),
     "list_providers": Row("owner"),
     "read_provider": OWNERS,
     "open_region": Row("owner", None, lambda s: _region(s, s.provider.provider_id)),
@@ -86,6 +88,25 @@ ROWS: dict[str, Row] = {
     "set_region_hardware": Row("operator", body=lambda _s: {"rules": ["ram"]}),
     "set_region_policy": Row("owner", "rival", lambda _s: {"allow_public_jobs": True}),
     "list_region_nodes": OWNERS,
+    "set_region_growth": Row("owner", "rival", lambda _s: {"workers_min": 2}),
+    "set_region_phase": Row("owner", "rival", lambda _s: {"phase": "draining"}),
+    "read_region_growth": OWNERS,
+    "set_region_place": Row("owner", "rival", lambda _s: _berlin()),
+    "read_region_place": OWNERS,
+    "create_check_in": Row("owner", body=lambda _s: {"state": "DE-BE"}),
+    "grant_region_admin": Row("owner", "rival", lambda s: {"account_id": s.stranger.account_id}),
+    "revoke_region_admin": Row("owner", "rival", _nothing),
+    "list_region_admins": OWNERS,
+    "set_wait_list_terms": Row("owner", "rival", lambda _s: {"threshold": 3}),
+    "withdraw_from_wait_list": Row("owner", body=_nothing),
+    "list_wait_lists": Row("owner"),
+    "read_node_targets": Row("node", "other_node"),
+    "report_latency": Row("node", "other_node", lambda _s: _ways()),
+    "read_latency": Row("renter"),
+    "report_ingress_bytes": Row("node", "other_node", lambda _s: _through()),
+    "list_ingress_bytes": OWNERS,
+    "read_where_next": Row("owner"),
+    "read_region_map": Row("owner"),
     "report_cloud_quotas": Row("owner", "rival", lambda _s: _cloud_quotas()),
     "read_cloud_quotas": OWNERS,
     "set_region_terms": Row("owner", "rival", lambda _s: _region_terms()),
@@ -108,7 +129,24 @@ ROWS: dict[str, Row] = {
     "drain_node": Row("owner", "rival", _nothing),
     "set_node_role": Row("owner", "rival", lambda _s: {"role": "worker"}),
     "read_ingress_load": OWNERS,
+    "list_provider_kinds": Row("anybody"),
+    "register_provider_kind": Row("operator", None, lambda _s: _provider_kind()),
     "list_resource_kinds": Row("anybody"),
+    "request_admission": Row("owner", None, lambda s: _admission(s)),
+    "list_admissions": Row("owner"),
+    "read_admission": OWNERS,
+    "validate_admission": Row("operator", None, _nothing),
+    "refuse_admission": Row("operator", None, lambda _s: {"why": "no"}),
+    "ship_boot_drive": Row("operator", None, lambda _s: {"tracking": "1Z"}),
+    "do_firmware_step": Row("owner", "rival", lambda _s: {"step": "csm_off"}),
+    "install_machine": Row("owner", "rival", lambda _s: {"minion_id": "minion-1"}),
+    "create_installed_code": Row("owner", "rival", _nothing),
+    "stop_node": Row("owner", "rival", _nothing),
+    "report_node_error": Row("node", "other_node", lambda _s: {"error": "Xid 79"}),
+    "fail_node": Row("owner", "rival", lambda _s: {"error": "fan"}),
+    "state_node_setup": Row("owner", "rival", lambda _s: {"upnp": True}),
+    "set_idle_mining": Row("owner", "rival", lambda _s: {"enabled": False}),
+    "read_node_condition": OWNERS,
     "register_resource_kind": Row("operator", None, lambda _s: _kind()),
     "register_model_class": Row("operator", None, lambda _s: _model_class()),
     "grant_licence": Row("owner", None, lambda s: _licence(s)),
@@ -117,8 +155,10 @@ ROWS: dict[str, Row] = {
     "add_attribute": Row("renter", None, lambda s: _statement(s)),
     "list_attributes": Row("anybody"),
     "revoke_attribute": Row("renter", "stranger", _nothing),
-    "read_node_reputation": Row("renter"),
-    "read_provider_reputation": Row("renter"),
+    "read_node_reputation": Row("anybody"),
+    "read_provider_reputation": Row("anybody"),
+    "list_node_evidence": Row("anybody"),
+    "list_provider_evidence": Row("anybody"),
     "read_renter_reputation": RENTERS,
     "list_settings": Row("anybody"),
     "list_nodes": Row("owner"),
@@ -196,7 +236,8 @@ ROWS: dict[str, Row] = {
     "list_edge_devices": Row("owner"),
     "list_device_fees": Row("owner"),
     "provision_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
-    "confirm_storage_node": Row("operator", None, _nothing),
+    "confirm_storage_node": Row("owner", "rival", _nothing),
+    "replace_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
     "remove_storage_node": Row("owner", "rival", _nothing),
     "read_storage_node": OWNERS,
     "read_balances": RENTERS,
@@ -225,6 +266,7 @@ ROWS: dict[str, Row] = {
     "list_wash_signals": Row("anybody"),
     "list_renter_signals": Row("operator"),
     "read_payout_file": Row("anybody"),
+    "read_epoch_file": Row("anybody"),
     "list_payouts": Row("anybody"),
     "list_claims": Row("renter"),
     "read_rewards": RENTERS,
@@ -276,7 +318,9 @@ ROWS: dict[str, Row] = {
     "read_usage_proof": Row("owner"),
     "set_revenue_shares": Row("owner", "rival", lambda _s: {"shares": []}),
     "read_revenue_shares": OWNERS,
-    "release_revenue_shares": Row("rival", "stranger", lambda s: _owned_with_the_rival(s)),
+    "create_node_transfer": Row("owner", "rival", lambda s: {"account_id": s.stranger.account_id}),
+    "accept_node_transfer": Row("owner", "rival", _nothing),
+    "release_revenue_shares": Row("stranger", "rival", lambda s: _owned_with_a_stranger(s)),
     "list_node_keys": Row("anybody"),
     "fund_lease": Row("renter", None, lambda _s: {"amount": _credits(1)}),
     "countersign_usage": Row("renter", "stranger", lambda _s: _countersignature()),
@@ -418,6 +462,15 @@ ROWS: dict[str, Row] = {
     "add_pool_node": Row("owner", None, lambda s: {"node_id": s.provider.node_id}),
     "remove_pool_node": Row("owner", None, _nothing),
     "list_pools": Row("anybody"),
+    "register_component": Row("owner", "rival", lambda _s: {"kind": "monitor", "name": "matrix"}),
+    "remove_component": Row("owner", "rival", _nothing),
+    "report_component_health": Row("owner", "rival", lambda _s: {"health": "well"}),
+    "set_pool_metadata": Row("owner", "rival", lambda _s: {"metadata": {"a": "b"}}),
+    "create_pool_heads": Row("owner", "rival", _nothing),
+    "list_components": Row("anybody"),
+    "list_pool_heads": Row("anybody"),
+    "read_pool_controller": Row("anybody"),
+    "read_pool_health": Row("anybody"),
     "read_pool": Row("anybody"),
     "list_pool_nodes": Row("anybody"),
     "list_pool_queue": Row("renter"),
@@ -432,6 +485,7 @@ ROWS: dict[str, Row] = {
 
 WITHOUT_ABSENT = {"read_statement"}
 NOTHING_YET = {
+    "accept_node_transfer",
     "list_renter_signals",
     "read_usage_proof",
     "read_invoice",
@@ -593,8 +647,8 @@ def _price(scene: Scene) -> dict[str, Any]:
     return {"source": "matrix", "price_micro_usd": 1_000, "published_at": published_at}
 
 
-def _owned_with_the_rival(scene: Scene) -> dict[str, Any]:
-    shares = [{"account_id": scene.rival.account_id, "share_ppm": 100_000}]
+def _owned_with_a_stranger(scene: Scene) -> dict[str, Any]:
+    shares = [{"account_id": scene.stranger.account_id, "share_ppm": 100_000}]
     path = f"/v1/nodes/{scene.provider.node_id}/revenue-shares"
     scene.owner.made(path, {"shares": shares})
     return {}
@@ -653,6 +707,19 @@ def _cloud_quotas() -> dict[str, Any]:
     return {"gpus": [], "cpus": none, "local_ssd_gb": none}
 
 
+def _berlin() -> dict[str, Any]:
+    return {"boundaries": [{"kind": "state", "value": "DE-BE"}]}
+
+
+def _ways() -> dict[str, Any]:
+    return {"ways": [{"target": "control", "rtt_us": 1_000, "samples": 5}]}
+
+
+def _through() -> dict[str, Any]:
+    day = "2026-11-20T10:0"
+    return {"from": f"{day}0:00Z", "until": f"{day}5:00Z", "bytes_in": 1, "bytes_out": 1}
+
+
 def _region_terms() -> dict[str, Any]:
     costs = ("base", "control", "ingress", "most", "arrears_max")
     return {
@@ -691,12 +758,38 @@ def _specs(scene: Scene) -> dict[str, Any]:
     return {"devices": joining["devices"], "host": joining["host"]}
 
 
+def _added_device(scene: Scene) -> str:
+    body = {"region_id": scene.central_region(), "model": "jetson-orin-nano"}
+    device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
+    return device_id
+
+
 def _edge_device(scene: Scene) -> dict[str, Any]:
     return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
 
 
 def _maintenance() -> dict[str, Any]:
     return {"kind": "planned", "from": "2026-12-01T02:00:00Z", "until": "2026-12-01T04:00:00Z"}
+
+
+def _admission(scene: Scene) -> dict[str, Any]:
+    described = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "gpus": 4}
+    return {"region_id": scene.provider.region_id, **described}
+
+
+def _requested(scene: Scene) -> str:
+    terms = {"storage_mode": "local", "setting": "datacenter", "admission": "approved"}
+    where = {"provider_id": scene.provider.provider_id, "name": "approved", **terms}
+    region = scene.owner.made("/v1/regions", {**where, "allow_public_jobs": True})["region_id"]
+    body = {**_admission(scene), "region_id": region}
+    admission_id: str = scene.owner.made("/v1/admissions", body)["admission_id"]
+    return admission_id
+
+
+def _provider_kind() -> dict[str, Any]:
+    cost = {"asset": "CREDIT", "units": "400000"}
+    from_ = "2027-01-01T00:00:00Z"
+    return {"kind": "acme", "cloud": True, "cost_per_gpu_hour": cost, "effective_from": from_}
 
 
 def _kind() -> dict[str, Any]:
@@ -713,7 +806,8 @@ def _kind() -> dict[str, Any]:
 
 def _model_class() -> dict[str, Any]:
     from_ = "2027-01-01T00:00:00Z"
-    return {"model": "Acme One", "gpu_class": "accelerator", "effective_from": from_}
+    classed = {"vendor": "acme", "model": "Acme One", "gpu_class": "accelerator"}
+    return {**classed, "effective_from": from_}
 
 
 def _licence(scene: Scene) -> dict[str, Any]:
@@ -767,12 +861,14 @@ def places(shared: Scene) -> dict[str, str]:
         "key_id": renter_key,
         "provider_id": shared.provider.provider_id,
         "region_id": shared.provider.region_id,
+        "list_id": shared.provider.region_id,
         "node_id": shared.provider.node_id,
         "device_id": shared.provider.device_ids[0],
         "maintenance_id": _planned(shared),
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
-        "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "edge_device_id": _added_device(shared),
+        "admission_id": _requested(shared),
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,
@@ -806,7 +902,10 @@ def places(shared: Scene) -> dict[str, str]:
         "instance_id": "matrix",
         "group_id": shared.renter.made("/v1/groups", {})["group_id"],
         "task_id": "matrix-none",
-        "pool_id": shared.owner.made("/v1/pools", _pool())["pool_id"],
+        "pool_id": (pool_id := shared.owner.made("/v1/pools", _pool())["pool_id"]),
+        "component_id": shared.owner.made(
+            f"/v1/pools/{pool_id}/components", {"kind": "monitor", "name": "watch"}
+        )["component_id"],
         "at_position": "1",
         "gang_id": shared.renter.made("/v1/gangs", {"job": shared.job(), "members": 1})["gang_id"],
     }

@@ -8,7 +8,7 @@ import pytest
 
 from api.income.maturing_timer import run_maturity, run_sweep
 from api.income.region_timer import WAIT_US, WAIT_US_MAX, RegionsStopped, node_time, run_regions
-from api.metering.accrual_timer import run_accrual
+from api.metering.accrual import run_accrual
 from api.metering.capacity_timer import run_capacity
 from api.process.timer import Timer
 from api.timers import Timers
@@ -47,6 +47,7 @@ def set_terms(paying: Paying, **changes: Any) -> None:
         ingress=credit(0),
         most=credit(10**9),
         arrears_max=credit(10**9),
+        per_gib=credit(0),
     )
     terms: dict[str, Any] = {
         "region_id": REGION,

@@ -263,6 +263,7 @@ def _with_ids(value: Any, scene: Scene) -> Any:
     ids = {
         "provider_id": scene.provider.provider_id,
         "region_id": scene.provider.region_id,
+        "list_id": scene.provider.region_id,
         "node_id": scene.provider.node_id,
         "account_id": scene.renter.account_id,
         "funded_account_id": scene.stranger.account_id,
@@ -324,6 +325,8 @@ NOT_AS_THEY_STAND = {
     "remove_edge_device": "needs an edge device",
     "report_cloud_quotas": "needs a region of a cloud provider",
     "release_revenue_shares": "needs a node that several own",
+    "accept_node_transfer": "needs a part that is offered",
+    "report_ingress_bytes": "needs an ingress node and a real signature",
     "scale_job": "needs a job with members; tests/api/jobs/test_plans.py does what it shows",
     "push_tasks": "needs a queue job",
     "take_task": "needs a lease of a queue job",
@@ -469,6 +472,7 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         "edge_device_id": "edge_" + "1" * 32,
         "account_id": scene.renter.account_id,
         "region_id": scene.provider.region_id,
+        "list_id": scene.provider.region_id,
         "node_id": scene.provider.node_id,
         "offer_id": scene.provider.offer_id,
         "device_id": scene.provider.device_ids[0],
@@ -494,6 +498,11 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
     if "{pool_id}" in path:
         pool = {"name": "shown", "policy": {"scheduler": "immediate"}}
         places["pool_id"] = scene.owner.made("/v1/pools", pool)["pool_id"]
+    if "{component_id}" in path:
+        where, watch = f"/v1/pools/{places['pool_id']}/components", {"kind": "monitor"}
+        places["component_id"] = scene.owner.made(where, {**watch, "name": path[-6:]})[
+            "component_id"
+        ]
     if "{gang_id}" in path:
         gang = {"job": scene.job(), "members": 1}
         places["gang_id"] = scene.renter.made("/v1/gangs", gang)["gang_id"]

@@ -29,7 +29,7 @@ from domain.metering.resources import MeteredRow
 from domain.money import credit
 from domain.prices.tariff import MeterMax
 from ledger.books.books import CUSTOMERS_CASH
-from tests.domain.adversary.network import NODES, PRICE, Network
+from tests.domain.adversary.network import PRICE, Network
 
 METER = "network"
 BIDDING_US = 60_000_000
@@ -143,7 +143,7 @@ def _bid(network: Network, lease_id: str, node: str, price: int) -> None:
         PlaceBid(
             lease_id=lease_id,
             bid_id=network.name("bid"),
-            account_id=NODES[node],
+            account_id=network.owner_of[node],
             provider_id=f"prov_{node}",
             offer_id=f"{node}_cash",
             device_ids=(free,),

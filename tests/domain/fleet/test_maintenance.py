@@ -32,7 +32,6 @@ from domain.fleet.node import (
     node_of,
 )
 from domain.fleet.reasons import FleetReason
-from domain.fleet.roles import SetNodeRole, role_of
 from domain.lease.close_codes import DECOMMISSION, UNREACHABLE
 from domain.lease.lease import (
     DEGRADED_AFTER_US,
@@ -251,35 +250,3 @@ def test_the_same_inventory_told_again_is_fresh_and_not_every_call_is_recorded()
     ACTIVE.when(later).then((NODE_STREAM, NodeSpecConfirmed(node_id=NODE, at_us=later.at_us)))
     assert node_of(ACTIVE, NODE).specs_at_us == NOON_US
     assert node_of(ACTIVE.after(later), NODE).specs_at_us == later.at_us
-
-
-# --- roles -----------------------------------------------------------------------------------
-
-
-def _role(node_id: str, role: str, ingress: str | None = None) -> SetNodeRole:
-    return SetNodeRole(
-        node_id=node_id, role=role, ingress_node_id=ingress, by="mem_alice", at_us=NOON_US
-    )
-
-
-def test_a_worker_stands_behind_an_ingress_of_its_region_and_nobody_else_does() -> None:
-    from domain.stream import Stream
-
-    second = replace(supply.joined, node_id="node_2")
-    far = replace(supply.joined, node_id="node_3", region_id="region_far")
-    scene = ACTIVE.given((Stream("node", "node_2"), second), (Stream("node", "node_3"), far))
-    scene.when(_role(NODE, "worker", "node_2")).then_refused(
-        FleetReason.NODE_ROLE, rule="a_worker_behind_an_ingress"
-    )
-    scene = scene.after(_role("node_2", "ingress")).after(_role("node_3", "ingress"))
-    scene.when(_role(NODE, "control", "node_2")).then_refused(
-        FleetReason.NODE_ROLE, rule="a_worker_behind_an_ingress"
-    )
-    scene.when(_role(NODE, "worker", "node_3")).then_refused(
-        FleetReason.NODE_ROLE, rule="of_the_same_region", region_id="region_home"
-    )
-    scene.when(_role(NODE, "gateway")).then_refused(PartiesReason.UNKNOWN_MODE)
-    behind = scene.after(_role(NODE, "worker", "node_2"))
-    assert role_of(behind, NODE).ingress_node_id == "node_2"
-    behind.when(_role(NODE, "worker", "node_2")).then_nothing()
-    assert role_of(scene, NODE).role == "worker"

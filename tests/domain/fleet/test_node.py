@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from domain.fleet.device import DeviceReserved, DeviceRetired, device_of
+from domain.fleet.growth import RegionMemberLeft
 from domain.fleet.node import (
     JOIN_CODE_LIFE_US,
     ActivateNode,
@@ -37,6 +38,7 @@ from tests.domain.scenes.supply import (
     CODE_STREAM,
     GPU_0,
     GPU_1,
+    GROWTH_STREAM,
     HOST,
     NODE,
     NODE_STREAM,
@@ -50,6 +52,7 @@ from tests.domain.scenes.supply import (
     device_registered,
     gpu,
     joined,
+    member,
     registered,
     specs,
     with_active_node,
@@ -89,6 +92,7 @@ activate = ActivateNode(node_id=NODE, by="mem_alice", at_us=NOON_US)
 maintain = StartMaintenance(node_id=NODE, by="mem_alice", at_us=LATER_US)
 maintenance = NodeMaintenanceStarted(node_id=NODE, by="mem_alice", at_us=LATER_US)
 retire = RetireNode(node_id=NODE, by="mem_alice", at_us=LATER_US)
+member_left = RegionMemberLeft(region_id=REGION, node_id=NODE, at_us=LATER_US)
 retired = NodeRetired(node_id=NODE, by="mem_alice", at_us=LATER_US)
 record = RecordEquivocation(
     node_id=NODE, lane=3, node_seq=9, first_leaf="aa" * 32, second_leaf="bb" * 32, at_us=NOON_US
@@ -229,6 +233,7 @@ def test_usage_is_taken_once_the_key_is_confirmed() -> None:
 def test_admission_gives_every_device_a_stream_with_its_class() -> None:
     with_confirmed_node.when(admit).then(
         (NODE_STREAM, admitted),
+        (GROWTH_STREAM, member),
         (DEVICE_0, device_registered(GPU_0)),
         (DEVICE_1, device_registered(GPU_1)),
     )
@@ -242,6 +247,7 @@ def test_a_model_in_no_class_is_registered_without_one() -> None:
     strange = replace(specs, devices=(gpu(GPU_0, model="Quantum One"),))
     with_confirmed_node.given((NODE_STREAM, strange)).when(admit).then(
         (NODE_STREAM, admitted),
+        (GROWTH_STREAM, replace(member, models=("Quantum One",))),
         (DEVICE_0, device_registered(GPU_0, model="Quantum One", gpu_class=None)),
     )
 
@@ -346,7 +352,10 @@ def test_maintenance_stops_new_leases_and_breaks_no_running_one() -> None:
 
 def test_a_retired_node_takes_its_devices_along() -> None:
     with_active_node.when(retire).then(
-        (NODE_STREAM, retired), (DEVICE_0, device_retired(GPU_0)), (DEVICE_1, device_retired(GPU_1))
+        (NODE_STREAM, retired),
+        (DEVICE_0, device_retired(GPU_0)),
+        (DEVICE_1, device_retired(GPU_1)),
+        (GROWTH_STREAM, member_left),
     )
     with_retired_node.when(retire).then_nothing()
 
@@ -365,7 +374,9 @@ def test_retiring_leaves_a_device_alone_that_has_moved_on() -> None:
     moved = with_active_node.given(
         (DEVICE_1, device_retired(GPU_1)), (DEVICE_1, device_registered(GPU_1, node_id="node_2"))
     )
-    moved.when(retire).then((NODE_STREAM, retired), (DEVICE_0, device_retired(GPU_0)))
+    moved.when(retire).then(
+        (NODE_STREAM, retired), (DEVICE_0, device_retired(GPU_0)), (GROWTH_STREAM, member_left)
+    )
 
 
 def test_a_retired_node_is_retired_for_good_but_still_empties_its_spool() -> None:
@@ -395,7 +406,10 @@ def test_a_quarantined_node_is_neither_activated_nor_admitted() -> None:
 
 def test_a_quarantined_node_may_retire() -> None:
     with_quarantined_node.when(retire).then(
-        (NODE_STREAM, retired), (DEVICE_0, device_retired(GPU_0)), (DEVICE_1, device_retired(GPU_1))
+        (NODE_STREAM, retired),
+        (DEVICE_0, device_retired(GPU_0)),
+        (DEVICE_1, device_retired(GPU_1)),
+        (GROWTH_STREAM, member_left),
     )
 
 

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from domain.account_closing import CloseAccount
 from domain.duration import DAY_US, HOUR_US
-from domain.fleet.node import NodeJoinRequested, NodeRetired
+from domain.fleet.node import NodeJoinRequested, NodeRetired, NodeRoleSet
 from domain.fleet.provider import ProviderRegistered, RegionOpened
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerShare, RevenueSharesSet
-from domain.fleet.roles import NodeRoleSet
 from domain.income.maturity import NETWORK, EarningsMatured, EarningsReduced, MatureEarnings
 from domain.income.maturity import MaturityWindowSet as Window
 from domain.income.maturity import stream_of as earnings_stream
@@ -46,6 +45,7 @@ from domain.money import PPM, Amount, Asset, credit
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.regions.reachability import IngressBytesReported, reach_stream
 from domain.stream import Stream
 from ledger.books.chart import kind_of
 from ledger.books.postings import entries_for
@@ -68,6 +68,7 @@ def costs(control: int = 3 * CREDITS, ingress: int = 3 * CREDITS, **changes: int
         ingress=credit(ingress),
         most=credit(told["most"]),
         arrears_max=credit(told["arrears_max"]),
+        per_gib=credit(told.get("per_gib", 0)),
     )
 
 
@@ -96,7 +97,13 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
     facts.append(
         (
             Stream("provider", PROVIDER),
-            ProviderRegistered(provider_id=PROVIDER, account_id=OPERATOR, kind="physical", **at),
+            ProviderRegistered(
+                provider_id=PROVIDER,
+                account_id=OPERATOR,
+                kind="physical",
+                payment_mode="credits",
+                **at,
+            ),
         )
     )
     facts.append(
@@ -111,6 +118,8 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
                 admission="operator",
                 allow_public_jobs=True,
                 hardware_rules=(),
+                cloud_region=None,
+                site=None,
                 **at,
             ),
         )
@@ -121,6 +130,7 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
             provider_id=PROVIDER,
             region_id=REGION,
             client_id=None,
+            owner_account_id=None,
             key_id="k",
             public_key="00",
             token_sha256="00",
@@ -139,8 +149,8 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
 
 
 def role_of(node_id: str, role: str, at_us: int = 0) -> tuple[Stream[Any], Any]:
-    fact = NodeRoleSet(node_id=node_id, role=role, ingress_node_id=None, by="op", at_us=at_us)
-    return Stream("node-role", node_id), fact
+    fact = NodeRoleSet(node_id=node_id, role=role, address=None, by="op", at_us=at_us)
+    return Stream("node", node_id), fact
 
 
 def under(*versions: RegionTermsSet) -> list[tuple[Stream[Any], Any]]:
@@ -341,6 +351,37 @@ def test_a_shared_day_gathers_no_more_and_many_nodes_take_several_facts() -> Non
 # --- a day --------------------------------------------------------------------------------------
 
 
+def through(node_id: str, day: int, count: int) -> tuple[Stream[Any], Any]:
+    """What an ingress node reported of the hours before midnight of a day."""
+    fact = IngressBytesReported(
+        node_id=node_id,
+        region_id=REGION,
+        from_us=day * DAY_US,
+        until_us=(day + 1) * DAY_US,
+        bytes_in=count,
+        bytes_out=0,
+        key_id="k",
+        signature="00",
+        at_us=(day + 1) * DAY_US,
+    )
+    return reach_stream(node_id), fact
+
+
+def test_bytes_through_ingress_nodes_are_part_of_what_the_day_costs() -> None:
+    """A GiB and a half at two credits, below the same bound as all cost of control."""
+    day = share().day
+    priced = terms(infra=costs(per_gib=2 * CREDITS))
+    told = through("ing_1", day, 3 * 2**29), through("ing_1", day + 1, 2**40)
+    scene = place(*under(priced), *told, gathered({"node_a": 100 * CREDITS}))
+    free = place(*under(terms()), *told, gathered({"node_a": 100 * CREDITS}))
+    before, after = shared(free, share())[0], shared(scene, share())[0]
+    assert (before.ingress_bytes, after.ingress_bytes) == (3 * 2**29, 3 * 2**29)
+    assert after.infra_due.units - before.infra_due.units == 3 * CREDITS
+    bound = terms(infra=costs(per_gib=2 * CREDITS, most=CREDITS))
+    capped = place(*under(bound), *told, gathered({"node_a": 100 * CREDITS}))
+    assert shared(capped, share())[0].infra_due == credit(CREDITS)
+
+
 def test_the_worked_day_reaches_every_account_to_the_unit() -> None:
     """Design economics 9 with Anna as owner of node_b: 59.84, 7.04, 21.12 and 12."""
     owned = RevenueSharesSet(
@@ -443,6 +484,7 @@ def test_only_nodes_that_have_the_role_in_this_region_at_the_end_of_the_day_cost
         provider_id=PROVIDER,
         region_id="region_b",
         client_id=None,
+        owner_account_id=None,
         key_id="k",
         public_key="00",
         token_sha256="00",

@@ -91,7 +91,13 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
             ),
             (
                 Stream("provider", PROVIDER),
-                ProviderRegistered(provider_id=PROVIDER, account_id=OWNER, kind="physical", **at),
+                ProviderRegistered(
+                    provider_id=PROVIDER,
+                    account_id=OWNER,
+                    kind="physical",
+                    payment_mode="credits",
+                    **at,
+                ),
             ),
             (
                 node,
@@ -100,6 +106,7 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
                     provider_id=PROVIDER,
                     region_id="region_a",
                     client_id=None,
+                    owner_account_id=None,
                     key_id="k",
                     public_key="00",
                     token_sha256="00",

@@ -6,6 +6,7 @@ Facts and the scenes made of them, in the order a stranger's machine goes throug
 from __future__ import annotations
 
 from domain.fleet.device import DeviceRegistered
+from domain.fleet.growth import RegionMemberSet, growth_stream
 from domain.fleet.node import (
     DeviceSpec,
     HostSpec,
@@ -45,7 +46,7 @@ owned = MemberAdded(
     account_id=ALICE, member_id="mem_alice", role="owner", by="key_ops", at_us=NOON_US
 )
 registered = ProviderRegistered(
-    provider_id=PROVIDER, account_id=ALICE, kind="physical", at_us=NOON_US
+    provider_id=PROVIDER, account_id=ALICE, kind="physical", payment_mode="credits", at_us=NOON_US
 )
 region_named = RegionNameTaken(provider_id=PROVIDER, name="home", region_id=REGION, at_us=NOON_US)
 region_opened = RegionOpened(
@@ -58,12 +59,15 @@ region_opened = RegionOpened(
     allow_public_jobs=True,
     at_us=NOON_US,
     hardware_rules=(),
+    cloud_region=None,
+    site=None,
 )
 code_issued = JoinCodeIssued(
     code_sha256=CODE,
     provider_id=PROVIDER,
     region_id=REGION,
     expires_at_us=NOON_US + 600_000_000,
+    owner_account_id=None,
     by="mem_alice",
     at_us=NOON_US,
 )
@@ -73,6 +77,7 @@ joined = NodeJoinRequested(
     provider_id=PROVIDER,
     region_id=REGION,
     client_id=None,
+    owner_account_id=None,
     key_id="nk_1",
     public_key="ab" * 32,
     token_sha256="cd" * 32,
@@ -96,6 +101,17 @@ specs = NodeSpecReported(
 )
 confirmed = NodeKeyConfirmed(
     node_id=NODE, key_id="nk_1", public_key="ab" * 32, by="mem_alice", at_us=NOON_US
+)
+GROWTH_STREAM = growth_stream(REGION)
+A100 = "NVIDIA A100-SXM4-80GB"
+member = RegionMemberSet(
+    region_id=REGION,
+    node_id=NODE,
+    role="worker",
+    ingress_node_id=None,
+    models=(A100,),
+    has_seats=False,
+    at_us=NOON_US,
 )
 admitted = NodeAdmitted(node_id=NODE, by="mem_ops", at_us=NOON_US, waived=())
 activated = NodeActivated(node_id=NODE, by="mem_alice", at_us=NOON_US)
@@ -158,6 +174,7 @@ with_joined_node = with_code.given(
 with_confirmed_node = with_joined_node.given((NODE_STREAM, confirmed))
 with_admitted_node = with_confirmed_node.given(
     (NODE_STREAM, admitted),
+    (GROWTH_STREAM, member),
     (Stream("device", GPU_0), device_registered(GPU_0)),
     (Stream("device", GPU_1), device_registered(GPU_1)),
 )

@@ -589,6 +589,7 @@ def region_days(draw: st.DrawFn) -> region_pool.RegionDayShared:
         carry=credit(gathered + before - infra - participation - usage),
         control_nodes=1,
         ingress_nodes=0,
+        ingress_bytes=0,
         nodes=1,
         chunks=1,
         at_us=AT_US,

@@ -7,10 +7,10 @@ from typing import Any
 
 from domain.fleet import kinds as resource_kind
 from domain.fleet import licence, maintenance, node, provider
-from domain.fleet import roles as node_role
 from domain.money import Asset
 from domain.stream import Stream
 from domain.trust import attribute
+from tests.projections.fleet.region_story import grown
 
 
 def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
@@ -35,11 +35,17 @@ def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], 
     yield stream, node.NodeDrainStarted(node_id=nodes[0], keep_leases=False, **at)
     yield stream, node.NodeActivated(node_id=nodes[0], **at)
     yield from _stated(nodes[0], at)
-    for role, ingress in (("control", None), ("worker", nodes[-1])):
+    for role in ("control", "ingress", "worker"):
         yield (
-            Stream("node-role", nodes[0]),
-            node_role.NodeRoleSet(node_id=nodes[0], role=role, ingress_node_id=ingress, **at),
+            Stream("node", nodes[0]),
+            node.NodeRoleSet(
+                node_id=nodes[0],
+                role=role,
+                address="in.example:51820" if role == "ingress" else None,
+                **at,
+            ),
         )
+    yield from grown(nodes, at)
     yield from _kinds(at)
 
 
@@ -57,6 +63,8 @@ def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
             allow_public_jobs=True,
             at_us=at["at_us"],
             hardware_rules=("tpm_2_0", "ram"),
+            cloud_region=None,
+            site=None,
         ),
     )
     yield region, provider.RegionHardwareSet(region_id="region_2", rules=("ram",), **at)
@@ -129,7 +137,11 @@ def _kinds(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     yield (
         resource_kind.NETWORK,
         resource_kind.ModelClassed(
-            model="Acme One", gpu_class="accelerator", effective_from_us=at["at_us"], **at
+            vendor="acme",
+            model="Acme One",
+            gpu_class="accelerator",
+            effective_from_us=at["at_us"],
+            **at,
         ),
     )
     for number in (1, 2):

@@ -1,0 +1,88 @@
+"""Apple's GPUs on recorded answers of `ioreg` and `system_profiler`. No Mac was asked."""
+
+from __future__ import annotations
+
+import json
+import plistlib
+import subprocess
+
+import pytest
+
+from node_reporter.gpus import apple
+from node_reporter.gpus.seam import DeviceLost, MonitorBlind
+
+MACHINE = "01234567-89AB-CDEF-0123-456789ABCDEF"
+
+
+class Mac:
+    """What the tools of one machine print; `gone`: the tools that do not answer."""
+
+    def __init__(self, chip: str = "Apple M2 Max") -> None:
+        self.chip = chip
+        self.busy = 37
+        self.gone: set[str] = set()
+        self.is_listed = True
+
+    def __call__(self, command: tuple[str, ...]) -> bytes:
+        if command[0] in self.gone:
+            raise subprocess.CalledProcessError(1, command)
+        if command == apple.PLATFORM:
+            return plistlib.dumps([{"IOPlatformUUID": MACHINE}])
+        if command == apple.DISPLAYS:
+            return json.dumps({"SPDisplaysDataType": [{"sppci_model": self.chip}]}).encode()
+        if command == apple.MEMORY:
+            return b"68719476736\n"
+        assert command == apple.ACCELERATOR
+        told = {"Device Utilization %": self.busy, "In use system memory": 1_000}
+        return plistlib.dumps([{"PerformanceStatistics": told}] if self.is_listed else [])
+
+
+def opened(mac: Mac) -> apple.AppleGpus:
+    backend = apple.AppleGpus(mac)
+    backend.open()
+    return backend
+
+
+def test_the_one_gpu_of_a_mac_is_told_with_the_hosts_memory_and_no_lanes() -> None:
+    (device,) = opened(Mac()).inventory()
+    assert (device.id, device.name) == (f"APPLE-{MACHINE}", "Apple M2 Max")
+    assert (device.memory, device.connection, device.pcie_lanes) == ("unified", "soc", None)
+    assert device.mem_bytes == 64 * 2**30
+
+
+def test_it_tells_how_busy_it_is_and_what_memory_is_used() -> None:
+    mac = Mac()
+    backend = opened(mac)
+    (device,) = backend.inventory()
+    reading = backend.read(device.id)
+    assert (reading.busy_ppm, reading.mem_used_bytes) == (370_000, 1_000)
+    mac.busy = 250
+    assert backend.read(device.id).busy_ppm == 1_000_000
+    assert backend.look(device.id) == (device,)
+    assert backend.attest(device.id, b"") is None
+    assert backend.faults(0) == ()
+
+
+def test_a_machine_without_apples_chip_has_none() -> None:
+    with pytest.raises(MonitorBlind):
+        opened(Mac("AMD Radeon Pro 5500M"))
+    linux = Mac()
+    linux.gone = {"ioreg", "system_profiler", "sysctl"}
+    with pytest.raises(MonitorBlind):
+        opened(linux)
+
+
+def test_what_does_not_answer_is_unknown_and_what_is_not_listed_is_lost() -> None:
+    mac = Mac()
+    backend = opened(mac)
+    (device,) = backend.inventory()
+    mac.is_listed = False
+    with pytest.raises(DeviceLost):
+        backend.read(device.id)
+    mac.gone = {"ioreg"}
+    with pytest.raises(MonitorBlind):
+        backend.read(device.id)
+    with pytest.raises(DeviceLost):
+        backend.read("another")
+    backend.close()
+    assert backend.inventory() == ()
