@@ -29,7 +29,7 @@ from api.door.paging import Cursors
 from api.door.positions import MIN_POSITION, MIN_USAGE
 from api.door.preconditions import IF_MATCH
 from api.door.second_person import HEADER as SIGNATURES
-from api.ingest.door import Asgi, Message, Receive, Scope, Send, fast, node_of
+from api.ingest.door import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fast, node_of
 from api.ingest.node_keys import REFRESH_SECONDS
 from api.process.service import Service
 from api.process.waiting import HeadWait
@@ -159,10 +159,8 @@ def _extra(operation: Operation) -> dict[str, Any]:
         extra["parameters"] = headers
     if operation.raw_items is not None:
         items = {"$ref": f"#/components/schemas/{operation.raw_items.__name__}"}
-        schema = {"type": "array", "minItems": 1, "maxItems": operation.items_max, "items": items}
-        content: dict[str, Any] = {operation.media_type: {"schema": schema}}
-        if operation.one_media_type is not None:
-            content[operation.one_media_type] = {"schema": items}
+        schema = {"type": "array", "minItems": 1, "maxItems": REPORTS_MAX, "items": items}
+        content = {operation.media_type: {"schema": schema}}
         extra["requestBody"] = {"required": True, "content": content}
     return extra
 

@@ -2139,51 +2139,10 @@ class Client(Calls):
         found = self._call("GET", "/v1/fragmentation", query={"by": by, "pool_id": pool_id})
         return cast("forms.FragmentationsAnswer", found)
 
-    def report_usage_events(
-        self, body: list[forms.ResourceEventRequest]
-    ) -> forms.ResourceEventsStoredAnswer:
-        """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to
-        1,000.
-        """
-        found = self._call(
-            "POST", "/v1/usage/events", body=body, media_type="application/cloudevents-batch+json"
-        )
-        return cast("forms.ResourceEventsStoredAnswer", found)
-
-    def list_usage_events(
-        self,
-        *,
-        lease_id: str | None = None,
-        meter: Literal["cpu", "memory", "storage", "network"] | None = None,
-        route: str | None = None,
-        dataset: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.ResourceEventPage:
-        """Lists the events you sent; with a lease of yours, all events of that lease."""
-        found = self._call(
-            "GET",
-            "/v1/usage/events",
-            query={
-                "lease_id": lease_id,
-                "meter": meter,
-                "route": route,
-                "dataset": dataset,
-                "limit": limit,
-                "cursor": cursor,
-            },
-        )
-        return cast("forms.ResourceEventPage", found)
-
-    def list_unmatched_usage(
-        self, *, limit: int | None = None, cursor: str | None = None
-    ) -> forms.ResourceEventPage:
-        """Lists events of yours that do not count yet, or never will, each with its reason."""
-        found = self._call("GET", "/v1/usage/unmatched", query={"limit": limit, "cursor": cursor})
-        return cast("forms.ResourceEventPage", found)
-
     def list_lease_resources(self, lease_id: str) -> forms.LeaseResourcesAnswer:
-        """Lists what each meter of a lease counts and costs."""
+        """Lists what a lease used beside GPU time, and what each meter of it counts and
+        costs.
+        """
         found = self._call("GET", at("/v1/leases/{lease_id}/resources", lease_id=lease_id))
         return cast("forms.LeaseResourcesAnswer", found)
 
@@ -2195,8 +2154,8 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.ResourceChargePage:
-        """Lists the facts of one meter of a lease: what each counted, charged and commits
-        to.
+        """Lists the facts of one meter of a lease: what each counted, charged and did not
+        count.
         """
         found = self._call(
             "GET",
@@ -2205,25 +2164,60 @@ class Client(Calls):
         )
         return cast("forms.ResourceChargePage", found)
 
-    def list_lease_transfers(self, lease_id: str) -> forms.LeaseTransfersAnswer:
-        """Lists bytes of a lease that counted, by network route and dataset; the 1,000
-        largest.
+    def list_resource_rows(
+        self, lease_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.ResourceRowPage:
+        """Lists the signed rows of a lease beside GPU time, each with the report it stands
+        in.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/leases/{lease_id}/resource-rows", lease_id=lease_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.ResourceRowPage", found)
+
+    def read_lease_transfers(self, lease_id: str) -> forms.LeaseTransfersAnswer:
+        """Returns the totals of what a lease moved over the network, and the datasets of
+        its job.
         """
         found = self._call("GET", at("/v1/leases/{lease_id}/transfers", lease_id=lease_id))
         return cast("forms.LeaseTransfersAnswer", found)
 
-    def release_storage(
-        self, lease_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.StorageReleasedAnswer:
-        """Releases the storage of a closed lease. It is billed until now."""
+    def list_resource_use(
+        self,
+        *,
+        by: str | None = None,
+        as_provider: bool | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        kind: str | None = None,
+        node_id: str | None = None,
+        client_id: str | None = None,
+        account_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ResourceUsePage:
+        """Lists signed use of CPU, memory, storage and network by kind of job, node,
+        client, project or.
+        """
         found = self._call(
-            "POST",
-            at("/v1/leases/{lease_id}/storage/release", lease_id=lease_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
+            "GET",
+            "/v1/usage/resources",
+            query={
+                "by": by,
+                "as_provider": as_provider,
+                "from": from_,
+                "to": to,
+                "kind": kind,
+                "node_id": node_id,
+                "client_id": client_id,
+                "account_id": account_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return cast("forms.StorageReleasedAnswer", found)
+        return cast("forms.ResourceUsePage", found)
 
     def list_usage_breakdown(
         self,

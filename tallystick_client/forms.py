@@ -1030,7 +1030,8 @@ class ComputeClientRequest(TypedDict):
 class ConsumedReportAnswer(TypedDict):
     """A signed report that the accrual read, and what its rows of this lease came to.
     `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's
-    tree.
+    tree. Of GPU time `ppm_us` is what it came to and `refused_us` what not; of another
+    resource `measured` and `refused`, in microseconds of processor, byte-seconds or bytes.
     """
 
     lane: int
@@ -1042,8 +1043,10 @@ class ConsumedReportAnswer(TypedDict):
     hash: str
     leaf: str
     rows: int
-    ppm_us: str
-    refused_us: str
+    ppm_us: NotRequired[str]
+    refused_us: NotRequired[str]
+    measured: NotRequired[str]
+    refused: NotRequired[str]
 
 
 class ConsumedReportPage(TypedDict):
@@ -3348,34 +3351,40 @@ class LeaseRequest(TypedDict):
 
 
 class LeaseResourceAnswer(TypedDict):
-    """One meter of a lease: all that counts, its price, and where the charge went. `charge`
-    is floor(quantity x price / per); `price` absent: it costs nothing. `agreed`: the most
-    that the renter pays for it; absent: nothing.
+    """One meter of a lease: all that counts, its price, and where the charge went.
+    `measured` sums rows: microseconds of processor, byte-seconds or bytes; `quantity` is
+    that in whole units; `charge` is floor(quantity x price / per). `agreed`: the most that
+    the renter pays.
     """
 
     lease_id: str
     node_id: str
     meter: Literal["cpu", "memory", "storage", "network"]
     unit: str
+    measured: str
     quantity: str
-    price: NotRequired[Money]
-    per: NotRequired[str]
+    price: Money
+    per: str
     tariff_version: int
     charge: Money
     provider: Money
     platform: Money
     burn: Money
     agreed: NotRequired[Money]
-    events: int
-    events_through: int
-    events_chain: str
-    released_at: NotRequired[str]
+    rows: int
+    through_position: int
     accrued_at: str
     accrued_position: int
 
 
 class LeaseResourcesAnswer(TypedDict):
+    """`used`: what the node signed; absent: nothing. `resources`: what of it was charged; a
+    meter that is not there costs nothing, as the renter agreed to no maximum or it has no
+    price.
+    """
+
     lease_id: str
+    used: NotRequired[LeaseUsedAnswer]
     resources: list[LeaseResourceAnswer]
     position: int
 
@@ -3495,24 +3504,40 @@ class LeaseToppedUpAnswer(TypedDict):
     position: NotRequired[int]
 
 
-class LeaseTransferAnswer(TypedDict):
-    """Bytes that counted over one route, of one dataset; absent where events named none."""
-
-    route: NotRequired[str]
-    dataset: NotRequired[str]
-    bytes: str
-    events: int
-
-
 class LeaseTransfersAnswer(TypedDict):
+    """Bytes over the network, as the lease's node signed them, in and out; and the datasets
+    that its job names. `measured_us` is the time in which they could be measured.
+    """
+
     lease_id: str
+    job_id: str
+    received_bytes: str
+    sent_bytes: str
     bytes: str
-    transfers: list[LeaseTransferAnswer]
+    measured_us: str
+    datasets: list[str]
     position: int
 
 
 class LeaseTurnRequest(TypedDict):
     """No fields: `{}`."""
+
+
+LeaseUsedAnswer = TypedDict(
+    "LeaseUsedAnswer",
+    {
+        "cpu_us": "str",
+        "memory_byte_s": "str",
+        "storage_byte_s": "str",
+        "received_bytes": "str",
+        "sent_bytes": "str",
+        "rows": "int",
+        "time_us": "str",
+        "known": "UsedKnownAnswer",
+        "from": "str",
+        "to": "str",
+    },
+)
 
 
 class LeaseWorkAnswer(TypedDict):
@@ -5754,6 +5779,15 @@ class RefusedTimeAnswer(TypedDict):
     position: int
 
 
+class RefusedUseAnswer(TypedDict):
+    """What of a report's rows a meter did not count, in the unit of the rows, and the rule."""
+
+    usage_position: int
+    rule: str
+    amount: str
+    charged_position: int
+
+
 class RegionAdminAnswer(TypedDict):
     """`cause`: granted by `hand`, or the `first_user` that waited for the region."""
 
@@ -6060,24 +6094,6 @@ class RehearsedEpochAnswer(TypedDict):
     broken: list[str]
 
 
-class RejectedEventAnswer(TypedDict):
-    """Which event of the request, the rule it breaks, and where."""
-
-    index: int
-    code: Literal[
-        "invalid",
-        "gpu_time_refused",
-        "meter_unknown",
-        "unit_wrong",
-        "window_empty",
-        "quantity_out_of_range",
-        "id_reused",
-        "window_overlaps",
-        "time_out_of_range",
-    ]
-    detail: str
-
-
 class ReputationAnswer(TypedDict):
     """`good` of `total` leases that count. `score_ppm`: the weighted lower bounds of all
     inputs on `day`, with evidence halved every 30 days; provisional below ten leases.
@@ -6199,20 +6215,20 @@ class ReservedLineRequest(TypedDict):
 
 
 class ResourceChargeAnswer(TypedDict):
-    """What one fact added. It judged the events after `events_after` up to
-    `events_through`: `events_chain` commits to their bytes, `log_chain` to the whole meter
-    log at `log_position`.
+    """What one fact added. It judged the reports of the lease's node in its lane after
+    `after_position` up to `through_position`; `refused` is what of their rows did not
+    count.
     """
 
     meter: Literal["cpu", "memory", "storage", "network"]
+    lane: int
+    after_position: int
+    through_position: int
+    rows: int
+    measured: str
     quantity: str
     charge: Money
-    events: int
-    events_after: int
-    events_through: int
-    events_chain: str
-    log_position: int
-    log_chain: str
+    refused: list[RefusedUseAnswer]
     accrued_at: str
     position: int
 
@@ -6224,74 +6240,6 @@ class ResourceChargePage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ResourceChargeAnswer]
-
-
-ResourceEventAnswer = TypedDict(
-    "ResourceEventAnswer",
-    {
-        "position": "int",
-        "account_id": "str",
-        "lease_id": "str",
-        "meter": 'Literal["cpu", "memory", "storage", "network"]',
-        "quantity": "str",
-        "from": "str",
-        "to": "str",
-        "route": "NotRequired[str]",
-        "dataset": "NotRequired[str]",
-        "state": 'Literal["accepted", "matched", "priced", "posted"]',
-        "reason": "NotRequired[str]",
-        "refused": "NotRequired[str]",
-        "accrued_position": "NotRequired[int]",
-        "event": "str",
-        "leaf": "str",
-        "received_at": "str",
-    },
-)
-
-ResourceEventDataRequest = TypedDict(
-    "ResourceEventDataRequest",
-    {
-        "meter": "str",
-        "quantity": "str",
-        "unit": "str",
-        "from": "str",
-        "to": "str",
-        "route": "NotRequired[str | None]",
-        "dataset": "NotRequired[str | None]",
-    },
-)
-
-
-class ResourceEventPage(TypedDict):
-    """One page of a list; `next_cursor` is there when `has_more` is true."""
-
-    has_more: bool
-    next_cursor: NotRequired[str]
-    position: int
-    data: list[ResourceEventAnswer]
-
-
-class ResourceEventRequest(TypedDict):
-    """CloudEvents 1.0; `subject` is the lease. Ids derive from what was measured, never at
-    random: an event that is sent again must carry its id again.
-    """
-
-    specversion: Literal["1.0"]
-    id: str
-    source: str
-    type: Literal["tallystick.usage.metered.v1"]
-    subject: str
-    time: str
-    datacontenttype: NotRequired[Literal["application/json"] | None]
-    data: ResourceEventDataRequest
-
-
-class ResourceEventsStoredAnswer(TypedDict):
-    """What became of the events: stored, known already, and refused one by one."""
-
-    accepted: int
-    duplicate: int
-    rejected: list[RejectedEventAnswer]
 
 
 class ResourceKindAnswer(TypedDict):
@@ -6338,6 +6286,58 @@ class ResourceRateForm(TypedDict):
     meter: Literal["cpu", "memory", "storage", "network"]
     price: Money
     per: str
+
+
+ResourceRowAnswer = TypedDict(
+    "ResourceRowAnswer",
+    {
+        "lane": "int",
+        "usage_position": "int",
+        "seq": "int",
+        "node_id": "str",
+        "from": "str",
+        "to": "str",
+        "microseconds": "str",
+        "source": 'Literal["cgroup2", "cgroup1", "proc", "other"]',
+        "cpu_us": "NotRequired[str]",
+        "memory_byte_s": "NotRequired[str]",
+        "storage_byte_s": "NotRequired[str]",
+        "received_bytes": "NotRequired[str]",
+        "sent_bytes": "NotRequired[str]",
+        "received_at": "str",
+    },
+)
+
+
+class ResourceRowPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ResourceRowAnswer]
+
+
+class ResourceUseAnswer(TypedDict):
+    """Signed use of the leases of one group. `group` is what it was summed by."""
+
+    cpu_us: str
+    memory_byte_s: str
+    storage_byte_s: str
+    received_bytes: str
+    sent_bytes: str
+    group: str
+    leases: int
+    time_us: str
+
+
+class ResourceUsePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ResourceUseAnswer]
 
 
 class RevenueSharesAnswer(TypedDict):
@@ -6691,12 +6691,6 @@ class StorageNodesAnswer(TypedDict):
     position: int
 
 
-class StorageReleasedAnswer(TypedDict):
-    lease_id: str
-    released_at: str
-    position: NotRequired[int]
-
-
 class StoredReportAnswer(TypedDict):
     status: Literal["stored", "duplicate"]
     receipt: UsageReceiptAnswer
@@ -6963,6 +6957,15 @@ class UseDivisionPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[UseDivisionAnswer]
+
+
+class UsedKnownAnswer(TypedDict):
+    """For how much of the metered time each could be measured, in microseconds."""
+
+    cpu_us: str
+    memory_us: str
+    storage_us: str
+    network_us: str
 
 
 class UtilisationAnswer(TypedDict):

@@ -58,7 +58,6 @@ CHOSEN = {
     "domain.prices.tariff.PRESETS": "published regimes, each of which can be replayed",
     "domain.rules.decide": "the market takes the module as its rules",
     "domain.trust.reputation_terms.check_terms": "for terms that governance changes, to come",
-    "ledger.log.meter_log.verify": "for the audit of whole exports, to come",
     "projections.epochs.epochs.read_burns": "for the recount of burns, to come",
     "tallystick_client.calls.pages": "called by users of the client",
 }

@@ -132,11 +132,7 @@ def test_there_is_one_door_into_the_market_log() -> None:
 
 def test_the_append_functions_are_called_from_one_file_each() -> None:
     """The SQL that writes truth is named where it is used, and nowhere else."""
-    callers: dict[str, set[str]] = {
-        "market_events_append": set(),
-        "usage_append": set(),
-        "meter_append": set(),
-    }
+    callers: dict[str, set[str]] = {"market_events_append": set(), "usage_append": set()}
     for path, tree in modules():
         for node in nodes(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -145,7 +141,6 @@ def test_the_append_functions_are_called_from_one_file_each() -> None:
                         files.add(path.as_posix())
     assert callers["market_events_append"] <= {"ledger/log/recorder.py"}
     assert callers["usage_append"] <= {"ledger/log/usage.py"}
-    assert callers["meter_append"] <= {"ledger/log/meter_log.py"}
 
 
 def test_the_shell_writes_no_table_of_the_ledger() -> None:
@@ -155,7 +150,7 @@ def test_the_shell_writes_no_table_of_the_ledger() -> None:
     """
     writes = re.compile(
         r"\b(?:INSERT INTO|UPDATE|DELETE FROM|TRUNCATE(?: TABLE)?|COPY|ALTER TABLE)\s+"
-        r"(?:public\.)?(?:market_|usage_|meter_|posting\b|account\b|command\b|checkpoint\b|tree_)",
+        r"(?:public\.)?(?:market_|usage_|posting\b|account\b|command\b|checkpoint\b|tree_)",
         re.IGNORECASE,
     )
     any_write = re.compile(

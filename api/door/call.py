@@ -39,12 +39,15 @@ from domain.stream import Change, S, Stream, World, derive_id
 from ledger.beside import secret_salts
 from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
 from projections import runner, tables
+from projections.metering.resources import RESOURCES
 from projections.metering.usage import USAGE
 from projections.runner import Connection, Projection
 
 T = TypeVar("T")
 REPLAYED = "Idempotent-Replayed"
 KEYS_CHANGED = frozenset({"account", "executor", "node", "operator"})
+LIVE = (USAGE, RESOURCES)
+"""Views of signed reports that a read brings up to date; others are followed by a timer."""
 """Streams whose facts change who may call."""
 
 
@@ -250,14 +253,17 @@ class Call:
             if wanted > head:
                 raise ProjectionBehind(f"the log is at {head} of {wanted}")
             reached = self.service.follow(connection, projections, head)
-            if USAGE in projections:
-                self._follow_lanes(connection, lane)
+            for one in projections:
+                if one in LIVE:
+                    self._follow_lanes(connection, one, lane)
             yield View(connection, reached, self._past(connection, reached, as_of))
 
-    def _follow_lanes(self, connection: Connection, lane: tuple[int, int] | None) -> None:
-        while runner.step_lanes(connection, USAGE):
+    def _follow_lanes(
+        self, connection: Connection, live: Projection, lane: tuple[int, int] | None
+    ) -> None:
+        while runner.step_lanes(connection, live):
             pass
-        if lane and tables.lane_position_of(connection, USAGE, lane[0]) < lane[1]:
+        if lane and tables.lane_position_of(connection, live, lane[0]) < lane[1]:
             raise errors.problem("projection_behind", Retry_After="1")
 
     def _past(self, connection: Connection, head: int, as_of: AsOf | None) -> int | None:

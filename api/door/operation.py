@@ -70,8 +70,6 @@ class Operation:
     records: bool
     media_type: str
     raw_items: type[BaseModel] | None = None  # form of each item of a body that we read ourselves
-    items_max: int = 64
-    one_media_type: str | None = None  # of a body that is one item and no list
     guarded: bool = False  # needs an If-Match: the ETag of what it changes
     checked: bool = False  # above a limit it takes a second person, who signs
 
@@ -177,8 +175,6 @@ class Resource:
         records: bool = True,
         media_type: str = "application/json",
         raw_items: type[BaseModel] | None = None,
-        items_max: int = 64,
-        one_media_type: str | None = None,
         guarded: bool = False,
         checked: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
@@ -193,8 +189,6 @@ class Resource:
             records,
             media_type,
             raw_items,
-            items_max,
-            one_media_type,
             guarded,
             checked,
         )
@@ -216,8 +210,6 @@ class Resource:
         records: bool,
         media_type: str,
         raw_items: type[BaseModel] | None = None,
-        items_max: int = 64,
-        one_media_type: str | None = None,
         guarded: bool = False,
         checked: bool = False,
     ) -> Callable[[Endpoint], Endpoint]:
@@ -235,8 +227,6 @@ class Resource:
                 records,
                 media_type,
                 raw_items,
-                items_max,
-                one_media_type,
                 guarded,
                 checked,
             )

@@ -35,10 +35,11 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION
 from api.income.statements import StatementLineAnswer, line_told
-from api.metering import consumed
+from api.metering import consumed, resource_rows
 from api.parties.accounts import visible
 from domain.lease.accrual_steps import Step, steps
 from domain.lease.lease import UsageAccrued
+from domain.leasing.other_resources import ResourceAccrued, resource_steps
 from domain.metering.report import report_hash
 from ledger.log import codec
 from ledger.log.chain import split_body, usage_leaf
@@ -96,6 +97,8 @@ class ConsumedReportAnswer(AnswerModel):
     """A signed report that the accrual read, and what its rows of this lease came to.
 
     `hash` is what the next report of the node names as `prev`; `leaf` stands in the lane's tree.
+    Of GPU time `ppm_us` is what it came to and `refused_us` what not; of another resource
+    `measured` and `refused`, in microseconds of processor, byte-seconds or bytes.
     """
 
     lane: Annotated[int, Field(ge=0, le=63)]
@@ -107,8 +110,10 @@ class ConsumedReportAnswer(AnswerModel):
     hash: Hex32
     leaf: Hex32
     rows: Count
-    ppm_us: Units
-    refused_us: Units
+    ppm_us: Units | None = None
+    refused_us: Units | None = None
+    measured: Units | None = None
+    refused: Units | None = None
 
 
 @resource.get(
@@ -225,14 +230,20 @@ def _event(view: View, position: int) -> audit_index.Event:
 def arithmetic(call: Call, event: audit_index.Event) -> list[Step]:
     """The steps of an accrual's amounts; other facts state theirs."""
     fact = codec.decode_values(event.topic, event.body)
+    if isinstance(fact, ResourceAccrued):
+        return resource_steps(fact)
     if not isinstance(fact, UsageAccrued):
         return []
     return steps(consumed.lease_before(call.service.ledger, fact, event.position), fact)
 
 
-def _reports(call: Call, view: View, position: int) -> tuple[consumed.Consumed, ...]:
+def _reports(
+    call: Call, view: View, position: int
+) -> tuple[consumed.Consumed | resource_rows.ConsumedRows, ...]:
     event = _event(view, position)
     fact = codec.decode_values(event.topic, event.body)
+    if isinstance(fact, ResourceAccrued):
+        return resource_rows.consumed(call.service.ledger, view.connection, fact, position)
     if not isinstance(fact, UsageAccrued):
         return ()
     return consumed.read(call.service.ledger, view.connection, fact, position).reports
@@ -260,8 +271,12 @@ def step_told(step: Step) -> ArithmeticStepAnswer:
     )
 
 
-def _report(row: consumed.Consumed) -> ConsumedReportAnswer:
+def _report(row: consumed.Consumed | resource_rows.ConsumedRows) -> ConsumedReportAnswer:
     one = row.report
+    if isinstance(row, consumed.Consumed):
+        worth = {"ppm_us": str(row.ppm_us), "refused_us": str(row.refused_us)}
+    else:
+        worth = {"measured": str(row.measured), "refused": str(row.refused)}
     signed, key_id, _ = split_body(one.body)
     return ConsumedReportAnswer(
         lane=one.lane,
@@ -273,8 +288,7 @@ def _report(row: consumed.Consumed) -> ConsumedReportAnswer:
         hash=report_hash(signed).hex(),
         leaf=usage_leaf(one.lane, one.node_id, one.node_seq, one.body).hex(),
         rows=row.rows,
-        ppm_us=str(row.ppm_us),
-        refused_us=str(row.refused_us),
+        **worth,
     )
 
 

@@ -31,6 +31,7 @@ _Int31 = Annotated[int, Meta(ge=0, le=report.INT31_MAX)]
 _Share = Annotated[int, Meta(ge=1, le=report.PPM)]
 _Length = Annotated[int, Meta(ge=1, le=report.ROW_US_MAX)]
 _DeviceText = Annotated[str, Meta(pattern=rf"\A(?:{report.DEVICE_PATTERN})\Z")]
+_Source = Literal["cgroup2", "cgroup1", "proc", "other"]
 _Reason = Literal["tick", "hour", "lease", "reshape", "fault", "gap", "shutdown"]
 
 _Nats = _Nat | list[_Nat]
@@ -77,6 +78,21 @@ class _Cols(_Strict):
     reason: _Reason | list[_Reason]
 
 
+class _Resources(_Strict):
+    n: Annotated[int, Meta(ge=1, le=report.ROWS_MAX)]
+    lease: _Nats
+    step_us: _Nats
+    len_us: _Length | list[_Length]
+    wall_minus_mono_us: _Signeds
+    wall_slew_us: _Signeds
+    cpu_us: _NatsOrNull
+    memory_byte_s: _NatsOrNull
+    storage_byte_s: _NatsOrNull
+    received_bytes: _NatsOrNull
+    sent_bytes: _NatsOrNull
+    source: _Source | list[_Source]
+
+
 class _Report(_Strict):
     v: Literal[1]
     node: Annotated[str, Meta(pattern=rf"\A(?:{report.NODE_PATTERN})\Z")]
@@ -97,13 +113,16 @@ class _Report(_Strict):
     cols: _Cols
     # Events are rare and their data free: the reference reads such reports.
     events: Annotated[list[int], Meta(max_length=0)]
+    resources: _Resources | msgspec.UnsetType = msgspec.UNSET
 
 
 _decode = msgspec.json.Decoder(_Report).decode
 _COLUMNS = _Cols.__struct_fields__
 _DEVICE_STRINGS = len(_Device.__struct_fields__) + 4
-_STRINGS = len(_Report.__struct_fields__) + 4 + len(_COLUMNS)
+_STRINGS = len(_Report.__struct_fields__) - 1 + 4 + len(_COLUMNS)
 """Keys of report and cols, and the strings node, prev, boot and agent."""
+_RESOURCE_STRINGS = 1 + len(_Resources.__struct_fields__)
+"""Keys of the resources, and their own name."""
 
 
 class Identity(NamedTuple):
@@ -182,6 +201,12 @@ def _holds(body: bytes, found: _Report) -> bool:
         ):
             return False
     strings += n if type(cols.reason) is list else 1
+    resources = found.resources
+    if type(resources) is _Resources:
+        strings += _RESOURCE_STRINGS
+        strings += resources.n if type(resources.source) is list else 1
+        if not _resources_hold(resources, len(found.leases), found.mono_us):
+            return False
     # Every key is needed and no other allowed: a key too many means a key twice.
     if body.count(b'"') != 2 * strings:
         return False
@@ -195,6 +220,25 @@ def _holds(body: bytes, found: _Report) -> bool:
         and _places_hold(found, starts)
         and _times_hold(cols, starts, found.mono_us)
     )
+
+
+def _resources_hold(told: _Resources, leases: int, mono_us: int) -> bool:
+    n = told.n
+    for values in msgspec.structs.astuple(told):
+        if type(values) is list and (len(values) != n or values.count(values[0]) == n):
+            return False
+    named: Any = told.lease
+    if (max(named) if type(named) is list else named) >= leases:
+        return False
+    starts = _starts(told.step_us, n)
+    last: dict[int, int] = {}
+    before = (-1, 0)
+    for lease, start, length in zip(_each(named), starts, _each(told.len_us), strict=False):
+        if (start, lease) < before or last.get(lease, 0) > start:
+            return False
+        before = (start, lease)
+        last[lease] = start + length
+    return _times_hold(told, starts, mono_us)
 
 
 def _starts(steps: int | list[int], n: int) -> Sequence[int]:
@@ -286,7 +330,7 @@ def _rows_hold(cols: _Cols, starts: Sequence[int]) -> bool:
     return True
 
 
-def _times_hold(cols: _Cols, starts: Sequence[int], mono_us: int) -> bool:
+def _times_hold(cols: _Cols | _Resources, starts: Sequence[int], mono_us: int) -> bool:
     """No row ends after `mono_us`; every derived wall time is within 0..2^53-1."""
     lengths, offsets, slews = cols.len_us, cols.wall_minus_mono_us, cols.wall_slew_us
     if type(lengths) is int and type(offsets) is int and type(slews) is int:

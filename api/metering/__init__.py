@@ -2,4 +2,4 @@
 charges and answers about usage come out.
 """
 
-__all__ = ("accrual", "consumed", "registry", "unbilled")
+__all__ = ("accrual", "consumed", "registry", "resource_rows", "unbilled")

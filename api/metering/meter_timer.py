@@ -10,13 +10,14 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from api.metering.resource_rows import unjudged
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
 from domain.fleet.edge_device import ChargeDeviceFee
 from domain.fleet.storage_node import ChargeStorageNode
-from domain.lease.lease import LATE_WINDOW_US
-from domain.leasing.other_resources import EVENTS_MAX, AccrueResource, MeteredEvent, stream_of
-from ledger.log import meter_log
+from domain.lease.lease import LATE_WINDOW_US, lease_stream
+from domain.leasing.other_resources import AccrueResource, stream_of
+from ledger.log.usage_reads import NodeReader
 from projections import tables
 from projections.metering import meters
 from projections.runner import Connection
@@ -57,17 +58,17 @@ def run_storage_nodes(service: Service, connection: Connection, now_us: int) -> 
 
 
 def run_resources(service: Service, connection: Connection, now_us: int) -> int:
-    """Every event whose time is over, of every lease that has run; and what is left of holds."""
-    tables.step_all(connection, only=("leases", "meters"))
+    """Signed rows whose time is over, of every lease that has run; and what is left of holds."""
+    tables.step_all(connection, only=("leases", "resources", "meters"))
 
-    def of_events(after: int) -> list[tuple[int, str, str]]:
-        return meters.read_due(connection, after=after, limit=DUE_MAX)
+    def of_rows(after: int) -> list[tuple[int, str, str]]:
+        return meters.read_due(connection, now_us, after=after, limit=DUE_MAX)
 
     def of_holds(after: int) -> list[tuple[int, str, str]]:
         until_us = now_us - LATE_WINDOW_US
         return meters.read_holds_due(connection, until_us, after=after, limit=DUE_MAX)
 
-    both = [_accrue_all(service, connection, now_us, due) for due in (of_events, of_holds)]
+    both = [_accrue_all(service, connection, now_us, due) for due in (of_rows, of_holds)]
     if any(stopped for _, stopped in both):
         raise MetersStopped("some resources of leases stop: the log of this process names them")
     return sum(done for done, _ in both)
@@ -97,37 +98,16 @@ def accrue_resource(
     service: Service, connection: Connection, lease_id: str, meter: str, now_us: int
 ) -> int:
     """Judge what waits for one meter of one lease; returns how many facts that made."""
-    facts = 0
+    reader, facts = NodeReader(connection), 0
     while True:
-        # The head first: it covers every event that is read after it.
-        head = meter_log.head(connection)
-        state = service.ledger.market.state_of(stream_of(lease_id, meter))
-        events = meter_log.events_of(
-            connection, lease_id, meter, state.through_position, head.position, EVENTS_MAX
-        )
-        command = AccrueResource(
-            lease_id=lease_id,
-            meter=meter,
-            events=tuple(map(_metered, events)),
-            log_position=head.position,
-            log_chain=head.hash.hex(),
-            at_us=now_us,
-        )
+        market = service.ledger.market
+        state = market.state_of(stream_of(lease_id, meter))
+        lease = market.state_of(lease_stream(lease_id))
+        rows = unjudged(reader, lease, lease_id, meter, state.through_position)
+        command = AccrueResource(lease_id=lease_id, meter=meter, rows=rows, at_us=now_us)
         if not service.ledger.handle(command, key=None, now_us=now_us).changes:
             return facts
         facts += 1
-
-
-def _metered(event: meter_log.Stored) -> MeteredEvent:
-    return MeteredEvent(
-        position=event.position,
-        leaf=event.leaf.hex(),
-        account_id=event.account_id,
-        source=event.source,
-        quantity=event.quantity,
-        from_us=event.from_us,
-        to_us=event.to_us,
-    )
 
 
 def _each(things: Iterable[Thing], charge: Callable[[Thing], int]) -> int:

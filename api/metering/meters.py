@@ -1,4 +1,4 @@
-"""Other resources than GPUs: events in, what became of each, what each meter of a lease costs."""
+"""Other resources than GPUs: what a lease's node signed, what each meter of it counts and costs."""
 
 from __future__ import annotations
 
@@ -7,308 +7,225 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Response
 from pydantic import Field
 
-from api.door import errors
 from api.door.amounts import Money, Units, credits_, credits_or_none
 from api.door.auth import with_scope
-from api.door.call import After, Call, Caller, View
-from api.door.door import VALUES_MAX, parse
+from api.door.call import Call, Caller, View
 from api.door.models import (
-    AccountId,
+    AccountQuery,
     AnswerModel,
     Count,
-    EmptyRequest,
-    Hex32,
+    FromQuery,
+    JobId,
     LeaseId,
     LeaseInPath,
-    LeaseQuery,
+    MomentQuery,
     NodeId,
+    NodeQuery,
     Position,
+    TextQuery,
     Told_at,
+    TruthQuery,
     page_of,
 )
-from api.door.moments import moment, moment_or_none
+from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.metering.meter_events import BATCH, ONE, Rejected, ResourceEventRequest, refusal_of, split
-from domain.fleet.reasons import FleetReason
+from api.door.timespans import bounded
+from api.metering.resource_rows import first_position
+from api.parties.accounts import visible
+from domain.jobs.job import job_stream
+from domain.lease.lease import lease_stream
 from domain.lease.reasons import LeaseReason
-from domain.leasing.other_resources import STORAGE, ReleaseStorage, stream_of
+from domain.metering.report import lane_of
+from domain.metering.resources import AMOUNTS
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
-from ledger.log import meter_log
-from ledger.log.meter_log import EVENTS_MAX, Status
+from ledger.log.report_rows import Used, used_by
+from ledger.log.usage import StoredReport
+from ledger.log.usage_reads import NodeReader
 from projections.lease import leases
 from projections.lease.leases import LEASES
-from projections.metering import meters
+from projections.metering import meters, resources
 from projections.metering.meters import METERS
+from projections.metering.resources import RESOURCES
 
 resource = Resource("meters")
 
-SEND = with_scope("meter", "provider")
-READ = with_scope("meter", "provider", "renter", "client", "billing:read", "operator", "audit:read")
-LEASE_READ = with_scope("renter", "client", "provider", "billing:read", "operator", "audit:read")
+READ = with_scope("meter", "renter", "client", "provider", "billing:read", "operator", "audit:read")
 
 MeterName = Literal["cpu", "memory", "storage", "network"]
 MeterInPath = Annotated[MeterName, Path()]
-Word = Annotated[str | None, Query(pattern=r"^[!-~]{1,256}$")]
+Group = Annotated[
+    str,
+    Query(pattern=rf"^({'|'.join(resources.GROUPS)})$", description="What to sum by: one of these"),
+]
 
 
-class RejectedEventAnswer(AnswerModel):
-    """Which event of the request, the rule it breaks, and where."""
+class UsedAmountsAnswer(AnswerModel):
+    """Signed amounts: processor in microseconds, memory and storage in byte-seconds, bytes."""
 
-    index: Count
-    code: Literal[
-        "invalid",
-        "gpu_time_refused",
-        "meter_unknown",
-        "unit_wrong",
-        "window_empty",
-        "quantity_out_of_range",
-        "id_reused",
-        "window_overlaps",
-        "time_out_of_range",
-    ]
-    detail: str
+    cpu_us: Units
+    memory_byte_s: Units
+    storage_byte_s: Units
+    received_bytes: Units
+    sent_bytes: Units
 
 
-class ResourceEventsStoredAnswer(AnswerModel):
-    """What became of the events: stored, known already, and refused one by one."""
+class UsedKnownAnswer(AnswerModel):
+    """For how much of the metered time each could be measured, in microseconds."""
 
-    accepted: Count
-    duplicate: Count
-    rejected: list[RejectedEventAnswer]
+    cpu_us: Units
+    memory_us: Units
+    storage_us: Units
+    network_us: Units
 
 
-class ResourceEventAnswer(AnswerModel):
-    """An event and its result: accepted, matched (it counts), priced, posted (money moved).
-
-    `reason` says why it does not count, or not in full, and `refused` how much of it. `leaf` is the
-    hash of `event`, byte for byte; `accrued_position` the fact of the market log that judged it.
+class LeaseUsedAnswer(UsedAmountsAnswer):
+    """What the node of a lease signed of it beside GPU time, charged or not. `time_us` is the time
+    that its rows cover.
     """
 
-    position: Position
-    account_id: AccountId
-    lease_id: LeaseId
-    meter: MeterName
-    quantity: Units
+    rows: Count
+    time_us: Units
+    known: UsedKnownAnswer
     from_: Annotated[Told_at, Field(alias="from")]
     to: Told_at
-    route: str | None = None
-    dataset: str | None = None
-    state: Literal["accepted", "matched", "priced", "posted"]
-    reason: str | None = None
-    refused: Units | None = None
-    accrued_position: Position | None = None
-    event: str
-    leaf: Hex32
+
+
+class ResourceRowAnswer(AnswerModel):
+    """A signed row: a stretch of time of the lease's work. An absent amount could not be measured.
+
+    `lane`, `usage_position` and `seq` name the signed report it stands in.
+    """
+
+    lane: Annotated[int, Field(ge=0, le=63)]
+    usage_position: Position
+    seq: Count
+    node_id: NodeId
+    from_: Annotated[Told_at, Field(alias="from")]
+    to: Told_at
+    microseconds: Units
+    source: Literal["cgroup2", "cgroup1", "proc", "other"]
+    cpu_us: Units | None = None
+    memory_byte_s: Units | None = None
+    storage_byte_s: Units | None = None
+    received_bytes: Units | None = None
+    sent_bytes: Units | None = None
     received_at: Told_at
+
+
+class RefusedUseAnswer(AnswerModel):
+    """What of a report's rows a meter did not count, in the unit of the rows, and the rule."""
+
+    usage_position: Position
+    rule: str
+    amount: Units
+    charged_position: Position
 
 
 class LeaseResourceAnswer(AnswerModel):
     """One meter of a lease: all that counts, its price, and where the charge went.
 
-    `charge` is floor(quantity x price / per); `price` absent: it costs nothing. `agreed`: the most
-    that the renter pays for it; absent: nothing.
+    `measured` sums rows: microseconds of processor, byte-seconds or bytes; `quantity` is that in
+    whole units; `charge` is floor(quantity x price / per). `agreed`: the most that the renter pays.
     """
 
     lease_id: LeaseId
     node_id: NodeId
     meter: MeterName
     unit: str
+    measured: Units
     quantity: Units
-    price: Money | None = None
-    per: Units | None = None
+    price: Money
+    per: Units
     tariff_version: Count
     charge: Money
     provider: Money
     platform: Money
     burn: Money
     agreed: Money | None = None
-    events: Count
-    events_through: Position
-    events_chain: Hex32
-    released_at: Told_at | None = None
+    rows: Count
+    through_position: Position
     accrued_at: Told_at
     accrued_position: Position
 
 
 class LeaseResourcesAnswer(AnswerModel):
+    """`used`: what the node signed; absent: nothing. `resources`: what of it was charged; a meter
+    that is not there costs nothing, as the renter agreed to no maximum or it has no price.
+    """
+
     lease_id: LeaseId
+    used: LeaseUsedAnswer | None = None
     resources: list[LeaseResourceAnswer]
     position: Position
 
 
 class ResourceChargeAnswer(AnswerModel):
-    """What one fact added. It judged the events after `events_after` up to `events_through`:
-    `events_chain` commits to their bytes, `log_chain` to the whole meter log at `log_position`.
+    """What one fact added. It judged the reports of the lease's node in its lane after
+    `after_position` up to `through_position`; `refused` is what of their rows did not count.
     """
 
     meter: MeterName
+    lane: Annotated[int, Field(ge=0, le=63)]
+    after_position: Position
+    through_position: Position
+    rows: Count
+    measured: Units
     quantity: Units
     charge: Money
-    events: Count
-    events_after: Position
-    events_through: Position
-    events_chain: Hex32
-    log_position: Position
-    log_chain: Hex32
+    refused: list[RefusedUseAnswer]
     accrued_at: Told_at
     position: Position
 
 
-class LeaseTransferAnswer(AnswerModel):
-    """Bytes that counted over one route, of one dataset; absent where events named none."""
-
-    route: str | None = None
-    dataset: str | None = None
-    bytes: Units
-    events: Count
-
-
 class LeaseTransfersAnswer(AnswerModel):
+    """Bytes over the network, as the lease's node signed them, in and out; and the datasets that
+    its job names. `measured_us` is the time in which they could be measured.
+    """
+
     lease_id: LeaseId
+    job_id: JobId
+    received_bytes: Units
+    sent_bytes: Units
     bytes: Units
-    transfers: list[LeaseTransferAnswer]
+    measured_us: Units
+    datasets: list[str]
     position: Position
 
 
-class StorageReleasedAnswer(AnswerModel):
-    lease_id: LeaseId
-    released_at: Told_at
-    position: Position | None = None
+class ResourceUseAnswer(UsedAmountsAnswer):
+    """Signed use of the leases of one group. `group` is what it was summed by."""
 
-
-# --- events in -------------------------------------------------------------------------------
-
-
-@resource.post(
-    "/v1/usage/events",
-    SEND,
-    ResourceEventsStoredAnswer,
-    records=False,
-    media_type=BATCH,
-    raw_items=ResourceEventRequest,
-    items_max=EVENTS_MAX,
-    one_media_type=ONE,
-)
-def report_usage_events(call: Caller) -> Response:
-    """Records usage of CPU, memory, storage and network: CloudEvents 1.0, one or up to 1,000.
-
-    Each event is answered by itself. Sending an event again is no error. Another payload under its
-    source and id is an error, and so is a window that overlaps one of the same source. No
-    Idempotency-Key.
-    """
-    values = _events(call)
-    good, rejected = split(values, call.now_us)
-    with call.service.ledger.market.datastore.get_connection() as connection:
-        told = meter_log.append(
-            connection, call.principal.account_id, [item for _, item in good], call.now_us
-        )
-    for (index, _), one in zip(good, told, strict=True):
-        if one.status not in (Status.STORED, Status.DUPLICATE):
-            rejected.append(refusal_of(index, one.status, one.position))
-    counts = [one.status for one in told]
-    answer = ResourceEventsStoredAnswer(
-        accepted=counts.count(Status.STORED),
-        duplicate=counts.count(Status.DUPLICATE),
-        rejected=[_rejected(one) for one in sorted(rejected, key=lambda one: one.index)],
-    )
-    return Response(answer.model_dump_json(), media_type="application/json")
-
-
-def _events(call: Call) -> list[Any]:
-    """The events of the request. Raises Problem: 400, 413, 415, 422."""
-    media_type, _, rest = call.request.headers.get("content-type", "").partition(";")
-    charset = rest.strip().lower().replace('"', "")
-    encoding = call.request.headers.get("content-encoding", "identity").strip().lower()
-    kind = media_type.strip().lower()
-    if kind not in (BATCH, ONE) or charset not in ("", "charset=utf-8") or encoding != "identity":
-        raise errors.problem("unsupported_media_type", f"{BATCH} or {ONE}, not compressed")
-    value = parse(call.body, values_max=3 * VALUES_MAX)
-    if kind == ONE:
-        return [value]
-    if not isinstance(value, list) or not value:
-        raise errors.problem("invalid", "a batch is a list of at least one event")
-    return value
-
-
-def _rejected(one: Rejected) -> RejectedEventAnswer:
-    code: Any = one.code
-    return RejectedEventAnswer(index=one.index, code=code, detail=one.detail)
-
-
-# --- events and what became of them ----------------------------------------------------------
-
-
-@resource.get(
-    "/v1/usage/events",
-    READ,
-    page_of(ResourceEventAnswer),
-    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
-)
-def list_usage_events(
-    call: Caller,
-    lease_id: LeaseQuery = None,
-    meter: MeterName | None = None,
-    route: Word = None,
-    dataset: Word = None,
-    limit: Limit = LIST_LIMIT,
-    cursor: Cursor = None,
-) -> Response:
-    """Lists the events you sent; with a lease of yours, all events of that lease."""
-    place = call.place(cursor, [0])
-    with call.read(LEASES, METERS) as view:
-        sender = call.principal.only
-        if lease_id is not None:
-            _visible(call, view, lease_id)
-            sender = None
-        rows = meters.read_events(
-            view.connection,
-            account_id=sender,
-            lease_id=lease_id,
-            meter=meter,
-            route=route,
-            dataset=dataset,
-            after=place.after[0],
-            limit=limit + 1,
-        )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _event)
-
-
-@resource.get(
-    "/v1/usage/unmatched", READ, page_of(ResourceEventAnswer), problems=["cursor_invalid"]
-)
-def list_unmatched_usage(
-    call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
-) -> Response:
-    """Lists events of yours that do not count yet, or never will, each with its reason."""
-    place = call.place(cursor, [0])
-    with call.read(LEASES, METERS) as view:
-        rows = meters.read_unmatched(
-            view.connection, account_id=call.principal.only, after=place.after[0], limit=limit + 1
-        )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _event)
+    group: str
+    leases: Count
+    time_us: Units
 
 
 @resource.get(
     "/v1/leases/{lease_id}/resources",
-    LEASE_READ,
+    READ,
     LeaseResourcesAnswer,
     problems=[LeaseReason.LEASE_UNKNOWN],
 )
 def list_lease_resources(lease_id: LeaseInPath, call: Caller) -> Response:
-    """Lists what each meter of a lease counts and costs."""
-    with call.read(LEASES, METERS) as view:
+    """Lists what a lease used beside GPU time, and what each meter of it counts and costs."""
+    with call.read(LEASES, METERS, RESOURCES) as view:
         _visible(call, view, lease_id)
         rows = meters.read_resources(view.connection, lease_id)
+        reported = resources.read_reported(view.connection, lease_id)
         told = LeaseResourcesAnswer(
-            lease_id=lease_id, resources=[_resource(row) for row in rows], position=view.position
+            lease_id=lease_id,
+            used=None if reported is None else _used(reported),
+            resources=[_resource(row) for row in rows],
+            position=view.position,
         )
         return call.answer(view, told)
 
 
 @resource.get(
     "/v1/leases/{lease_id}/resources/{meter}",
-    LEASE_READ,
+    READ,
     page_of(ResourceChargeAnswer),
     problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
 )
@@ -319,63 +236,146 @@ def list_resource_charges(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists the facts of one meter of a lease: what each counted, charged and commits to."""
+    """Lists the facts of one meter of a lease: what each counted, charged and did not count."""
     place = call.place(cursor, [0])
     with call.read(LEASES, METERS) as view:
         _visible(call, view, lease_id)
         rows = meters.read_accruals(
             view.connection, lease_id, meter, after=place.after[0], limit=limit + 1
         )
-        return call.page(view, place, rows, limit, lambda row: [row.through_position], _charge)
+        refused = meters.read_refused(
+            view.connection,
+            lease_id,
+            meter,
+            place.after[0],
+            rows[-1].through_position if rows else 0,
+        )
+        return call.page(
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.through_position],
+            lambda row: _charge(row, [one for one in refused if one.position == row.position]),
+        )
+
+
+@resource.get(
+    "/v1/leases/{lease_id}/resource-rows",
+    READ,
+    page_of(ResourceRowAnswer),
+    problems=[LeaseReason.LEASE_UNKNOWN, "cursor_invalid"],
+)
+def list_resource_rows(
+    lease_id: LeaseInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
+) -> Response:
+    """Lists the signed rows of a lease beside GPU time, each with the report it stands in."""
+    place = call.place(cursor, [0, -1])
+    with call.read(LEASES) as view:
+        _visible(call, view, lease_id)
+        lease = call.service.ledger.market.state_of(lease_stream(lease_id))
+        found: list[tuple[StoredReport, Used]] = []
+        if lease.reserved is not None:
+            node_id, reader = lease.reserved.node_id, NodeReader(view.connection)
+            after, start_us = place.after
+            first = after - 1 if after else first_position(reader, lease, 0)
+            for report in reader.reports(node_id, first, reader.head(lane_of(node_id))):
+                found += [
+                    (report, row)
+                    for row in used_by(report)
+                    if row.lease_id == lease_id
+                    and (row.position, row.mono_start_us) > (after, start_us)
+                ]
+                if len(found) > limit:
+                    break
+        return call.page(
+            view,
+            place,
+            found[: limit + 1],
+            limit,
+            lambda one: [one[1].position, one[1].mono_start_us],
+            _row,
+        )
 
 
 @resource.get(
     "/v1/leases/{lease_id}/transfers",
-    LEASE_READ,
+    READ,
     LeaseTransfersAnswer,
     problems=[LeaseReason.LEASE_UNKNOWN],
 )
-def list_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
-    """Lists bytes of a lease that counted, by network route and dataset; the 1,000 largest."""
-    with call.read(LEASES, METERS) as view:
+def read_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
+    """Returns the totals of what a lease moved over the network, and the datasets of its job."""
+    with call.read(LEASES, RESOURCES) as view:
         _visible(call, view, lease_id)
-        rows = meters.read_transfers(view.connection, lease_id)
+        lease = call.service.ledger.market.state_of(lease_stream(lease_id))
+        assert lease.requested is not None, lease_id
+        job = call.service.ledger.market.state_of(job_stream(lease.requested.job_id))
+        assert job.submitted is not None, lease_id
+        reported = resources.read_reported(view.connection, lease_id)
+        received, sent, known_us = (
+            (0, 0, 0)
+            if reported is None
+            else (reported.received_bytes, reported.sent_bytes, reported.network_known_us)
+        )
         told = LeaseTransfersAnswer(
             lease_id=lease_id,
-            bytes=str(sum(row.quantity for row in rows)),
-            transfers=[
-                LeaseTransferAnswer(
-                    route=row.route, dataset=row.dataset, bytes=str(row.quantity), events=row.events
-                )
-                for row in rows
-            ],
+            job_id=lease.requested.job_id,
+            received_bytes=str(received),
+            sent_bytes=str(sent),
+            bytes=str(received + sent),
+            measured_us=str(known_us),
+            datasets=[one.name for one in job.submitted.references if one.kind == "dataset"],
             position=view.position,
         )
         return call.answer(view, told)
 
 
-@resource.post(
-    "/v1/leases/{lease_id}/storage/release",
-    with_scope("renter", "client"),
-    StorageReleasedAnswer,
-    problems=[LeaseReason.LEASE_UNKNOWN, FleetReason.LEASE_STATE],
+@resource.get(
+    "/v1/usage/resources",
+    with_scope("billing:read", "earnings:read", "account", "operator"),
+    page_of(ResourceUseAnswer),
+    problems=[PartiesReason.ACCOUNT_UNKNOWN, "cursor_invalid"],
 )
-def release_storage(lease_id: LeaseInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Releases the storage of a closed lease. It is billed until now."""
-    del body
-    command = ReleaseStorage(
-        lease_id=lease_id,
-        account_id=call.principal.account_id,
-        by=call.principal.member_id,
-        at_us=call.now_us,
-    )
+def list_resource_use(
+    call: Caller,
+    by: Group = "kind",
+    as_provider: TruthQuery = False,
+    from_: FromQuery = None,
+    to: MomentQuery = None,
+    kind: TextQuery = None,
+    node_id: NodeQuery = None,
+    client_id: TextQuery = None,
+    account_id: AccountQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists signed use of CPU, memory, storage and network by kind of job, node, client, project or
+    lease: of leases reserved in [from, to), at most 366 days.
 
-    def told(after: After) -> StorageReleasedAnswer:
-        released_us = after.state(stream_of(lease_id, STORAGE)).released_us
-        assert released_us is not None, lease_id
-        return StorageReleasedAnswer(lease_id=lease_id, released_at=moment(released_us))
-
-    return call.record(lambda: command, told)
+    Your own leases, or with `as_provider` those on your nodes; operators and auditors see all
+    accounts unless they name one.
+    """
+    who = account_id or call.principal.only
+    if account_id is not None:
+        visible(call.principal, account_id)
+    from_us, to_us = bounded(from_, to, call.now_us)
+    place = call.place(cursor, [""])
+    with call.read(RESOURCES) as view:
+        rows = resources.read_used(
+            view.connection,
+            who,
+            as_provider=as_provider,
+            by=by,
+            from_us=from_us,
+            to_us=to_us,
+            after=place.after[0],
+            limit=limit + 1,
+            kind=kind,
+            node_id=node_id,
+            client_id=client_id,
+        )
+        return call.page(view, place, rows, limit, lambda row: [row.group], _use)
 
 
 def _visible(call: Call, view: View, lease_id: str) -> None:
@@ -385,26 +385,50 @@ def _visible(call: Call, view: View, lease_id: str) -> None:
         raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
 
 
-def _event(row: meters.Event) -> ResourceEventAnswer:
-    told: dict[str, Any] = {
-        "position": row.position,
-        "account_id": row.account_id,
-        "lease_id": row.lease_id,
-        "meter": row.meter,
-        "quantity": str(row.quantity),
-        "from": moment(row.from_us),
-        "to": moment(row.to_us),
-        "route": row.route,
-        "dataset": row.dataset,
-        "state": row.state,
-        "reason": row.reason,
-        "refused": None if row.refused is None else str(row.refused),
-        "accrued_position": row.accrued_position,
-        "event": bytes(row.body).decode(),
-        "leaf": bytes(row.leaf).hex(),
-        "received_at": moment(row.recorded_us),
+def _amounts(row: resources.Reported | resources.UsedSum) -> dict[str, str]:
+    return {name: str(getattr(row, name)) for name in AMOUNTS}
+
+
+def _used(row: resources.Reported) -> LeaseUsedAnswer:
+    span: dict[str, Any] = {"from": moment(row.first_us), "to": moment(row.last_us)}
+    return LeaseUsedAnswer(
+        rows=row.rows,
+        time_us=str(row.time_us),
+        known=UsedKnownAnswer(
+            cpu_us=str(row.cpu_known_us),
+            memory_us=str(row.memory_known_us),
+            storage_us=str(row.storage_known_us),
+            network_us=str(row.network_known_us),
+        ),
+        **_amounts(row),
+        **span,
+    )
+
+
+def _use(row: resources.UsedSum) -> ResourceUseAnswer:
+    return ResourceUseAnswer(
+        group=row.group, leases=row.leases, time_us=str(row.time_us), **_amounts(row)
+    )
+
+
+def _row(one: tuple[StoredReport, Used]) -> ResourceRowAnswer:
+    report, row = one
+    span: dict[str, Any] = {"from": moment(row.from_us), "to": moment(row.until_us)}
+    amounts: dict[str, Any] = {
+        name: None if units is None else str(units) for name, units in row.amounts.items()
     }
-    return ResourceEventAnswer(**told)
+    source: Any = row.source
+    return ResourceRowAnswer(
+        lane=report.lane,
+        usage_position=report.position,
+        seq=report.node_seq,
+        node_id=report.node_id,
+        microseconds=str(row.mono_end_us - row.mono_start_us),
+        source=source,
+        received_at=moment(report.recorded_us),
+        **amounts,
+        **span,
+    )
 
 
 def _resource(row: meters.Resource) -> LeaseResourceAnswer:
@@ -414,36 +438,43 @@ def _resource(row: meters.Resource) -> LeaseResourceAnswer:
         node_id=row.node_id,
         meter=meter,
         unit=row.unit,
+        measured=str(row.measured),
         quantity=str(row.quantity),
-        price=credits_or_none(row.price_units),
-        per=None if row.per is None else str(row.per),
+        price=credits_(row.price_units),
+        per=str(row.per),
         tariff_version=row.tariff_version,
         charge=credits_(row.charge_units),
         provider=credits_(row.provider_units),
         platform=credits_(row.platform_units),
         burn=credits_(row.burn_units),
         agreed=credits_or_none(row.agreed_units),
-        events=row.events,
-        events_through=row.through_position,
-        events_chain=row.events_chain,
-        released_at=moment_or_none(row.released_at_us),
+        rows=row.rows,
+        through_position=row.through_position,
         accrued_at=moment(row.at_us),
         accrued_position=row.position,
     )
 
 
-def _charge(row: meters.Accrual) -> ResourceChargeAnswer:
+def _charge(row: meters.Accrual, refused: list[meters.Refused]) -> ResourceChargeAnswer:
     meter: Any = row.meter
     return ResourceChargeAnswer(
         meter=meter,
+        lane=row.lane,
+        after_position=row.after_position,
+        through_position=row.through_position,
+        rows=row.rows,
+        measured=str(row.measured),
         quantity=str(row.quantity),
         charge=credits_(row.charge_units),
-        events=row.events,
-        events_after=row.after_position,
-        events_through=row.through_position,
-        events_chain=row.events_chain,
-        log_position=row.log_position,
-        log_chain=row.log_chain,
+        refused=[
+            RefusedUseAnswer(
+                usage_position=one.usage_position,
+                rule=one.rule,
+                amount=str(one.quantity),
+                charged_position=one.position,
+            )
+            for one in refused
+        ],
         accrued_at=moment(row.at_us),
         position=row.position,
     )

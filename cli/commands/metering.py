@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from cli.arguments import LeaseId, RegionId
 from cli.remote import Limit, Remote, reads, records
-from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group
-
-if TYPE_CHECKING:
-    from tallystick_client import Client
+from cli.terminal import columns, facts, group
 
 meter = group(
-    "meter", "Meters: CPU, memory, storage and network of leases.", "tallystick meter list"
+    "meter", "Meters: CPU, memory, storage and network of leases.", "tallystick meter used"
 )
 device = group("device", "Edge devices, which pay by the month.", "tallystick device list")
 storage = group("storage", "Storage nodes of regions.", "tallystick storage show region_1f0c...")
 
-BATCH = 1_000
-FILE_BYTES_MAX = 64 * 1024 * 1024
+Meter = Literal["cpu", "memory", "storage", "network"]
+Group = Literal["kind", "node_id", "client_id", "project_id", "lease_id"]
 Model = Literal[
     "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx", "jetson-orin-nano"
 ]
@@ -33,85 +26,82 @@ Model = Literal[
 # --- meters ----------------------------------------------------------------------------------
 
 
-@meter.command("send", epilog="Example: tallystick meter send events.json")
+_AMOUNTS = ("cpu_us", "memory_byte_s", "storage_byte_s", "received_bytes", "sent_bytes")
+
+
+@meter.command("list", epilog="Example: tallystick meter list lease_1f0c...")
 @reads
-def send(
-    remote: Remote,
-    file: Annotated[Path, typer.Argument(help="A JSON list of CloudEvents, or one; - for stdin.")],
-) -> None:
-    """Send metered usage. Sending it again changes nothing; refused events are named."""
-    events = _events(file)
-    told: dict[str, Any] = {"accepted": 0, "duplicate": 0, "rejected": []}
-    for first in range(0, len(events), BATCH):
-        batch = events[first : first + BATCH]
-        answer: Any = remote.ask(partial(_send, batch))
-        told["accepted"] += answer["accepted"]
-        told["duplicate"] += answer["duplicate"]
-        told["rejected"] += [{**one, "index": one["index"] + first} for one in answer["rejected"]]
-    lines = [f"{told['accepted']} accepted, {told['duplicate']} known already"]
-    lines += columns(told["rejected"], ("index", "code", "detail"))
-    remote.tell(told, lines)
-    if told["rejected"]:
-        raise AnswerIsNo(f"{len(told['rejected'])} of {len(events)} events are refused")
-
-
-def _send(batch: list[Any], client: Client) -> Any:
-    return client.report_usage_events(batch)
-
-
-def _events(file: Path) -> list[Any]:
-    """Raises InputUnusable."""
-    try:
-        raw = sys.stdin.buffer.read(FILE_BYTES_MAX + 1) if str(file) == "-" else file.read_bytes()
-        if len(raw) > FILE_BYTES_MAX:
-            raise InputUnusable(f"{file}: more than {FILE_BYTES_MAX} bytes")
-        found = json.loads(raw)
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputUnusable(f"{file}: {error}") from None
-    events: list[Any] = found if isinstance(found, list) else [found]
-    if not events:
-        raise InputUnusable(f"{file}: no events")
-    return events
-
-
-_SHOWN = ("position", "state", "reason", "lease_id", "meter", "quantity", "from", "to")
-
-
-@meter.command("list", epilog="Example: tallystick meter list --lease lease_1f0c...")
-@reads
-def list_events(
-    remote: Remote,
-    lease_id: Annotated[
-        str | None, typer.Option("--lease", metavar="LEASE", help="All events of this lease.")
-    ] = None,
-    limit: Limit = 50,
-) -> None:
-    """List events that you sent, or those of a lease, and the result of each."""
+def list_rows(remote: Remote, lease_id: LeaseId, limit: Limit = 50) -> None:
+    """List the signed rows of a lease: what its work used beside GPU time, report by report."""
     found = remote.list(
-        lambda c, size, cursor: c.list_usage_events(lease_id=lease_id, limit=size, cursor=cursor),
-        limit,
+        lambda c, size, cursor: c.list_resource_rows(lease_id, limit=size, cursor=cursor), limit
     )
-    remote.tell(found, columns(found["data"], _SHOWN))
-
-
-@meter.command("unmatched", epilog="Example: tallystick meter unmatched --json")
-@reads
-def list_unmatched(remote: Remote, limit: Limit = 50) -> None:
-    """List events of yours that count for nothing, each with its reason."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_unmatched_usage(limit=size, cursor=cursor), limit
-    )
-    remote.tell(found, columns(found["data"], _SHOWN))
+    remote.tell(found, columns(found["data"], ("usage_position", "from", "to", *_AMOUNTS)))
 
 
 @meter.command("show", epilog="Example: tallystick meter show lease_1f0c...")
 @reads
 def show_lease(remote: Remote, lease_id: LeaseId) -> None:
-    """Show what each meter of a lease counts and costs."""
+    """Show what a lease used beside GPU time, and what each meter of it counts and costs."""
     told = remote.ask(lambda c: c.list_lease_resources(lease_id))
+    used = told.get("used")
+    lines = [] if used is None else columns([used], ("rows", *_AMOUNTS))
     rows = [{**one, "charge": one["charge"]["units"]} for one in told["resources"]]
-    names = ("meter", "quantity", "unit", "charge", "events", "accrued_at")
-    remote.tell(told, columns(rows, names))
+    names = ("meter", "quantity", "unit", "charge", "rows", "accrued_at")
+    remote.tell(told, [*lines, *columns(rows, names)])
+
+
+@meter.command("charges", epilog="Example: tallystick meter charges lease_1f0c... network")
+@reads
+def list_charges(
+    remote: Remote,
+    lease_id: LeaseId,
+    which: Annotated[Meter, typer.Argument(metavar="METER", help="Meter of the lease.")],
+    limit: Limit = 50,
+) -> None:
+    """List the charges of one meter of a lease, each with the reports it was made of."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_resource_charges(lease_id, which, limit=size, cursor=cursor),
+        limit,
+    )
+    rows = [
+        {
+            **one,
+            "charge": one["charge"]["units"],
+            "refused": ", ".join(f"{lost['amount']} {lost['rule']}" for lost in one["refused"]),
+        }
+        for one in found["data"]
+    ]
+    names = ("position", "lane", "after_position", "through_position", "quantity", "charge")
+    remote.tell(found, columns(rows, (*names, "refused")))
+
+
+@meter.command("transfers", epilog="Example: tallystick meter transfers lease_1f0c...")
+@reads
+def show_transfers(remote: Remote, lease_id: LeaseId) -> None:
+    """Show the bytes that a lease moved over the network, and the datasets of its job."""
+    told = remote.ask(lambda c: c.read_lease_transfers(lease_id))
+    remote.tell(told, facts({**told, "datasets": ", ".join(told["datasets"])}))
+
+
+@meter.command("used", epilog="Example: tallystick meter used --by node_id --as-provider")
+@reads
+def list_used(
+    remote: Remote,
+    by: Annotated[Group, typer.Option(help="What to sum by.")] = "kind",
+    as_provider: Annotated[
+        bool, typer.Option("--as-provider", help="Of leases on your nodes, not your own.")
+    ] = False,
+    limit: Limit = 50,
+) -> None:
+    """List signed use of CPU, memory, storage and network, by kind of job, node or lease."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_resource_use(
+            by=by, as_provider=as_provider, limit=size, cursor=cursor
+        ),
+        limit,
+    )
+    remote.tell(found, columns(found["data"], ("group", "leases", *_AMOUNTS)))
 
 
 # --- edge devices ----------------------------------------------------------------------------

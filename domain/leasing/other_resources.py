@@ -1,40 +1,43 @@
-"""Resources beside the GPU: CPU, memory, storage and network of a lease, from events to charges.
+"""CPU, memory, storage and network of a lease, from signed rows to charges.
 
-    quantity = sum of floor(event quantity x time inside the window / time of the event)
-    charge   = floor(quantity x price / per)          cumulative, so nothing is lost or billed twice
+    measured = sum of floor(row's amount x time inside the window / time of the row)
+    quantity = floor(measured / SCALE_OF[meter]);   charge = floor(quantity x price / per)
+                    all cumulative, so nothing is lost or billed twice
+    time of the rows that count <= server time elapsed in the window x 1.0005 + 2 s     at every row
     drawn == charge_new;   fee + provider + platform + burn == charge               to the unit
     charge + held + returned == held at the reservation <= the renter's maximum     always
 
-One stream per meter of a lease. The renter agrees to a maximum for each resource, or none: then
-nothing is charged for it. The maximum is held when the lease is reserved, counts against the same
-budgets as its escrow, and is all that can ever be charged; what is left comes back a day after the
-lease, of storage a day after it was released. Price and shares are those of the tariff version that
-the lease keeps. An event counts inside the window of its lease; storage goes on after the lease was
-closed, until it is released: what is stopped but stored is billed. Each event is judged by itself
-and in the order of the meter log, so batching, order, duplication and delay of events change no
-total.
+Rows come from the lease's node and nobody else, in the reports that tell its GPU time
+(`domain/metering/resources.py`). One stream per meter of a lease. The renter agrees to a maximum
+for each resource, or none: then it is told and never charged, and makes no fact. The maximum is
+held when the lease is reserved, counts against the same budgets as its escrow, and is all that can
+ever be charged; what is left comes back a day after the lease. Price and shares are those of the
+tariff version that the lease keeps. A row counts inside the window of its lease. Each row is judged
+by itself and in the order of its lane, so batching and delay change no total.
 
-What an auditor needs is in the fact: the events of this meter up to `through_position` have been
-judged, `events_chain` commits to their bytes in order, `log_chain` to the whole meter log at that
-moment, and `refused` names every event that did not count in full. Rows R-7, J-6, C-30's storage;
-design economics 3 and 4, api 10. Who sends what is not known here (`ledger/log/meter_log.py`).
+What an auditor needs is in the fact: the node's reports in its lane after `after_position` up to
+`through_position` were read, `mark` says how far time has been counted, and `refused` names every
+row that did not count in full. The reports are under the pins of the log, so anybody with an export
+counts again (`ledger/bundle/resources.py`). Rows R-7, J-6; design economics 3 and 4, metering 5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from typing import Any, TypeAlias, assert_never
 
-from domain.fleet.reasons import FleetReason
+from domain.fleet.revenue_share import OwnerShare
+from domain.lease.accrual_steps import Step
 from domain.lease.budgets import uncount_budgets
 from domain.lease.funds import Held, take, total, without
 from domain.lease.holding import collected
 from domain.lease.lease import LATE_WINDOW_US, Lease, LeaseRequested, LeaseReserved, lease_of
-from domain.lease.reasons import LeaseReason
 from domain.leasing.accrual import window_of
+from domain.metering.counting import is_ahead, most_us
 from domain.metering.reasons import MeteringReason
+from domain.metering.report import lane_of
+from domain.metering.resources import PER_SECOND_MAX, SCALE_OF, MeteredRow
 from domain.money import Amount, Big, credit
 from domain.parties.account import account_of
 from domain.parties.reasons import PartiesReason
@@ -45,33 +48,21 @@ from domain.stream import Change, Stream, World
 
 
 @dataclass(frozen=True, slots=True)
-class MeteredEvent:
-    """One event of the meter log, as stored."""
+class RefusedRow:
+    """What of a report's rows did not count: which rule took how much, in the row's own units."""
 
-    position: int
-    leaf: str  # hex
-    account_id: str  # who sent it
-    source: str
-    quantity: Big
-    from_us: int
-    to_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedEvent:
-    """An event that did not count in full: which rule took how much of it."""
-
-    position: int
-    rule: str  # RULES
+    position: int  # of the report in its lane
+    rule: str
     quantity: Big
 
 
 @dataclass(frozen=True, slots=True)
-class MeterSource:
-    """A source of events and the one account whose events of it count."""
+class Mark:
+    """How far the work's time has been counted, by both clocks."""
 
-    source: str
-    account_id: str
+    boot: str
+    mono_end_us: int
+    wall_end_us: int
 
 
 # Facts. Stream `resource:{lease_id}/{meter}`.
@@ -90,23 +81,25 @@ class ResourceAccrued:
     client_id: str
     project_id: str
     end_user_ref: str
-    after_position: int  # events of this meter after this position of the meter log
+    client_account_id: str | None  # the compute client of the lease; no part of this is its
+    owners: tuple[OwnerShare, ...]  # who shares the node's GPU time; this is the provider's alone
+    lane: int
+    after_position: int  # the node's reports after this position of its lane
     through_position: int  # up to this one have been judged
-    events: int  # so many
-    events_chain: str  # after each event: SHA-256(chain before || leaf), hex
-    log_position: int  # head of the meter log when it was read
-    log_chain: str
-    sources: tuple[MeterSource, ...]  # new: whose events of a source count
-    quantity: Big  # cumulative, in units
+    rows: int  # new: so many of this lease were in them
+    mark: Mark | None  # None: no row could be placed
+    time_us: Big  # cumulative: time of the rows that count, inside the window
+    measured: Big  # cumulative: microseconds of processor, byte-seconds, bytes
+    quantity: Big  # cumulative: measured, floored to whole units
     quantity_new: Big
-    rate: MeterRate | None  # absent: it costs nothing, as the tariff has no such row, or it is own
+    rate: MeterRate  # of the tariff
     tariff_version: int
     charge: Amount  # cumulative
     charge_new: Amount
     parts: Parts  # cumulative
     parts_new: Parts
     drawn: Held  # new: what paid for it, of what is held
-    refused: tuple[RefusedEvent, ...]
+    refused: tuple[RefusedRow, ...]
     at_us: int
 
 
@@ -134,57 +127,35 @@ class ResourceReturned:
     at_us: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageReleased:
-    """The renter gave up what a closed lease had stored; stored time ends here."""
-
-    lease_id: str
-    account_id: str
-    by: str
-    at_us: int
-
-
-Fact: TypeAlias = ResourceHeld | ResourceAccrued | ResourceReturned | StorageReleased
+Fact: TypeAlias = ResourceHeld | ResourceAccrued | ResourceReturned
 
 # Commands.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccrueResource:
-    """Judge the next events of one meter of a lease.
+    """Judge the next signed rows of one meter of a lease.
 
-    `events` are the first of the log after `ResourceUsage.through_position`, in order, at most
-    EVENTS_MAX; the head of the log was read before them.
+    `rows` are those of the node's reports after `ResourceUsage.through_position`, in the order of
+    the lane, whole reports, at most ROWS_MAX.
     """
 
     lease_id: str
     meter: str
-    events: tuple[MeteredEvent, ...]
-    log_position: int
-    log_chain: str
-    at_us: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReleaseStorage:
-    lease_id: str
-    account_id: str
-    by: str
+    rows: tuple[MeteredRow, ...]
     at_us: int
 
 
 STORAGE = "storage"
-EVENTS_MAX = 400
-"""Events of one fact, so that all of them can be refused by name in it."""
-SOURCES_MAX = 32
-"""Sources that meter the same resource of one lease."""
+ROWS_MAX = 400
+"""Rows of one fact, so that all of them can be refused by name in it."""
 CHARGE_UNITS_MAX = 10**15
 """No meter of one lease charges more: a thousand million credits."""
 QUANTITY_MAX = 10**18
 """Nor counts it more: an exabyte, or thirty million core-years."""
 PATIENCE_US = 60_000_000
-"""An event is judged this long after its window has ended: a close that is on its way is in by
-then, so it does not matter which of the two was sent first.
+"""A row is judged this long after its time has ended: a close that is on its way is in by then, so
+it does not matter which of the two was sent first.
 """
 
 # What is remembered.
@@ -195,12 +166,12 @@ class ResourceUsage:
     """One meter of one lease."""
 
     through_position: int = 0
-    events_chain: str = ""
-    sources: tuple[MeterSource, ...] = ()
+    mark: Mark | None = None
+    time_us: Big = 0
+    measured: Big = 0
     quantity: Big = 0
     charge_units: Big = 0
     parts: Parts = NOTHING
-    released_us: int | None = None
     held: Held = ()
     is_agreed: bool = False
     is_returned: bool = False
@@ -218,14 +189,13 @@ def evolve(state: ResourceUsage, fact: Fact) -> ResourceUsage:
                 state,
                 held=without(state.held, fact.drawn),
                 through_position=fact.through_position,
-                events_chain=fact.events_chain,
-                sources=(*state.sources, *fact.sources),
+                mark=fact.mark,
+                time_us=fact.time_us,
+                measured=fact.measured,
                 quantity=fact.quantity,
                 charge_units=fact.charge.units,
                 parts=fact.parts,
             )
-        case StorageReleased():
-            return replace(state, released_us=fact.at_us)
         case _:
             assert_never(fact)
 
@@ -238,63 +208,63 @@ def usage_of(world: World, lease_id: str, meter: str) -> ResourceUsage:
     return world.state(stream_of(lease_id, meter))
 
 
-def chain_of(before: str, lease_id: str, meter: str, leaf: str) -> str:
-    """The chain over the events of one meter after one more of them."""
-    start = before or sha256(f"meter/{lease_id}/{meter}".encode()).hexdigest()
-    return sha256(bytes.fromhex(start) + bytes.fromhex(leaf)).hexdigest()
-
-
 # How we decide.
 
 
 def decide_accrue(command: AccrueResource, world: World) -> list[Change]:
-    """Judge what is due, price the total, and book only what is new. No fact when nothing is due.
+    """Judge what is due, price the total, and book only what is new. No fact when nothing is due,
+    or nothing is held for it: the renter agreed to no maximum, or it costs nothing.
 
-    Raises Refused: LEASE_UNKNOWN, UNKNOWN_MODE (a meter there is not), USAGE_POSITION_FELL (events
+    Raises Refused: LEASE_UNKNOWN, UNKNOWN_MODE (a meter there is not), USAGE_POSITION_FELL (rows
     that were judged before).
     """
     if command.meter not in METERS:
         raise Refused(PartiesReason.UNKNOWN_MODE, meter=command.meter)
     lease = lease_of(world, command.lease_id)
     state = usage_of(world, command.lease_id, command.meter)
-    positions = [event.position for event in command.events]
-    assert positions == sorted(set(positions)), positions
+    positions = [row.position for row in command.rows]
+    assert positions == sorted(positions), positions
     if positions and positions[0] <= state.through_position:
         raise Refused(MeteringReason.USAGE_POSITION_FELL, reached=state.through_position)
     if lease.reserved is None or (lease.opened is None and not lease.is_over):
         return []  # whether it ever runs is not known yet
-    due = _due(command)
+    if not state.is_agreed:
+        return []
+    due = due_rows(command.rows, command.at_us)
     if due:
         return _accrued(command, world, due)
-    return [] if command.events else _returned(command, world)
+    return [] if command.rows else _returned(command, world)
 
 
-def _due(command: AccrueResource) -> tuple[MeteredEvent, ...]:
-    """The first events whose time is over: what comes after one that is not waits with it."""
-    assert len(command.events) <= EVENTS_MAX, len(command.events)
-    for index, event in enumerate(command.events):
-        if event.to_us + PATIENCE_US > command.at_us:
-            return command.events[:index]
-    return command.events
+def due_rows(rows: Sequence[MeteredRow], at_us: int) -> tuple[MeteredRow, ...]:
+    """The rows of the first reports whose time is over: what comes after one that is not waits with
+    it. A row ahead of its receipt is not worth waiting for.
+    """
+    assert len(rows) <= ROWS_MAX, len(rows)
+    for row in rows:
+        if row.to_us + PATIENCE_US > at_us and not is_ahead(row.to_us, row.received_us):
+            return tuple(one for one in rows if one.position < row.position)
+    return tuple(rows)
 
 
-def _accrued(command: AccrueResource, world: World, due: tuple[MeteredEvent, ...]) -> list[Change]:
+def _accrued(command: AccrueResource, world: World, due: tuple[MeteredRow, ...]) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     state = usage_of(world, command.lease_id, command.meter)
     reserved = lease.reserved
     assert reserved is not None
     tariff = tariff_version(world, reserved.tariff_version)
-    rate = None if reserved.own else meter_rate(tariff, command.meter)
-    bill = _Bill(world, lease, reserved, state, command, rate)
-    chained = state.events_chain
-    for event in due:
-        bill.judge(event)
-        chained = chain_of(chained, command.lease_id, command.meter, event.leaf)
-    charge = bill.charge(bill.quantity)
+    rate = meter_rate(tariff, command.meter)
+    assert rate is not None, "nothing is held for what has no price"
+    is_closed = account_of(world, reserved.account_id).is_closed
+    bill = Bill(lease, state, command.meter, rate, is_closed=is_closed)
+    for row in due:
+        bill.judge(row)
+    charge = bill.charge(bill.measured)
     new = charge - state.charge_units
     parts = _parts(reserved, charge)
     assert parts.total == charge, (parts, charge)
     assert new >= 0, (charge, state)
+    quantity = bill.measured // SCALE_OF[command.meter]
     accrued = ResourceAccrued(
         lease_id=command.lease_id,
         meter=command.meter,
@@ -305,15 +275,17 @@ def _accrued(command: AccrueResource, world: World, due: tuple[MeteredEvent, ...
         client_id=reserved.client_id,
         project_id=reserved.project_id,
         end_user_ref=reserved.end_user_ref,
+        client_account_id=reserved.client_account_id,
+        owners=reserved.owners,
+        lane=lane_of(reserved.node_id),
         after_position=state.through_position,
         through_position=due[-1].position,
-        events=len(due),
-        events_chain=chained,
-        log_position=command.log_position,
-        log_chain=command.log_chain,
-        sources=bill.sources[len(state.sources) :],
-        quantity=bill.quantity,
-        quantity_new=bill.quantity - state.quantity,
+        rows=len(due),
+        mark=bill.mark,
+        time_us=bill.time_us,
+        measured=bill.measured,
+        quantity=quantity,
+        quantity_new=quantity - state.quantity,
         rate=rate,
         tariff_version=reserved.tariff_version,
         charge=credit(charge),
@@ -321,7 +293,7 @@ def _accrued(command: AccrueResource, world: World, due: tuple[MeteredEvent, ...
         parts=parts,
         parts_new=parts - state.parts,
         drawn=take(state.held, new),
-        refused=tuple(bill.refused),
+        refused=bill.refused,
         at_us=command.at_us,
     )
     return [Change(stream_of(command.lease_id, command.meter), accrued)]
@@ -360,7 +332,7 @@ def _returned(command: AccrueResource, world: World) -> list[Change]:
     """What is left of a hold, when no event can count against it any more and none waits."""
     lease = lease_of(world, command.lease_id)
     state = usage_of(world, command.lease_id, command.meter)
-    over_us = _over_us(lease, state, command.meter)
+    over_us = _over_us(lease)
     if not state.held or over_us is None or command.at_us < over_us:
         return []
     assert lease.reserved is not None
@@ -379,108 +351,108 @@ def _returned(command: AccrueResource, world: World) -> list[Change]:
     return [Change(stream_of(command.lease_id, command.meter), fact), *budgets]
 
 
-def _over_us(lease: Lease, state: ResourceUsage, meter: str) -> int | None:
-    """When what is left of a hold goes back; None: not known yet. Storage that was metered is in
-    use until it is released.
-    """
+def _over_us(lease: Lease) -> int | None:
+    """When what is left of a hold goes back; None: not known yet."""
     if not lease.is_over or lease.closed is None:
         return None
     if lease.opened is None:
         return lease.closed.at_us
-    end_us = lease.closed.closed_at_us
-    if meter == STORAGE and state.quantity:
-        if state.released_us is None:
-            return None
-        end_us = max(end_us, state.released_us)
-    return end_us + LATE_WINDOW_US
+    return lease.closed.closed_at_us + LATE_WINDOW_US
 
 
-class _Bill:
-    """The running total of one accrual."""
+class Bill:
+    """The running total of one accrual: a row after the other, in the order of the lane."""
 
     def __init__(
         self,
-        world: World,
         lease: Lease,
-        reserved: LeaseReserved,
         state: ResourceUsage,
-        command: AccrueResource,
-        rate: MeterRate | None,
+        meter: str,
+        rate: MeterRate,
+        *,
+        is_closed: bool = False,
     ) -> None:
-        self._world = world
-        self._reserved = reserved
-        self._rate = rate
-        self._window = None if lease.opened is None else _window(lease, state, command.meter)
-        # What is on a disk stays there while the lease is paused; nothing else is used then.
-        is_compute = lease.opened is not None and command.meter != STORAGE
-        self._running = window_of(lease) if is_compute else None
+        """`is_closed`: the renter's account is, and nothing more is counted."""
+        self._meter, self._rate, self._is_closed = meter, rate, is_closed
+        self._window = None if lease.opened is None else window_of(lease)
+        if self._window is not None and meter == STORAGE:
+            # What is on a disk stays there while the lease is paused; nothing else is used then.
+            self._window = replace(self._window, pauses=())
         self._state = state
         self._charge_max = state.charge_units + total(state.held)
-        self.sources = state.sources
-        self.quantity = state.quantity
-        self.refused: list[RefusedEvent] = []
+        self.mark, self.time_us, self.measured = state.mark, state.time_us, state.measured
+        self._refused: dict[tuple[int, str], int] = {}
 
-    def charge(self, quantity: int) -> int:
-        """Micro-credits of a cumulative quantity."""
-        return 0 if self._rate is None else quantity * self._rate.price.units // self._rate.per
+    @property
+    def refused(self) -> tuple[RefusedRow, ...]:
+        """By report and rule."""
+        return tuple(RefusedRow(*key, lost) for key, lost in self._refused.items())
 
-    def judge(self, event: MeteredEvent) -> None:
-        """Count an event as far as it counts, and name what does not."""
-        rule = self._refusal(event)
-        inside = 0 if rule is not None else self._inside(event)
-        after = self.quantity + inside
-        if after > QUANTITY_MAX or self.charge(after) > CHARGE_UNITS_MAX:
-            inside, rule = 0, "out_of_range"
-        elif self.charge(after) > self._charge_max:
-            inside, rule = 0, "above_maximum" if self._state.is_agreed else "not_agreed"
-        self.quantity += inside
-        if inside < event.quantity:
-            lost = event.quantity - inside
-            self.refused.append(RefusedEvent(event.position, rule or "outside_window", lost))
+    def charge(self, measured: int) -> int:
+        """Micro-credits of a cumulative measurement."""
+        return measured // SCALE_OF[self._meter] * self._rate.price.units // self._rate.per
 
-    def _refusal(self, event: MeteredEvent) -> str | None:
-        """The rule that refuses the whole event, whatever its quantity."""
-        reserved = self._reserved
-        if account_of(self._world, reserved.account_id).is_closed:
+    def judge(self, row: MeteredRow) -> int:
+        """Count a row as far as it counts, and name what does not. Returns what counts."""
+        rule = self._refusal(row)
+        inside_us = 0 if rule is not None else self._inside_us(row)
+        counted = row.quantity * inside_us // (row.to_us - row.from_us) if inside_us else 0
+        if rule is None:
+            rule = self._limit(row, inside_us, self.measured + counted)
+            counted = 0 if rule is not None else counted
+        if rule not in ("overlap", "ahead_of_receipt"):
+            self.mark = Mark(row.boot, row.mono_end_us, row.to_us)
+        if rule is None:
+            self.measured += counted
+            self.time_us += inside_us
+        if counted < row.quantity:
+            key = row.position, rule or "outside_window"
+            self._refused[key] = self._refused.get(key, 0) + row.quantity - counted
+        return counted
+
+    def _refusal(self, row: MeteredRow) -> str | None:
+        """The rule that refuses the whole row, whatever its quantity."""
+        if self._is_closed:
             return "account_closed"
         if self._window is None:
             return "lease_never_ran"
         if self._state.is_returned:
             return "too_late"
-        may = (reserved.provider_account_id, reserved.client_id)
-        sender = account_of(self._world, event.account_id)
-        if event.account_id not in may and sender.kind != "operator":
-            return "not_permitted"
-        return self._claim(event)
-
-    def _claim(self, event: MeteredEvent) -> str | None:
-        """A source belongs to the first account that metered with it: two that pass on the same
-        collector's events are one meter.
-        """
-        for known in self.sources:
-            if known.source == event.source:
-                return None if known.account_id == event.account_id else "source_taken"
-        if len(self.sources) >= SOURCES_MAX:
-            return "too_many_sources"
-        self.sources = (*self.sources, MeterSource(event.source, event.account_id))
+        if is_ahead(row.to_us, row.received_us):
+            return "ahead_of_receipt"
+        if self.mark is not None and _overlaps(row, self.mark):
+            return "overlap"
+        length_us = min(row.to_us - row.from_us, row.mono_end_us - row.mono_start_us)
+        if length_us <= 0:
+            return "no_time"
+        if row.quantity * 1_000_000 > PER_SECOND_MAX[self._meter] * length_us:
+            return "out_of_range"
         return None
 
-    def _inside(self, event: MeteredEvent) -> int:
+    def _limit(self, row: MeteredRow, inside_us: int, measured: int) -> str | None:
+        """The rule that refuses a row by what the meter has come to."""
         assert self._window is not None
-        from_us, to_us = self._window
-        inside_us = min(event.to_us, to_us) - max(event.from_us, from_us)
-        if self._running is not None:
-            inside_us -= self._running.paused_us(event.from_us, event.to_us)
-        return event.quantity * max(0, inside_us) // (event.to_us - event.from_us)
+        end_us = min(row.received_us, self._window.end_us)
+        if self.time_us + inside_us > most_us(max(0, end_us - self._window.opened_us)):
+            return "faster_than_time"
+        if measured > QUANTITY_MAX * SCALE_OF[self._meter]:
+            return "out_of_range"
+        charge = self.charge(measured)
+        if charge > CHARGE_UNITS_MAX:
+            return "out_of_range"
+        return "above_maximum" if charge > self._charge_max else None
+
+    def _inside_us(self, row: MeteredRow) -> int:
+        assert self._window is not None
+        inside_us = min(row.to_us, self._window.end_us) - max(row.from_us, self._window.opened_us)
+        return max(0, inside_us - self._window.paused_us(row.from_us, row.to_us))
 
 
-def _window(lease: Lease, state: ResourceUsage, meter: str) -> tuple[int, int]:
-    """The time in which a meter of the lease is billed; only storage outlives the lease."""
-    assert lease.opened is not None
-    if meter != STORAGE:
-        return lease.opened.opened_at_us, lease.window_end_us
-    end_us = 2**63 if state.released_us is None else state.released_us
-    return lease.opened.opened_at_us, end_us
+def _overlaps(row: MeteredRow, mark: Mark) -> bool:
+    """By monotonic time within a boot; by corrected wall time across boots, as clocks move."""
+    if row.boot == mark.boot:
+        return row.mono_start_us < mark.mono_end_us
+    return row.from_us < mark.wall_end_us
 
 
 def _parts(reserved: LeaseReserved, charge: int) -> Parts:
@@ -499,27 +471,18 @@ def _parts(reserved: LeaseReserved, charge: int) -> Parts:
     )
 
 
-def decide_release(command: ReleaseStorage, world: World) -> list[Change]:
-    """Stored time ends, for a lease that ran and is closed: before, it is in use. Twice is once.
-
-    Raises Refused: LEASE_UNKNOWN, LEASE_STATE.
-    """
-    lease = lease_of(world, command.lease_id)
-    assert lease.requested is not None
-    if lease.requested.account_id != command.account_id:
-        raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=command.lease_id)
-    if lease.opened is None or lease.closed is None:
-        raise Refused(FleetReason.LEASE_STATE, lease_id=command.lease_id, status=lease.status)
-    if usage_of(world, command.lease_id, STORAGE).released_us is not None:
-        return []
-    released = StorageReleased(
-        lease_id=command.lease_id, account_id=command.account_id, by=command.by, at_us=command.at_us
-    )
-    return [Change(stream_of(command.lease_id, STORAGE), released)]
+def resource_steps(fact: ResourceAccrued) -> list[Step]:
+    """How a charge came about, one formula after the other: measured to whole units to credits."""
+    scale, quantity = SCALE_OF[fact.meter], (fact.quantity - fact.quantity_new, fact.quantity)
+    charge = (fact.charge.units - fact.charge_new.units, fact.charge.units)
+    given = {"price": fact.rate.price.units, "per": fact.rate.per}
+    assert fact.quantity == fact.measured // scale, fact
+    assert fact.charge.units == fact.quantity * fact.rate.price.units // fact.rate.per, fact
+    return [
+        Step("quantity", f"floor(measured / {scale})", {"measured": fact.measured}, *quantity),
+        Step("charge", "floor(quantity x price / per)", given, *charge),
+    ]
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"resource": (ResourceUsage(), evolve)}
-DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {
-    AccrueResource: decide_accrue,
-    ReleaseStorage: decide_release,
-}
+DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {AccrueResource: decide_accrue}

@@ -35,5 +35,4 @@ FACTS: dict[str, type[Any]] = {
     "resource.held.v1": other_resources.ResourceHeld,
     "resource.returned.v1": other_resources.ResourceReturned,
     "resource.accrued.v1": other_resources.ResourceAccrued,
-    "resource.storage_released.v1": other_resources.StorageReleased,
 }

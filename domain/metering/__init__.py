@@ -2,4 +2,4 @@
 times and the GPU-microseconds they count for come out.
 """
 
-__all__ = ("counting", "pin", "reasons", "registry", "report", "row_times")
+__all__ = ("counting", "pin", "reasons", "registry", "report", "resources", "row_times")

@@ -5,7 +5,8 @@ accrual judges value. This parser is the yardstick of every faster one: what it 
 report, what it refuses is stored as sent, flagged, and earns nothing.
 
     hash(body) == SHA-256(PAE(body));   prev of report n + 1 == hash of report n
-    available_us + unavailable_us + unknown_us == len_us          for every row
+    available_us + unavailable_us + unknown_us == len_us          for every row of a device
+    rows of one (device, lease), and resource rows of one lease, are in order and never overlap
     parse(encode(report)) == report                               for every valid report
 
 Integers only, absolute value at most 2^53 - 1. `None` means not measurable here, 0 measured zero.
@@ -21,6 +22,7 @@ from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
+from domain.metering.resources import SOURCES, ResourceRow
 from domain.nesting import NESTING_MAX, is_too_deep
 
 PAYLOAD_TYPE = "org.tallystick.usage.reported.v1"
@@ -34,6 +36,7 @@ INT31_MAX = 2**31 - 1
 PPM = 1_000_000
 BODY_BYTES_MAX = 262_144
 ROWS_MAX = 1_000
+"""Rows of devices in a report; and as many resource rows."""
 DEVICES_MAX = 64
 LEASES_MAX = 256
 EVENTS_MAX = 100
@@ -183,6 +186,7 @@ class Report:
     devices: tuple[Device, ...] = ()
     leases: tuple[str, ...] = ()
     rows: tuple[Row, ...] = ()
+    resources: tuple[ResourceRow, ...] = ()
     events: tuple[Event, ...] = ()
 
 
@@ -198,14 +202,29 @@ class ReportInvalid(ValueError):
 
 # --- writing ---------------------------------------------------------------------------------
 
-COLUMNS = tuple({"mono_start_us": "step_us"}.get(field.name, field.name) for field in fields(Row))
+
+def _written_names(kind: type[Row] | type[ResourceRow]) -> tuple[str, ...]:
+    told = {"mono_start_us": "step_us"}
+    return tuple(told.get(field.name, field.name) for field in fields(kind))
+
+
+COLUMNS = _written_names(Row)
 """Names and order of the written columns: those of Row, starts written as steps."""
+RESOURCE_COLUMNS = _written_names(ResourceRow)
+"""The same of a resource row."""
 
 
 def compact(rows: Sequence[Row]) -> dict[str, Any]:
     """The `cols` of these rows: equal columns as their one value, starts as differences."""
     assert rows, "a report without rows has no cols"
     return {name: _squeeze(_written(rows, name)) for name in COLUMNS}
+
+
+def compact_resources(rows: Sequence[ResourceRow]) -> dict[str, Any]:
+    """The `resources` of these rows: their number, and columns in the same form as `cols`."""
+    assert rows, "a report without resource rows has no resources"
+    columns = {name: _squeeze(_written(rows, name)) for name in RESOURCE_COLUMNS}
+    return {"n": len(rows), **columns}
 
 
 def encode(report: Report) -> bytes:
@@ -227,11 +246,13 @@ def encode(report: Report) -> bytes:
     }
     if report.rows:
         body["cols"] = compact(report.rows)
+    if report.resources:
+        body["resources"] = compact_resources(report.resources)
     body["events"] = [_plain(event) for event in report.events]
     return _dump(body)
 
 
-def _written(rows: Sequence[Row], name: str) -> list[Any]:
+def _written(rows: Sequence[Row] | Sequence[ResourceRow], name: str) -> list[Any]:
     if name != "step_us":
         return [getattr(row, name) for row in rows]
     starts = [row.mono_start_us for row in rows]
@@ -258,7 +279,7 @@ def parse(body: bytes) -> Report:
 
     Raises ReportInvalid naming the first rule found broken.
     """
-    top = _object(_load(body), _TOP, "#", optional="cols")
+    top = _object(_load(body), _TOP, "#", optional=("cols", "resources"))
     devices = tuple(
         Device(**_object(value, _DEVICE, f"#/devices/{index}"))
         for index, value in enumerate(top["devices"])
@@ -268,12 +289,16 @@ def parse(body: bytes) -> Report:
         raise ReportInvalid("duplicate_lease", "a lease is listed twice", "#/leases")
     rows = _rows(top, len(devices), len(leases))
     _check_rows(rows, devices, top["mono_us"])
+    resources = _resources(top, len(leases))
+    _check_resources(resources, top["mono_us"])
     events = tuple(
         _event(value, len(devices), len(leases), f"#/events/{index}")
         for index, value in enumerate(top["events"])
     )
     plain = {name: top[name] for name in _PLAIN}
-    return Report(**plain, devices=devices, leases=leases, rows=rows, events=events)
+    return Report(
+        **plain, devices=devices, leases=leases, rows=rows, resources=resources, events=events
+    )
 
 
 def _load(body: bytes) -> Any:
@@ -389,6 +414,7 @@ _TOP: dict[str, Check] = {
     "leases": _list_of(LEASES_MAX),
     "n": _integer(0, ROWS_MAX),
     "cols": _any,
+    "resources": _any,
     "events": _list_of(EVENTS_MAX),
 }
 _DEVICE: dict[str, Check] = {
@@ -401,6 +427,18 @@ _DEVICE: dict[str, Check] = {
     "mem_ppm": _SHARE,
     "busy_source": _one_of(BUSY_SOURCES),
     "energy_scope": _one_of(ENERGY_SCOPES),
+}
+_RESOURCE_COLUMN: dict[str, Check] = {
+    "step_us": _NAT,
+    "len_us": _integer(1, ROW_US_MAX),
+    "wall_minus_mono_us": _SIGNED,
+    "wall_slew_us": _SIGNED,
+    "cpu_us": _NAT_OR_NULL,
+    "memory_byte_s": _NAT_OR_NULL,
+    "storage_byte_s": _NAT_OR_NULL,
+    "received_bytes": _NAT_OR_NULL,
+    "sent_bytes": _NAT_OR_NULL,
+    "source": _one_of(SOURCES),
 }
 _COLUMN: dict[str, Check] = {
     "driver_epoch": _INT31,
@@ -423,15 +461,17 @@ _COLUMN: dict[str, Check] = {
 }
 
 
-def _object(value: Any, checks: dict[str, Check], pointer: str, optional: str = "") -> Any:
-    """The object with exactly these keys (`optional` may be absent), each value checked."""
+def _object(
+    value: Any, checks: dict[str, Check], pointer: str, optional: Sequence[str] = ()
+) -> Any:
+    """The object with exactly these keys (`optional` ones may be absent), each value checked."""
     if type(value) is not dict:
         raise ReportInvalid("wrong_type", "an object is needed", pointer)
     for name in value:
         if name not in checks:
             raise ReportInvalid("unknown_key", f"no key {name[:40]!r} here", pointer)
     for name in checks:
-        if name not in value and name != optional:
+        if name not in value and name not in optional:
             raise ReportInvalid("missing_key", f"key {name!r} is needed", pointer)
     return {
         name: check(value[name], f"{pointer}/{name}")
@@ -461,6 +501,25 @@ def _rows(top: dict[str, Any], devices: int, leases: int) -> tuple[Row, ...]:
     names = tuple(cols)
     return tuple(
         Row(**dict(zip(names, values, strict=True))) for values in zip(*cols.values(), strict=True)
+    )
+
+
+def _resources(top: dict[str, Any], leases: int) -> tuple[ResourceRow, ...]:
+    if "resources" not in top:
+        return ()
+    told = top["resources"]
+    if type(told) is not dict or "n" not in told:
+        raise ReportInvalid("wrong_type", "an object with n is needed", "#/resources")
+    n = _integer(1, ROWS_MAX)(told["n"], "#/resources/n")
+    checks = {"lease": _integer(0, leases - 1), **_RESOURCE_COLUMN}
+    columns = {name: _column(check, n) for name, check in checks.items()}
+    cols = _object(told, {"n": _any, **columns}, "#/resources")
+    del cols["n"]
+    cols["mono_start_us"] = list(accumulate(cols.pop("step_us")))
+    names = tuple(cols)
+    return tuple(
+        ResourceRow(**dict(zip(names, values, strict=True)))
+        for values in zip(*cols.values(), strict=True)
     )
 
 
@@ -496,11 +555,30 @@ def _check_rows(rows: Sequence[Row], devices: Sequence[Device], mono_us: int) ->
         last_end[key] = row.mono_end_us
 
 
+def _check_resources(rows: Sequence[ResourceRow], mono_us: int) -> None:
+    last_end: dict[int, int] = {}
+    before = (-1, 0)
+    for index, row in enumerate(rows):
+        pointer = f"resource row {index}"
+        _check_times(row, mono_us, pointer)
+        place = (row.mono_start_us, row.lease)
+        if place < before:
+            raise ReportInvalid("rows_unsorted", "by start and lease", pointer)
+        before = place
+        if last_end.get(row.lease, 0) > row.mono_start_us:
+            raise ReportInvalid("rows_overlap", "resource rows of one lease", pointer)
+        last_end[row.lease] = row.mono_end_us
+
+
 def _check_row(row: Row, mono_us: int, pointer: str) -> None:
     if row.available_us + row.unavailable_us + row.unknown_us != row.len_us:
         raise ReportInvalid("bucket_sum", "available + unavailable + unknown != len", pointer)
     if row.busy_us is not None and row.busy_us > row.available_us:
         raise ReportInvalid("busy_above_available", "busy_us > available_us", pointer)
+    _check_times(row, mono_us, pointer)
+
+
+def _check_times(row: Row | ResourceRow, mono_us: int, pointer: str) -> None:
     if row.mono_end_us > mono_us:
         raise ReportInvalid("ends_after_mono_us", "a row ends after mono_us", pointer)
     if not (0 <= row.wall_start_us <= INT_MAX and 0 <= row.wall_end_us <= INT_MAX):

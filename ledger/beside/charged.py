@@ -71,7 +71,7 @@ def line_of(position: int, fact: Charge, booked: Mapping[str, int]) -> ChargedLi
         gpu_us=_gpu_us(fact),
         payers=_payers(fact),
         payees=tuple(sorted(payees, key=_order)),
-        proven=not isinstance(fact, ResourceAccrued),
+        proven=True,
     )
     assert line.charge == charge_of(fact), line
     assert sum(payer.units for payer in line.payers) == line.charge, line

@@ -9,7 +9,6 @@ __all__ = (
     "handle",
     "lanes",
     "market",
-    "meter_log",
     "report_rows",
     "usage",
     "usage_reads",

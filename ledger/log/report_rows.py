@@ -17,6 +17,7 @@ import msgspec
 
 from domain.hardware.capacity import Span
 from domain.metering.counting import UsageRow, is_ahead
+from domain.metering.resources import AMOUNTS, MeteredRow, amount_of
 from domain.metering.row_times import Times, row_times, until_of
 from ledger.log.usage import StoredReport, signed_of
 
@@ -83,6 +84,19 @@ class DeviceColumns(TimeColumns, gc=False):
     throttle_thermal_ns: msgspec.Raw = _ABSENT
 
 
+class ResourceColumns(TimeColumns, gc=False):
+    """The resource rows: what leases used beside the GPU."""
+
+    n: int
+    lease: Column
+    cpu_us: Nullable
+    memory_byte_s: Nullable
+    storage_byte_s: Nullable
+    received_bytes: Nullable
+    sent_bytes: Nullable
+    source: str | list[str]
+
+
 class ReportRows(msgspec.Struct, gc=False):
     """A report that was read: `n` rows of devices in `cols`, or none. Another kind of rows is
     another field beside it, whose columns begin with `TimeColumns`.
@@ -95,6 +109,7 @@ class ReportRows(msgspec.Struct, gc=False):
     n: int
     clock_offset_us: int | None = None
     cols: DeviceColumns | None = None
+    resources: msgspec.Raw = _ABSENT
     events: msgspec.Raw = msgspec.Raw(b"[]")
 
     @property
@@ -106,6 +121,8 @@ class ReportRows(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(ReportRows).decode
 _decode_column = msgspec.json.Decoder(Column).decode
 _decode_nullable = msgspec.json.Decoder(Nullable).decode
+_decode_resources = msgspec.json.Decoder(ResourceColumns).decode
+_TELLS_RESOURCES = b'"resources":{'
 _decode_events = msgspec.json.Decoder(list[Event]).decode
 
 
@@ -270,3 +287,77 @@ def proven_by(report: StoredReport) -> Iterator[tuple[str, Span]]:
         until_us = min(from_us + available_us, report.recorded_us)
         if from_us < until_us:
             yield found.devices[device].id, Span(from_us, until_us)
+
+
+# --- what leases used beside the GPU ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A resource row, its time by the server's clock; None: it could not be measured."""
+
+    position: int
+    lease_id: str
+    boot: str
+    mono_start_us: int
+    mono_end_us: int
+    from_us: int
+    until_us: int
+    received_us: int
+    amounts: dict[str, int | None]  # by the names of `domain/metering/resources.py`
+    source: str
+
+    def metered(self, meter: str) -> MeteredRow | None:
+        """What a meter counts of it; None: it could not be measured."""
+        quantity = amount_of(meter, self.amounts)
+        if quantity is None:
+            return None
+        return MeteredRow(
+            self.position,
+            self.boot,
+            self.mono_start_us,
+            self.mono_end_us,
+            self.from_us,
+            self.until_us,
+            self.received_us,
+            quantity,
+        )
+
+
+def used_by(report: StoredReport) -> Iterator[Used]:
+    """The resource rows of a clean report, in their order. Most reports have none, and are not even
+    decoded.
+    """
+    if report.flags or _TELLS_RESOURCES not in report.body:
+        return
+    found = read(report.body)
+    if bytes(found.resources) == b"null":
+        return
+    cols = _decode_resources(found.resources)
+    n = cols.n
+    sources = cols.source if isinstance(cols.source, list) else repeat(cols.source, n)
+    told = zip(
+        *times_of(cols, n, found.offset_us),
+        each(cols.lease, n),
+        each(cols.len_us, n),
+        sources,
+        each_known(cols.cpu_us, n),
+        each_known(cols.memory_byte_s, n),
+        each_known(cols.storage_byte_s, n),
+        each_known(cols.received_bytes, n),
+        each_known(cols.sent_bytes, n),
+        strict=True,
+    )
+    for start_us, from_us, until_us, lease, len_us, source, *amounts in told:
+        yield Used(
+            position=report.position,
+            lease_id=found.leases[lease],
+            boot=found.boot,
+            mono_start_us=start_us,
+            mono_end_us=start_us + len_us,
+            from_us=from_us,
+            until_us=until_us,
+            received_us=report.recorded_us,
+            amounts=dict(zip(AMOUNTS, amounts, strict=True)),
+            source=source,
+        )

@@ -18,6 +18,7 @@ from pathlib import Path
 from nacl.signing import SigningKey
 
 from domain.metering import report
+from domain.metering.resources import ResourceRow
 from node_reporter.clock import Clock, Moment
 from node_reporter.gpus import evidence
 from node_reporter.gpus.power import PowerCheck
@@ -29,6 +30,7 @@ from node_reporter.meter.meter import Bucket, Meter, Step
 from node_reporter.meter.polling import Outcome, Sight
 from node_reporter.meter.rows import Stretch
 from node_reporter.meter.tenants import Tenants
+from node_reporter.meter.used import Counted, read_used, rows_between
 from node_reporter.reports.client import Transport, Unreachable, UsageClient
 from node_reporter.reports.delivery import BATCH_BYTES_MAX, REPORTS_MAX, Delivery, jitter
 from node_reporter.reports.reports import AGENT, SignedReport, key_id_of
@@ -92,10 +94,12 @@ class Reporter:
         draw: Callable[[int, int], int] = jitter,
         agent: str = AGENT,
         lease_files: Path | None = None,
+        used_folder: Path | None = None,
         keep_key: Callable[[str], None] = say_nothing,
     ) -> None:
         """`tell` gets lines for the owner; `draw(low, high)` is the source of jitter;
-        `lease_files` is the folder `leases.d`, if there may be one; `keep_key` keeps a new bearer
+        `lease_files` is the folder `leases.d`, if there may be one; `used_folder` is where an
+        executor tells what leases use beside their GPUs; `keep_key` keeps a new bearer
         key for the next start.
 
         Raises SpoolUnreadable; MonitorBlind where the driver cannot be opened.
@@ -108,6 +112,7 @@ class Reporter:
         backend.open()
         self._driver_epoch = self.spool.next_driver_epoch()
         self._tenants, self._lease_files = Tenants(self.spool.windows()), lease_files
+        self._used_folder = used_folder
         self._events: list[PendingEvent] = []
         self._cut_at = self._checkpoint_at = clock.now()
         self._interval_now_us = interval_us
@@ -376,7 +381,9 @@ class Reporter:
         ends = [end for end in map(self._end, self._metered.values()) if end is not None]
         closed = [*self._closed, *closed]
         gone = [device_id for device_id in self._gone if device_id not in self._metered]
-        self.spool.record(self._clock.boot_id, closed, still_open, ends, self._events, gone)
+        used = [] if rest is None else self._used(now)
+        boot, clock = self._clock.boot_id, self._client.offset
+        self.spool.record(boot, closed, still_open, ends, self._events, gone, used, clock)
         self._closed, self._events, self._gone = [], [], []
         for device_id, steps in (rest or {}).items():
             self._metered[device_id].steps = steps
@@ -384,6 +391,18 @@ class Reporter:
         if self._blocked is not None:
             self._blocked = None
             self._tell("the disk takes the spool again")
+
+    def _used(self, now: Moment) -> list[tuple[Counted, list[ResourceRow]]]:
+        """What leases used since it was last told, by the counters of an executor of this boot."""
+        if self._used_folder is None:
+            return []
+        wall_minus_mono_us, found = now.wall_us - now.mono_us, []
+        for one in read_used(self._used_folder):
+            if one.boot == self._clock.boot_id and one.mono_us <= now.mono_us:
+                last = self.spool.used_last(one.lease_id)
+                told = rows_between(last, one, wall_minus_mono_us)
+                found += [(one, told)] if told else []
+        return found
 
     def _rows(self, device: Device, steps: Sequence[Step], reason: str) -> list[Stretch]:
         windows = self._tenants.of(device, self.devices)

@@ -105,6 +105,11 @@ class DockerRun:
         assert self.process.stderr is not None
         return self.process.stdout.fileno(), self.process.stderr.fileno()
 
+    @property
+    def pid(self) -> int | None:
+        """The container is another server's child: its processes are not below this client."""
+        return None
+
     def poll(self) -> int | None:
         code = self.process.poll()
         return code if code is None or code >= 0 else 128 - code

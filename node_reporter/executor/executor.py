@@ -30,6 +30,7 @@ from node_reporter.executor.job_log import JobLog
 from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
 from node_reporter.executor.state import ExecutorSettings
+from node_reporter.executor.usage import WorkMeter, write_counters
 from node_reporter.executor.volume_store import Mount, NotErased, VolumeStore, remove_folder
 from node_reporter.executor.work import (
     ENDPOINT_KINDS,
@@ -95,6 +96,8 @@ class Job:
     stopping_since_us: int | None = None
     folder_seen_us: int = 0
     volumes: dict[Mount, Path] = field(default_factory=dict)
+    meter: WorkMeter | None = None
+    metered_us: int = 0
 
     @property
     def is_over(self) -> bool:
@@ -116,6 +119,7 @@ class Executor:
         user: JobUser | None = None,
         devices: DeviceFiles | None = None,
         volumes: VolumeStore | None = None,
+        used: Path | None = None,
         tell: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._settings = settings
@@ -127,6 +131,7 @@ class Executor:
         self._user = user
         self._devices = devices or DeviceFiles()
         self._volumes = volumes
+        self._used = used  # the folder where the reporter finds what work uses
         self._tell = tell
         self.jobs: dict[str, Job] = {}
         self._refused: set[str] = set()
@@ -287,6 +292,12 @@ class Executor:
         )
         job.run = job.runner.start(grant)
         job.log = JobLog(*job.run.outputs)
+        pid = job.run.pid
+        if self._used is not None and pid is not None:
+            now_us = self._clock.now().mono_us
+            job.meter = WorkMeter.begin(
+                start.lease_id, self._clock.boot_id, now_us, pid, job.folder
+            )
         for name in missing:
             job.log.note(f"{name} is not known on this node: the job runs without it")
         self._tell(f"{start.lease_id} started by {job.runner.name}")
@@ -327,6 +338,7 @@ class Executor:
 
     def _look_at(self, job: Job) -> None:
         if job.run is not None and not job.is_over:
+            self._meter(job)
             self._check_limits(job)
             self._end_if_due(job)
             job.exit_code = job.run.poll()
@@ -347,6 +359,17 @@ class Executor:
             return
         if job.is_over and job.is_told and job.stopping_since_us is None:
             self._clean(job)
+
+    def _meter(self, job: Job) -> None:
+        """Look at what the work has used, and hand it to the reporter."""
+        now_us = self._clock.now().mono_us
+        if job.meter is None or self._used is None or now_us < job.metered_us + SECOND_US:
+            return
+        job.metered_us = now_us
+        try:
+            write_counters(self._used, job.meter.look(now_us))
+        except OSError as error:
+            self._tell(f"{job.start.lease_id}: its use cannot be told: {error}")
 
     def _may_be_used(self, job: Job) -> bool:
         """An endpoint is ready when it answers, and billing starts then; other work at once."""
@@ -486,6 +509,8 @@ class Executor:
         if job.run is not None:
             job.run.close()
         self._unmount(job)
+        if job.meter is not None:
+            job.meter.close()
         if job.folder is not None:
             remove_folder(job.folder)
             if job.folder.exists():

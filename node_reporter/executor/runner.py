@@ -77,6 +77,11 @@ class Run(Protocol):
         """File descriptors of what it prints: standard output, standard error."""
         ...
 
+    @property
+    def pid(self) -> int | None:
+        """The process that all of its others are below; None: not known on this machine."""
+        ...
+
     def poll(self) -> int | None:
         """Its exit code (128 + number, when a signal ended it); None while anything of it runs."""
         ...

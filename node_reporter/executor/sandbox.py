@@ -81,6 +81,10 @@ class ProcessRun:
         assert self._process.stderr is not None
         return self._process.stdout.fileno(), self._process.stderr.fileno()
 
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid
+
     def poll(self) -> int | None:
         code = self._process.poll()
         if code is None or not self._namespace_is_empty():

@@ -5,6 +5,7 @@
     env.toml        values of environment references, mode 0600: by account, or for everybody ("*")
     volumes.toml    where the region keeps its volumes: a folder or a bucket, mode 0600
     copies/         volumes of a bucket, while a job has them
+    used/           what the work of each lease has used so far, for the reporter to read and sign
     jobs/           a folder for each job, gone when the job is over
 
 Apart from the reporter's folder: what runs other people's programs holds no key that signs usage.
@@ -60,6 +61,10 @@ class ExecutorFolder:
     @property
     def jobs(self) -> Path:
         return self.path / "jobs"
+
+    @property
+    def used(self) -> Path:
+        return self.path / "used"
 
     @property
     def lock(self) -> Path:

@@ -2,4 +2,4 @@
 report come out.
 """
 
-__all__ = ("lease_files", "leases", "meter", "polling", "rows", "tenants")
+__all__ = ("lease_files", "leases", "meter", "polling", "rows", "tenants", "used")

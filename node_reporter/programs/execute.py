@@ -96,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
         allowed=allowed(options),
         user=user,
         volumes=volumes,
+        used=folder.used,
         tell=_tell,
     )
     _tell(

@@ -14,6 +14,7 @@ from node_reporter.agent.agent import Reporter
 from node_reporter.agent.loop import Loop
 from node_reporter.agent.sd_notify import BeatingTransport, Notifier
 from node_reporter.clock import Clock, SystemClock
+from node_reporter.executor.state import executor_folder
 from node_reporter.gpus.seam import Backend
 from node_reporter.identity import give_to_owner_of
 from node_reporter.machine import config, inventory
@@ -52,6 +53,7 @@ def run(options: argparse.Namespace, make_backend: MakeBackend) -> int:
             interval_us=options.interval * 1_000_000,
             tell=tell,
             lease_files=folder.lease_files,
+            used_folder=executor_folder(options.executor_state, config.process_environment()).used,
             keep_key=folder.keep_node_key,
         )
         loop = Loop(reporter, backend, clock, notifier.beat)
@@ -159,6 +161,9 @@ def add_parser(
         help="seconds between reports, default 60",
     )
     command.add_argument("--seconds", type=between(1, 10**9), help="stop after this long")
+    command.add_argument(
+        "--executor-state", metavar="DIR", help="folder of the executor: what leases use"
+    )
     command.add_argument(
         "--page",
         type=between(0, 65_535),

@@ -19,6 +19,7 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from domain.metering import report
+from domain.metering.resources import ResourceRow
 from node_reporter.clock import ClockOffset
 from node_reporter.identity import key_id, public_key
 
@@ -68,6 +69,7 @@ class ReportChain:
         boot: str,
         clock: ClockOffset | None = None,
         events: Sequence[report.Event] = (),
+        resources: Sequence[ResourceRow] = (),
         agent: str = AGENT,
     ) -> SignedReport:
         """The next report over these rows. Rows are sorted and index into devices and leases."""
@@ -85,6 +87,7 @@ class ReportChain:
                 devices=tuple(devices),
                 leases=tuple(leases),
                 rows=tuple(rows),
+                resources=tuple(resources),
                 events=tuple(events),
             )
         )

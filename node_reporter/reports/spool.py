@@ -23,11 +23,13 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from domain.metering import report
+from domain.metering.resources import ResourceRow
 from node_reporter.clock import ClockOffset, Moment
 from node_reporter.identity import Rotation, key_id, public_key
 from node_reporter.meter import rows
 from node_reporter.meter.leases import Window
 from node_reporter.meter.rows import WALL_JUMP_US, Stretch
+from node_reporter.meter.used import Counted
 from node_reporter.reports.reports import BODY_BYTES_SOFT, ReportChain, SignedReport
 from node_reporter.reports.spool_file import (
     DeviceEnd,
@@ -35,6 +37,7 @@ from node_reporter.reports.spool_file import (
     SpoolBlocked,
     SpoolFile,
     SpoolUnreadable,
+    Used,
     unpacked,
 )
 
@@ -57,6 +60,8 @@ EVENT_BYTES = 256
 MERGE_BATCH = 20_000
 ROWS_PER_EVENT = 6
 """So many rows fewer go into a report for each event in it: all of both would be too long."""
+USED_MAX = 300
+"""Resource rows in a report, so that they fit beside its rows."""
 ATTEMPTS_MAX = 10_000
 """How often one signature may find something to set aside, or a smaller report to make."""
 BOOTS_KEPT = 8
@@ -85,6 +90,7 @@ class _Draft:
     signed: SignedReport
     row_ids: list[int]
     event_ids: list[int]
+    used_ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +285,8 @@ class Spool:
         ends: Iterable[DeviceEnd],
         events: Iterable[PendingEvent] = (),
         gone: Iterable[str] = (),
+        used: Iterable[tuple[Counted, Sequence[ResourceRow]]] = (),
+        clock: ClockOffset | None = None,
     ) -> None:
         """Write closed rows for good, and the open ones as they would stand if we died now.
 
@@ -300,6 +308,19 @@ class Spool:
                 self._db.execute("DELETE FROM device_end WHERE device = ?", (device_id,))
             for event in events:
                 self._file.insert_event(boot_name, event)
+            for counted, told in used:
+                for row in told:
+                    self._file.insert_used(boot_name, counted.lease_id, row, clock)
+                self._db.execute(
+                    "INSERT OR REPLACE INTO used_last VALUES(?, ?)",
+                    (counted.lease_id, json.dumps(asdict(counted))),
+                )
+
+    def used_last(self, lease_id: str) -> Counted | None:
+        """The counters up to which the use of a lease is on disk."""
+        query = "SELECT counted FROM used_last WHERE lease = ?"
+        found = self._db.execute(query, (lease_id,)).fetchone()
+        return None if found is None else Counted(**json.loads(found[0]))
 
     def ends(self, boot: str) -> dict[str, DeviceEnd]:
         """Where each device's time ended, of those metered in this boot."""
@@ -330,10 +351,13 @@ class Spool:
             events = self._picked_events(first, events_max)
             rows_max = min(rows_max, report.ROWS_MAX - ROWS_PER_EVENT * len(events))
             picked = _within_bounds(self._picked(first, rows_max), events)
-            if not picked and not events:
+            if not picked and not events and not self._file.used_rows(first, 1):
                 continue  # what there was made no sense and was set aside
             signing = _Signing(now, self._file.text(first), boot, clock, agent)
-            draft = self._draft(picked, events, signing)
+            used = self._file.used_rows(first, USED_MAX)
+            if used and not _is_sound(self._draft([], [], signing, used).signed.body):
+                used = self._sound_used(used, signing)
+            draft = self._draft(picked, events, signing, used)
             too_long = len(draft.signed.body) > BODY_BYTES_SOFT and len(picked) > 1
             if not too_long and _is_sound(draft.signed.body):
                 self._store(draft, signing)
@@ -460,6 +484,7 @@ class Spool:
             )
             self._db.executemany("DELETE FROM row WHERE id = ?", [(i,) for i in draft.row_ids])
             self._db.executemany("DELETE FROM event WHERE id = ?", [(i,) for i in draft.event_ids])
+            self._db.executemany("DELETE FROM used WHERE id = ?", [(i,) for i in draft.used_ids])
             self._file.set("seq", signed.seq)
             self._file.set("head", signed.hash)
             self._remember_clock(signing)
@@ -508,7 +533,7 @@ class Spool:
     def _oldest_boot(self) -> int | None:
         found = self._db.execute(
             "SELECT min(boot) FROM (SELECT boot FROM row WHERE is_open = ?"
-            " UNION ALL SELECT boot FROM event)",
+            " UNION ALL SELECT boot FROM event UNION ALL SELECT boot FROM used)",
             (_CLOSED,),
         ).fetchone()[0]
         return None if found is None else int(found)
@@ -566,6 +591,7 @@ class Spool:
         picked: Sequence[tuple[int, Stretch]],
         events: Sequence[tuple[int, PendingEvent]],
         signing: _Signing,
+        used: Sequence[Used] = (),
     ) -> _Draft:
         chain = ReportChain(
             self.node_id, self._key, seq=self.seq, head=self.head if self.seq else None
@@ -573,6 +599,7 @@ class Spool:
         mono_us, wall_us, offset = signing.now.mono_us, signing.now.wall_us, signing.clock
         if signing.of_boot != signing.boot:
             ends = [stretch.row.mono_end_us for _, stretch in picked]
+            ends += [one.row.mono_end_us for one in used]
             mono_us = max([*ends, *(event.at.mono_us for _, event in events)])
             offset = self._offset_in(signing.of_boot, picked[0][1] if picked else None)
         elif picked:
@@ -581,18 +608,38 @@ class Spool:
             offset = picked[0][1].clock
         devices, leases, placed = rows.place(_told_by(stretch, offset) for _, stretch in picked)
         devices = tuple(dict.fromkeys([*devices, *(e.device for _, e in events if e.device)]))
+        named = tuple(dict.fromkeys([*leases, *(one.lease for one in used)]))
+        if len(named) > report.LEASES_MAX:
+            used, named = (), tuple(leases)  # they wait for the next report
         signed = chain.sign(
             placed,
             devices,
-            leases,
+            named,
             mono_us=mono_us,
             wall_us=wall_us,
             boot=signing.of_boot,
             clock=offset,
             events=[_placed_event(event, devices) for _, event in events],
+            resources=_placed_used(used, named, offset),
             agent=signing.agent,
         )
-        return _Draft(signed, [row for row, _ in picked], [event for event, _ in events])
+        return _Draft(
+            signed,
+            [row for row, _ in picked],
+            [event for event, _ in events],
+            [one.id for one in used],
+        )
+
+    def _sound_used(self, used: Sequence[Used], signing: _Signing) -> list[Used]:
+        """Those that break no rule one after the other; the others cost nobody else their worth."""
+        kept: list[Used] = []
+        for one in used:
+            if _is_sound(self._draft([], [], signing, [*kept, one]).signed.body):
+                kept.append(one)
+            else:
+                with self._file.transaction():
+                    self._db.execute("DELETE FROM used WHERE id = ?", (one.id,))
+        return kept
 
 
 def _as_signed(seq: int, stored: bytes, digest: bytes) -> bytes:
@@ -672,6 +719,19 @@ def _on_the_clock_of(
         return now.wall_us, clock
     moved = None if clock is None else replace(clock, offset_us=clock.offset_us + set_by_us)
     return now.wall_us - set_by_us, moved
+
+
+def _placed_used(
+    used: Sequence[Used], leases: Sequence[str], clock: ClockOffset | None
+) -> list[ResourceRow]:
+    """By start and lease, as a report with this offset tells them."""
+    offset_us = 0 if clock is None else clock.offset_us
+    rows = []
+    for one in used:
+        moved_us = 0 if one.clock_offset_us is None else one.clock_offset_us - offset_us
+        wall_us = one.row.wall_minus_mono_us + moved_us
+        rows.append(replace(one.row, lease=leases.index(one.lease), wall_minus_mono_us=wall_us))
+    return sorted(rows, key=lambda row: (row.mono_start_us, row.lease))
 
 
 def _placed_event(event: PendingEvent, devices: Sequence[report.Device]) -> report.Event:

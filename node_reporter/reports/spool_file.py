@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from domain.metering import report
+from domain.metering.resources import ResourceRow
 from node_reporter.clock import ClockOffset, Moment
 from node_reporter.identity import give_to_owner_of
 from node_reporter.meter.rows import Stretch
@@ -45,6 +46,10 @@ CREATE TABLE IF NOT EXISTS report(
   seq INTEGER PRIMARY KEY, body BLOB NOT NULL, signature BLOB NOT NULL, hash BLOB NOT NULL,
   prev BLOB NOT NULL, state INTEGER NOT NULL DEFAULT 0, acked_us INTEGER, flags TEXT);
 CREATE INDEX IF NOT EXISTS report_state ON report(state, seq);
+CREATE TABLE IF NOT EXISTS used(
+  id INTEGER PRIMARY KEY, boot INTEGER NOT NULL, lease TEXT NOT NULL, clock_offset_us INTEGER,
+  row TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS used_last(lease TEXT PRIMARY KEY, counted TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS device_end(
   device TEXT PRIMARY KEY, boot TEXT NOT NULL, mono_end_us INTEGER NOT NULL,
   wall_minus_mono_us INTEGER NOT NULL, driver_epoch INTEGER NOT NULL) WITHOUT ROWID;
@@ -95,6 +100,16 @@ class PendingEvent:
     at: Moment
     device: report.Device | None
     data: dict[str, int | str | bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """A resource row waiting for the next report, and the offset by which its times were told."""
+
+    id: int
+    lease: str
+    clock_offset_us: int | None
+    row: ResourceRow
 
 
 class SpoolFile:
@@ -174,6 +189,7 @@ class SpoolFile:
         self.db.execute(
             "DELETE FROM name WHERE id NOT IN (SELECT boot FROM row UNION SELECT device FROM row"
             " UNION SELECT lease FROM row WHERE lease IS NOT NULL UNION SELECT boot FROM event"
+            " UNION SELECT boot FROM used"
             " UNION SELECT device FROM event WHERE device IS NOT NULL)"
         )
 
@@ -231,6 +247,25 @@ class SpoolFile:
             )
         except (TypeError, IndexError) as error:
             raise ValueError(str(error)) from error
+
+    def insert_used(
+        self, boot: int, lease: str, row: ResourceRow, clock: ClockOffset | None
+    ) -> None:
+        offset_us = None if clock is None else clock.offset_us
+        self.db.execute(
+            "INSERT INTO used(boot, lease, clock_offset_us, row) VALUES(?, ?, ?, ?)",
+            (boot, lease, offset_us, json.dumps(asdict(row))),
+        )
+
+    def used_rows(self, boot: int, limit: int) -> list[Used]:
+        """Unsigned resource rows of a boot, oldest first."""
+        query = (
+            "SELECT id, lease, clock_offset_us, row FROM used WHERE boot = ? ORDER BY id LIMIT ?"
+        )
+        return [
+            Used(one, lease, offset_us, ResourceRow(**json.loads(row)))
+            for one, lease, offset_us, row in self.db.execute(query, (boot, limit))
+        ]
 
     def insert_event(self, boot: int, event: PendingEvent) -> None:
         device = None if event.device is None else self.name(_device_text(event.device))

@@ -2,4 +2,4 @@
 and hour come out.
 """
 
-__all__ = ("meters", "registry", "usage", "usage_hours")
+__all__ = ("meters", "registry", "resources", "usage", "usage_hours")

@@ -1,16 +1,17 @@
 """What do edge devices, storage nodes and the other resources of leases cost, and what is waiting?
 
-    sum(charge of the accruals of a meter) == its charge;   quantity counted + refused == sent
+    sum(charge of the accruals of a meter) == its charge;   measured + refused == what rows told
     charge + what is left of its hold == what was held for it, until the rest goes back
 
 Bills are added up elsewhere (`projections/income/movements.py`); here is what each line is made
-of. Events themselves are read from the meter log; which of them counted is read from the facts.
+of. The signed rows themselves are read from the usage log; which of them counted is in the facts.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from domain.duration import HOUR_US
 from projections import read
 from projections.runner import Connection, Projection, Rule
 
@@ -37,31 +38,29 @@ _TABLES = """
         node_id text COLLATE "C" NOT NULL, account_id text COLLATE "C" NOT NULL,
         provider_account_id text COLLATE "C" NOT NULL, client_id text COLLATE "C" NOT NULL,
         project_id text NOT NULL, end_user_ref text NOT NULL, through_position bigint NOT NULL,
-        events bigint NOT NULL, quantity bigint NOT NULL, price_units bigint, per bigint,
+        rows bigint NOT NULL, measured numeric NOT NULL, quantity bigint NOT NULL,
+        price_units bigint NOT NULL, per bigint NOT NULL,
         tariff_version int NOT NULL, charge_units bigint NOT NULL, fee_units bigint NOT NULL,
         provider_units bigint NOT NULL, platform_units bigint NOT NULL, burn_units bigint NOT NULL,
-        events_chain text NOT NULL, at_us bigint NOT NULL,
+        at_us bigint NOT NULL,
         position bigint NOT NULL, PRIMARY KEY (lease_id, meter)) WITH (fillfactor = 70);
     COMMENT ON TABLE own.resource IS 'Each meter of each lease: totals, as of its last accrual';
     CREATE TABLE own.accrual (
         lease_id text COLLATE "C", meter text COLLATE "C", through_position bigint,
-        after_position bigint NOT NULL, events int NOT NULL, quantity bigint NOT NULL,
-        charge_units bigint NOT NULL, is_priced boolean NOT NULL,
-        events_chain text NOT NULL, log_position bigint NOT NULL, log_chain text NOT NULL,
-        at_us bigint NOT NULL, position bigint NOT NULL,
+        lane int NOT NULL, after_position bigint NOT NULL, rows int NOT NULL,
+        measured numeric NOT NULL, quantity bigint NOT NULL,
+        charge_units bigint NOT NULL, at_us bigint NOT NULL, position bigint NOT NULL,
         PRIMARY KEY (lease_id, meter, through_position));
     COMMENT ON TABLE own.accrual IS 'What each fact added; it judged (after_position, through]';
     CREATE TABLE own.refused (
-        event_position bigint PRIMARY KEY, rule text NOT NULL, quantity bigint NOT NULL,
-        position bigint NOT NULL);
-    COMMENT ON TABLE own.refused IS 'Events that did not count in full, and how much of them';
+        lease_id text COLLATE "C", meter text COLLATE "C", usage_position bigint, rule text,
+        quantity numeric NOT NULL, position bigint NOT NULL,
+        PRIMARY KEY (lease_id, meter, usage_position, rule));
+    COMMENT ON TABLE own.refused IS 'What of a report did not count, in the units of its rows';
     CREATE TABLE own.hold (
         lease_id text COLLATE "C", meter text COLLATE "C", units bigint NOT NULL,
         is_returned boolean NOT NULL, position bigint NOT NULL, PRIMARY KEY (lease_id, meter));
     COMMENT ON TABLE own.hold IS 'What a renter agreed to pay at most, and is held for it';
-    CREATE TABLE own.release (
-        lease_id text COLLATE "C" PRIMARY KEY, by text NOT NULL, at_us bigint NOT NULL,
-        position bigint NOT NULL);
 """
 
 _INDEXES = """
@@ -138,42 +137,48 @@ _RULES = (
         ("resource.accrued.v1",),
         "lease_id text, meter text, unit text, node_id text, account_id text,"
         " provider_account_id text, client_id text, project_id text, end_user_ref text,"
-        " after_position bigint, through_position bigint, events int, events_chain text,"
-        " log_position bigint, log_chain text, quantity bigint, quantity_new bigint, rate json,"
+        " lane int, after_position bigint, through_position bigint, rows int, measured numeric,"
+        " quantity bigint, quantity_new bigint, rate json,"
         " tariff_version int, charge json, charge_new json, parts json, refused json,"
         " at_us bigint",
-        """, added AS (
+        """, told AS (
+            SELECT f.*, measured - coalesce(
+                lag(measured) OVER (PARTITION BY lease_id, meter ORDER BY position),
+                (SELECT r.measured FROM own.resource r
+                    WHERE (r.lease_id, r.meter) = (f.lease_id, f.meter)), 0) AS measured_new
+            FROM facts f
+        ), added AS (
             INSERT INTO own.accrual
-            SELECT lease_id, meter, through_position, after_position, events, quantity_new,
-                (charge_new->>'units')::bigint, rate IS NOT NULL,
-                events_chain, log_position, log_chain, at_us, position
-            FROM facts
+            SELECT lease_id, meter, through_position, lane, after_position, rows, measured_new,
+                quantity_new, (charge_new->>'units')::bigint, at_us, position
+            FROM told
         ), lost AS (
             INSERT INTO own.refused
-            SELECT (r->>'position')::bigint, r->>'rule', (r->>'quantity')::bigint, f.position
+            SELECT f.lease_id, f.meter, (r->>'position')::bigint, r->>'rule',
+                (r->>'quantity')::numeric, f.position
             FROM facts f CROSS JOIN LATERAL json_array_elements(f.refused) r
         )
         INSERT INTO own.resource AS t
         SELECT lease_id, meter, unit, node_id, account_id, provider_account_id, client_id,
-            project_id, end_user_ref, through_position, all_events, quantity,
+            project_id, end_user_ref, through_position, all_rows, measured, quantity,
             (rate->'price'->>'units')::bigint, (rate->>'per')::bigint, tariff_version,
             (charge->>'units')::bigint, (parts->>'fee')::bigint, (parts->>'provider')::bigint,
-            (parts->>'platform')::bigint, (parts->>'burn')::bigint, events_chain, at_us,
+            (parts->>'platform')::bigint, (parts->>'burn')::bigint, at_us,
             position
         FROM (
             SELECT f.*, row_number() OVER (last_first) AS n,
-                (sum(events) OVER (meters))::bigint AS all_events
+                (sum(rows) OVER (meters))::bigint AS all_rows
             FROM facts f
             WINDOW meters AS (PARTITION BY lease_id, meter),
                 last_first AS (PARTITION BY lease_id, meter ORDER BY position DESC)
         ) g WHERE n = 1
         ON CONFLICT (lease_id, meter) DO UPDATE SET
-            through_position = excluded.through_position, events = t.events + excluded.events,
+            through_position = excluded.through_position, rows = t.rows + excluded.rows,
+            measured = excluded.measured,
             quantity = excluded.quantity, charge_units = excluded.charge_units,
             fee_units = excluded.fee_units, provider_units = excluded.provider_units,
             platform_units = excluded.platform_units, burn_units = excluded.burn_units,
-            events_chain = excluded.events_chain, at_us = excluded.at_us,
-            position = excluded.position""",
+            at_us = excluded.at_us, position = excluded.position""",
     ),
     Rule(
         ("resource.held.v1",),
@@ -189,11 +194,6 @@ _RULES = (
         "lease_id text, meter text",
         """UPDATE own.hold h SET is_returned = true FROM facts f
         WHERE (h.lease_id, h.meter) = (f.lease_id, f.meter)""",
-    ),
-    Rule(
-        ("resource.storage_released.v1",),
-        "lease_id text, by text, at_us bigint",
-        "INSERT INTO own.release SELECT lease_id, by, at_us, position FROM facts",
     ),
 )
 
@@ -254,7 +254,9 @@ class StorageNode:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """Totals of one meter of one lease; `price_units` for every `per` units, None: it is free."""
+    """Totals of one meter of one lease; `price_units` for every `per` units. `measured` is the
+    sum of rows: microseconds of processor, byte-seconds or bytes.
+    """
 
     lease_id: str
     meter: str
@@ -266,78 +268,47 @@ class Resource:
     project_id: str
     end_user_ref: str
     through_position: int
-    events: int
+    rows: int
+    measured: int
     quantity: int
-    price_units: int | None
-    per: int | None
+    price_units: int
+    per: int
     tariff_version: int
     charge_units: int
     fee_units: int
     provider_units: int
     platform_units: int
     burn_units: int
-    events_chain: str
     at_us: int
     position: int
-    released_at_us: int | None
     agreed_units: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Accrual:
-    """What one fact added: the events of the meter in (after_position, through_position]."""
+    """What one fact added: the rows of the meter in reports (after_position, through_position]."""
 
     lease_id: str
     meter: str
     through_position: int
+    lane: int
     after_position: int
-    events: int
+    rows: int
+    measured: int
     quantity: int
     charge_units: int
-    is_priced: bool
-    events_chain: str
-    log_position: int
-    log_chain: str
     at_us: int
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
-    """One event of the meter log and what became of it.
+class Refused:
+    """What of a report's rows of one meter did not count, and the rule."""
 
-    `state` is "accepted", "matched", "priced" or "posted"; `reason` says why it does not count, or
-    not in full, and `refused` how much of it. `accrued_position` names the fact that judged it.
-    """
-
+    usage_position: int
+    rule: str
+    quantity: int
     position: int
-    account_id: str
-    source: str
-    event_id: str
-    lease_id: str
-    meter: str
-    quantity: int
-    from_us: int
-    to_us: int
-    route: str | None
-    dataset: str | None
-    body: bytes
-    leaf: bytes
-    recorded_us: int
-    state: str
-    reason: str | None
-    refused: int | None
-    accrued_position: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Bytes that counted over one route and of one dataset."""
-
-    route: str | None
-    dataset: str | None
-    events: int
-    quantity: int
 
 
 def read_edge_devices(
@@ -406,9 +377,7 @@ def read_storage_regions(connection: Connection, account_id: str | None = None) 
     return [str(row[0]) for row in connection.execute(sql, (account_id, account_id))]
 
 
-_RESOURCE = """SELECT r.*, e.at_us AS released_at_us, h.units AS agreed_units
-    FROM proj_meters.resource r
-    LEFT JOIN proj_meters.release e ON e.lease_id = r.lease_id AND r.meter = 'storage'
+_RESOURCE = """SELECT r.*, h.units AS agreed_units FROM proj_meters.resource r
     LEFT JOIN proj_meters.hold h ON h.lease_id = r.lease_id AND h.meter = r.meter"""
 
 
@@ -429,36 +398,52 @@ def read_accruals(
     )
 
 
+def read_refused(
+    connection: Connection, lease_id: str, meter: str, after: int, until: int
+) -> list[Refused]:
+    """What did not count of reports at (after, until] of the lane, in order."""
+    sql = """SELECT usage_position, rule, quantity, position FROM proj_meters.refused
+        WHERE lease_id = %(lease)s AND meter = %(meter)s
+            AND usage_position > %(after)s AND usage_position <= %(until)s
+        ORDER BY usage_position, rule"""
+    return read.many(
+        connection, Refused, sql, lease=lease_id, meter=meter, after=after, until=until
+    )
+
+
 def read_due(
-    connection: Connection, *, after: int = 0, limit: int = 500
+    connection: Connection, now_us: int, *, after: int = 0, limit: int = 500
 ) -> list[tuple[int, str, str]]:
-    """(last position, lease, meter) of leases that have run and have events nobody judged, oldest
-    last event first.
+    """(position, lease, meter) of holds whose lease's node has signed rows that nobody judged: once
+    an hour while it runs, and when it is over.
     """
-    sql = """SELECT l.position, l.lease_id, l.meter FROM public.meter_last l
-        JOIN proj_leases.lease s ON s.lease_id = l.lease_id
-            AND (s.opened_at_us IS NOT NULL
-                OR s.settled_position IS NOT NULL AND s.node_id IS NOT NULL)
-        LEFT JOIN proj_meters.resource r ON r.lease_id = l.lease_id AND r.meter = l.meter
-        WHERE l.position > greatest(coalesce(r.through_position, 0), %s)
-        ORDER BY l.position LIMIT %s"""
-    return [(row[0], row[1], row[2]) for row in connection.execute(sql, (after, limit))]
+    sql = """SELECT h.position, h.lease_id, h.meter FROM proj_meters.hold h
+        JOIN proj_leases.lease s ON s.lease_id = h.lease_id
+        JOIN proj_resources.reported u ON u.lease_id = h.lease_id AND u.node_id = s.node_id
+        LEFT JOIN proj_meters.resource r ON r.lease_id = h.lease_id AND r.meter = h.meter
+        WHERE NOT h.is_returned AND h.position > %(after)s
+            AND u.last_position > coalesce(r.through_position, 0)
+            AND CASE h.meter WHEN 'cpu' THEN u.cpu_known_us WHEN 'memory' THEN u.memory_known_us
+                WHEN 'storage' THEN u.storage_known_us ELSE u.network_known_us END > 0
+            AND (s.closed_at_us IS NOT NULL OR s.settled_position IS NOT NULL
+                OR coalesce(r.at_us, s.opened_at_us) <= %(hour_ago)s)
+        ORDER BY h.position LIMIT %(limit)s"""
+    values = {"after": after, "limit": limit, "hour_ago": now_us - HOUR_US}
+    return [(row[0], row[1], row[2]) for row in connection.execute(sql.encode(), values)]
 
 
 def read_holds_due(
     connection: Connection, closed_until_us: int, *, after: int = 0, limit: int = 500
 ) -> list[tuple[int, str, str]]:
     """(position, lease, meter) of holds whose lease was closed by then, or never ran, and is over:
-    what is left of them goes back. Storage that was metered waits for its release.
+    what is left of them goes back.
     """
     sql = """SELECT h.position, h.lease_id, h.meter FROM proj_meters.hold h
         JOIN proj_leases.lease s ON s.lease_id = h.lease_id AND s.settled_position IS NOT NULL
             AND (s.opened_at_us IS NULL OR s.closed_at_us <= %(until)s)
         LEFT JOIN proj_meters.resource r ON r.lease_id = h.lease_id AND r.meter = h.meter
-        LEFT JOIN proj_meters.release e ON e.lease_id = h.lease_id
         WHERE NOT h.is_returned AND h.position > %(after)s
             AND h.units > coalesce(r.charge_units, 0)
-            AND (h.meter <> 'storage' OR coalesce(r.quantity, 0) = 0 OR e.at_us <= %(until)s)
         ORDER BY h.position LIMIT %(limit)s"""
     values = {"until": closed_until_us, "after": after, "limit": limit}
     return [(row[0], row[1], row[2]) for row in connection.execute(sql.encode(), values)]
@@ -472,98 +457,3 @@ def read_open_holds(connection: Connection, account_id: str) -> list[tuple[str, 
         WHERE NOT h.is_returned AND h.units > coalesce(r.charge_units, 0)
         ORDER BY h.position, h.meter"""
     return [(row[0], row[1]) for row in connection.execute(sql, (account_id,))]
-
-
-_EVENT = """SELECT e.position, e.account_id, e.source, e.event_id, e.lease_id, e.meter, e.quantity,
-        e.from_us, e.to_us, e.route, e.dataset, e.body, e.leaf, e.recorded_us,
-        CASE WHEN a.position IS NULL OR (e.quantity > 0 AND x.quantity = e.quantity) THEN 'accepted'
-            WHEN NOT a.is_priced THEN 'matched'
-            WHEN a.charge_units = 0 THEN 'priced' ELSE 'posted' END AS state,
-        CASE WHEN a.position IS NOT NULL THEN x.rule
-            WHEN s.lease_id IS NULL THEN 'lease_unknown'
-            WHEN s.opened_at_us IS NULL THEN 'lease_not_open' ELSE 'waiting' END AS reason,
-        x.quantity AS refused, a.position AS accrued_position
-    FROM ({events}) e
-    LEFT JOIN LATERAL (
-        SELECT * FROM proj_meters.accrual a WHERE a.lease_id = e.lease_id AND a.meter = e.meter
-            AND a.through_position >= e.position ORDER BY a.through_position LIMIT 1) a ON true
-    LEFT JOIN proj_meters.refused x ON x.event_position = e.position
-    LEFT JOIN proj_leases.lease s ON s.lease_id = e.lease_id
-    ORDER BY e.position"""
-
-
-def read_events(
-    connection: Connection,
-    *,
-    account_id: str | None = None,
-    lease_id: str | None = None,
-    meter: str | None = None,
-    route: str | None = None,
-    dataset: str | None = None,
-    after: int = 0,
-    limit: int = 50,
-) -> list[Event]:
-    """Events in the order of the log; of one sender, of one lease, of one route or dataset."""
-    events = """SELECT * FROM public.meter_event WHERE position > %(after)s
-        AND (%(account)s::text IS NULL OR account_id = %(account)s)
-        AND (%(lease)s::text IS NULL OR lease_id = %(lease)s)
-        AND (%(meter)s::text IS NULL OR meter = %(meter)s)
-        AND (%(route)s::text IS NULL OR route = %(route)s)
-        AND (%(dataset)s::text IS NULL OR dataset = %(dataset)s)
-        ORDER BY position LIMIT %(limit)s"""
-    return read.many(
-        connection,
-        Event,
-        _EVENT.format(events=events),
-        account=account_id,
-        lease=lease_id,
-        meter=meter,
-        route=route,
-        dataset=dataset,
-        after=after,
-        limit=limit,
-    )
-
-
-def read_unmatched(
-    connection: Connection, *, account_id: str | None = None, after: int = 0, limit: int = 50
-) -> list[Event]:
-    """Events that no accrual has counted, in the order of the log: not judged yet, or refused."""
-    events = """(
-            SELECT e.* FROM proj_meters.refused x JOIN public.meter_event e
-                ON e.position = x.event_position AND e.quantity = x.quantity
-            WHERE e.position > %(after)s
-                AND (%(account)s::text IS NULL OR e.account_id = %(account)s)
-            ORDER BY e.position LIMIT %(limit)s
-        ) UNION ALL (
-            SELECT e.* FROM public.meter_last l
-            LEFT JOIN proj_meters.resource r ON r.lease_id = l.lease_id AND r.meter = l.meter
-            JOIN public.meter_event e ON e.lease_id = l.lease_id AND e.meter = l.meter
-                AND e.position > greatest(coalesce(r.through_position, 0), %(after)s)
-            WHERE l.position > coalesce(r.through_position, 0)
-                AND (%(account)s::text IS NULL OR e.account_id = %(account)s)
-            ORDER BY e.position LIMIT %(limit)s
-        ) ORDER BY position LIMIT %(limit)s"""
-    return read.many(
-        connection,
-        Event,
-        _EVENT.format(events=events),
-        account=account_id,
-        after=after,
-        limit=limit,
-    )
-
-
-def read_transfers(connection: Connection, lease_id: str) -> list[Transfer]:
-    """What went over the network for a lease and counted, by route and dataset; largest first."""
-    sql = """SELECT e.route, e.dataset, count(*) AS events,
-            sum(e.quantity - coalesce(x.quantity, 0))::bigint AS quantity
-        FROM public.meter_event e
-        JOIN proj_meters.resource r ON r.lease_id = e.lease_id AND r.meter = e.meter
-            AND e.position <= r.through_position
-        LEFT JOIN proj_meters.refused x ON x.event_position = e.position
-        WHERE e.lease_id = %(lease)s AND e.meter = 'network'
-        GROUP BY e.route, e.dataset
-        HAVING sum(e.quantity - coalesce(x.quantity, 0)) > 0
-        ORDER BY quantity DESC, e.route, e.dataset LIMIT 1000"""
-    return read.many(connection, Transfer, sql, lease=lease_id)

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        431,
-        "158f345ecbd5c3885798ebb4678a44ea500fc754eb6ebb4313014dd47b15df6d",
-        "352b657a9a9af423c2542c102c9411bc4fabd1e01c0c689bc375c00e3cc780ec",
+        430,
+        "6fad1dc630e3766294d9a9a33321aff6be35146d19a09e3e109647a2a2c999e7",
+        "70adadf8022f2e555e7e58832105b18191b2aad9f7fef237242fc725ca788fd9",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

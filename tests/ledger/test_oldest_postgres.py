@@ -27,7 +27,6 @@ SUITE = (
     "tests/ledger/test_migrate.py",
     "tests/ledger/log/test_market_protection.py",
     "tests/ledger/log/test_market_append.py",
-    "tests/ledger/log/test_meter_log.py",
     "tests/projections/test_reads.py",
 )
 

@@ -98,6 +98,7 @@ class Scene:
             tell=self.said.append,
             draw=self.draw,
             keep_key=self.keep_key,
+            used_folder=self.folder / "used",
         )
         self.reporter.poll()
 

@@ -8,6 +8,7 @@ import psycopg
 
 from domain.metering import report
 from domain.metering.report import Device, Report, Row
+from domain.metering.resources import ResourceRow
 from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
 
 HOUR_US = 3_600_000_000
@@ -56,6 +57,22 @@ def make_report(
                 throttle_thermal_ns=None if number % 4 < 2 else 10**13,
             )
             for number in range(rows)
+        ),
+        resources=()
+        if lease is None
+        else tuple(
+            ResourceRow(
+                lease=0,
+                mono_start_us=number * length_us,
+                len_us=length_us,
+                wall_minus_mono_us=start_us,
+                cpu_us=length_us // 2 + number,
+                memory_byte_s=None if number % 2 else number * 10**9,
+                received_bytes=number,
+                sent_bytes=None if number == 1 else seq,
+                source="proc",
+            )
+            for number in range(3)
         ),
         events=(
             report.Event(

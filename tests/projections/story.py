@@ -40,6 +40,8 @@ from domain.leasing import other_resources as resource_usage
 from domain.market import offer
 from domain.metering import counting as accrual
 from domain.metering import pin
+from domain.metering.report import lane_of
+from domain.metering.resources import SCALE_OF
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.parties import account as acct
 from domain.parties import counterparty, webhook
@@ -1649,11 +1651,6 @@ def _metered(size: Size) -> Iterator[Told]:
     yield from stored(at)
     for meter in ("network", "storage"):
         yield from _resources(size, size.leases - 2, meter, at)
-    lease_id = f"lease_{size.leases - 2:032x}"
-    yield (
-        resource_usage.stream_of(lease_id, "storage"),
-        resource_usage.StorageReleased(lease_id=lease_id, account_id=who, by="mem_a", at_us=at),
-    )
 
 
 def _region_terms() -> Told:
@@ -1800,11 +1797,13 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
                 end_user_ref="u1",
                 after_position=first + turn - 1,
                 through_position=first + turn,
-                events=1,
-                events_chain="11" * 32,
-                log_position=1_000,
-                log_chain="22" * 32,
-                sources=() if turn else (resource_usage.MeterSource("meter/1", "acct_provider"),),
+                client_account_id=None,
+                owners=(),
+                lane=lane_of(size.node(index)),
+                rows=1,
+                mark=resource_usage.Mark("boot", turn, at),
+                time_us=turn,
+                measured=quantity * SCALE_OF[meter],
                 quantity=quantity,
                 quantity_new=new.total,
                 rate=MeterRate(meter, credit(1), 1),
@@ -1814,7 +1813,7 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
                 parts=parts,
                 parts_new=new,
                 drawn=(EscrowPart("cash", credit(new.total)),) if turn else (),
-                refused=() if turn else (resource_usage.RefusedEvent(first, "not_permitted", 5),),
+                refused=() if turn else (resource_usage.RefusedRow(first, "overlap", 5),),
                 at_us=at,
             ),
         )

@@ -11,6 +11,7 @@ from typing import Any
 from nacl.signing import SigningKey
 
 from domain.metering import report
+from domain.metering.resources import ResourceRow
 from ledger.log.usage import Item, item
 
 BOOT = "5b1c9a7e-6f0d-4f0b-9c3f-2f1d0c9e8a71"
@@ -35,6 +36,25 @@ def rows(count: int = 4, devices: int = 2, first_us: int = STEP_US) -> tuple[rep
             mem_byte_s=10**12 + index * 7_368_787,
             energy_mj=9_000_000 + index % 3,
             throttle_thermal_ns=0,
+        )
+        for index in range(count)
+    )
+
+
+def resource_rows(count: int = 2, leases: int = 2) -> tuple[ResourceRow, ...]:
+    """Resource rows of one minute, each lease's adjoining its own last one."""
+    return tuple(
+        ResourceRow(
+            lease=index % leases,
+            mono_start_us=STEP_US + index // leases * STEP_US + index % leases * 113,
+            len_us=STEP_US,
+            wall_minus_mono_us=1_795_161_600_000_000,
+            cpu_us=4 * STEP_US - index,
+            memory_byte_s=60 * 10**9,
+            storage_byte_s=60 * 10**6 + index,
+            received_bytes=None,
+            sent_bytes=None,
+            source="cgroup2",
         )
         for index in range(count)
     )

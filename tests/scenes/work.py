@@ -14,6 +14,7 @@ from domain.epochs.policy import PublishPolicy
 from domain.epochs.reward_terms import REWARD_TERMS
 from domain.metering import report
 from domain.metering.pin import PinUsage
+from domain.metering.resources import ResourceRow
 from ledger.tree import cut, trees
 from tests.domain.scenes.epochs import POLICY
 from tests.scenes.server import NOW_US, Provider, Scene
@@ -57,6 +58,24 @@ def reported(
         rows=rows,
     )
     return report.encode(replace(told, **changes))
+
+
+def used(
+    provider: Provider, lease: dict[str, Any], *, first: int = 0, minutes: int = 1, **amounts: Any
+) -> bytes:
+    """The node's next report: what one lease used beside its GPU, so much in each minute."""
+    rows = tuple(
+        ResourceRow(
+            lease=0,
+            mono_start_us=minute * MINUTE_US,
+            len_us=MINUTE_US,
+            wall_minus_mono_us=NOW_US,
+            source="cgroup2",
+            **amounts,
+        )
+        for minute in range(first, first + minutes)
+    )
+    return reported(provider, lease, first=first, minutes=minutes, resources=rows)
 
 
 def present(scene: Scene, provider: Provider, until_us: int, first_us: int = NOW_US) -> None:

@@ -20,10 +20,11 @@ from api.ingest import form as usage_form
 from api.ingest.door import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
 from domain.metering import report
 from domain.metering.report import ReportInvalid
+from domain.metering.resources import SOURCES
 from ledger.log import usage
 from ledger.log.usage import UsageLog
 from tests.examples import examples
-from tests.scenes.usage_reports import STEP_US, Node, a_report, rows
+from tests.scenes.usage_reports import STEP_US, Node, a_report, resource_rows, rows
 
 NOW_US = 1_795_161_720_000_000
 
@@ -615,7 +616,7 @@ def mutate_tree(random: Random, body: bytes) -> bytes:
     elif choice < 0.85:
         del target[path[-1]]
     elif isinstance(target, dict):
-        target[random.choice(["more", "n", "cols", "lease"])] = random.choice(POOL)
+        target[random.choice(["more", "n", "cols", "lease", "resources"])] = random.choice(POOL)
     else:
         target.insert(random.randrange(len(target) + 1), random.choice(POOL))
     return json.dumps(tree, separators=(",", ":"), ensure_ascii=random.random() < 0.5).encode(
@@ -670,7 +671,17 @@ def some_report(random: Random) -> report.Report:
                 wall_slew_us=random.choice([0, 0, 5, -5]),
                 reason=random.choice(["tick", "hour"]),
             )
-    return replace(draft, rows=tuple(chosen) if random.random() < 0.95 else ())
+    used = list(resource_rows(random.choice([1, 2, 5]), random.choice([1, devices])))
+    if random.random() < 0.5:
+        used = [
+            replace(row, wall_slew_us=random.choice([0, 3]), source=random.choice(SOURCES))
+            for row in used
+        ]
+    return replace(
+        draft,
+        rows=tuple(chosen) if random.random() < 0.95 else (),
+        resources=tuple(used) if random.random() < 0.5 else (),
+    )
 
 
 def verdict(read: Any, body: bytes) -> tuple[str, int, str] | str:

@@ -1,31 +1,25 @@
-"""Meters over HTTP: events in, jobs, charges out; edge devices and storage nodes."""
+"""Meters over HTTP: signed rows in, charges out; edge devices and storage nodes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Generator
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from api.door.moments import moment
-from api.metering import meter_events
-from api.metering.meter_events import BATCH, ONE, TYPE
 from api.metering.meter_timer import run_device_fees, run_resources, run_storage_nodes
 from domain.calendar import day_of, day_start_us, day_text
 from domain.duration import DAY_US, HOUR_US
-from domain.leasing.other_resources import PATIENCE_US, chain_of
+from domain.leasing.other_resources import PATIENCE_US
 from domain.money import credit
-from domain.prices.tariff import CLOUDBENDER, METERS, MeterRate, PublishTariff
-from ledger.log import meter_log
-from ledger.log.chain import lp4
-from tests.scenes.server import CLOUD_ACCOUNT, NOW_US, Caller, Scene
+from domain.prices.tariff import CLOUDBENDER, MeterRate, PublishTariff
+from tests.scenes.server import CLOUD_ACCOUNT, NOW_US, Scene
 from tests.scenes.serving import Market
-from tests.scenes.work import accrue_now
+from tests.scenes.work import MINUTE_US, accrue_now, pin_and_sign, send, used
 
-MINUTE_US = 60_000_000
+GB = 10**9
 
 
 @pytest.fixture
@@ -65,47 +59,11 @@ def agreed(scene: Scene, **units: int) -> dict[str, Any]:
     return scene.running(job=scene.job(meter_maxima=maxima))
 
 
-def event(lease_id: str, name: str, **changes: Any) -> dict[str, Any]:
-    """Four cores for one minute, the minute after the lease began unless told otherwise."""
-    data = {
-        "meter": "cpu",
-        "quantity": "240",
-        "unit": "core-second",
-        "from": moment(NOW_US),
-        "to": moment(NOW_US + MINUTE_US),
-        **changes.pop("data", {}),
-    }
-    return {
-        "specversion": "1.0",
-        "id": name,
-        "source": "/meter/1",
-        "type": TYPE,
-        "subject": lease_id,
-        "time": data["to"],
-        "data": data,
-        **changes,
-    }
-
-
-def window(from_us: int, to_us: int, **data: Any) -> dict[str, Any]:
-    return {"from": moment(NOW_US + from_us), "to": moment(NOW_US + to_us), **data}
-
-
-def send(caller: Caller, *events: Any, media_type: str = BATCH, raw: bytes | None = None) -> Any:
-    content = (
-        raw
-        if raw is not None
-        else json.dumps(list(events) if media_type == BATCH else events[0]).encode()
-    )
-    headers = {**caller.headers, "Content-Type": media_type}
-    return caller.http.post("/v1/usage/events", content=content, headers=headers)
-
-
-def sent(caller: Caller, *events: Any) -> dict[str, Any]:
-    response = send(caller, *events)
-    assert response.status_code == 200, response.text
-    told: dict[str, Any] = response.json()
-    return told
+def signed(scene: Scene, lease: dict[str, Any], **told: Any) -> None:
+    """The lease's node signs a report of what the lease used."""
+    sent = send(scene, scene.provider, used(scene.provider, lease, **told))
+    assert sent.status_code == 200, sent.text
+    assert sent.json()["results"][0]["receipt"]["flags"] == 0, sent.text
 
 
 def run(scene: Scene, job: Any) -> int:
@@ -122,129 +80,88 @@ def balance(scene: Scene, name: str) -> int:
     return scene.service.ledger.books.balance(name)
 
 
-def test_a_batch_is_answered_event_by_event_and_sending_it_again_changes_nothing(
+FOUR_CORES = {"cpu_us": 4 * MINUTE_US}
+ALL = {
+    "cpu_us": 4 * MINUTE_US,
+    "memory_byte_s": 60 * 8 * GB,
+    "storage_byte_s": 60 * GB,
+    "received_bytes": GB,
+    "sent_bytes": GB // 2,
+}
+
+
+def test_a_lease_is_charged_for_what_its_node_signed_and_every_line_leads_to_the_reports(
     scene: Scene,
 ) -> None:
-    """R-7: CloudEvents of other resources, each stored once."""
-    lease_id = agreed(scene)["lease_id"]
-    good = event(lease_id, "one")
-    batch = [
-        good,
-        good,
-        event(lease_id, "two", data=window(0, 30_000_000)),
-        {**good, "data": {**good["data"], "quantity": "9"}},
-        event(lease_id, "gpu", data={"meter": "gpu", "unit": "gpu-second"}),
-        event(lease_id, "unit", data={"unit": "GB-second"}),
-        event(lease_id, "late", data=window(-36 * DAY_US, -36 * DAY_US + 1_000_000)),
-        event(lease_id, "early", data=window(0, 3_600_000_000)),
-        event(lease_id, "more", data={"quantity": "1000000000000"}),
-        event(lease_id, "empty", data=window(5, 5)),
-        event("nothing", "form"),
-        "no object",
-        event(lease_id, "field", surplus=1),
-        event(lease_id, "number", data={"quantity": 5}),
-        event(lease_id, "meter", data={"meter": "power", "unit": "joule"}),
-    ]
-    told = sent(scene.owner, *batch)
-    assert (told["accepted"], told["duplicate"]) == (1, 1)
-    assert [(one["index"], one["code"]) for one in told["rejected"]] == [
-        (2, "window_overlaps"),
-        (3, "id_reused"),
-        (4, "gpu_time_refused"),
-        (5, "unit_wrong"),
-        (6, "time_out_of_range"),
-        (7, "time_out_of_range"),
-        (8, "quantity_out_of_range"),
-        (9, "window_empty"),
-        (10, "invalid"),
-        (11, "invalid"),
-        (12, "invalid"),
-        (13, "invalid"),
-        (14, "meter_unknown"),
-    ]
-    assert "#/subject" in told["rejected"][8]["detail"]
-    scene.clock.advance(40 * DAY_US)  # type: ignore[attr-defined]
-    again = send(scene.owner, dict(reversed(good.items())), media_type=ONE)
-    assert again.json() == {"accepted": 0, "duplicate": 1, "rejected": []}
-
-
-def test_a_request_that_is_no_batch_of_events_stores_nothing(scene: Scene) -> None:
-    one = event("lease_1", "one")
-    for response, status in (
-        (send(scene.owner, one, media_type="application/json"), 415),
-        (send(scene.owner, raw=b"{}"), 422),
-        (send(scene.owner, raw=b"[]"), 422),
-        (send(scene.owner, raw=b"[1"), 400),
-        (send(scene.owner, *[one] * 1_001), 400),
-        (send(scene.owner, raw=b" " * 1_048_577), 413),
-    ):
-        assert response.status_code == status, response.text
-    with scene.service.connection() as connection:
-        assert meter_log.head(connection).position == 0
-    thousand = [event("lease_1", f"e{n}", data=window(n, n + 1, quantity="0")) for n in range(1000)]
-    assert sent(scene.owner, *thousand)["accepted"] == 1_000
-
-
-def test_a_lease_is_charged_for_what_was_metered_and_every_line_leads_to_its_events(
-    scene: Scene,
-) -> None:
-    """R-7, J-6: metered, priced, drawn and shared; the renter recomputes it from what is told."""
-    lease_id = agreed(scene)["lease_id"]
+    """R-7, J-6: metered by the node, signed in the same report as the GPU's time, priced, drawn and
+    shared; the renter takes the line down to the signed bytes and adds them up.
+    """
+    lease = agreed(scene)
+    lease_id, clock = lease["lease_id"], scene.clock
     before = balance(scene, f"party:{scene.renter.account_id}:cash")
-    events = [
-        event(lease_id, f"e{n}", data=window(n * MINUTE_US, (n + 1) * MINUTE_US)) for n in range(3)
-    ]
-    stranger = event(lease_id, "x", source="/other")
-    assert sent(scene.owner, events[1], events[0])["accepted"] == 2
-    assert sent(scene.stranger, stranger)["accepted"] == 1
-    assert run(scene, run_resources) == 0, "their time is not over"
-    scene.clock.advance(2 * MINUTE_US + PATIENCE_US)  # type: ignore[attr-defined]
-    sent(scene.owner, events[2])
-    assert run(scene, run_resources) == 1
+    clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
+    signed(scene, lease, minutes=2, **ALL)
+    assert run(scene, run_resources) == 0, "a lease that runs is charged by the hour"
+    clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    assert run(scene, run_resources) == 3
     assert run(scene, run_resources) == 0, "a second run adds nothing"
-    (told,) = scene.renter.read(f"/v1/leases/{lease_id}/resources")["resources"]
-    assert (told["quantity"], told["unit"], units(told["charge"])) == ("480", "core-second", 4_800)
-    assert (units(told["provider"]), units(told["platform"]), units(told["agreed"])) == (
+    told = scene.renter.read(f"/v1/leases/{lease_id}/resources")
+    by_meter = {one["meter"]: one for one in told["resources"]}
+    cpu = by_meter["cpu"]
+    assert (cpu["quantity"], cpu["unit"], units(cpu["charge"])) == ("480", "core-second", 4_800)
+    assert (units(cpu["provider"]), units(cpu["platform"]), units(cpu["agreed"])) == (
         2_400,
         2_400,
         10_000,
     )
+    assert by_meter["storage"]["quantity"] == "120"
+    assert by_meter["storage"]["measured"] == str(120 * GB)
+    assert units(by_meter["storage"]["charge"]) == 12
+    assert "memory" not in by_meter, "it has no price: it is told and costs nothing"
+    assert told["used"]["memory_byte_s"] == str(2 * 60 * 8 * GB)
+    network = by_meter["network"]
+    assert (network["quantity"], units(network["charge"])) == ("0", 0), "a minute costs 15,000"
     assert balance(scene, f"party:{scene.renter.account_id}:cash") == before, "it was held"
     assert balance(scene, f"escrow:{lease_id}/cpu:2:cash") == 10_000 - 4_800
-    assert balance(scene, f"party:{scene.owner.account_id}:holdback") == 2_400
-    listed = scene.renter.read("/v1/usage/events", lease_id=lease_id)["data"]
-    assert [(one["state"], one.get("reason")) for one in listed] == [
-        ("posted", None),
-        ("posted", None),
-        ("accepted", "not_permitted"),
-        ("accepted", "waiting"),
+    assert balance(scene, f"party:{scene.owner.account_id}:holdback") == 2_400 + 6
+    (charge,) = scene.renter.read(f"/v1/leases/{lease_id}/resources/network")["data"]
+    assert [(one["rule"], one["amount"]) for one in charge["refused"]] == [
+        ("above_maximum", str(3 * GB))
     ]
-    (line,) = scene.renter.read(f"/v1/leases/{lease_id}/resources/cpu")["data"]
-    chained, counted = "", 0
-    for one in listed:
-        body = one["event"].encode()
-        known = json.loads(body)
-        assert known in [*events, stranger]
-        parts = (one["account_id"], known["source"], known["id"])
-        leaf = sha256(b"\0" + b"".join(lp4(part.encode()) for part in parts) + lp4(body))
-        assert leaf.hexdigest() == one["leaf"]
-        if line["events_after"] < one["position"] <= line["events_through"]:
-            chained = chain_of(chained, lease_id, "cpu", one["leaf"])
-            counted += int(one["quantity"]) - int(one.get("refused", "0"))
-    assert (line["events_chain"], line["quantity"]) == (chained, str(counted))
-    assert counted * 36_000 // 3_600 == units(line["charge"])
-    scene.sign_head()
-    proof = scene.renter.get(f"/v1/audit/proofs/{line['position']}")
+    rows = scene.renter.read(f"/v1/leases/{lease_id}/resource-rows", limit=1)
+    assert (len(rows["data"]), rows["has_more"]) == (1, True)
+    rest = scene.renter.read(
+        f"/v1/leases/{lease_id}/resource-rows", cursor=rows["next_cursor"], limit=5
+    )
+    assert (len(rest["data"]), rest["has_more"]) == (1, False)
+    first, second = rows["data"][0], rest["data"][0]
+    assert (first["to"], first["source"], first["seq"]) == (second["from"], "cgroup2", 1)
+    assert first["cpu_us"] == str(4 * MINUTE_US)
+    for path in ("resources", "resources/cpu", "resource-rows", "transfers"):
+        assert scene.stranger.get(f"/v1/leases/{lease_id}/{path}").status_code == 404
+    lines = scene.renter.read(f"/v1/accounts/{scene.renter.account_id}/statements")["lines"]
+    charged = {one["position"] for one in lines if one["kind"] == "resources"}
+    assert cpu["accrued_position"] in charged
+    pin_and_sign(scene)
+    lines_at = f"/v1/accounts/{scene.renter.account_id}/statements/lines"
+    at = f"{lines_at}/{cpu['accrued_position']}"
+    (one,) = scene.renter.read(f"{at}/reports")["data"]
+    assert (one["rows"], one["measured"], one["refused"]) == (2, str(8 * MINUTE_US), "0")
+    assert scene.renter.get(f"{at}/proof").status_code == 200
+    proof = scene.renter.get(f"{at}/reports/{one['usage_position']}/proof")
     assert proof.status_code == 200, proof.text
-    assert scene.stranger.get(f"/v1/leases/{lease_id}/resources").status_code == 404
-    assert scene.stranger.get(f"/v1/leases/{lease_id}/resources/cpu").status_code == 404
-    foreign = scene.stranger.get("/v1/usage/events", lease_id=lease_id)
-    assert foreign.status_code == 404
+    steps = {step["name"]: step["after"] for step in scene.renter.read(at)["arithmetic"]}
+    assert steps == {"quantity": "480", "charge": "4800"}
+    (lost,) = scene.renter.read(f"{lines_at}/{by_meter['storage']['accrued_position']}/reports")[
+        "data"
+    ]
+    assert lost["measured"] == str(120 * GB)
 
 
 def test_a_provider_cannot_meter_a_renter_dry(scene: Scene) -> None:
     """The attack: 9.5 TB "in thirty seconds" of a lease with 3 credits took all of 100 credits past
     the budgets of its project and key, and "storage" of a lease that stored nothing took 45 more.
+    A node may sign what it likes: no more is drawn than its renter agreed to.
     """
     renter, clock = scene.renter.account_id, scene.clock
     cap = {"asset": "CREDIT", "units": "3010000"}
@@ -255,27 +172,79 @@ def test_a_provider_cannot_meter_a_renter_dry(scene: Scene) -> None:
     over = scene.renter.post("/v1/leases", {"job": job, "funds": funds})
     assert over.json()["code"] == "budget_exhausted"
     job = scene.job(project_id="proj-1", meter_maxima=most(network=10_000))
-    lease_id = scene.running(job=job, funds=funds)["lease_id"]
+    lease = scene.running(job=job, funds=funds)
+    lease_id = lease["lease_id"]
     before = balance(scene, f"party:{renter}:cash")
-    clock.advance(MINUTE_US)  # type: ignore[attr-defined]
+    clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
     scene.renter.made(f"/v1/leases/{lease_id}/close")
-    network = {"meter": "network", "unit": "byte"}
-    stored = {"meter": "storage", "unit": "GB-second", "quantity": "6000"}
-    sent(
-        scene.owner,
-        event(lease_id, "tb", data=window(0, 3 * 10**7, **network, quantity=str(9_500 * 10**9))),
-        event(lease_id, "gb", data=window(3 * 10**7, 4 * 10**7, **network, quantity=str(10**9))),
-        event(lease_id, "s", data=window(0, MINUTE_US, **stored)),
-    )
-    clock.advance(MINUTE_US + PATIENCE_US)  # type: ignore[attr-defined]
-    run(scene, run_resources)
-    refused = scene.owner.read("/v1/usage/unmatched")["data"]
-    assert [one["reason"] for one in refused] == ["above_maximum", "not_agreed"]
-    charged = scene.renter.read(f"/v1/leases/{lease_id}/resources")["resources"]
-    assert [units(one["charge"]) for one in charged] == [10_000, 0]
+    huge = {"received_bytes": 9_500 * GB, "storage_byte_s": 6_000 * GB}
+    signed(scene, lease, sent_bytes=0, **huge)
+    signed(scene, lease, first=1, received_bytes=GB, sent_bytes=0)
+    clock.advance(PATIENCE_US)  # type: ignore[attr-defined]
+    assert run(scene, run_resources) == 1
+    (charge,) = scene.owner.read(f"/v1/leases/{lease_id}/resources/network")["data"]
+    assert [one["rule"] for one in charge["refused"]] == ["above_maximum"]
+    told = scene.renter.read(f"/v1/leases/{lease_id}/resources")
+    assert [(one["meter"], units(one["charge"])) for one in told["resources"]] == [
+        ("network", 10_000)
+    ]
+    assert told["used"]["storage_byte_s"] == str(6_000 * GB), "told, and charged nothing"
     assert balance(scene, f"party:{renter}:cash") >= before
     assert balance(scene, f"party:{renter}:owed") == 0
     assert balance(scene, f"party:{scene.owner.account_id}:holdback") == 5_000
+
+
+def test_nobody_but_the_node_of_a_lease_meters_it(scene: Scene) -> None:
+    """A report that another node signs, or nobody, moves nothing; there is no other way in."""
+    lease = agreed(scene)
+    scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
+    other = scene.other
+    body = used(other, {**lease, "device_ids": other.device_ids}, **FOUR_CORES)
+    assert send(scene, other, body).status_code == 200, "it is that node's own report"
+    scene.clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    assert run(scene, run_resources) == 0
+    told = scene.renter.read(f"/v1/leases/{lease['lease_id']}/resources")
+    assert (told["resources"], told.get("used")) == ([], None)
+    forged = scene.provider.signing.envelope(used(scene.provider, lease, **FOUR_CORES))
+    forged["signature"] = "A" * 86 + "=="
+    path = f"/v1/nodes/{scene.provider.node_id}/usage"
+    answer = scene.http.post(
+        path, json=[forged], headers={"Content-Type": "application/cloudevents-batch+json"}
+    )
+    assert answer.json()["code"] == "bad_signature"
+    assert scene.owner.post("/v1/usage/events", {}).status_code in (404, 405)
+
+
+def test_a_report_whose_resource_rows_break_a_rule_earns_nothing_at_all(scene: Scene) -> None:
+    lease = agreed(scene)
+    scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
+    body = json.loads(used(scene.provider, lease, minutes=2, **FOUR_CORES))
+    body["resources"]["step_us"] = [0, MINUTE_US - 1]
+    sent = send(scene, scene.provider, json.dumps(body).encode())
+    assert sent.json()["results"][0]["receipt"]["flags"] == 1
+    (flagged,) = scene.owner.read(f"/v1/nodes/{scene.provider.node_id}/usage")["flagged"]
+    assert flagged["rule"] == "rows_overlap"
+    scene.clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    assert run(scene, run_resources) == 0
+
+
+def test_what_could_not_be_measured_is_told_so_and_costs_nothing(scene: Scene) -> None:
+    """Decision 0008: half of a network's bytes are no measurement of its bytes."""
+    lease = agreed(scene)
+    scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
+    signed(scene, lease, received_bytes=GB, sent_bytes=None, **FOUR_CORES)
+    scene.clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    assert run(scene, run_resources) == 1, "the processor alone"
+    told = scene.renter.read(f"/v1/leases/{lease['lease_id']}/resources")
+    assert told["used"]["known"] == {
+        "cpu_us": str(MINUTE_US),
+        "memory_us": "0",
+        "storage_us": "0",
+        "network_us": "0",
+    }
+    (row,) = scene.renter.read(f"/v1/leases/{lease['lease_id']}/resource-rows")["data"]
+    assert "sent_bytes" not in row
+    assert row["received_bytes"] == str(GB)
 
 
 def test_what_a_lease_did_not_use_of_its_maxima_comes_back_a_day_after_it(scene: Scene) -> None:
@@ -298,101 +267,70 @@ def test_what_a_lease_did_not_use_of_its_maxima_comes_back_a_day_after_it(scene:
     assert scene.service.ledger.books.books_balanced()
 
 
-def test_events_that_count_for_nothing_are_listed_with_their_reason(scene: Scene) -> None:
-    lease_id = agreed(scene)["lease_id"]
-    sent(
-        scene.owner,
-        event("lease_unknown", "u"),
-        event(lease_id, "w"),
-        event(lease_id, "f", source="/2", data={"meter": "memory", "unit": "GB-second"}),
-    )
-    sent(scene.stranger, event(lease_id, "s"))
-    listed = scene.owner.read("/v1/usage/unmatched")["data"]
-    assert [one["reason"] for one in listed] == ["lease_unknown", "waiting", "waiting"]
-    scene.clock.advance(MINUTE_US + PATIENCE_US)  # type: ignore[attr-defined]
-    assert run(scene, run_resources) == 2
-    listed = scene.owner.read("/v1/usage/unmatched", limit=1)
-    assert [one["reason"] for one in listed["data"]] == ["lease_unknown"]
-    assert listed["has_more"] is False
-    (refused,) = scene.stranger.read("/v1/usage/unmatched")["data"]
-    assert (refused["reason"], refused["refused"]) == ("not_permitted", "240")
-    everything = scene.operator.read("/v1/usage/unmatched")["data"]
-    assert [one["reason"] for one in everything] == ["lease_unknown", "not_permitted"]
-    free = scene.owner.read("/v1/usage/events", meter="memory")["data"]
-    assert [one["state"] for one in free] == ["matched"], "it has no price"
-
-
-def test_storage_of_a_stopped_lease_is_billed_until_it_is_released(scene: Scene) -> None:
-    lease_id = agreed(scene)["lease_id"]
-    path = f"/v1/leases/{lease_id}/storage/release"
-    assert scene.renter.post(path).json()["code"] == "lease_state"
-    scene.clock.advance(MINUTE_US)  # type: ignore[attr-defined]
-    scene.renter.made(f"/v1/leases/{lease_id}/close")
-    gb = {"meter": "storage", "unit": "GB-second", "quantity": "6000"}
-    minutes = [
-        event(lease_id, f"s{n}", data=window(n * MINUTE_US, (n + 1) * MINUTE_US, **gb))
-        for n in range(4)
-    ]
+def test_use_is_summed_by_kind_of_job_node_and_lease_for_those_who_schedule(scene: Scene) -> None:
+    """R-7: scheduling data, per job and node; GPU and other resources of one stream."""
+    lease = scene.running()
     scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
-    assert scene.stranger.post(path).status_code == 404
-    released = scene.renter.made(path)
-    scene.clock.advance(1_000_000)  # type: ignore[attr-defined]
-    assert scene.renter.made(path)["released_at"] == released["released_at"], "twice is once"
-    scene.clock.advance(5 * MINUTE_US)  # type: ignore[attr-defined]
-    sent(scene.owner, *minutes)
-    run(scene, run_resources)
-    (told,) = scene.renter.read(f"/v1/leases/{lease_id}/resources")["resources"]
-    assert (told["quantity"], units(told["charge"])) == ("18000", 1_800)
-    assert told["released_at"] == released["released_at"]
+    signed(scene, lease, minutes=2, **ALL)
+    (batch,) = scene.renter.read("/v1/usage/resources", by="kind")["data"]
+    assert (batch["group"], batch["leases"], batch["time_us"]) == ("batch", 1, str(2 * MINUTE_US))
+    assert batch["cpu_us"] == str(8 * MINUTE_US)
+    mine = {"by": "node_id", "as_provider": "true"}
+    (node,) = scene.owner.read("/v1/usage/resources", **mine)["data"]
+    assert (node["group"], node["received_bytes"]) == (scene.provider.node_id, str(2 * GB))
+    (one,) = scene.operator.read("/v1/usage/resources", by="lease_id")["data"]
+    assert one["group"] == lease["lease_id"]
+    assert scene.stranger.read("/v1/usage/resources")["data"] == []
+    assert scene.owner.read("/v1/usage/resources")["data"] == []
+    assert scene.renter.read("/v1/usage/resources", kind="endpoint")["data"] == []
+    foreign = scene.stranger.get("/v1/usage/resources", account_id=scene.renter.account_id)
+    assert foreign.json()["code"] == "account_unknown"
 
 
-def test_network_bytes_are_added_up_by_route_and_by_dataset(scene: Scene) -> None:
-    """R-24: transfer bytes with their dataset; J-10: by route; J-12: totals of what was moved."""
-    lease_id = agreed(scene)["lease_id"]
-    data = {"meter": "network", "unit": "byte"}
-    batch = []
-    for n, (bytes_, route, dataset) in enumerate(
-        (
-            (1_000, "vxlan-7", "cid-a"),
-            (500, "vxlan-7", None),
-            (300, None, None),
-            (200, "vxlan-7", "cid-a"),
-        )
-    ):
-        named = {"route": route, "dataset": dataset}
-        more = {name: value for name, value in named.items() if value is not None}
-        at = window(n * 1_000_000, (n + 1) * 1_000_000, **data, quantity=str(bytes_), **more)
-        batch.append(event(lease_id, f"n{n}", data=at))
-    sent(scene.owner, *batch)
-    scene.clock.advance(MINUTE_US + PATIENCE_US)  # type: ignore[attr-defined]
-    run(scene, run_resources)
-    told = scene.renter.read(f"/v1/leases/{lease_id}/transfers")
-    assert told["bytes"] == "2000"
-    assert [(one.get("route"), one.get("dataset"), one["bytes"]) for one in told["transfers"]] == [
-        ("vxlan-7", "cid-a", "1200"),
-        ("vxlan-7", None, "500"),
-        (None, None, "300"),
-    ]
-    of_route = scene.owner.read("/v1/usage/events", route="vxlan-7", dataset="cid-a")["data"]
-    assert [one["quantity"] for one in of_route] == ["1000", "200"]
-    assert scene.stranger.get(f"/v1/leases/{lease_id}/transfers").status_code == 404
-
-
-def test_a_years_events_of_many_batches_make_one_fact_after_another(scene: Scene) -> None:
-    """More events than one fact holds."""
-    lease_id = agreed(scene)["lease_id"]
-    step = 50_000
-    sent(
-        scene.owner,
-        *(
-            event(lease_id, f"b{n}", data=window(n * step, (n + 1) * step, quantity="0"))
-            for n in range(900)
-        ),
+def test_data_that_moves_is_totalled_and_priced_to_and_from_a_node_that_has_rdma(
+    scene: Scene,
+) -> None:
+    """J-12: a data set by its IPFS CID, GPUDirect RDMA as a capability that the match demands,
+    totals of what was transferred, and a tariff for storage and network.
+    """
+    cid = "ipfs://bafybeigdyrzt5sfp7udm7hu76uh7y26nf3efuylqabf3oclgtqy55fbzdi"
+    demands = {"capabilities": ["gpudirect-rdma"]}
+    job = scene.job(
+        references=[{"kind": "dataset", "name": cid}],
+        constraints=demands,
+        meter_maxima=most(network=20_000, storage=20_000),
     )
-    scene.clock.advance(MINUTE_US + PATIENCE_US)  # type: ignore[attr-defined]
-    assert run(scene, run_resources) == 3
-    charges = scene.renter.read(f"/v1/leases/{lease_id}/resources/cpu")["data"]
-    assert [one["events"] for one in charges] == [400, 400, 100]
+    refused = scene.renter.post("/v1/leases", {"job": job}).json()
+    assert refused["code"] == "no_match", refused
+    scene.owner.made(
+        "/v1/offers",
+        {
+            "provider_id": scene.provider.provider_id,
+            "node_id": scene.provider.node_id,
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": "4000000"},
+            "terms": demands,
+        },
+    )
+    tariffs = scene.anybody.read("/v1/tariffs")["data"]
+    tariff = next(one for one in tariffs if one["version"] == 2)
+    prices = {one["meter"]: (one["price"]["units"], one["per"]) for one in tariff["meters"]}
+    assert (prices["network"], prices["storage"]) == (("10000", str(GB)), ("1", "10"))
+    lease = scene.running(job=job)
+    assert lease["price_per_gpu_hour"]["units"] == "4000000", "the offer that promises it"
+    scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
+    moved = {"received_bytes": GB // 2, "sent_bytes": GB // 4, "storage_byte_s": 60 * GB}
+    signed(scene, lease, minutes=2, **moved)
+    told = scene.renter.read(f"/v1/leases/{lease['lease_id']}/transfers")
+    assert (told["received_bytes"], told["sent_bytes"]) == (str(GB), str(GB // 2))
+    assert (told["bytes"], told["measured_us"]) == (str(3 * GB // 2), str(2 * MINUTE_US))
+    assert told["datasets"] == [cid]
+    scene.clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    assert run(scene, run_resources) == 2
+    charged = scene.renter.read(f"/v1/leases/{lease['lease_id']}/resources")["resources"]
+    assert {one["meter"]: units(one["charge"]) for one in charged} == {
+        "network": 15_000,
+        "storage": 12,
+    }
 
 
 def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) -> None:
@@ -521,7 +459,3 @@ def test_a_central_region_takes_nodes_when_its_storage_is_active(scene: Scene, k
     assert scene.owner.made(f"{path}/ready")["state"] == "active"
     scene.owner.made(f"/v1/nodes/{node}/retire")
     assert scene.owner.made(f"{path}/remove")["state"] == "none"
-
-
-def test_the_rates_a_meter_may_claim_cover_every_meter_there_is() -> None:
-    assert meter_events.RATES_MAX.keys() == METERS.keys()

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-from api.door.moments import moment
-from api.metering.meter_events import TYPE
 from tests.cli.test_remote import Server, server
 
 __all__ = ["server"]
 
 
-def test_what_is_metered_beside_gpus_is_sent_charged_and_shown(
-    server: Server, tmp_path: Path
-) -> None:
+def test_what_is_metered_beside_gpus_is_charged_and_shown(server: Server) -> None:
     """R-7, C-22, C-30 by the command line."""
     account, key = server.account()
     provider = server.run(
@@ -44,34 +37,10 @@ def test_what_is_metered_beside_gpus_is_sent_charged_and_shown(
     shown = server.run("storage", "show", region, "--json", key=key).document
     assert [one["storage_class"] for one in shown["storage_nodes"]] == ["pd-hdd", "pd-ssd"]
 
-    now_us = server.service.clock.now_us()
-    event = {
-        "specversion": "1.0",
-        "id": "one",
-        "source": "/meter/1",
-        "type": TYPE,
-        "subject": "lease_nowhere",
-        "time": moment(now_us),
-        "data": {
-            "meter": "cpu",
-            "quantity": "4",
-            "unit": "core-second",
-            "from": moment(now_us - 1_000_000),
-            "to": moment(now_us),
-        },
-    }
-    file = tmp_path / "events.json"
-    file.write_text(json.dumps(event))
-    assert server.run("meter", "send", file, "--json", key=key).document["accepted"] == 1
-    file.write_text(json.dumps([event, {**event, "id": "two"}]))
-    again = server.run("meter", "send", file, "--json", key=key)
-    assert (again.code, again.document["duplicate"]) == (1, 1)
-    assert [one["code"] for one in again.document["rejected"]] == ["window_overlaps"]
-    assert "1 of 2 events are refused" in again.err
-    unmatched = server.run("meter", "unmatched", "--json", key=key).document["data"]
-    assert [one["reason"] for one in unmatched] == ["lease_unknown"]
-    assert "lease_unknown" in server.run("meter", "list", key=key).out
-    assert server.run("meter", "show", "lease_nowhere", key=key).code == 1
-    assert server.run("meter", "send", tmp_path / "no.json", key=key).code == 2
-    file.write_text("[]")
-    assert server.run("meter", "send", file, key=key).code == 2
+    used = server.run("meter", "used", "--by", "node_id", "--as-provider", "--json", key=key)
+    assert used.document["data"] == []
+    for command in ("show", "list", "transfers"):
+        refused = server.run("meter", command, "lease_nowhere", key=key)
+        assert refused.code == 1, refused.err
+    assert server.run("meter", "charges", "lease_nowhere", "network", key=key).code == 1
+    assert server.run("meter", "charges", "lease_nowhere", "power", key=key).code == 2

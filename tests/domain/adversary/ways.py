@@ -23,8 +23,9 @@ from domain.income.maturity import SetPaymentMode, earnings_of
 from domain.lease.lease import LATE_WINDOW_US, ReadyLease, RequestLease, TopUpLease, lease_of
 from domain.leasing.bidding import PlaceBid, award
 from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
-from domain.leasing.other_resources import PATIENCE_US, AccrueResource, MeteredEvent
+from domain.leasing.other_resources import PATIENCE_US, AccrueResource
 from domain.market.auction import OpenAuction, WithdrawBid, auction_of
+from domain.metering.resources import MeteredRow
 from domain.money import credit
 from domain.prices.tariff import MeterMax
 from ledger.books.books import CUSTOMERS_CASH
@@ -160,7 +161,7 @@ def rent_metered(network: Network, renter: str, node: str, pay_with: str, most: 
 
 
 def meter_bytes(network: Network, lease_id: str, units: int) -> None:
-    """The owner of the node says what went over the network; one byte costs a micro-credit."""
+    """The node signs what its owner wants: it went over the network, a micro-credit a byte."""
     lease = lease_of(network, lease_id)
     if lease.opened is None or lease.reserved is None:
         return
@@ -170,16 +171,17 @@ def meter_bytes(network: Network, lease_id: str, units: int) -> None:
         return
     network.now_us = max(network.now_us, to_us + PATIENCE_US)
     network.made += 1
-    event = MeteredEvent(
+    row = MeteredRow(
         position=network.made,
-        leaf=f"{network.made:064x}",
-        account_id=network.owner_of[lease.reserved.node_id],
-        source="nic",
-        quantity=units,
+        boot="boot",
+        mono_start_us=from_us,
+        mono_end_us=to_us,
         from_us=from_us,
         to_us=to_us,
+        received_us=network.now_us,
+        quantity=units,
     )
-    network.try_(_accrue(network, lease_id, (event,)))
+    network.try_(_accrue(network, lease_id, (row,)))
 
 
 def end_meters(network: Network, lease_id: str) -> None:
@@ -190,15 +192,8 @@ def end_meters(network: Network, lease_id: str) -> None:
         network.try_(_accrue(network, lease_id, ()))
 
 
-def _accrue(network: Network, lease_id: str, events: tuple[MeteredEvent, ...]) -> AccrueResource:
-    return AccrueResource(
-        lease_id=lease_id,
-        meter=METER,
-        events=events,
-        log_position=network.made,
-        log_chain="00" * 32,
-        at_us=network.now_us,
-    )
+def _accrue(network: Network, lease_id: str, rows: tuple[MeteredRow, ...]) -> AccrueResource:
+    return AccrueResource(lease_id=lease_id, meter=METER, rows=rows, at_us=network.now_us)
 
 
 def cash_out(network: Network, account: str) -> str | None:

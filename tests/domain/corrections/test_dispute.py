@@ -46,6 +46,7 @@ from domain.money import PPM, credit
 from domain.parties.account import AccountClosed, AccountOpened
 from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import Parts
+from domain.prices.tariff import MeterRate
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream
 from tests.domain.scenes import market
@@ -388,7 +389,8 @@ def test_without_a_ruling_a_charge_that_nothing_proves_gives_back_what_is_reserv
     world = billed(1)
     resources(world, 1_000)
     before, take = world.balance(f"party:{RENTER}:cash"), world.balance("network:revenue:take")
-    world.do(open_dispute(world.lines()[-1:]))
+    unproven = replace(world.lines()[-1], proven=False)
+    world.do(open_dispute([unproven]))
     if side is not None:
         world.do(answer(side, evidence))
     world.do(timeout(world))
@@ -519,14 +521,16 @@ def resources(world: Booked, charge: int) -> None:
         end_user_ref="u",
         after_position=0,
         through_position=1,
-        events=1,
-        events_chain="00" * 32,
-        log_position=1,
-        log_chain="00" * 32,
-        sources=(),
+        client_account_id=None,
+        owners=(),
+        lane=0,
+        rows=1,
+        mark=None,
+        time_us=1,
+        measured=1,
         quantity=1,
         quantity_new=1,
-        rate=None,
+        rate=MeterRate("network", credit(1), 1),
         tariff_version=1,
         charge=credit(charge),
         charge_new=credit(charge),

@@ -29,6 +29,7 @@ from domain.lease.funds import EscrowPart
 from domain.leasing import other_resources as resource_usage
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.prices.charge_split import Parts, peel
+from domain.prices.tariff import MeterRate
 from ledger.books import postings
 from ledger.books.chart import kind_of
 from ledger.books.entry import Entry, entry
@@ -682,14 +683,16 @@ def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.Reso
         end_user_ref="",
         after_position=0,
         through_position=1,
-        events=1,
-        events_chain="11" * 32,
-        log_position=1,
-        log_chain="22" * 32,
-        sources=(),
+        client_account_id=None,
+        owners=(),
+        lane=0,
+        rows=1,
+        mark=None,
+        time_us=1,
+        measured=1,
         quantity=1,
         quantity_new=1,
-        rate=None,
+        rate=MeterRate("storage", credit(1), 1),
         tariff_version=1,
         charge=credit(parts.total),
         charge_new=credit(parts.total),

@@ -1,0 +1,92 @@
+"""What work uses beside its GPU is measured where it runs: real programs, real or made-up groups.
+
+Tolerance for a real program: processor time from 80 % of what it burned (before the first look and
+after the last nothing is seen) to 130 % of it (its interpreter starts too).
+"""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from node_reporter.executor.usage import CGROUPS, Counters, Group, WorkMeter
+from tests.node_reporter.confined import Ground, ground, needs_walls
+
+LEASE = "lease_" + "0" * 32
+BURN_S = 1.5
+BURN = f"""
+import time
+kept = bytearray(48 * 1024 * 1024)
+with open("/work/file", "wb") as file:
+    file.write(bytes(4 * 1024 * 1024))
+while time.process_time() < {BURN_S}:
+    pass
+time.sleep(1)
+"""
+
+
+def now_us() -> int:
+    return time.monotonic_ns() // 1_000
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Ground:
+    return ground(tmp_path)
+
+
+@needs_walls
+@pytest.mark.parametrize("root", [CGROUPS, Path("/nowhere")], ids=["groups", "processes"])
+def test_a_real_program_behind_walls_is_metered(here: Ground, root: Path) -> None:
+    """R-7: CPU, memory, storage and network of a program in the real sandbox: with the groups of
+    this machine where it lets us make some, and by its processes alone.
+    """
+    started_us = now_us()
+    run = here.start("/usr/bin/python3", "-c", BURN)
+    assert run.pid is not None
+    folder = here.jobs / "lease_test"
+    meter = WorkMeter.begin(LEASE, "boot", started_us, run.pid, folder, root)
+    seen: list[Counters] = []
+    while run.poll() is None:
+        seen.append(meter.look(now_us()))
+        time.sleep(0.05)
+    run.close()
+    meter.close()
+    last = seen[-1]
+    allowed = {"proc"} if meter.group is None else {"proc", f"cgroup{meter.group.version}"}
+    assert last.source in allowed
+    assert last.cpu_us is not None
+    assert 0.8 * BURN_S * 1e6 < last.cpu_us < 1.3 * BURN_S * 1e6 + 300_000
+    assert last.memory_byte_us is not None
+    elapsed_us = last.mono_us - last.start_us
+    assert last.memory_byte_us / elapsed_us > 30 * 1024 * 1024
+    assert last.storage_byte_us is not None
+    assert last.storage_byte_us > 4 * 1024 * 1024 * 500_000
+    assert (last.received_bytes, last.sent_bytes) == (0, 0), "it has no network, and moved nothing"
+    for before, after in pairwise(seen):
+        assert (before.cpu_us or 0) <= (after.cpu_us or 0), "a counter only grows"
+        assert (before.memory_byte_us or 0) <= (after.memory_byte_us or 0)
+
+
+def test_groups_of_both_versions_are_read_where_the_kernel_tells_them(tmp_path: Path) -> None:
+    second = tmp_path / "v2"
+    (second / "work").mkdir(parents=True)
+    (second / "cgroup.controllers").write_text("cpu memory")
+    (second / "work" / "cpu.stat").write_text("usage_usec 1234\nuser_usec 1000\n")
+    (second / "work" / "memory.current").write_text("4096\n")
+    group = Group.make(second, "work")
+    assert group is not None
+    assert (group.version, group.cpu_us(), group.memory_bytes()) == (2, 1234, 4096)
+    first = tmp_path / "v1"
+    for name in ("cpuacct", "memory"):
+        (first / name / "work").mkdir(parents=True)
+    (first / "cpuacct" / "work" / "cpuacct.usage").write_text("5678000\n")
+    (first / "memory" / "work" / "memory.usage_in_bytes").write_text("8192\n")
+    group = Group.make(first, "work")
+    assert group is not None
+    assert (group.version, group.cpu_us(), group.memory_bytes()) == (1, 5678, 8192)
+    assert Group.make(tmp_path / "none", "work") is None
+    (second / "work" / "cpu.stat").unlink()
+    assert Group.make(second, "work") is None, "a group that tells nothing is none"
