@@ -19,6 +19,7 @@ from api.governance import registry as governance
 from api.income import registry as income
 from api.jobs import registry as jobs
 from api.leasing import registry as leasing
+from api.machines import registry as machines
 from api.market import registry as market
 from api.metering import registry as metering
 from api.parties import registry as parties
@@ -33,6 +34,7 @@ RESOURCES: Sequence[Resource] = (
     *prices.RESOURCES,
     *funds.RESOURCES,
     *fleet.RESOURCES,
+    *machines.RESOURCES,
     *metering.RESOURCES,
     *trust.RESOURCES,
     *epochs.RESOURCES,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -20,7 +21,19 @@ OWNER = "operator"
 
 
 @app.command(epilog="Example: tallystick admin bootstrap --json")
-def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def bootstrap(
+    governor: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Enrol this personal key as the first governor, in the same append. Without one"
+            " whoever steals the operator's key first enrols itself.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
     """Create the operator's account and API key, publish tariff and policy, open epoch 1.
 
     The log is founded in the environment that is set, for ever. The key is shown once and not
@@ -48,8 +61,9 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
             at_us=now_us,
             environment=service.settings.environment,
         )
-        founding = [
+        founding: list[Any] = [
             operator,
+            *_first_governor(governor, service.settings.log_origin, now_us),
             publish(CLOUDBENDER, version=1, effective_from_us=now_us, by=OWNER, at_us=now_us),
             first_policy(by=OWNER, at_us=now_us),
             OpenEpoch(epoch=1, start_us=now_us // SECOND_US * SECOND_US, at_us=now_us),
@@ -67,6 +81,31 @@ def bootstrap(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJs
     result = {"account_id": account_id, "member_id": OWNER, "key_id": key_id, "api_key": api_key}
     tell(result, facts(result), as_json=as_json)
     note("The key is not shown again. Use it: export TALLYSTICK_API_KEY=<api_key>")
+    if governor is None:
+        note("Enrol a governor before anything else: `tallystick governor enrol --key me.key`.")
+
+
+def _first_governor(file: Path | None, network: str, at_us: int) -> list[Any]:
+    """The enrolment of a personal key, by the word of who founds the log."""
+    from cli.signing import read_key
+    from domain.authority.governors import ProposeGovernorChange
+    from domain.authority.register import ENROL
+    from domain.authority.vote import enrolment_text
+
+    if file is None:
+        return []
+    personal = read_key(file)
+    return [
+        ProposeGovernorChange(
+            network=network,
+            action=ENROL,
+            governors=0,
+            key=personal.public,
+            signature=personal.sign(enrolment_text(network, personal.public, 0)),
+            by=OWNER,
+            at_us=at_us,
+        )
+    ]
 
 
 @app.command("recover-key", epilog="Example: tallystick admin recover-key --json")

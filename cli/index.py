@@ -8,6 +8,7 @@ from __future__ import annotations
 COMMANDS = {
     "account": ("cli.commands.market", "account"),
     "admin": ("cli.admin", "app"),
+    "admission": ("cli.commands.admission", "admission"),
     "attribute": ("cli.commands.trust", "attribute"),
     "audit": ("cli.audit", "app"),
     "bid": ("cli.commands.bids", "app"),
@@ -72,6 +73,7 @@ COMMANDS = {
 ABOUT = {
     "account": "Accounts of renters and providers.",
     "admin": "First steps on a new installation, and a lost key.",
+    "admission": "Admissions: how a machine of your own comes in.",
     "attribute": "Attributes: what third parties sign about nodes and providers.",
     "audit": "Export the log, verify an export, prove one event.",
     "bid": "Bids: auctions, interruptible leases, whole months.",

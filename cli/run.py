@@ -38,6 +38,7 @@ from cli.terminal import (
     tell,
     top_level,
 )
+from cli.work_options import RemotingSession, Split, remoted
 
 if TYPE_CHECKING:
     from tallystick_client import Client
@@ -90,6 +91,8 @@ def run(
         ),
     ] = None,
     project: Annotated[str, typer.Option(help="Your own label on the bill.")] = "",
+    session: RemotingSession = None,
+    split: Split = None,
     key_file: Annotated[
         Path | None,
         typer.Option(help="File of the key that signs for the usage; created if missing."),
@@ -111,15 +114,15 @@ def run(
         raise InputUnusable("-p and --mem both say how much of a GPU: give one of them")
     remote = Remote(url, api_key)
     asked = _asked(remote, command, gpus, part, memory, model or [], max_price, env or [], project)
-    body: LeaseRequest = {"job": asked}
+    body: LeaseRequest = {"job": asked, **remoted(session, split)}
     if funds is not None:
         body["funds"] = credits_of(funds)
     with _interrupting():
-        session = Session(remote, out=sys.stderr if as_json else sys.stdout)
-        code = session.run(body, command)
+        run = Session(remote, out=sys.stderr if as_json else sys.stdout)
+        code = run.run(body, command)
     if not no_sign:
-        session.sign(key_file or _default_key())
-    told = session.told(code, wait)
+        run.sign(key_file or _default_key())
+    told = run.told(code, wait)
     tell(told, (), as_json=True) if as_json else note(_line(told))
     raise typer.Exit(code)
 

@@ -11,7 +11,7 @@ from cli.remote import credits_of
 from cli.terminal import InputUnusable
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import JobRequest
+    from tallystick_client.forms import JobRequest, LeaseRequest
 
 MaxPrice = Annotated[str, typer.Option(metavar="CREDITS", help="Highest price per GPU-hour.")]
 Command = Annotated[str | None, typer.Option(help="What to run, as in a shell.")]
@@ -26,6 +26,16 @@ MaxMeters = Annotated[
         metavar="NAME=CREDITS",
         help="The most for cpu, memory, storage or network; may be repeated. Default: nothing.",
     ),
+]
+RemotingSession = Annotated[
+    str | None,
+    typer.Option(
+        "--session", metavar="NAME", help="Session of the layer that forwards calls to the GPUs."
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="The part of the program that is forwarded to the GPUs."),
 ]
 Project = Annotated[str, typer.Option(help="Your own label on the bill.")]
 
@@ -49,6 +59,14 @@ def work_of(
         "max_price_per_gpu_hour": credits_of(max_price),
         "meter_maxima": [_meter_max(one) for one in max_meters or []],
     }
+
+
+def remoted(session: str | None, split: str | None) -> LeaseRequest:
+    """What a request says of the session that it is used through, and of its part (row V-13)."""
+    named = {"remoting_session_id": session, "split_label": split}
+    told: Any = {name: word for name, word in named.items() if word is not None}
+    request: LeaseRequest = told
+    return request
 
 
 def _meter_max(text: str) -> Any:

@@ -20,6 +20,9 @@ from contracts.payout_tree import keccak256
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
 CONTRACTS = ("TallyToken", "RewardsDistributor", "EmissionController", "CreditBurner")
+"""The set that moves TOKEN, deployed once for a network."""
+POOL_CONTROLLER = "PoolController"
+"""Deployed once for each pool that has one."""
 
 _BUILT_IN_ERRORS: tuple[Mapping[str, Any], ...] = (
     {"name": "Error", "inputs": [{"name": "message", "type": "string"}]},
@@ -138,8 +141,9 @@ def artifact(name: str) -> Artifact:
 
 @cache
 def errors_by_selector() -> Mapping[bytes, Mapping[str, Any]]:
-    """Every error that the four contracts and the compiler itself can answer with."""
-    items = [e for name in CONTRACTS for e in artifact(name).abi if e["type"] == "error"]
+    """Every error that our contracts and the compiler itself can answer with."""
+    names = (*CONTRACTS, POOL_CONTROLLER)
+    items = [e for name in names for e in artifact(name).abi if e["type"] == "error"]
     return {_selector(item): item for item in (*items, *_BUILT_IN_ERRORS)}
 
 

@@ -23,6 +23,7 @@ from domain.income import registry as income
 from domain.jobs import registry as jobs
 from domain.lease import registry as lease
 from domain.leasing import registry as leasing
+from domain.machines import registry as machines
 from domain.market import registry as market
 from domain.metering import registry as metering
 from domain.parties import registry as parties
@@ -42,6 +43,7 @@ _ROOMS = (
     funds,
     hardware,
     fleet,
+    machines,
     metering,
     lease,
     trust,

@@ -598,6 +598,22 @@ class Client(Calls):
         )
         return cast("forms.TariffAnswer", found)
 
+    def register_provider_kind(
+        self, body: forms.ProviderKindRequest, *, idempotency_key: str | None = None
+    ) -> forms.ProviderKindAnswer:
+        """Registers a kind of provider, or another cost of one, from a date on."""
+        found = self._call(
+            "POST", "/v1/provider-kinds", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.ProviderKindAnswer", found)
+
+    def list_provider_kinds(self) -> forms.ProviderKindsAnswer:
+        """Lists the kinds of providers and what a GPU-hour costs on each. Anyone may read
+        them.
+        """
+        found = self._call("GET", "/v1/provider-kinds")
+        return cast("forms.ProviderKindsAnswer", found)
+
     def read_funding(self, account_id: str) -> forms.AccountFundingAnswer:
         """Returns what an account may spend now, in spend order."""
         found = self._call("GET", at("/v1/accounts/{account_id}/funding", account_id=account_id))
@@ -948,7 +964,9 @@ class Client(Calls):
     def register_provider(
         self, body: forms.ProviderRequest, *, idempotency_key: str | None = None
     ) -> forms.ProviderAnswer:
-        """Registers a provider of the caller's account."""
+        """Registers a provider of the caller's account, together with how the account is
+        paid.
+        """
         found = self._call(
             "POST", "/v1/providers", body=body, idempotency_key=idempotency_key, records=True
         )
@@ -1163,7 +1181,18 @@ class Client(Calls):
         provider_id: str | None = None,
         region_id: str | None = None,
         account_id: str | None = None,
-        phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+        phase: Literal[
+            "joining",
+            "confirmed",
+            "provisioning",
+            "maintenance",
+            "active",
+            "draining",
+            "stopped",
+            "errored",
+            "failed",
+            "retired",
+        ]
         | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -1449,7 +1478,9 @@ class Client(Calls):
     def add_edge_device(
         self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
     ) -> forms.EdgeDeviceAnswer:
-        """Adds an edge device in a region of yours."""
+        """Adds an edge device in a region of yours: a physical one with the storage mode
+        central.
+        """
         found = self._call(
             "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
         )
@@ -1493,7 +1524,9 @@ class Client(Calls):
     def provision_storage_node(
         self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
-        """Requests the storage node of a region of yours. It costs by the hour from now on."""
+        """Requests the storage node of a central region of yours. It costs by the hour from
+        now on.
+        """
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/storage-node", region_id=region_id),
@@ -1511,8 +1544,8 @@ class Client(Calls):
     def confirm_storage_node(
         self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
-        """Confirms that the storage node serves. Nodes of a cloud region may join from now
-        on.
+        """Reports that the storage node serves, sent by the machine itself with a key of
+        its provider's.
         """
         found = self._call(
             "POST",
@@ -1523,10 +1556,27 @@ class Client(Calls):
         )
         return cast("forms.StorageNodeStateAnswer", found)
 
+    def replace_storage_node(
+        self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
+    ) -> forms.StorageNodeStateAnswer:
+        """Replaces the storage node: the old one is charged to now, the next one is
+        provisioned in the.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/storage-node/replace", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.StorageNodeStateAnswer", found)
+
     def remove_storage_node(
         self, region_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
-        """Removes the storage node. The time up to now is charged."""
+        """Removes the storage node of a region without nodes. The time up to now is
+        charged.
+        """
         found = self._call(
             "POST",
             at("/v1/regions/{region_id}/storage-node/remove", region_id=region_id),
@@ -1535,6 +1585,199 @@ class Client(Calls):
             records=True,
         )
         return cast("forms.StorageNodeStateAnswer", found)
+
+    def request_admission(
+        self, body: forms.AdmissionRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdmissionAnswer:
+        """Requests the admission of a machine to a region of yours that admits by the
+        procedure.
+        """
+        found = self._call(
+            "POST", "/v1/admissions", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def list_admissions(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.AdmissionPage:
+        """Lists admissions in order of request: your own, or all for operators and
+        auditors.
+        """
+        found = self._call(
+            "GET",
+            "/v1/admissions",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.AdmissionPage", found)
+
+    def validate_admission(
+        self, admission_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdmissionAnswer:
+        """Validates a requested machine."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/validate", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def refuse_admission(
+        self,
+        admission_id: str,
+        body: forms.AdmissionRefusalRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AdmissionAnswer:
+        """Refuses a machine that is not installed yet, and says why."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/refuse", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def ship_boot_drive(
+        self, admission_id: str, body: forms.BootDriveRequest, *, idempotency_key: str | None = None
+    ) -> forms.AdmissionAnswer:
+        """Records that the boot drive of a validated machine is on its way."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/ship", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def do_firmware_step(
+        self,
+        admission_id: str,
+        body: forms.FirmwareStepRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AdmissionAnswer:
+        """Records a step of the firmware setup: TPM cleared, CSM off, Secure Boot off."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/firmware", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def install_machine(
+        self,
+        admission_id: str,
+        body: forms.InstalledMachineRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.AdmissionAnswer:
+        """Records that the machine started from its boot drive, under the id that it shows."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/installed", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.AdmissionAnswer", found)
+
+    def create_installed_code(
+        self, admission_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.JoinCodeAnswer:
+        """Issues a code that lets the installed machine join, valid for ten minutes."""
+        found = self._call(
+            "POST",
+            at("/v1/admissions/{admission_id}/join-codes", admission_id=admission_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.JoinCodeAnswer", found)
+
+    def read_admission(self, admission_id: str) -> forms.AdmissionAnswer:
+        """Returns an admission and what is left to do."""
+        found = self._call("GET", at("/v1/admissions/{admission_id}", admission_id=admission_id))
+        return cast("forms.AdmissionAnswer", found)
+
+    def stop_node(
+        self, node_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Records that a machine is turned off. It comes back by way of maintenance."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/stop", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def report_node_error(
+        self, node_id: str, body: forms.NodeErrorRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Reports an error, sent by the node. It takes no new leases until it comes back by
+        way of.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/error", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def fail_node(
+        self, node_id: str, body: forms.NodeErrorRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Marks a node as failed until it is repaired. The error is kept."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/fail", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def state_node_setup(
+        self, node_id: str, body: forms.NodeSetupRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """States how a machine is set up: its uplink, UPnP, and exclusive access."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/setup", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def set_idle_mining(
+        self, node_id: str, body: forms.IdleMiningRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeConditionAnswer:
+        """Sets whether a machine mines while nobody leases it. It needs a wallet that is
+        paid.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/idle-mining", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeConditionAnswer", found)
+
+    def read_node_condition(self, node_id: str) -> forms.NodeConditionAnswer:
+        """Returns the condition of a node, and what its owner states about it."""
+        found = self._call("GET", at("/v1/nodes/{node_id}/condition", node_id=node_id))
+        return cast("forms.NodeConditionAnswer", found)
 
     def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
         """Returns how far the log holds this node's chain. A reporter asks this at every
@@ -1890,6 +2133,50 @@ class Client(Calls):
         )
         return cast("forms.ReputationAnswer", found)
 
+    def list_node_evidence(
+        self,
+        node_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.ReputationEvidencePage:
+        """Lists the evidence behind the score of a node, now or as of `as_of_position`."""
+        found = self._call(
+            "GET",
+            at("/v1/nodes/{node_id}/reputation/evidence", node_id=node_id),
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.ReputationEvidencePage", found)
+
+    def list_provider_evidence(
+        self,
+        provider_id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        as_of_position: int | None = None,
+        as_of: str | None = None,
+    ) -> forms.ReputationEvidencePage:
+        """Lists the evidence behind the score of a provider, over all of its nodes."""
+        found = self._call(
+            "GET",
+            at("/v1/providers/{provider_id}/reputation/evidence", provider_id=provider_id),
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "as_of_position": as_of_position,
+                "as_of": as_of,
+            },
+        )
+        return cast("forms.ReputationEvidencePage", found)
+
     def read_renter_reputation(
         self,
         account_id: str,
@@ -1986,6 +2273,13 @@ class Client(Calls):
         for byte.
         """
         found = self._call("GET", at("/v1/epochs/{epoch}/payout.json", epoch=epoch))
+        return cast("dict[str, Any]", found)
+
+    def read_epoch_file(self, epoch: int) -> dict[str, Any]:
+        """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal.
+        Its reader.
+        """
+        found = self._call("GET", at("/v1/epochs/{epoch}/epoch.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
     def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
@@ -2777,6 +3071,129 @@ class Client(Calls):
             ),
         )
         return cast("forms.PoolDecisionDetailAnswer", found)
+
+    def register_component(
+        self, pool_id: str, body: forms.PoolComponentRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolComponentRegisteredAnswer:
+        """Registers a component of your pool, such as a gateway, a storage service or a
+        licence.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/components", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolComponentRegisteredAnswer", found)
+
+    def list_components(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PoolComponentPage:
+        """Lists the components of a pool with their health; removed ones say so."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/components", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolComponentPage", found)
+
+    def remove_component(
+        self,
+        pool_id: str,
+        component_id: str,
+        body: forms.EmptyRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolComponentRemovedAnswer:
+        """Removes a component from your pool, for good."""
+        found = self._call(
+            "POST",
+            at(
+                "/v1/pools/{pool_id}/components/{component_id}/remove",
+                pool_id=pool_id,
+                component_id=component_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolComponentRemovedAnswer", found)
+
+    def report_component_health(
+        self,
+        pool_id: str,
+        component_id: str,
+        body: forms.PoolComponentHealthRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.PoolComponentHealthAnswer:
+        """Records the health of a component of your pool. The last report counts, for two
+        hours.
+        """
+        found = self._call(
+            "POST",
+            at(
+                "/v1/pools/{pool_id}/components/{component_id}/health",
+                pool_id=pool_id,
+                component_id=component_id,
+            ),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolComponentHealthAnswer", found)
+
+    def set_pool_metadata(
+        self, pool_id: str, body: forms.PoolMetadataRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolMetadataAnswer:
+        """Sets the whole metadata of your pool. Its hash goes to the pool's contract."""
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/metadata", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolMetadataAnswer", found)
+
+    def create_pool_heads(
+        self, pool_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.PoolHeadsAnswer:
+        """Cuts the heads of your pool at the present end of the log, to be anchored by its
+        contract.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/pools/{pool_id}/heads", pool_id=pool_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PoolHeadsAnswer", found)
+
+    def list_pool_heads(
+        self, pool_id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.PoolHeadsPage:
+        """Lists the heads that a pool has cut, the latest first."""
+        found = self._call(
+            "GET",
+            at("/v1/pools/{pool_id}/heads", pool_id=pool_id),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.PoolHeadsPage", found)
+
+    def read_pool_controller(self, pool_id: str) -> forms.PoolControllerAnswer:
+        """Returns the contract of a pool, what it is to say, and what the last check of it
+        found.
+        """
+        found = self._call("GET", at("/v1/pools/{pool_id}/controller", pool_id=pool_id))
+        return cast("forms.PoolControllerAnswer", found)
+
+    def read_pool_health(self, pool_id: str) -> forms.PoolHealthAnswer:
+        """Returns how many nodes and components of a pool are well, and which are not."""
+        found = self._call("GET", at("/v1/pools/{pool_id}/health", pool_id=pool_id))
+        return cast("forms.PoolHealthAnswer", found)
 
     def create_group(
         self, body: forms.QuotaGroupRequest, *, idempotency_key: str | None = None

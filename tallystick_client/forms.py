@@ -191,6 +191,47 @@ class AdjustmentPage(TypedDict):
     data: list[AdjustmentAnswer]
 
 
+class AdmissionAnswer(TypedDict):
+    """`steps_left`: what the firmware still needs, Secure Boot with NVIDIA's GPUs only."""
+
+    admission_id: str
+    account_id: str
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+    state: Literal["requested", "validated", "shipped", "installed", "refused"]
+    why: NotRequired[str]
+    tracking: NotRequired[str]
+    steps_done: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    steps_left: list[Literal["tpm_cleared", "csm_off", "secure_boot_off"]]
+    minion_id: NotRequired[str]
+    requested_at: str
+    position: NotRequired[int]
+
+
+class AdmissionPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[AdmissionAnswer]
+
+
+class AdmissionRefusalRequest(TypedDict):
+    why: str
+
+
+class AdmissionRequest(TypedDict):
+    """The machine that is to come in, as its owner describes it."""
+
+    region_id: str
+    vendor: str
+    model: str
+    gpus: int
+
+
 class ApiKeyAnswer(TypedDict):
     """`key` is there only in the answer that makes it. `scopes` are those the key was
     issued with; `opens` are those that its member's role leaves of them now.
@@ -653,6 +694,12 @@ class BookMovementAnswer(TypedDict):
     movement: SignedMoney
 
 
+class BootDriveRequest(TypedDict):
+    """Where the parcel can be followed."""
+
+    tracking: str
+
+
 class BreakerAnswer(TypedDict):
     """`aggregate` counts against the limit now, and fades within a window."""
 
@@ -950,6 +997,15 @@ class ConsumedReportPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[ConsumedReportAnswer]
+
+
+class ControllerCheckAnswer(TypedDict):
+    """What the contract said at a final block. No differences: it says what the log says."""
+
+    block: int
+    agrees: bool
+    differences: list[str]
+    checked_at: str
 
 
 class CounterpartyAnswer(TypedDict):
@@ -1676,6 +1732,10 @@ class FieldError(TypedDict):
     detail: str
 
 
+class FirmwareStepRequest(TypedDict):
+    step: Literal["tpm_cleared", "csm_off", "secure_boot_off"]
+
+
 class FlaggedReportAnswer(TypedDict):
     """A stored report that earns nothing, and the rule it broke."""
 
@@ -2012,6 +2072,13 @@ class HardwareVerdictAnswer(TypedDict):
     waived: list[str]
 
 
+class HealthCountAnswer(TypedDict):
+    """How many nodes, or components, are so."""
+
+    health: str
+    count: int
+
+
 class HealthReportAnswer(TypedDict):
     lease_id: str
     half: Literal["initiator", "acceptor"]
@@ -2031,6 +2098,12 @@ class HostForm(TypedDict):
     substrate: NotRequired[list[str] | None]
 
 
+class IdleMiningRequest(TypedDict):
+    """Whether the machine mines while nobody leases it."""
+
+    enabled: bool
+
+
 class IngressLoadAnswer(TypedDict):
     """`leases`: those that hold something of its workers now. `served_gpu_us`: in this
     epoch.
@@ -2046,6 +2119,14 @@ class IngressLoadsAnswer(TypedDict):
     region_id: str
     data: list[IngressLoadAnswer]
     position: int
+
+
+class InstalledMachineRequest(TypedDict):
+    """`minion_id`: what the machine shows once it started from its boot drive, which stays
+    in.
+    """
+
+    minion_id: str
 
 
 class InvitationAnswer(TypedDict):
@@ -2402,7 +2483,8 @@ class JobPlanForm(TypedDict):
 
 class JobQuoteAnswer(TypedDict):
     """What a request would get now; nothing is recorded and nothing is held. `impossible`
-    names the demand that no registered node could ever meet.
+    names the demand that no registered node could ever meet. `free_by`: all matching GPUs
+    are leased, and the next is free by then, unless its lease is extended.
     """
 
     rule: str
@@ -2416,6 +2498,7 @@ class JobQuoteAnswer(TypedDict):
     dimensions: list[MatchDimensionAnswer]
     relaxations: list[MatchRelaxationAnswer]
     impossible: NotRequired[str]
+    free_by: NotRequired[str]
     position: int
 
 
@@ -2560,7 +2643,10 @@ class JoinCodeAnswer(TypedDict):
 
 
 class JoinCodeRequest(TypedDict):
+    """`lifetime`: an ephemeral node is retired with the last lease on it."""
+
     region_id: str
+    lifetime: NotRequired[Literal["permanent", "ephemeral"]]
 
 
 class JournalLineAnswer(TypedDict):
@@ -2639,7 +2725,9 @@ class LeaseAcceptorAnswer(TypedDict):
 
 class LeaseAnswer(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
-    far. `project_id` and `end_user_ref` are not told to the provider.
+    far. `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id`
+    and `split_label` name the session and the part of the program that a layer forwards to
+    the devices.
     """
 
     lease_id: str
@@ -2709,6 +2797,8 @@ class LeaseAnswer(TypedDict):
     federated_fee_per_hour: NotRequired[Money]
     restart_of: NotRequired[str]
     escrow_id: NotRequired[str]
+    remoting_session_id: NotRequired[str]
+    split_label: NotRequired[str]
     part: NotRequired[int]
     attempt: NotRequired[int]
     run_due_at: NotRequired[str]
@@ -3575,12 +3665,16 @@ class MigPlacementAnswer(TypedDict):
 class MilestoneGrantAnswer(TypedDict):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned`
     has no milestone. `clawback`: one that waits for votes. `ballots`: what is voted on now.
+    `implied_micro_usd` is what one TOKEN is worth by the stated value: floor(value /
+    total).
     """
 
     grant_id: str
     account_id: str
     state: Literal["proposed", "open", "ended"]
     total: Money
+    stated_micro_usd: NotRequired[int]
+    implied_micro_usd: NotRequired[int]
     locked: Money
     unlocked: Money
     unassigned: Money
@@ -3604,15 +3698,18 @@ class MilestoneGrantPage(TypedDict):
 
 class MilestoneGrantRequest(TypedDict):
     """What the shares leave of the total has no milestone: it is told, and can only go
-    back.
+    back. `stated_micro_usd`: what the total is said to be worth, in micro-dollars; it
+    decides nothing.
     """
 
     account_id: str
     total: Money
+    stated_micro_usd: NotRequired[int | None]
     milestones: list[GrantMilestoneRequest]
 
 
 class ModelClassAnswer(TypedDict):
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3620,8 +3717,11 @@ class ModelClassAnswer(TypedDict):
 
 
 class ModelClassRequest(TypedDict):
-    """Models with these words in their name pay this class's fee: a row of the tariff."""
+    """A vendor's models with these words in their name pay this class's fee: a row of the
+    tariff. Nothing but the vendor's own words may stand before them.
+    """
 
+    vendor: str
     model: str
     gpu_class: str
     effective_from: str
@@ -3688,25 +3788,72 @@ class NodeAdmissionRequest(TypedDict):
 
 
 class NodeAnswer(TypedDict):
-    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its
-    key, and the server rejects its reports.
+    """`state`: the phase and the last heartbeat in one word; a node at work that was not
+    heard for five minutes is offline. `error`: the last one told. `agent`: version of its
+    reporter, as last reported. `revoked`: its owner revoked its key, and the server rejects
+    its reports. `client_id`: the compute client that it joined through.
     """
 
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+    state: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "offline",
+        "stopped",
+        "errored",
+        "failed",
+        "archived",
+    ]
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    heard_at: str
     revoked: NotRequired[bool]
     provider_id: str
     account_id: str
     region_id: str
+    client_id: NotRequired[str]
     agent: str
     key_id: str
     fingerprint: str
     joined_at: str
     phase_at: str
     specs: NotRequired[NodeInventoryAnswer]
+
+
+class NodeConditionAnswer(TypedDict):
+    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink."""
+
+    node_id: str
+    phase: str
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: NotRequired[str]
+    error: NotRequired[str]
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"]]
+    upnp: NotRequired[bool]
+    upnp_advised: NotRequired[bool]
+    exclusive_access: bool
+    idle_mining: bool
+    stated: list[str]
+    position: NotRequired[int]
 
 
 class NodeDayEarningsAnswer(TypedDict):
@@ -3771,6 +3918,12 @@ class NodeDrainRequest(TypedDict):
     """
 
     keep_leases: NotRequired[bool]
+
+
+class NodeErrorRequest(TypedDict):
+    """What keeps the machine from working, in its own words."""
+
+    error: str
 
 
 class NodeHourAnswer(TypedDict):
@@ -3933,6 +4086,17 @@ class NodeRoleRequest(TypedDict):
     ingress_node_id: NotRequired[str | None]
 
 
+class NodeSetupRequest(TypedDict):
+    """What the owner states; nobody checks it. UPnP belongs off behind a corporate firewall
+    and on behind an internet provider. `exclusive_access`: nobody uses the machine but
+    through this market.
+    """
+
+    uplink: NotRequired[Literal["corporate_firewall", "internet_provider"] | None]
+    upnp: NotRequired[bool | None]
+    exclusive_access: NotRequired[bool]
+
+
 class NodeShareAnswer(TypedDict):
     """How a node's part was computed. `available_gpu_us`: attested at the tier of the
     terms; `below_tier_gpu_us`: attested, and not paid for; `revenue`: gathered of what it
@@ -3976,10 +4140,35 @@ class NodeSpecsRequest(TypedDict):
 
 class NodeStateAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: Literal[
+        "joining",
+        "confirmed",
+        "provisioning",
+        "maintenance",
+        "active",
+        "draining",
+        "stopped",
+        "errored",
+        "failed",
+        "retired",
+    ]
     quarantined: bool
     verdict: NotRequired[HardwareVerdictAnswer]
     position: NotRequired[int]
+
+
+class NodeTroubleAnswer(TypedDict):
+    """A node that is not well. `silent`: active, and no signed report in the last three
+    minutes; `degraded`: it reports, and a lease on it is degraded.
+    """
+
+    node_id: str
+    health: Literal[
+        "well", "silent", "maintenance", "quarantined", "draining", "joining", "retired", "degraded"
+    ]
+    role: NotRequired[str]
+    degraded_leases: int
+    reported_at: NotRequired[str]
 
 
 class NodeTrustAnswer(TypedDict):
@@ -4358,7 +4547,9 @@ class PayoutRootPage(TypedDict):
 class PendingLeaseAnswer(TypedDict):
     """A lease that waits for the node to say that its work runs. `executor` has
     acknowledged it. `memory_mib`: its part of the memory of the smallest of its devices.
-    Credentials are sealed to `encryption_key`.
+    Credentials are sealed to `encryption_key`. `part` counts the chunks or members of a job
+    from 0, of `parts` where that number is fixed; `attempt` counts the leases of the part
+    from 1.
     """
 
     lease_id: str
@@ -4375,6 +4566,9 @@ class PendingLeaseAnswer(TypedDict):
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
     executor: NotRequired[str]
+    part: NotRequired[int]
+    parts: NotRequired[int]
+    attempt: NotRequired[int]
 
 
 class PolicyLintAnswer(TypedDict):
@@ -4613,6 +4807,91 @@ class PoolAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class PoolComponentAnswer(TypedDict):
+    """`health`: as last reported; `silent` after two hours without a report, `unknown`
+    before the first. `reference`: its id on the controller contract.
+    """
+
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    reference: str
+    is_removed: bool
+    health: Literal["well", "degraded", "down", "silent", "unknown"]
+    detail: NotRequired[str]
+    health_since: NotRequired[str]
+    reported_at: NotRequired[str]
+    registered_at: str
+    position: NotRequired[int]
+
+
+class PoolComponentHealthAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    health: Literal["well", "degraded", "down"]
+    position: NotRequired[int]
+
+
+class PoolComponentHealthRequest(TypedDict):
+    """What a component, or its watcher, says of it."""
+
+    health: Literal["well", "degraded", "down"]
+    detail: NotRequired[str]
+
+
+class PoolComponentPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolComponentAnswer]
+
+
+class PoolComponentRegisteredAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    kind: str
+    name: str
+    endpoint: NotRequired[str]
+    licence_id: NotRequired[str]
+    position: NotRequired[int]
+
+
+class PoolComponentRemovedAnswer(TypedDict):
+    pool_id: str
+    component_id: str
+    is_removed: bool
+    position: NotRequired[int]
+
+
+class PoolComponentRequest(TypedDict):
+    """`kind`: gateway, scheduler, storage, monitor, licence or a word of your own.
+    `endpoint`: where others of the pool reach it. `licence_id`: of the kind licence alone.
+    """
+
+    kind: str
+    name: str
+    endpoint: NotRequired[str | None]
+    licence_id: NotRequired[str | None]
+
+
+class PoolControllerAnswer(TypedDict):
+    """Of a pool without a contract there is no `address`. `checked`: absent before the
+    first.
+    """
+
+    pool_id: str
+    address: NotRequired[str]
+    metadata: NotRequired[PoolMetadataAnswer]
+    heads: NotRequired[PoolHeadsAnswer]
+    checked: NotRequired[ControllerCheckAnswer]
+    position: NotRequired[int]
+
+
 class PoolCreatedAnswer(TypedDict):
     pool_id: str
     account_id: str
@@ -4663,6 +4942,59 @@ class PoolDecisionPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[PoolDecisionAnswer]
+
+
+class PoolHeadsAnswer(TypedDict):
+    """Heads over all facts that count up to `cut_position` of the market log."""
+
+    pool_id: str
+    cut_position: int
+    allocation_head: str
+    licence_head: str
+    cut_at: str
+    position: NotRequired[int]
+
+
+class PoolHeadsPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[PoolHeadsAnswer]
+
+
+class PoolHealthAnswer(TypedDict):
+    """`troubled_nodes`, `troubled_components`: at most 100 each, in the order they were
+    added.
+    """
+
+    pool_id: str
+    nodes: list[HealthCountAnswer]
+    components: list[HealthCountAnswer]
+    waiting: int
+    degraded_leases: int
+    troubled_nodes: list[NodeTroubleAnswer]
+    troubled_components: list[PoolComponentAnswer]
+    position: NotRequired[int]
+
+
+class PoolMetadataAnswer(TypedDict):
+    """`sha256`: over the canonical JSON of metadata, pool_id and version; the contract
+    keeps it.
+    """
+
+    pool_id: str
+    version: int
+    metadata: dict[str, str]
+    sha256: str
+    position: NotRequired[int]
+
+
+class PoolMetadataRequest(TypedDict):
+    """All entries of the pool's metadata; those that are left out are gone."""
+
+    metadata: dict[str, str]
 
 
 class PoolNodeAddedAnswer(TypedDict):
@@ -4983,9 +5315,38 @@ class ProposalReasonRequest(TypedDict):
 class ProviderAnswer(TypedDict):
     provider_id: str
     account_id: str
-    kind: Literal["physical", "gcp"]
+    kind: str
+    payment_mode: Literal["credits", "cash"]
     registered_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class ProviderKindAnswer(TypedDict):
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+    position: NotRequired[int]
+
+
+class ProviderKindRequest(TypedDict):
+    """`cost_per_gpu_hour`: what the cheapest GPU-hour of this kind costs its owner beside
+    the usage fee. It is above that of physical machines, which are the cheapest kind.
+    """
+
+    kind: str
+    cloud: bool
+    cost_per_gpu_hour: Money
+    effective_from: str
+
+
+class ProviderKindsAnswer(TypedDict):
+    """The seeded rows and those the network registered; of one kind the newest in force
+    counts.
+    """
+
+    data: list[ProviderKindAnswer]
+    position: int
 
 
 class ProviderPage(TypedDict):
@@ -4998,7 +5359,13 @@ class ProviderPage(TypedDict):
 
 
 class ProviderRequest(TypedDict):
-    kind: Literal["physical", "gcp"]
+    """`payment_mode`: how the account is paid, set in the same append. An account that has
+    set one leaves it out, or names the same; cash is set with its destination, at
+    `/payment-mode`.
+    """
+
+    kind: str
+    payment_mode: NotRequired[Literal["credits", "cash"] | None]
 
 
 class QueueCandidateAnswer(TypedDict):
@@ -5174,12 +5541,14 @@ class RegionAnswer(TypedDict):
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
     refused_workloads: NotRequired[list[str]]
     down_ranked_workloads: NotRequired[list[str]]
     security_tier: NotRequired[int]
     hardware_rules: NotRequired[list[str]]
+    cloud_region: NotRequired[str]
+    site: NotRequired[str]
     opened_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -5240,7 +5609,8 @@ class RegionInfraTermsRequest(TypedDict):
 
 class RegionNodeAnswer(TypedDict):
     node_id: str
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: str
+    state: str
     quarantined: bool
 
 
@@ -5274,14 +5644,19 @@ class RegionPolicyRequest(TypedDict):
 
 
 class RegionRequest(TypedDict):
-    """The storage mode never changes: another mode needs a new region."""
+    """The storage mode never changes: another mode needs a new region. `cloud_region`: of a
+    cloud provider, each used by one region; `site`: where machines of one's own stand, for
+    as many regions as there are policies.
+    """
 
     provider_id: str
     name: str
     storage_mode: Literal["local", "central"]
     setting: Literal["edge", "datacenter"]
-    admission: Literal["operator", "permissionless"]
+    admission: Literal["operator", "permissionless", "approved"]
     allow_public_jobs: bool
+    cloud_region: NotRequired[str | None]
+    site: NotRequired[str | None]
 
 
 class RegionSettingAnswer(TypedDict):
@@ -5399,6 +5774,34 @@ class ReputationAnswer(TypedDict):
     as_of_position: int
     day: str
     position: int
+
+
+class ReputationEvidenceAnswer(TypedDict):
+    """What the fact at `fact_position` said for one input, known since `known_position`:
+    `good` of `total` micro-observations, or microseconds of uptime. It counts from
+    `counts_from` on. The sums by input, day, first day and client, each floored, give the
+    score again.
+    """
+
+    input: Literal[
+        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+    ]
+    fact_position: int
+    known_position: int
+    client_id: str
+    day: str
+    counts_from: str
+    good: int
+    total: int
+
+
+class ReputationEvidencePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ReputationEvidenceAnswer]
 
 
 class ReputationInputAnswer(TypedDict):
@@ -5950,7 +6353,7 @@ class StorageNodeRequest(TypedDict):
 class StorageNodeStateAnswer(TypedDict):
     region_id: str
     sequence: int
-    state: Literal["none", "provisioned", "ready"]
+    state: Literal["none", "provisioned", "active"]
     position: NotRequired[int]
 
 

@@ -57,7 +57,6 @@ CHOSEN = {
     "domain.leasing.due.due_us": "the formula that views say in SQL; a test compares them",
     "domain.prices.tariff.PRESETS": "published regimes, each of which can be replayed",
     "domain.rules.decide": "the market takes the module as its rules",
-    "domain.rules.evolve": "the market takes the module as its rules",
     "domain.rules.initial": "the market takes the module as its rules",
     "domain.trust.reputation_terms.check_terms": "for terms that governance changes, to come",
     "ledger.log.meter_log.verify": "for the audit of whole exports, to come",

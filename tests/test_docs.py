@@ -258,3 +258,17 @@ def _sentences(text: str) -> int:
 
 def test_decisions_are_numbered_without_gaps() -> None:
     assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+def test_the_documents_name_their_subjects() -> None:
+    """words.md, rule 2. Decisions are records of their day; names in code and titles stay."""
+    vague = re.compile(r"\b(whoever|nobody|somebody)\b", re.IGNORECASE)
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    found = [
+        (str(page.relative_to(ROOT)), line)
+        for page in pages
+        if "decisions" not in page.parts
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if vague.search(re.sub(r"`[^`]*`|\[\d{4} .*", "", line))
+    ]
+    assert not found

@@ -2,4 +2,4 @@
 transactions and the differences between chain and ledger come out.
 """
 
-__all__ = ("reconcile", "registry", "timer")
+__all__ = ("reconcile", "registry", "side", "timer")

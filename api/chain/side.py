@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from api.chain.timer import ChainJobs, Report
 from api.process.service import Service
@@ -57,6 +58,7 @@ class ChainSide:
         self._stack = ExitStack()
         self._jobs: ChainJobs | None = None
         self._devnet: Devnet | None = None
+        self.chain: Chain | None = None  # while the jobs are open
 
     def step(self, now_us: int) -> Report:
         """Do what is due on chain. Raises ChainNotReady, SettingsInvalid, and as the jobs do."""
@@ -72,7 +74,7 @@ class ChainSide:
 
     def close(self) -> None:
         """Give connections and an embedded chain's file back."""
-        self._jobs = self._devnet = None
+        self._jobs = self._devnet = self.chain = None
         self._stack.close()
 
     def _open(self) -> ChainJobs:
@@ -81,6 +83,7 @@ class ChainSide:
             tally, keys = self._embedded(settings.data_dir)
         else:
             tally, keys = _remote(settings)
+        self.chain = tally.chain
         jobs = ChainJobs(
             service.ledger,
             service.connect,
@@ -104,6 +107,14 @@ class ChainSide:
             deployments.write(file, _deploy(chain, devnet, signers, terms))
         tally = Tally(chain, deployments.read(file))
         return tally, Keys(signers[EMITTER], signers[PROPOSER], signers[TREASURY].address)
+
+
+_sides: WeakKeyDictionary[Service, ChainSide] = WeakKeyDictionary()
+
+
+def chain_side(service: Service) -> ChainSide:
+    """The one of this service: an embedded chain's file is open once in a process."""
+    return _sides.setdefault(service, ChainSide(service))
 
 
 def _remote(settings: Settings) -> tuple[Tally, Keys]:

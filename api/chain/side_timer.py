@@ -19,9 +19,9 @@ def chain_timer(service: Service) -> Timer | None:
     """The chain's side: scan, mint, propose, accept. Keeps a node's connection between rounds."""
     if not (service.settings.embedded_chain or service.settings.chain_url is not None):
         return None
-    from api.chain.side import ChainNotReady, ChainSide  # its libraries take a second to import
+    from api.chain.side import ChainNotReady, chain_side  # its libraries take a second to import
 
-    side = ChainSide(service)
+    side = chain_side(service)
 
     def run_chain(_service: Service, _connection: Connection, now_us: int) -> int:
         try:

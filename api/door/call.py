@@ -177,7 +177,7 @@ class Call:
 
     def round(self) -> Round:
         """A round of this call alone, on the states as they are now."""
-        return Round.of_one(self.service.ledger.world(), self.now_us)
+        return Round.of_one(self.service.ledger.world(), self.now_us, is_answered=True)
 
     def _handle(
         self,

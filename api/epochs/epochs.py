@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
+from fastapi.responses import FileResponse
 from pydantic import Field
 
 from api.door import errors
@@ -28,6 +29,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION
+from api.epochs.files import epoch_path
 from api.epochs.payout_files import payout_path
 from api.process.service import Service
 from domain.epochs.reasons import EpochsReason
@@ -208,6 +210,27 @@ def read_payout_file(epoch: EpochInPath, call: Caller) -> Response:
         is_final = root is not None and root.state == "accepted"  # a vetoed one is built anew
         headers = {POSITION: str(view.position), **(FOR_EVER if is_final else {})}
         return Response(content, headers=headers, media_type="application/json")
+
+
+@resource.get(
+    "/v1/epochs/{epoch}/epoch.json",
+    everybody(),
+    dict[str, Any],
+    problems=[EpochsReason.EPOCH_UNKNOWN, "not_found"],
+)
+def read_epoch_file(epoch: EpochInPath, call: Caller) -> Response:
+    """Returns the file of a sealed epoch, byte for byte: its SHA-256 is in the seal. Its reader
+    can compute each reward of the epoch again.
+    """
+    with call.read(EPOCHS) as view:
+        row = epochs.read_epoch(view.connection, epoch)
+        if row is None:
+            raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
+        path = epoch_path(call.service.settings.data_dir, epoch)
+        if row.sealed_position is None or not path.is_file():
+            raise errors.problem("not_found", f"epoch {epoch} has no file here yet")
+        headers = {POSITION: str(view.position), **FOR_EVER}
+        return FileResponse(path, headers=headers, media_type="application/json")
 
 
 def payout_bytes(service: Service, epoch: int) -> bytes:

@@ -2,4 +2,4 @@
 nodes, devices and their maintenance come out.
 """
 
-__all__ = ("constraints", "nodes", "providers", "registry")
+__all__ = ("constraints", "joining", "nodes", "providers", "registry")

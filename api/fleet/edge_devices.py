@@ -32,8 +32,14 @@ from api.fleet.providers import own_region
 from domain.calendar import day_of, day_text
 from domain.fleet.edge_device import AddEdgeDevice, RemoveEdgeDevice, stream_of
 from domain.fleet.reasons import FleetReason
-from domain.fleet.storage_node import ProvisionStorageNode, ReadyStorageNode, RemoveStorageNode
+from domain.fleet.storage_node import (
+    ProvisionStorageNode,
+    ReadyStorageNode,
+    RemoveStorageNode,
+    ReplaceStorageNode,
+)
 from domain.fleet.storage_node import stream_of as storage_stream
+from domain.funds.reasons import FundsReason
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
@@ -138,7 +144,7 @@ class StorageNodesAnswer(AnswerModel):
 class StorageNodeStateAnswer(AnswerModel):
     region_id: RegionId
     sequence: Count
-    state: Literal["none", "provisioned", "ready"]
+    state: Literal["none", "provisioned", "active"]
     position: Position | None = None
 
 
@@ -149,12 +155,15 @@ class StorageNodeStateAnswer(AnswerModel):
     status=201,
     problems=[
         FleetReason.REGION_UNKNOWN,
+        FleetReason.REGION_NOT_SUITED,
         PartiesReason.ACCOUNT_CLOSED,
         PartiesReason.COUNT_OUT_OF_RANGE,
+        FundsReason.UNPAID_DEBT,
+        FundsReason.CREDIT_TOO_LOW,
     ],
 )
 def add_edge_device(body: EdgeDeviceRequest, call: Caller) -> Response:
-    """Adds an edge device in a region of yours."""
+    """Adds an edge device in a region of yours: a physical one with the storage mode central."""
     device_id = call.id("edge")
     account_id = call.principal.account_id
 
@@ -247,15 +256,18 @@ def list_device_fees(
     status=201,
     problems=[
         FleetReason.REGION_UNKNOWN,
+        FleetReason.REGION_NOT_SUITED,
         PartiesReason.ACCOUNT_CLOSED,
         FleetReason.STORAGE_NODE_STATE,
+        FundsReason.UNPAID_DEBT,
+        FundsReason.CREDIT_TOO_LOW,
         PricesReason.TARIFF_UNKNOWN,
     ],
 )
 def provision_storage_node(
     region_id: RegionInPath, body: StorageNodeRequest, call: Caller
 ) -> Response:
-    """Requests the storage node of a region of yours. It costs by the hour from now on."""
+    """Requests the storage node of a central region of yours. It costs by the hour from now on."""
 
     def commands() -> ProvisionStorageNode:
         own_region(call, region_id)
@@ -271,25 +283,62 @@ def provision_storage_node(
 
 @resource.post(
     "/v1/regions/{region_id}/storage-node/ready",
-    with_scope("operator"),
+    WRITE,
     StorageNodeStateAnswer,
     problems=[FleetReason.REGION_UNKNOWN, FleetReason.STORAGE_NODE_STATE],
 )
 def confirm_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Confirms that the storage node serves. Nodes of a cloud region may join from now on."""
+    """Reports that the storage node serves, sent by the machine itself with a key of its provider's
+    account. It is active, and nodes may join the region from now on.
+    """
     del body
-    command = ReadyStorageNode(region_id=region_id, by=call.principal.member_id, at_us=call.now_us)
-    return call.record(lambda: command, lambda after: _state(region_id, after))
+
+    def commands() -> ReadyStorageNode:
+        own_region(call, region_id)
+        return ReadyStorageNode(region_id=region_id, by=call.principal.member_id, at_us=call.now_us)
+
+    return call.record(commands, lambda after: _state(region_id, after))
+
+
+@resource.post(
+    "/v1/regions/{region_id}/storage-node/replace",
+    WRITE,
+    StorageNodeStateAnswer,
+    problems=[
+        FleetReason.REGION_UNKNOWN,
+        FleetReason.STORAGE_NODE_STATE,
+        FundsReason.UNPAID_DEBT,
+        FundsReason.CREDIT_TOO_LOW,
+        PricesReason.TARIFF_UNKNOWN,
+    ],
+)
+def replace_storage_node(
+    region_id: RegionInPath, body: StorageNodeRequest, call: Caller
+) -> Response:
+    """Replaces the storage node: the old one is charged to now, the next one is provisioned in the
+    same moment, and the nodes of the region stay.
+    """
+
+    def commands() -> ReplaceStorageNode:
+        own_region(call, region_id)
+        return ReplaceStorageNode(
+            region_id=region_id,
+            storage_class=body.storage_class,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
+
+    return call.record(commands, lambda after: _state(region_id, after))
 
 
 @resource.post(
     "/v1/regions/{region_id}/storage-node/remove",
     WRITE,
     StorageNodeStateAnswer,
-    problems=[FleetReason.REGION_UNKNOWN],
+    problems=[FleetReason.REGION_UNKNOWN, FleetReason.STORAGE_NODE_STATE],
 )
 def remove_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Removes the storage node. The time up to now is charged."""
+    """Removes the storage node of a region without nodes. The time up to now is charged."""
     del body
 
     def commands() -> RemoveStorageNode:
@@ -330,7 +379,7 @@ def _state(region_id: str, after: Any) -> StorageNodeStateAnswer:
     state = after.state(storage_stream(region_id))
     name: Any = "none"
     if state.provisioned is not None:
-        name = "ready" if state.is_ready else "provisioned"
+        name = "active" if state.is_ready else "provisioned"
     return StorageNodeStateAnswer(region_id=region_id, sequence=state.number, state=name)
 
 

@@ -6,7 +6,7 @@ First contact needs only the join code. From then on the node calls with the key
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Header, Response
 from pydantic import Field, model_validator
@@ -42,6 +42,7 @@ from api.fleet.providers import own_region
 from domain.fleet import keys as node_key
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
 from domain.fleet.reasons import FleetReason
+from domain.parties.reasons import PartiesReason
 
 resource = Resource("nodes")
 
@@ -52,9 +53,15 @@ WRITE = with_scope("provider")
 
 
 class JoinCodeRequest(RequestModel):
-    region_id: RegionId
+    """`lifetime`: an ephemeral node is retired with the last lease on it."""
 
-    model_config = with_examples({"region_id": "region_" + "1" * 32})
+    region_id: RegionId
+    lifetime: Literal["permanent", "ephemeral"] = "permanent"
+
+    model_config = with_examples(
+        {"region_id": "region_" + "1" * 32},
+        {"region_id": "region_" + "1" * 32, "lifetime": "ephemeral"},
+    )
 
 
 class JoinCodeAnswer(AnswerModel):
@@ -121,17 +128,19 @@ class NodeJoinedAnswer(AnswerModel):
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.JOIN_CODE_USED,
         FleetReason.STORAGE_NODE_STATE,
+        FleetReason.ADMISSION_STATE,
     ],
 )
 def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     """Issues a code that lets one machine join a region, valid for ten minutes."""
-    code = _code_from(call.secret("join-code/v1"))
+    code = new_code(call.secret("join-code/v1"))
 
     def commands() -> IssueJoinCode:
         return IssueJoinCode(
-            code_sha256=_code_digest(code),
+            code_sha256=code_digest(code),
             provider_id=own_region(call, body.region_id),
             region_id=body.region_id,
+            lifetime=body.lifetime,
             by=call.principal.member_id,
             at_us=call.now_us,
         )
@@ -142,7 +151,7 @@ def create_join_code(body: JoinCodeRequest, call: Caller) -> Response:
     return call.record(commands, lambda _after: told, reveal=lambda: {"code": code})
 
 
-def _code_from(random: bytes) -> str:
+def new_code(random: bytes) -> str:
     number = int.from_bytes(random[:16], "big")
     letters = []
     for _ in range(JOIN_CODE_LETTERS):
@@ -151,7 +160,7 @@ def _code_from(random: bytes) -> str:
     return "".join(letters)
 
 
-def _code_digest(code: str) -> str:
+def code_digest(code: str) -> str:
     return hashlib.sha256(code.replace("-", "").upper().encode()).hexdigest()
 
 
@@ -165,6 +174,8 @@ def _code_digest(code: str) -> str:
         FleetReason.JOIN_CODE_USED,
         FleetReason.JOIN_CODE_EXPIRED,
         FleetReason.NODE_EXISTS,
+        PartiesReason.CLIENT_UNKNOWN,
+        PartiesReason.CLIENT_NOT_AUTHORISED,
         "bad_signature",
     ],
 )
@@ -179,7 +190,7 @@ def join_node(body: NodeJoinRequest, call: Caller, node_signature: NodeSignature
         node_key.envelope(node_key.JOIN_TYPE, call.body),
         node_signatures.from_base64(node_signature),
     )
-    code_sha256 = _code_digest(body.code)
+    code_sha256 = code_digest(body.code)
     call.account = f"join:{code_sha256}"
     node_id = call.id("node")
     bearer = auth.node_key(call.secret("node-key/v1", body.public_key))

@@ -84,18 +84,27 @@ class ResourceKindAnswer(AnswerModel):
 
 
 class ModelClassRequest(RequestModel):
-    """Models with these words in their name pay this class's fee: a row of the tariff."""
+    """A vendor's models with these words in their name pay this class's fee: a row of the tariff.
+    Nothing but the vendor's own words may stand before them.
+    """
 
+    vendor: Word
     model: Model
     gpu_class: Word
     effective_from: Moment
 
     model_config = with_examples(
-        {"model": "Acme One", "gpu_class": "accelerator", "effective_from": "2027-01-01T00:00:00Z"}
+        {
+            "vendor": "acme",
+            "model": "Acme One",
+            "gpu_class": "accelerator",
+            "effective_from": "2027-01-01T00:00:00Z",
+        }
     )
 
 
 class ModelClassAnswer(AnswerModel):
+    vendor: str
     model: str
     gpu_class: str
     effective_from: Told_at
@@ -167,6 +176,7 @@ def list_resource_kinds(call: Caller) -> Response:
             data=[*map(_kind, SEED), *map(_kind, kinds)],
             models=[
                 ModelClassAnswer(
+                    vendor=row.vendor,
                     model=row.model,
                     gpu_class=row.gpu_class,
                     effective_from=moment(row.effective_from_us),
@@ -228,6 +238,7 @@ def register_resource_kind(body: ResourceKindRequest, call: Caller) -> Response:
 def register_model_class(body: ModelClassRequest, call: Caller) -> Response:
     """Puts a model into a class of the tariff, from a date on. The class decides its fee."""
     command = ClassModel(
+        vendor=body.vendor,
         model=body.model,
         gpu_class=body.gpu_class,
         effective_from_us=body.effective_from,
@@ -235,7 +246,10 @@ def register_model_class(body: ModelClassRequest, call: Caller) -> Response:
         at_us=call.now_us,
     )
     told = ModelClassAnswer(
-        model=body.model, gpu_class=body.gpu_class, effective_from=moment(body.effective_from)
+        vendor=body.vendor,
+        model=body.model,
+        gpu_class=body.gpu_class,
+        effective_from=moment(body.effective_from),
     )
     return call.record(lambda: command, lambda _after: told)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Response
 from pydantic import Field
@@ -43,7 +43,9 @@ from api.fleet.node_specs import (
     require_driver,
 )
 from api.fleet.providers import HardwareRule
+from domain.fleet.condition import OFFLINE_AFTER_US, state_of
 from domain.fleet.node import (
+    PHASES,
     ActivateNode,
     AdmitNode,
     ConfirmNodeKey,
@@ -61,6 +63,7 @@ from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
+from projections.metering.usage import USAGE
 from projections.parties import access
 from projections.parties.access import ACCESS
 
@@ -69,7 +72,31 @@ resource = Resource("nodes")
 WRITE = with_scope("provider")
 READ = with_scope("provider", "operator", "audit:read")
 READ_OR_NODE = nodes_or_scope("provider", "operator", "audit:read")
-Phase = Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+Phase = Literal[
+    "joining",
+    "confirmed",
+    "provisioning",
+    "maintenance",
+    "active",
+    "draining",
+    "stopped",
+    "errored",
+    "failed",
+    "retired",
+]
+assert get_args(Phase) == PHASES
+StateInWord = Literal[
+    "joining",
+    "confirmed",
+    "provisioning",
+    "maintenance",
+    "active",
+    "offline",
+    "stopped",
+    "errored",
+    "failed",
+    "archived",
+]
 
 
 class NodeKeyConfirmationRequest(RequestModel):
@@ -141,14 +168,22 @@ class NodeKeysAnswer(AnswerModel):
 
 
 class NodeAnswer(NodeStateAnswer):
-    """`agent`: version of its reporter, as last reported. `revoked`: its owner revoked its key, and
-    the server rejects its reports.
+    """`state`: the phase and the last heartbeat in one word; a node at work that was not heard for
+    five minutes is offline. `error`: the last one told. `agent`: version of its reporter, as last
+    reported. `revoked`: its owner revoked its key, and the server rejects its reports. `client_id`:
+    the compute client that it joined through.
     """
 
+    state: StateInWord
+    lifetime: Literal["permanent", "ephemeral"]
+    minion_id: str | None = None
+    error: str | None = None
+    heard_at: Told_at
     revoked: bool = False
     provider_id: ProviderId
     account_id: AccountId
     region_id: RegionId
+    client_id: AccountId | None = None
     agent: Short
     key_id: KeyId
     fingerprint: str
@@ -349,7 +384,7 @@ def list_nodes(
 ) -> Response:
     """Lists nodes in order of joining: your own, or all for operators and auditors."""
     place = call.place(cursor, [0])
-    with call.read(FLEET) as view:
+    with call.read(FLEET, USAGE) as view:
         rows = fleet.read_nodes(
             view.connection,
             provider_id=provider_id,
@@ -359,14 +394,24 @@ def list_nodes(
             after=place.after[0],
             limit=limit + 1,
         )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _node)
+        heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])
+        return call.page(
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
+            lambda row: _node(row, heard[row.node_id], call.now_us),
+        )
 
 
 @resource.get("/v1/nodes/{node_id}", READ_OR_NODE, NodeAnswer, problems=[FleetReason.NODE_UNKNOWN])
 def read_node(node_id: NodeInPath, call: Caller) -> Response:
     """Returns a node."""
-    with call.read(FLEET) as view:
-        told = _node(visible_node(call, view, node_id))
+    with call.read(FLEET, USAGE) as view:
+        found = visible_node(call, view, node_id)
+        heard = fleet.read_last_heard(view.connection, [node_id])
+        told = _node(found, heard[node_id], call.now_us)
         market = call.service.ledger.market
         node = market.state_of(node_stream(node_id))
         region = market.state_of(region_stream(told.region_id))
@@ -409,9 +454,21 @@ def visible_node(call: Call, view: View, node_id: str, *, to_renters: bool = Fal
     return found
 
 
-def _node(row: fleet.Node) -> NodeAnswer:
+def node_state_of(row: fleet.Node, heard_us: int, now_us: int) -> Any:
+    """What the node is now, in one word."""
+    is_silent = heard_us <= now_us - OFFLINE_AFTER_US
+    return state_of(row.phase, is_quarantined=row.quarantined, is_silent=is_silent)
+
+
+def _node(row: fleet.Node, heard_us: int, now_us: int) -> NodeAnswer:
     phase: Any = row.phase
+    lifetime: Any = row.lifetime
     return NodeAnswer(
+        state=node_state_of(row, heard_us, now_us),
+        lifetime=lifetime,
+        minion_id=row.minion_id,
+        error=row.error,
+        heard_at=moment(heard_us),
         node_id=row.node_id,
         phase=phase,
         quarantined=row.quarantined,
@@ -419,6 +476,7 @@ def _node(row: fleet.Node) -> NodeAnswer:
         provider_id=row.provider_id,
         account_id=row.account_id,
         region_id=row.region_id,
+        client_id=row.client_id,
         agent=row.agent,
         key_id=row.key_id,
         fingerprint=fingerprint(row.public_key),

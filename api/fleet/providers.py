@@ -8,7 +8,7 @@ from fastapi import Response
 from pydantic import Field
 
 from api.door.auth import with_scope
-from api.door.call import Call, Caller
+from api.door.call import After, Call, Caller
 from api.door.models import (
     AccountId,
     AccountQuery,
@@ -29,9 +29,12 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.process import founding
+from domain.fleet.condition import OFFLINE_AFTER_US, state_of
 from domain.fleet.provider import (
+    PAYMENT_MODES,
     REGION_NAME_PATTERN,
     SECURITY_TIERS,
+    SITE_LENGTH_MAX,
     WORKLOADS_MAX,
     OpenRegion,
     RegionState,
@@ -43,20 +46,28 @@ from domain.fleet.provider import (
 )
 from domain.fleet.reasons import FleetReason
 from domain.hardware.admission import WAIVABLE
+from domain.income.maturity import SetPaymentMode
+from domain.income.maturity import stream_of as earnings_stream
+from domain.income.reasons import IncomeReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from projections.fleet import fleet, supply
 from projections.fleet.fleet import FLEET
+from projections.metering.usage import USAGE
 
 resource = Resource("providers")
 
 WRITE = with_scope("provider")
 READ = with_scope("provider", "operator", "audit:read")
 
-Kind = Literal["physical", "gcp"]
+Kind = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,31}$", examples=["physical"])]
+PaymentMode = Literal["credits", "cash"]
+assert get_args(PaymentMode) == PAYMENT_MODES
+CloudRegion = Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]{0,39}$", examples=["us-central1"])]
+Site = Annotated[str, Field(min_length=1, max_length=SITE_LENGTH_MAX, examples=["Hall 2"])]
 StorageMode = Literal["local", "central"]
 Setting = Literal["edge", "datacenter"]
-Admission = Literal["operator", "permissionless"]
+Admission = Literal["operator", "permissionless", "approved"]
 Workload = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,31}$")]
 Workloads = Annotated[list[Workload], Field(max_length=WORKLOADS_MAX)]
 Tier = Annotated[int, Field(ge=0, le=SECURITY_TIERS[-1])]
@@ -75,21 +86,30 @@ Name = Annotated[str, Field(pattern=f"^{REGION_NAME_PATTERN}$", examples=["lab-1
 
 
 class ProviderRequest(RequestModel):
-    kind: Kind
+    """`payment_mode`: how the account is paid, set in the same append. An account that has set one
+    leaves it out, or names the same; cash is set with its destination, at `/payment-mode`.
+    """
 
-    model_config = with_examples({"kind": "physical"})
+    kind: Kind
+    payment_mode: PaymentMode | None = None
+
+    model_config = with_examples({"kind": "physical", "payment_mode": "credits"})
 
 
 class ProviderAnswer(AnswerModel):
     provider_id: ProviderId
     account_id: AccountId
     kind: Kind
+    payment_mode: PaymentMode
     registered_at: Told_at | None = None
     position: Position | None = None
 
 
 class RegionRequest(RequestModel):
-    """The storage mode never changes: another mode needs a new region."""
+    """The storage mode never changes: another mode needs a new region. `cloud_region`: of a cloud
+    provider, each used by one region; `site`: where machines of one's own stand, for as many
+    regions as there are policies.
+    """
 
     provider_id: ProviderId
     name: Name
@@ -97,6 +117,8 @@ class RegionRequest(RequestModel):
     setting: Setting
     admission: Admission
     allow_public_jobs: bool
+    cloud_region: CloudRegion | None = None
+    site: Site | None = None
 
     model_config = with_examples(
         {
@@ -148,13 +170,16 @@ class RegionAnswer(AnswerModel):
     down_ranked_workloads: list[str] | None = None
     security_tier: int | None = None
     hardware_rules: list[str] | None = None
+    cloud_region: CloudRegion | None = None
+    site: Site | None = None
     opened_at: Told_at | None = None
     position: Position | None = None
 
 
 class RegionNodeAnswer(AnswerModel):
     node_id: NodeId
-    phase: Literal["joining", "confirmed", "maintenance", "active", "draining", "retired"]
+    phase: str
+    state: str
     quarantined: bool
 
 
@@ -187,24 +212,51 @@ def own_region(call: Call, region_id: str) -> str:
         PartiesReason.NOT_PERMITTED,
         PartiesReason.ACCOUNT_CLOSED,
         FleetReason.PROVIDER_EXISTS,
+        FleetReason.PROVIDER_KIND_UNKNOWN,
+        FleetReason.PAYMENT_MODE_NEEDED,
+        IncomeReason.PAYMENT_MODE,
     ],
 )
 def register_provider(body: ProviderRequest, call: Caller) -> Response:
-    """Registers a provider of the caller's account."""
+    """Registers a provider of the caller's account, together with how the account is paid."""
     provider_id, account_id = call.id("prov"), call.principal.account_id
 
-    def commands() -> RegisterProvider:
-        return RegisterProvider(
-            provider_id=provider_id, account_id=account_id, kind=body.kind, at_us=call.now_us
+    def commands() -> list[Any]:
+        present = call.service.ledger.market.state_of(earnings_stream(account_id))
+        mode = present.mode if present.is_mode_set else body.payment_mode
+        if body.payment_mode not in (None, mode):
+            raise Refused(FleetReason.PAYMENT_MODE_NEEDED, mode=mode)
+        registered = RegisterProvider(
+            provider_id=provider_id,
+            account_id=account_id,
+            kind=body.kind,
+            payment_mode=mode,
+            at_us=call.now_us,
+        )
+        if present.is_mode_set or mode is None:
+            return [registered]
+        chosen = SetPaymentMode(
+            account_id=account_id,
+            mode=mode,
+            billing_account_id=account_id,
+            destination=None,
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
+        return [registered, chosen]
+
+    def told(after: After) -> ProviderAnswer:
+        state = after.state(provider_stream(provider_id))
+        mode: Any = state.payment_mode
+        return ProviderAnswer(
+            provider_id=provider_id,
+            account_id=account_id,
+            kind=body.kind,
+            payment_mode=mode,
+            registered_at=moment(call.now_us),
         )
 
-    told = ProviderAnswer(
-        provider_id=provider_id,
-        account_id=account_id,
-        kind=body.kind,
-        registered_at=moment(call.now_us),
-    )
-    return call.record(commands, lambda _after: told)
+    return call.record(commands, told)
 
 
 @resource.get("/v1/providers", READ, page_of(ProviderAnswer), problems=["cursor_invalid"])
@@ -236,11 +288,12 @@ def read_provider(provider_id: ProviderInPath, call: Caller) -> Response:
 
 
 def _provider(row: fleet.Provider) -> ProviderAnswer:
-    kind: Any = row.kind
+    mode: Any = row.payment_mode
     return ProviderAnswer(
         provider_id=row.provider_id,
         account_id=row.account_id,
-        kind=kind,
+        kind=row.kind,
+        payment_mode=mode,
         registered_at=moment(row.at_us),
     )
 
@@ -253,7 +306,12 @@ def _provider(row: fleet.Provider) -> ProviderAnswer:
     WRITE,
     RegionAnswer,
     status=201,
-    problems=[FleetReason.PROVIDER_UNKNOWN, FleetReason.REGION_EXISTS],
+    problems=[
+        FleetReason.PROVIDER_UNKNOWN,
+        FleetReason.REGION_EXISTS,
+        FleetReason.REGION_NOT_SUITED,
+        FleetReason.CLOUD_REGION,
+    ],
 )
 def open_region(body: RegionRequest, call: Caller) -> Response:
     """Opens a region of one of the caller's providers."""
@@ -375,6 +433,8 @@ def _region_of(region_id: str, state: RegionState) -> RegionAnswer:
         down_ranked_workloads=list(state.down_ranked_workloads),
         security_tier=state.security_tier,
         hardware_rules=list(state.hardware_rules),
+        cloud_region=opened.cloud_region,
+        site=opened.site,
         opened_at=moment(opened.at_us),
     )
 
@@ -394,12 +454,20 @@ def list_region_nodes(
 ) -> Response:
     """Lists the nodes of a region in order of joining."""
     place = call.place(cursor, [0])
-    with call.read(FLEET) as view:
+    with call.read(FLEET, USAGE) as view:
         visible_region(call, view.connection, region_id)
         rows = fleet.read_nodes(
             view.connection, region_id=region_id, after=place.after[0], limit=limit + 1
         )
-        return call.page(view, place, rows, limit, lambda row: [row.position], _region_node)
+        heard = fleet.read_last_heard(view.connection, [row.node_id for row in rows])
+        return call.page(
+            view,
+            place,
+            rows,
+            limit,
+            lambda row: [row.position],
+            lambda row: _region_node(row, heard[row.node_id], call.now_us),
+        )
 
 
 def visible_region(call: Call, connection: Any, region_id: str) -> fleet.Region:
@@ -425,10 +493,17 @@ def _region(row: fleet.Region, policy: supply.Policy) -> RegionAnswer:
         down_ranked_workloads=policy.down_ranked_workloads,
         security_tier=policy.security_tier,
         hardware_rules=policy.hardware_rules,
+        cloud_region=told.cloud_region,
+        site=told.site,
         opened_at=moment(told.at_us),
     )
 
 
-def _region_node(row: fleet.Node) -> RegionNodeAnswer:
-    phase: Any = row.phase
-    return RegionNodeAnswer(node_id=row.node_id, phase=phase, quarantined=row.quarantined)
+def _region_node(row: fleet.Node, heard_us: int, now_us: int) -> RegionNodeAnswer:
+    is_silent = heard_us <= now_us - OFFLINE_AFTER_US
+    return RegionNodeAnswer(
+        node_id=row.node_id,
+        phase=row.phase,
+        state=state_of(row.phase, is_quarantined=row.quarantined, is_silent=is_silent),
+        quarantined=row.quarantined,
+    )

@@ -36,6 +36,7 @@ from domain.governance.grant import (
     MILESTONE_ID,
     MILESTONES_MAX,
     OPENING,
+    STATED_MAX,
     TEXT_MAX,
     AcceptClawback,
     AcceptMilestone,
@@ -74,10 +75,13 @@ class GrantMilestoneRequest(RequestModel):
 
 
 class MilestoneGrantRequest(RequestModel):
-    """What the shares leave of the total has no milestone: it is told, and can only go back."""
+    """What the shares leave of the total has no milestone: it is told, and can only go back.
+    `stated_micro_usd`: what the total is said to be worth, in micro-dollars; it decides nothing.
+    """
 
     account_id: AccountId
     total: Money
+    stated_micro_usd: Annotated[int, Field(gt=0, le=STATED_MAX)] | None = None
     milestones: Annotated[
         list[GrantMilestoneRequest], Field(min_length=1, max_length=MILESTONES_MAX)
     ]
@@ -146,12 +150,15 @@ class GrantClawbackAnswer(AnswerModel):
 class MilestoneGrantAnswer(AnswerModel):
     """locked + unlocked + unassigned + clawed_back = total, once it is open. `unassigned` has no
     milestone. `clawback`: one that waits for votes. `ballots`: what is voted on now.
+    `implied_micro_usd` is what one TOKEN is worth by the stated value: floor(value / total).
     """
 
     grant_id: GrantId
     account_id: AccountId
     state: Status
     total: Money
+    stated_micro_usd: Count | None = None
+    implied_micro_usd: Count | None = None
     locked: Money
     unlocked: Money
     unassigned: Money
@@ -198,6 +205,7 @@ def propose_grant(body: MilestoneGrantRequest, call: Caller) -> Response:
             milestones=tuple(Milestone(one.milestone_id, one.share_ppm) for one in body.milestones),
             by=call.principal.member_id,
             at_us=call.now_us,
+            stated_micro_usd=body.stated_micro_usd,
         )
 
     return call.record(commands, lambda after: _told(after, grant_id))
@@ -330,6 +338,8 @@ def grant_told(grant: Grant, register: Register) -> MilestoneGrantAnswer:
         account_id=asked.account_id,
         state=shown,
         total=money(asked.total),
+        stated_micro_usd=asked.stated_micro_usd,
+        implied_micro_usd=grant.implied_micro_usd,
         locked=tokens(grant.locked),
         unlocked=tokens(grant.unlocked),
         unassigned=tokens(grant.parts.unassigned if status == "proposed" else grant.unassigned),

@@ -72,7 +72,7 @@ from projections.income.money_out import MONEY_OUT
 
 resource = Resource("cash-outs")
 
-READ = with_scope("earnings:read", "operator")
+READ = with_scope("earnings:read", "client", "operator")
 OWN = with_scope("account:admin")
 OPERATE = with_scope("operator")
 APPROVE = with_scope("payout:approve")

@@ -54,7 +54,7 @@ from projections.income.movements import MOVEMENTS
 
 resource = Resource("earnings")
 
-READ = with_scope("earnings:read")
+READ = with_scope("earnings:read", "client")
 _NAMES = "node_id|lease_id|hour|epoch"
 By = Annotated[
     str,

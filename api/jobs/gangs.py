@@ -177,7 +177,7 @@ def _opening(body: GangRequest, call: Call, gang_id: str) -> list[Any]:
     if may_wait and pool_id is not None and has_waiting(call.service, pool_id):
         return [*commands, _wait(spec, asked)]
     try:
-        return [*commands, *reservation(call.service, asked, call.now_us, spec)]
+        return [*commands, *reservation(call.service, asked, call.now_us, spec, is_answered=True)]
     except Refused as refused:
         if refused.reason is not MarketReason.NO_MATCH or not may_wait:
             raise

@@ -32,7 +32,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.constraints import NodeDemandsForm, demands_told
 from api.market.explanations import JobQuoteAnswer, LeaseMatchAnswer, match_told, quote_told
-from api.market.matching import look, wish_of
+from api.market.matching import look, room_of, wish_of
 from api.market.performance import performance_of_match
 from domain.hardware import mig
 from domain.hardware.constraints import NOTHING
@@ -420,7 +420,8 @@ def _now(call: Call, connection: Any, job_id: str) -> JobQuoteAnswer | None:
     here = call.round()
     found = look(call.service, wish_of(request, spec, here), here)
     known = {one.setting: one for one in reputation.read_settings(connection)}
-    return quote_told(found, known, performance_of_match(connection, found, call.now_us))
+    performance = performance_of_match(connection, found, call.now_us)
+    return quote_told(found, known, performance, room_of(call.service, found))
 
 
 def _matches(connection: Any, positions: list[int]) -> list[MatchDecided]:

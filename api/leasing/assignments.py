@@ -32,9 +32,11 @@ from api.door.operation import Resource
 from api.fleet.constraints import MigStart, Mode
 from api.fleet.nodes import own_node, visible_node
 from domain.fleet.reasons import FleetReason
-from domain.jobs.job import workload_hash
+from domain.jobs.gang import gang_stream
+from domain.jobs.job import job_stream, workload_hash
+from domain.jobs.parts import plan_of
 from domain.jobs.plan import Reference
-from domain.lease.lease import RUNNING, ReadyLease, lease_stream
+from domain.lease.lease import RUNNING, LeaseRequested, ReadyLease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.money import PPM
 from domain.refusal import Refused
@@ -86,7 +88,8 @@ class AssignmentAnswer(AnswerModel):
 class PendingLeaseAnswer(AnswerModel):
     """A lease that waits for the node to say that its work runs. `executor` has acknowledged it.
     `memory_mib`: its part of the memory of the smallest of its devices. Credentials are sealed to
-    `encryption_key`.
+    `encryption_key`. `part` counts the chunks or members of a job from 0, of `parts` where that
+    number is fixed; `attempt` counts the leases of the part from 1.
     """
 
     lease_id: LeaseId
@@ -103,6 +106,9 @@ class PendingLeaseAnswer(AnswerModel):
     memory_mib: Count | None = None
     encryption_key: Hex32 | None = None
     executor: str | None = None
+    part: Count | None = None
+    parts: Count | None = None
+    attempt: Count | None = None
 
 
 class WorkToStopAnswer(AnswerModel):
@@ -254,7 +260,20 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
         memory_mib=_memory_of(row, node),
         encryption_key=lease.requested.encryption_key,
         executor=None if lease.work.started is None else lease.work.started.executor,
+        **_part(call, lease.requested),
     )
+
+
+def _part(call: Call, asked: LeaseRequested) -> dict[str, int | None]:
+    """Which chunk or member of its job a lease is, or which member of its gang (R-4)."""
+    market = call.service.ledger.market
+    if asked.part is not None:
+        chunks = plan_of(market.state_of(job_stream(asked.job_id))).chunks
+        return {"part": asked.part, "parts": chunks, "attempt": asked.attempt}
+    if asked.gang_id is None:
+        return {}
+    members = market.state_of(gang_stream(asked.gang_id)).lease_ids
+    return {"part": members.index(asked.lease_id), "parts": len(members)}
 
 
 def _references(job: leases.Job) -> list[JobReferenceForm] | None:

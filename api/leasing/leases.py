@@ -167,7 +167,8 @@ class LeaseOpenedAnswer(AnswerModel):
 
 class LeaseAnswer(AnswerModel):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far.
-    `project_id` and `end_user_ref` are not told to the provider.
+    `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id` and
+    `split_label` name the session and the part of the program that a layer forwards to the devices.
     """
 
     lease_id: LeaseId
@@ -223,6 +224,8 @@ class LeaseAnswer(AnswerModel):
     federated_fee_per_hour: Money | None = None
     restart_of: LeaseId | None = None
     escrow_id: JobId | None = None
+    remoting_session_id: str | None = None
+    split_label: str | None = None
     part: Count | None = None
     attempt: Count | None = None
     run_due_at: Told_at | None = None
@@ -823,6 +826,8 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         restart_of=row.restart_of,
         restarted_as=row.restarted_as,
         escrow_id=row.escrow_id,
+        remoting_session_id=row.remoting_session_id,
+        split_label=row.split_label,
         charge=credits_(row.charge_units),
         gpu_us=str(row.gpu_us),
         hours_accrued=row.hours,

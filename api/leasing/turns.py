@@ -63,8 +63,7 @@ from domain.lease.turns import (
     ResumeLease,
     StartReclaim,
 )
-from domain.leasing.taking import Place, quoted_instead, reserving
-from domain.market.matching import Match
+from domain.leasing.taking import quoted_instead, quoted_place, reserving
 from domain.market.reasons import MarketReason
 from domain.parties.reasons import PartiesReason
 from domain.pools.reasons import PoolsReason
@@ -366,11 +365,7 @@ def accept_quote(lease_id: LeaseInPath, body: QuoteAcceptanceRequest, call: Call
         quote = next((one for one in lease.quotes if one.quote_id == body.quote_id), None)
         if quote is None:
             raise Refused(FleetReason.LEASE_STATE, lease_id=lease_id, status=lease.status)
-        place = Place(
-            match=Match(quote.node_id, quote.offer_id, quote.device_ids, (), 1),
-            rule=quote.rule,
-            looked=_looked_at_quote(call, lease, quote),
-        )
+        place = quoted_place(quote, _looked_at_quote(call, lease, quote))
         return reserving(
             lease_id, place, call.now_us, quote_id=quote.quote_id, by=call.principal.member_id
         )

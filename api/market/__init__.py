@@ -6,6 +6,7 @@ __all__ = (
     "explanations",
     "lease_pricing",
     "matching",
+    "next_free",
     "performance",
     "placing",
     "pricing",

@@ -74,6 +74,7 @@ NOT_NOW = frozenset(
 
 _RENTERS = NO_MONEY | {
     PartiesReason.QUOTA_EXHAUSTED,
+    PoolsReason.BASE_FULL,
     PartiesReason.CLIENT_NOT_AUTHORISED,
     JobsReason.JOB_STATE,
 }

@@ -24,7 +24,8 @@ from api.fleet.constraints import MatchWeightsForm
 from api.market.matching import Found
 from api.market.performance import NodePerformanceAnswer
 from domain.hardware.constraints import weights_of
-from domain.lease.lease import Candidate, MatchDecided, Narrowed
+from domain.lease.choice import Candidate, Narrowed
+from domain.lease.lease import MatchDecided
 from domain.market.dimensions import OfferedNode
 from domain.market.explanation import Relaxation
 from domain.market.matching import recompute
@@ -143,7 +144,8 @@ class QuotedPlacementAnswer(AnswerModel):
 
 class JobQuoteAnswer(AnswerModel):
     """What a request would get now; nothing is recorded and nothing is held. `impossible` names
-    the demand that no registered node could ever meet.
+    the demand that no registered node could ever meet. `free_by`: all matching GPUs are leased, and
+    the next is free by then, unless its lease is extended.
     """
 
     rule: str
@@ -157,6 +159,7 @@ class JobQuoteAnswer(AnswerModel):
     dimensions: list[MatchDimensionAnswer]
     relaxations: list[MatchRelaxationAnswer]
     impossible: str | None = None
+    free_by: Told_at | None = None
     position: Position
 
 
@@ -225,9 +228,14 @@ def relaxation_told(one: Relaxation) -> MatchRelaxationAnswer:
 
 
 def quote_told(
-    found: Found, settings: Mapping[str, Setting], performance: list[NodePerformanceAnswer]
+    found: Found,
+    settings: Mapping[str, Setting],
+    performance: list[NodePerformanceAnswer],
+    free_us: int | None,
 ) -> JobQuoteAnswer:
-    """What the fleet answered, with what its setting was worth to others so far."""
+    """What the fleet answered, with what its setting was worth to others so far. `free_us`: when
+    the next matching node has room by the latest; None: not known, or not what is missing.
+    """
     explained, match = found.explanation, found.match
     ranked = () if match is None else match.candidates
     offered, runner_up, deciding = None, None, None
@@ -253,6 +261,7 @@ def quote_told(
         dimensions=list(map(dimension_told, explained.dimensions)),
         relaxations=list(map(relaxation_told, explained.relaxations)),
         impossible=explained.impossible,
+        free_by=None if free_us is None else told_at(free_us),
     )
 
 

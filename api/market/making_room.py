@@ -13,7 +13,8 @@ from typing import Any
 from api.market.matching import Wish, asking, looked_at, offered
 from api.process.lease_desk import Round
 from api.process.service import Service
-from domain.lease.lease import Candidate, Lease, lease_stream
+from domain.lease.choice import Candidate
+from domain.lease.lease import Lease, lease_stream
 from domain.lease.looked import NOT_LOOKED
 from domain.lease.turns import PauseLease, ResumeLease
 from domain.leasing.taking import Place

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from api.market.next_free import next_free_us
 from api.process.lease_desk import Round
 from api.process.service import Service
 from domain.duration import DAY_US, SECOND_US
@@ -27,6 +28,7 @@ from domain.market.dimensions import Need, OfferedNode
 from domain.market.explanation import Explanation, Relaxation
 from domain.market.matching import Match, choose, ranked, rule_of
 from domain.market.need import need_of, with_money, without_money
+from domain.market.offer import PRICE_UNITS_MAX
 from domain.market.reasons import MarketReason
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
@@ -112,7 +114,8 @@ def match(service: Service, wish: Wish, here: Round) -> Place:
     found = look(service, wish, here)
     chosen, need = found.match or found.unpaid, found.need
     if chosen is None:
-        raise no_match(found, wish.asked.project_id)
+        free_us = room_of(service, found) if here.is_answered else None
+        raise no_match(found, wish.asked.project_id, free_us)
     if found.match is not None:
         here.give(chosen.node_id, chosen.device_ids, need.share_ppm, need.mem_ppm, need.mode)
     return Place(
@@ -167,6 +170,18 @@ def _anywhere(columns: Columns, need: Need, fees: dict[str, int]) -> Answer:
     return answer(columns, replace(without_money(need), own_only=False), fees, limit=1)
 
 
+def is_elsewhere(service: Service, wish: Wish, here: Round) -> bool:
+    """Whether only nodes could serve a wish that its project may not rent, whatever they cost."""
+    with service.connection() as connection:
+        fees = _fees(connection, here)
+
+        def ask(columns: Columns, _: int, need: Need) -> bool:
+            freely = replace(need, price_max=PRICE_UNITS_MAX)
+            return need.own_only and bool(_anywhere(columns, freely, fees).nodes)
+
+        return asking(service, connection, wish, here, ask)
+
+
 def asking(
     service: Service,
     connection: Connection,
@@ -211,6 +226,12 @@ def _renter(
     known = scores.read_rating(connection, RENTER, account_id, day=at_us // DAY_US)
     renter_ppm = None if known.is_provisional else known.score_ppm
     return Looked(renter_ppm=renter_ppm, spec_ttl_us=ttl_us, has_base=has_base)
+
+
+def room_of(service: Service, found: Found) -> int | None:
+    """By when the next matching node has room, where nothing else is missing and it is known."""
+    is_room = found.shortage is not None and found.shortage.is_room
+    return next_free_us(service, found.need) if is_room else None
 
 
 def looked_at(need: Need, node: OfferedNode) -> Looked:
@@ -286,8 +307,10 @@ def _chosen(need: Need, found: Answer) -> Match | None:
     return None if chosen is None else replace(chosen, considered=found.considered)
 
 
-def no_match(found: Found, project_id: str) -> Refused:
-    """The refusal, with the demand that left nothing and the nearest single one to ease."""
+def no_match(found: Found, project_id: str, free_us: int | None) -> Refused:
+    """The refusal, with the demand that left nothing and the nearest single one to ease. `free_us`:
+    when a matching node has room by the latest; None: not known.
+    """
     if found.is_elsewhere:
         return Refused(PoolsReason.BASE_FULL, project_id=project_id, gpu_count=found.need.gpu_count)
     explained = found.explanation
@@ -312,6 +335,7 @@ def no_match(found: Found, project_id: str) -> Refused:
         matching=told.nodes_left + told.nodes_refused,
         relaxation=eased_told(explained.relaxations[0]) if explained.relaxations else None,
         missing=missing_of(found.shortage),
+        free_us=free_us,
         **ease_of(explained.relaxations),
     )
 

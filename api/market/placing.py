@@ -20,6 +20,7 @@ from api.market.matching import (
     Spec,
     Wish,
     fitting,
+    is_elsewhere,
     looked_at,
     match,
     pool_of_spec,
@@ -170,7 +171,7 @@ class Placed:
 def _priced(service: Service, wish: Wish, pricing: LeasePricingRequest, here: Round) -> list[Any]:
     """What is recorded right after a priced request.
 
-    Raises Refused: NO_MATCH where it has to be placed at once and cannot.
+    Raises Refused: NO_MATCH, BASE_FULL where it has to be placed at once and cannot.
     """
     asked, module = wish.asked, module_for(pricing.module, None)
     lease_id, now_us = asked.lease_id, asked.at_us
@@ -196,6 +197,8 @@ def _priced(service: Service, wish: Wish, pricing: LeasePricingRequest, here: Ro
     else:
         assert module.kind == POSTED
         found = _posted_place(service, wish, module, here)
+    if found is None and is_elsewhere(service, wish, here):
+        raise Refused(PoolsReason.BASE_FULL, project_id=asked.project_id, gpu_count=asked.gpu_count)
     if found is None:
         raise Refused(
             MarketReason.NO_MATCH,

@@ -1,15 +1,17 @@
-"""The accrual job: from signed reports in the usage log to lease hours in the market log.
+"""The accrual timer: from signed reports in the usage log to lease hours in the market log.
 
-For each lease it reads the node's reports that are not consumed yet, hands their rows to the
-domain and records what the domain decides. It keeps no cursor of its own: what was read is in the
-`UsageAccrued` facts, so a crash between the two logs is harmless and a repeated run adds nothing.
+The view lists the leases that are due by `domain/leasing/due.py`; all are charged, and a lease that
+fails stops alone. For each lease the timer reads the node's reports that are not consumed yet,
+hands their rows to the domain and records what the domain decides. It keeps no cursor of its own:
+what was read is in the `UsageAccrued` facts, so a crash between the two logs is harmless and a
+repeated run adds nothing.
 """
 
 from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from typing import Any
 
 import psycopg
 
+from api.process.service import Service
 from domain.duration import HOUR_US
 from domain.funds.reasons import FundsReason
 from domain.lease.lease import AccrueUsage, Lease, TopUpLease, lease_stream
@@ -31,6 +34,9 @@ from domain.stream import Stream
 from ledger.log.handle import LOG_AWAY, Ahead, Ledger, Order
 from ledger.log.market import Held
 from ledger.log.usage_reads import NodeReader
+from projections import tables
+from projections.lease import leases
+from projections.runner import Connection
 
 NO_MONEY = frozenset(
     {FundsReason.CREDIT_TOO_LOW, FundsReason.UNPAID_DEBT, PartiesReason.BUDGET_EXHAUSTED}
@@ -41,7 +47,59 @@ SKEW_US = HOUR_US
 LEASES_TOGETHER = 1_000
 """Leases loaded together. Their reports are held in memory until they are recorded, and those of
 the next as many."""
+LEASES_MAX = 1_000
+"""Leases listed together; a run of the timer goes through all of them."""
+
+_OPEN_COUNT = """
+    SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL
+"""
 logger = logging.getLogger(__name__)
+
+
+# --- a round of the timer --------------------------------------------------------------------
+
+
+def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
+    """Start timeouts, finished lease hours, ends of funds and terms, settlements."""
+    tables.step_all(connection, only=("leases",))
+    stopped: list[str] = []
+
+    def on_stopped(lease_id: str, error: Exception) -> None:
+        logger.error("accrual of %s stops: %s", lease_id, error)
+        stopped.append(lease_id)
+
+    _make_room(service, connection)
+    due = due_leases(connection, now_us)
+    done = accrue(service.ledger, connection, due, now_us, on_stopped=on_stopped)
+    if stopped:
+        raise AccrualStopped(f"{len(stopped)} leases stop, the first is {stopped[0]}")
+    return done
+
+
+def _make_room(service: Service, connection: Connection) -> None:
+    """For the states of all open leases, and half as many other streams."""
+    row = connection.execute(_OPEN_COUNT).fetchone()
+    assert row is not None
+    service.ledger.market.make_room(row[0] * 3 // 2)
+
+
+def due_leases(connection: Connection, now_us: int) -> Iterator[str]:
+    """Leases that are due by `domain/leasing/due.py`: what there is to do for each says
+    `due_commands`.
+
+    By node, so that a report is read once for all the leases it names.
+    """
+    node_id, after = "", -1
+    while rows := leases.read_due(connection, now_us, node_id, after, LEASES_MAX):
+        yield from (lease_id for lease_id, _, _ in rows)
+        _, node_id, after = rows[-1]
+
+
+class AccrualStopped(Exception):
+    """Some leases could not be accrued; the others were. Their epoch cannot close."""
+
+
+# --- what is due for each lease --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

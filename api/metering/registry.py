@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from api.door.operation import Resource
 from api.metering import meters, node_usage, usage_breakdown, usage_summary, utilisation
-from api.metering.accrual_timer import run_accrual
+from api.metering.accrual import run_accrual
 from api.metering.capacity_timer import run_capacity
 from api.metering.meter_timer import run_device_fees, run_resources, run_storage_nodes
 from api.process.timer import Timer

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from api.market.matching import missing_of, places, short_of, wish_of
+from api.market.next_free import next_free_us
 from api.market.placing import within_quotas
 from api.process.lease_desk import Round
 from api.process.service import Service
@@ -24,13 +25,18 @@ Asked = RequestGang | GangRequested
 
 
 def reservation(
-    service: Service, asked: Asked, now_us: int, spec: SubmitJob | JobSubmitted | None = None
+    service: Service,
+    asked: Asked,
+    now_us: int,
+    spec: SubmitJob | JobSubmitted | None = None,
+    *,
+    is_answered: bool = False,
 ) -> list[Any]:
     """Reserve every member, at least as many as it needs.
 
     Raises Refused: NO_MATCH, MATCH_IMPOSSIBLE, BASE_FULL.
 
-    `spec`: the job, where it is not recorded yet.
+    `spec`: the job, where it is not recorded yet. `is_answered`: a caller waits for the answer.
     """
     leases, commands = _members(
         service,
@@ -40,6 +46,7 @@ def reservation(
         0,
         asked.members,
         asked.min_members,
+        is_answered=is_answered,
     )
     return [*commands, ReserveGang(gang_id=asked.gang_id, lease_ids=leases, at_us=now_us)]
 
@@ -65,6 +72,8 @@ def _members(
     first: int,
     members: int,
     min_members: int,
+    *,
+    is_answered: bool = False,
 ) -> tuple[tuple[str, ...], list[Any]]:
     one = within_quotas(service.ledger.world(), _member(asked, now_us, first), spec, leases=members)
     here = Round.of_one(service.ledger.world(), now_us, members)
@@ -74,6 +83,7 @@ def _members(
         short = short_of(service, found.need, min_members)
         if found.need.own_only and short.dimension in ("offer", ROOM):
             raise Refused(PoolsReason.BASE_FULL, project_id=spec.project_id, gang_id=asked.gang_id)
+        is_told = is_answered and short.is_room
         raise Refused(
             MarketReason.MATCH_IMPOSSIBLE if short.is_lasting else MarketReason.NO_MATCH,
             gang_id=asked.gang_id,
@@ -84,6 +94,7 @@ def _members(
             required=short.required,
             at_most=short.at_most,
             missing=missing_of(short),
+            free_us=next_free_us(service, found.need, min_members) if is_told else None,
         )
     leases, commands = [], list[Any]()
     for number, matched in enumerate(matches, first):

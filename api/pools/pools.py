@@ -466,7 +466,7 @@ def list_pools(
 def read_pool(pool_id: PoolInPath, call: Caller) -> Response:
     """Returns a pool: its policy, and how many accelerators of each kind it has."""
     with call.read(POOLS, FLEET) as view:
-        found = _existing(view.connection, pool_id)
+        found = existing_pool(view.connection, pool_id)
         kinds = pools.read_accelerators(view.connection, pool_id)
         told = _pool(found).model_copy(update={"accelerators": [_kind(one) for one in kinds]})
         return call.answer(view, told)
@@ -484,7 +484,7 @@ def list_pool_nodes(
     """Lists the nodes of a pool in the order in which they were added."""
     place = call.place(cursor, [0])
     with call.read(POOLS, FLEET) as view:
-        _existing(view.connection, pool_id)
+        existing_pool(view.connection, pool_id)
         rows = pools.read_pool_nodes(
             view.connection, pool_id, after=place.after[0], limit=limit + 1
         )
@@ -503,7 +503,7 @@ def list_pool_queue(
     """Lists the requests that wait for a pool, in order. Names of other accounts are left out."""
     place = call.place(cursor, [0])
     with call.read(POOLS) as view:
-        _existing(view.connection, pool_id)
+        existing_pool(view.connection, pool_id)
         rows = pools.read_waiting(view.connection, pool_id, after=place.after[0], limit=limit + 1)
         return call.page(
             view, place, rows, limit, lambda row: [row.place], lambda row: _waiting(call, row)
@@ -522,7 +522,7 @@ def list_pool_decisions(
     """Lists decisions of a pool's scheduler, in order."""
     place = call.place(cursor, [0])
     with call.read(POOLS) as view:
-        _existing(view.connection, pool_id)
+        existing_pool(view.connection, pool_id)
         rows = pools.read_decisions(view.connection, pool_id, after=place.after[0], limit=limit + 1)
         return call.page(view, place, rows, limit, lambda row: [row.position], _decision)
 
@@ -562,7 +562,8 @@ def _policy_then(call: Call, fact: ScheduleDecided) -> PoolPolicy:
     raise AssertionError(fact)
 
 
-def _existing(connection: Connection, pool_id: str) -> pools.Pool:
+def existing_pool(connection: Connection, pool_id: str) -> pools.Pool:
+    """The row of a pool. Raises Refused: POOL_UNKNOWN."""
     found = pools.read_pool(connection, pool_id)
     if found is None:
         raise Refused(PoolsReason.POOL_UNKNOWN, pool_id=pool_id)

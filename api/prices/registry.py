@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.prices import oracle, tariffs
+from api.prices import oracle, provider_kinds, tariffs
 
-RESOURCES: tuple[Resource, ...] = (oracle.resource, tariffs.resource)
+RESOURCES: tuple[Resource, ...] = (oracle.resource, tariffs.resource, provider_kinds.resource)

@@ -57,11 +57,15 @@ class Round:
     """The usage fees in force, once they were asked for."""
     is_shared: bool = True
     """Whether others are served with it. Who may have to wait for a pool goes alone."""
+    is_answered: bool = False
+    """Whether a caller waits for the answer: a refusal tells it more than a timer needs."""
 
     @classmethod
-    def of_one(cls, world: World, now_us: int, leases: int = 1) -> Round:
+    def of_one(
+        cls, world: World, now_us: int, leases: int = 1, *, is_answered: bool = False
+    ) -> Round:
         """The round of a single call, for so many leases."""
-        return cls(world, now_us, Standings(leases), is_shared=False)
+        return cls(world, now_us, Standings(leases), is_shared=False, is_answered=is_answered)
 
     def give(
         self, node_id: str, device_ids: Iterable[str], share_ppm: int, mem_ppm: int, mode: str

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from domain.lease.lease import Candidate
+from domain.lease.choice import Candidate
 from domain.market.dimensions import Need, OfferedNode
 from domain.market.matching import (
     CANDIDATES_MAX,

@@ -110,7 +110,10 @@ SENTENCES: dict[Reason, Sentence] = {
             "with the chain.",
             amount=ANY,
         ),
-        when("The list of rewards has another form: {rule:rule}. Correct it.", rule=ANY),
+        when(
+            "The list of rewards has another form: {rule:rule}. Send the list in that form.",
+            rule=ANY,
+        ),
         "The rewards do not match the sealed epoch. Read the epoch file again.",
     ),
     EpochsReason.REWARD_CORRECTION_UNKNOWN: sentence(
@@ -147,7 +150,7 @@ SENTENCES: dict[Reason, Sentence] = {
         "shows it as settled, or schedule a policy with such a limit.",
     ),
     EpochsReason.BAD_EPOCH: sentence(
-        INVALID, "The number of an epoch must be 0 or more. Correct it."
+        INVALID, "The number of an epoch must be 0 or more. Give such a number."
     ),
     EpochsReason.BAD_SEGMENT: sentence(
         INVALID,
@@ -164,10 +167,11 @@ SENTENCES: dict[Reason, Sentence] = {
         "segment after the one before it.",
     ),
     EpochsReason.BAD_TAU: sentence(
-        INVALID,
-        "The factor tau must be from 0 to 1[, not {tau:count} parts per million]. Correct it.",
+        INVALID, "The factor tau must be from 0 to 1[, not {tau:part}]. Choose a number in between."
     ),
-    EpochsReason.NEGATIVE_BURN: sentence(INVALID, "A burned amount must be 0 or more. Correct it."),
+    EpochsReason.NEGATIVE_BURN: sentence(
+        INVALID, "A burned amount must be 0 or more. Give such an amount."
+    ),
     EpochsReason.POLICY_VERSION: sentence(
         CONFLICT,
         when(

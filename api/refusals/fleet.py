@@ -19,8 +19,37 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FleetReason.PROVIDER_KIND_UNKNOWN: sentence(
         INVALID,
-        "[{kind:text} is not a kind of provider. ]Choose a kind that the operation's "
-        "description lists.",
+        "[{kind:text} is not a kind of provider. ]Choose a kind that `tallystick provider kinds` "
+        "lists.",
+    ),
+    FleetReason.PAYMENT_MODE_NEEDED: sentence(
+        CONFLICT,
+        when(
+            "The account is paid as {mode:word}, which registering a provider does not change. "
+            "Leave the payment mode out, or change it with `tallystick cash-out mode`.",
+            mode=ANY,
+        ),
+        "A provider is registered only for an account that has a payment mode[, and "
+        "{account_id:text} has none]. Give `--payment-mode credits`, or set cash and its "
+        "destination with `tallystick cash-out mode`.",
+    ),
+    FleetReason.CLOUD_REGION: sentence(
+        CONFLICT,
+        when(
+            "The region {region_id:text} is in the cloud region {cloud_region:text} already, and a "
+            "provider uses each one once. Use that region.",
+            region_id=ANY,
+        ),
+        when(
+            "Machines of the kind {kind:text} are in no cloud region. Leave `--cloud-region` out.",
+            rule="physical",
+        ),
+        when(
+            "A region of the kind {kind:text} is one region of that cloud. Name it with "
+            "`--cloud-region`, and give no site.",
+            rule="named",
+        ),
+        "The cloud region does not fit the provider. `tallystick region list` shows the regions.",
     ),
     FleetReason.REGION_UNKNOWN: sentence(
         NOT_FOUND,
@@ -31,6 +60,31 @@ SENTENCES: dict[Reason, Sentence] = {
         CONFLICT,
         "The region[ {region_id:text}] belongs to a provider with machines of its own, so no cloud "
         "limits it. Report quotas for a region of a cloud provider.",
+    ),
+    FleetReason.REGION_NOT_SUITED: sentence(
+        CONFLICT,
+        when(
+            "The region {region_id:text} keeps its data on each node, so it has no storage node. "
+            "Open a region with the storage mode central.",
+            what="storage_node",
+        ),
+        when(
+            "The region {region_id:text} admits nodes without the whole procedure, so there is "
+            "nothing to request. Get a code with `tallystick node code`.",
+            what="admission",
+        ),
+        when(
+            "Edge devices belong to a region of a physical provider with the storage mode central, "
+            "and the region {region_id:text} is not one. Open such a region.",
+            what="edge_device",
+        ),
+        when(
+            "A region of a cloud provider keeps its data on a storage node. Choose the storage "
+            "mode central.",
+            what="cloud_region",
+        ),
+        "The region[ {region_id:text}] does not allow this. `tallystick region show` shows its "
+        "storage mode.",
     ),
     FleetReason.REGION_EXISTS: sentence(
         CONFLICT,
@@ -77,8 +131,8 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FleetReason.STORAGE_MODE_UNKNOWN: sentence(
         INVALID,
-        "[{storage_mode:text} is not a storage mode of regions. ]Choose a mode that the "
-        "operation's description lists.",
+        "[{storage_mode:text} is not a storage mode of regions. ]Choose one of the modes[: "
+        "{allowed:text}].",
     ),
     FleetReason.STORAGE_NODE_STATE: sentence(
         CONFLICT,
@@ -93,8 +147,13 @@ SENTENCES: dict[Reason, Sentence] = {
             needs="provisioned",
         ),
         when(
-            "The region has a storage node of the class {storage_class:text} already. Remove it "
-            "before you provision another class.",
+            "The storage node serves {nodes:count} nodes of the region {region_id:text}. Retire "
+            "them first, or replace the storage node with `tallystick storage replace`.",
+            nodes=ANY,
+        ),
+        when(
+            "The region has a storage node of the class {storage_class:text} already. Replace it "
+            "with `tallystick storage replace` to get another class.",
             storage_class=ANY,
         ),
         "The state of the region's storage node does not allow this. `tallystick storage show` "
@@ -158,6 +217,25 @@ SENTENCES: dict[Reason, Sentence] = {
             phase="maintenance",
         ),
         when(
+            "The node {node_id:text} is being provisioned. Wait until it has told its inventory.",
+            phase="provisioning",
+        ),
+        when(
+            "The node {node_id:text} is out of order: {phase:word}. Repair it and start again with "
+            "`tallystick node maintenance`.",
+            phase="stopped",
+        ),
+        when(
+            "The node {node_id:text} is out of order: {phase:word}. Repair it and start again with "
+            "`tallystick node maintenance`.",
+            phase="errored",
+        ),
+        when(
+            "The node {node_id:text} is out of order: {phase:word}. Repair it and start again with "
+            "`tallystick node maintenance`.",
+            phase="failed",
+        ),
+        when(
             "The node {node_id:text} is active, which does not allow this. `tallystick node "
             "show` shows its state.",
             phase="active",
@@ -193,6 +271,35 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         "The node cannot be admitted, because its hardware does not meet the rules of the "
         "region. `tallystick node show` lists them.",
+    ),
+    FleetReason.ADMISSION_UNKNOWN: sentence(
+        NOT_FOUND,
+        "There is no admission[ {admission_id:text}] that you may see. `tallystick admission list` "
+        "shows the admissions.",
+    ),
+    FleetReason.ADMISSION_STATE: sentence(
+        CONFLICT,
+        when(
+            "The region {region_id:text} admits machines by the whole procedure. Begin with "
+            "`tallystick admission request`.",
+            region_id=ANY,
+        ),
+        when(
+            "The machine is not set up yet: {missing:word} are missing. Do these steps in its "
+            "firmware and report each with `tallystick admission step`.",
+            missing=ANY,
+        ),
+        when(
+            "The admission {admission_id:text} is {status:word}, which does not allow this step. "
+            "`tallystick admission show` shows the next one.",
+            status=ANY,
+        ),
+        "The admission does not allow this step. `tallystick admission show` shows the next one.",
+    ),
+    FleetReason.WALLET_NEEDED: sentence(
+        CONFLICT,
+        "Idle mining needs a wallet that is paid[, and the account {account_id:text} has none]. "
+        "Link one with `tallystick account wallet link`, and wait until it counts.",
     ),
     FleetReason.NODE_BUSY: sentence(
         CONFLICT,

@@ -24,6 +24,11 @@ SENTENCES: dict[Reason, Sentence] = {
             what="deposit",
         ),
         when(
+            "Nothing is provisioned without a positive balance; your account has no credits. Buy "
+            "credits with `tallystick payment create`.",
+            what="provisioning",
+        ),
+        when(
             "The funds of this lease must be at least {needed:credit}, the price of its first "
             "hour; {available:amount} were given. Raise `--funds` to {needed:amount}.",
             what="funds",
@@ -105,8 +110,7 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FundsReason.DEPOSIT_SOURCE_UNKNOWN: sentence(
         INVALID,
-        "[{source:text} is not a source of deposits. ]Choose a source that the operation's "
-        "description lists.",
+        "[{source:text} is not a source of deposits. ]Choose one of the sources[: {allowed:text}].",
     ),
     FundsReason.PURCHASE_EXISTS: sentence(
         CONFLICT,
@@ -183,7 +187,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "The {field:field} of auto top-up must be more than 0 and at most {most:credit}. "
-            "Correct it.",
+            "Choose an amount in between.",
             most=ANY,
         ),
         "The {field:field} of auto top-up breaks its rule: {rule:rule}. Correct it and send the "
@@ -218,8 +222,8 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     FundsReason.BAD_PROGRAM: sentence(
         INVALID,
-        "[{program:text} is not a valid name of a promotion. ]Use lower-case letters, digits "
-        "and hyphens, as the field's description says.",
+        "[{program:text} is not a valid name of a promotion. ]Use lower-case letters, digits and "
+        "hyphens.",
     ),
     FundsReason.PAYER_UNKNOWN: sentence(
         NOT_FOUND,
@@ -243,16 +247,17 @@ SENTENCES: dict[Reason, Sentence] = {
         "The amount is not a whole number of cents. Choose a multiple of 0.01 CREDIT.",
     ),
     FundsReason.BAD_DEPOSIT: sentence(
-        INVALID, "A deposit of an escrow must be more than 0. Correct the amount."
+        INVALID, "A deposit of an escrow must be more than 0. Deposit such an amount."
     ),
     FundsReason.BAD_RATE: sentence(
-        INVALID, "The rate of an escrow must be 0 or more. Correct the rate."
+        INVALID, "The rate of an escrow must be 0 or more. Give such a rate."
     ),
     FundsReason.DUPLICATE_PAYEE: sentence(
         INVALID, "The escrow names a payee twice. Name each payee once."
     ),
     FundsReason.NEGATIVE_ELAPSED: sentence(
         INVALID,
-        "The elapsed time must be 0 or more[, not {elapsed_seconds:count} seconds]. Correct it.",
+        "The elapsed time must be 0 or more[, not {elapsed_seconds:count} seconds]. Give such a "
+        "time.",
     ),
 }

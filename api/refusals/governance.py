@@ -122,7 +122,8 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     GovernanceReason.BAD_MILESTONE: sentence(
         INVALID,
-        "The milestone[ {milestone_id:text}] needs a name and a text of valid length. Correct it.",
+        "The milestone[ {milestone_id:text}] needs a name and a text, neither empty nor too long. "
+        "Shorten them, or write what is missing.",
     ),
     GovernanceReason.DUPLICATE_MILESTONE: sentence(
         INVALID, "A milestone is named twice. Name each milestone once."

@@ -63,8 +63,8 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     HardwareReason.BAD_INITIAL_STATE: sentence(
         INVALID,
-        "The given MIG instances cannot stand beside each other[, first {id:text}]. Correct the "
-        "state at the start.",
+        "The given MIG instances cannot stand beside each other[, first {id:text}]. Start with "
+        "instances that the GPU can hold at once.",
     ),
     HardwareReason.ID_IN_USE: sentence(
         INVALID, "A MIG instance of this id exists already. Choose another id."
@@ -118,12 +118,13 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     HardwareReason.BAD_INTERVAL: sentence(
         INVALID,
-        "An interval must begin before it ends[: {from_us:time} to {to_us:time}]. Correct the "
-        "times.",
+        "An interval must begin before it ends[: {from_us:time} to {to_us:time}]. Choose a later "
+        "end.",
     ),
     HardwareReason.OVER_ALLOCATED: sentence(
         INVALID,
-        "The leases hold more than the whole device[ at {at_us:time}]. Correct their shares.",
+        "The leases hold more than the whole device[ at {at_us:time}]. Make their shares add up "
+        "to at most one device.",
     ),
     HardwareReason.CONSTRAINT_INVALID: sentence(
         INVALID,

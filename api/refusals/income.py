@@ -127,9 +127,9 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     IncomeReason.INVOICE_LINE_UNKNOWN: sentence(
         INVALID,
-        "The invoice has the lines 1 to {lines:count}, and line {line:count} is not one of "
-        "them. Correct the number.",
-        "The invoice has no such line. Correct the number.",
+        "The invoice has the lines 1 to {lines:count}, and line {line:count} is not one of them. "
+        "Choose one of these.",
+        "The invoice has no such line. `tallystick invoice show` lists its lines.",
     ),
     IncomeReason.CREDIT_ABOVE_LINE: sentence(
         CONFLICT,

@@ -72,8 +72,9 @@ SENTENCES: dict[Reason, Sentence] = {
             "replaces lost parts. Leave automatic restart out.",
             field="auto_restart",
         ),
-        "The {field:field} of the job's plan breaks its rule: {rule:rule}. Correct the plan.",
-        "The plan of the job breaks a rule. Correct it.",
+        "The {field:field} of the job's plan breaks its rule: {rule:rule}. Change it and send the "
+        "job again.",
+        "The plan of the job breaks a rule. Change the plan and send the job again.",
     ),
     JobsReason.SCHEDULE_INVALID: sentence(
         INVALID,

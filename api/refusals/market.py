@@ -147,8 +147,8 @@ SENTENCES: dict[Reason, Sentence] = {
             "--help` lists.",
             pick=ANY,
         ),
-        "A term of the auction is out of range. Choose a value that the field's description "
-        "allows.",
+        "A term of the auction is out of range. `tallystick lease create --help` tells the ranges; "
+        "choose a value in them.",
     ),
     MarketReason.AUCTION_STATE: sentence(
         CONFLICT,
@@ -206,8 +206,16 @@ SENTENCES: dict[Reason, Sentence] = {
         CONFLICT,
         when(
             "The gang needs {min_members:count} members with {gpus_per_member:gpus} each, and "
-            "the matching GPUs are busy: there is room for {at_most:count} members now. Try "
-            "again when leases end, or ask for fewer members.",
+            "the matching GPUs are busy. There is room for all of them by {free_us:time}, unless "
+            "leases are extended. Try again then, or ask for fewer members.",
+            gang_id=ANY,
+            missing="room",
+            free_us=ANY,
+        ),
+        when(
+            "The gang needs {min_members:count} members with {gpus_per_member:gpus} each, and "
+            "the matching GPUs are busy. When enough of them are free is not known. Try again "
+            "when leases end, or ask for fewer members.",
             gang_id=ANY,
             missing="room",
         ),
@@ -218,8 +226,16 @@ SENTENCES: dict[Reason, Sentence] = {
             gang_id=ANY,
         ),
         when(
-            "All matching GPUs ({matching:nodes}) are busy now. Try again when a lease ends, or "
-            "ask for fewer GPUs or a smaller share.",
+            "All matching GPUs ({matching:nodes}) are busy now. The next is free by "
+            "{free_us:time}, unless its lease is extended. Try again then, or ask for fewer GPUs "
+            "or a smaller share.",
+            missing="room",
+            matching=ANY,
+            free_us=ANY,
+        ),
+        when(
+            "All matching GPUs ({matching:nodes}) are busy now, and the end of their leases is "
+            "not known. Try again later, or ask for fewer GPUs or a smaller share.",
             missing="room",
             matching=ANY,
         ),

@@ -52,7 +52,7 @@ SENTENCES: dict[Reason, Sentence] = {
         INVALID, "[There is no log {log:text}. ]The logs are those that the case format names."
     ),
     MeteringReason.WRONG_LANE: sentence(
-        INVALID, "The entry belongs to another log[ than {log:text}]. Correct the case."
+        INVALID, "The entry belongs to another log[ than {log:text}]. Give entries of one log."
     ),
     MeteringReason.STREAM_MOVED: sentence(
         CONFLICT,

@@ -8,10 +8,10 @@ from domain.refusal import Reason
 
 SENTENCES: dict[Reason, Sentence] = {
     MoneyReason.NEGATIVE_POOL: sentence(
-        INVALID, "The amount to share out must be 0 or more. Correct it."
+        INVALID, "The amount to share out must be 0 or more. Give such an amount."
     ),
     MoneyReason.NEGATIVE_WEIGHT: sentence(
-        INVALID, "The weight[ of the node {node_id:text}] must be 0 or more. Correct it."
+        INVALID, "The weight[ of the node {node_id:text}] must be 0 or more. Give such a weight."
     ),
     MoneyReason.DUPLICATE_ID: sentence(
         INVALID,

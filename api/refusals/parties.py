@@ -69,8 +69,8 @@ SENTENCES: dict[Reason, Sentence] = {
             region_id=ANY,
         ),
         when(
-            "This payment was made by {method:word}, and its money comes in another way. Use "
-            "the call for that payment method.",
+            "This payment was made by {method:word}, and its money comes in another way. "
+            "`tallystick payment show` tells the state of the payment and what it waits for.",
             method=ANY,
         ),
         when(
@@ -89,7 +89,8 @@ SENTENCES: dict[Reason, Sentence] = {
             position=ANY,
         ),
         when(
-            "The operator's account cannot be opened or closed this way. Choose another account.",
+            "An operator's account is made by `tallystick admin bootstrap` alone and never "
+            "closed. Choose an account of another kind.",
             kind="operator",
         ),
         when(
@@ -173,8 +174,7 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     PartiesReason.ROLE_UNKNOWN: sentence(
         INVALID,
-        "[{role:text} is not a role of members. ]Choose a role that the operation's description "
-        "lists.",
+        "[{role:text} is not a role of members. ]Choose one of the roles[: {allowed:text}].",
     ),
     PartiesReason.LAST_OWNER: sentence(
         CONFLICT,
@@ -243,8 +243,7 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     PartiesReason.SCOPE_UNKNOWN: sentence(
         INVALID,
-        "[{scope:text} is not a scope of API keys. ]Choose scopes that the operation's "
-        "description lists.",
+        "[{scope:text} is not a scope of API keys. ]Choose among the scopes[: {allowed:text}].",
     ),
     PartiesReason.OPERATOR_EXISTS: sentence(
         CONFLICT,
@@ -406,10 +405,10 @@ SENTENCES: dict[Reason, Sentence] = {
             "{mode:text} is not a mode of sharing. Choose whole, mig, mps, time_slice or memory.",
             rule="sharing_mode",
         ),
-        when("{kind:text} cannot be added here. Choose one of: {allowed:text}.", allowed=ANY),
+        when("{kind:text} cannot be added here. Choose one of: {allowed:text}.", rule="members"),
         when(
-            "The split of the tariff names a bucket that does not exist: {buckets:text}. Use "
-            "the buckets of the field's description.",
+            "The split of the tariff names a bucket that does not exist: {buckets:text}, and "
+            "{residual:text} for the rest. Use these buckets: {allowed:text}.",
             buckets=ANY,
         ),
         when(
@@ -419,17 +418,18 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "The dimensions {dimensions:text} and the memory {memory:text} do not go together. "
-            "Correct the description of the kind.",
+            "Give a kind with the dimension memory the memory dedicated or unified, and any other "
+            "kind the memory none.",
             dimensions=ANY,
         ),
         when(
-            "These are not hardware rules: {rules:text}. Use the rules that the field's "
-            "description lists.",
+            "These are not hardware rules that a region can waive: {rules:text}. Use some of "
+            "these: {allowed:text}.",
             rules=ANY,
         ),
         when(
-            "These are not classes of workloads: {workloads:text}. Use lower-case names as the "
-            "field's description says.",
+            "Classes of workloads are lower-case words, each refused or ranked down and not both; "
+            "{workloads:text} breaks that. Write each once, such as ip_lease.",
             workloads=ANY,
         ),
         when(
@@ -443,10 +443,7 @@ SENTENCES: dict[Reason, Sentence] = {
             "dispute open --help` lists.",
             claim_code=ANY,
         ),
-        when(
-            "{outcome:text} is not an outcome. Choose one that the field's description lists.",
-            outcome=ANY,
-        ),
+        when("{outcome:text} is not an outcome. Choose one of these: {allowed:text}.", outcome=ANY),
         when(
             "There is no breaker {breaker:text}. `tallystick breaker list` shows them.", breaker=ANY
         ),
@@ -468,13 +465,12 @@ SENTENCES: dict[Reason, Sentence] = {
             vendor=ANY,
         ),
         when(
-            "{kind:text} is not a kind that is allowed here. Choose one that the field's "
-            "description lists.",
+            "{kind:text} is not a kind that is allowed here. Choose one of these: {allowed:text}.",
             kind=ANY,
         ),
         when(
-            "{scope:text} is not a scope that is allowed here. Choose one that the field's "
-            "description lists.",
+            "{scope:text} is not a scope that is allowed here. Choose one of these: "
+            "{allowed:text}.",
             scope=ANY,
         ),
         when(
@@ -482,13 +478,18 @@ SENTENCES: dict[Reason, Sentence] = {
             verdict=ANY,
         ),
         when(
-            "{model:text} is not a valid name of a model here. Choose one that the field's "
-            "description allows.",
+            "{model:text} is not a model of edge devices. Choose one of these: {allowed:text}.",
+            model=ANY,
+            allowed=ANY,
+        ),
+        when(
+            "The name of a model has letters or digits and at most 100 characters; {model:text} "
+            "has not. Write the name as the driver reports it.",
             model=ANY,
         ),
         when(
-            "{name:text} is not a valid name of an attribute. Use a name as the field's "
-            "description says.",
+            "{name:text} and its value are not a valid attribute. Use a lower-case name with dots "
+            "or hyphens, and a value of printable characters.",
             name=ANY,
         ),
         when(
@@ -503,18 +504,16 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when("{work:text} is not a kind of work. Choose training or inference.", work=ANY),
         when(
-            "{reference:text} is not a kind of reference. Choose one that the field's "
-            "description lists.",
+            "{reference:text} is not a kind of reference. Choose one of these: {allowed:text}.",
             reference=ANY,
         ),
         when(
-            "{pause:text} is not a reason to pause a lease. Choose one that the field's "
-            "description lists.",
+            "{pause:text} is not a reason to pause a lease. Choose one of these: {allowed:text}.",
             pause=ANY,
         ),
         when(
-            "The runner {runner:text} cannot take this command. Use the commands that the "
-            "executor's description lists.",
+            "The runner {runner:text} with the command {command:text} is not known. Use these "
+            "commands and runners: {allowed:text}.",
             command=ANY,
             runner=ANY,
         ),
@@ -535,16 +534,12 @@ SENTENCES: dict[Reason, Sentence] = {
             gpu_class=ANY,
         ),
         when(
-            "{federated_unit:text} is not a unit of the federated fee. Choose one that the "
-            "field's description lists.",
+            "{federated_unit:text} is not a unit of the federated fee. Choose one of these: "
+            "{allowed:text}.",
             federated_unit=ANY,
         ),
-        when(
-            "{mode:text} is not a mode that is allowed here. Choose one that the field's "
-            "description lists.",
-            mode=ANY,
-        ),
-        "A word of the request is not one of those allowed. The field's description lists them.",
+        "A word of the request is not one of those allowed. `--help` of the command and the "
+        "API's description list them; use one of those.",
     ),
     PartiesReason.SHARE_OUT_OF_RANGE: sentence(
         INVALID,
@@ -554,7 +549,8 @@ SENTENCES: dict[Reason, Sentence] = {
             rule="whole_only",
         ),
         when(
-            "The least reputation must be from 0 to 1, not {min_reputation_ppm:score}. Correct it.",
+            "The least reputation must be from 0 to 1, not {min_reputation_ppm:score}. Choose "
+            "such a number.",
             min_reputation_ppm=ANY,
         ),
         when(
@@ -563,12 +559,13 @@ SENTENCES: dict[Reason, Sentence] = {
             upheld_ppm=ANY,
         ),
         when(
-            "The refund must be from 0 % to 100 %, not {refund_ppm:percent}. Correct it.",
+            "The refund must be from 0 % to 100 %, not {refund_ppm:percent}. Choose a percentage "
+            "in between.",
             refund_ppm=ANY,
         ),
         when(
-            "The participation must be from 0 % to 100 %, not {participation_ppm:percent}. "
-            "Correct it.",
+            "The participation must be from 0 % to 100 %, not {participation_ppm:percent}. Choose "
+            "a percentage in between.",
             participation_ppm=ANY,
         ),
         when(
@@ -584,11 +581,12 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "The provider's share must be from 0 % to 100 %, not {provider_share_ppm:percent}. "
-            "Correct it.",
+            "Choose a percentage in between.",
             provider_share_ppm=ANY,
         ),
         when(
-            "The SLA class {sla_class:text} has a tier outside of 0 % to 100 %. Correct its tiers.",
+            "The SLA class {sla_class:text} has a tier outside of 0 % to 100 %. Give each of its "
+            "tiers an availability and a credit in between.",
             sla_class=ANY,
         ),
         when(
@@ -600,15 +598,17 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "The part of a GPU must be above 0 % and at most 100 %; {share_ppm:percent} of the "
-            "compute and {mem_ppm:percent} of the memory were asked for. Correct it.",
+            "compute and {mem_ppm:percent} of the memory were asked for. Ask for the whole GPU, "
+            "or for less of it.",
             share_ppm=ANY,
             mem_ppm=ANY,
         ),
         when(
-            "A share must be above 0 % and at most 100 %, not {share_ppm:percent}. Correct it.",
+            "A share must be above 0 % and at most 100 %, not {share_ppm:percent}. Choose a "
+            "percentage in between.",
             share_ppm=ANY,
         ),
-        "A share is out of range. Choose a share that the field's description allows.",
+        "A share is out of range. Choose one above 0 % and at most 100 %.",
     ),
     PartiesReason.COUNT_OUT_OF_RANGE: sentence(
         INVALID,
@@ -633,7 +633,8 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when("A ruling needs evidence, and none was given. Name at least one piece.", evidence="0"),
         when(
-            "{evidence:count} pieces of evidence were given; the most is {most:count}. Send fewer.",
+            "{evidence:count} pieces of evidence were given; the most is {most:count}. Send the "
+            "{most:count} that show most.",
             evidence=ANY,
         ),
         when(
@@ -672,8 +673,8 @@ SENTENCES: dict[Reason, Sentence] = {
             leases=ANY,
         ),
         when(
-            "A gang has 1 to {at_most:count} members, and the smallest number cannot be larger "
-            "({members:count} asked for, at least {min_members:count}). Correct the numbers.",
+            "A gang of {members:count} members, at least {min_members:count}, was refused. Ask "
+            "for 1 to {at_most:count} members, and for no larger smallest number than that.",
             members=ANY,
             min_members=ANY,
         ),
@@ -691,7 +692,7 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "Groups can be nested {at_most:count} deep, and this one would be at {depth:count}. "
-            "Choose another parent.",
+            "Choose a parent nearer to the top.",
             depth=ANY,
         ),
         when(
@@ -700,18 +701,18 @@ SENTENCES: dict[Reason, Sentence] = {
             gpu_count=ANY,
         ),
         when(
-            "{participants:count} participants of a federated job are out of range. Name at "
-            "least one, and not more than the description allows.",
+            "A federated job names 1 to {most:count} participants, not {participants:count}. Name "
+            "at least one, and leave out those above the limit.",
             participants=ANY,
         ),
         when(
-            "Jobs can be nested only so deep, and this one would be generation "
-            "{generations:count}. Choose another parent.",
+            "Jobs can be nested {most:count} deep, and this one would be generation "
+            "{generations:count}. Choose a parent nearer to the top.",
             generations=ANY,
         ),
         when(
-            "A job has at most {most:count} references, and {references:count} were given. Send "
-            "fewer.",
+            "A job has at most {most:count} references, and {references:count} were given. Leave "
+            "some out.",
             references=ANY,
         ),
         when(
@@ -747,7 +748,8 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when("{exit_code:count} is not an exit code. Report 0 to 255.", exit_code=ANY),
         when(
-            "A licence has 1 to {at_most:count} seats, not {seats:count}. Correct the number.",
+            "A licence has 1 to {at_most:count} seats, not {seats:count}. Choose a number in "
+            "between.",
             seats=ANY,
         ),
         when(
@@ -762,21 +764,21 @@ SENTENCES: dict[Reason, Sentence] = {
         ),
         when(
             "{workloads:count} classes of workloads were given; the most is {at_most:count}. "
-            "Send fewer.",
+            "Leave some out, and choose a security tier from 0 to 9.",
             workloads=ANY,
         ),
         when(
-            "There is no availability tier {availability_min_tier:count}. Choose one that the "
-            "description lists.",
+            "There is no trust tier {availability_min_tier:count}. Choose one from 0 to 4.",
             availability_min_tier=ANY,
         ),
         when(
-            "{nodes:nodes} share this revenue, and the most is {at_most:count}. Ask the operator.",
+            "{nodes:nodes} share this revenue, and the most is {at_most:count}. Open a second "
+            "region for the others.",
             nodes=ANY,
         ),
         when(
-            "The tariff prices {meter:text} per {per:count} units, which is out of range. "
-            "Correct it.",
+            "The tariff prices {meter:text} per {per:count} units; the most is {most:count}. "
+            "Choose a smaller number of units, at least 1.",
             meter=ANY,
         ),
         when(
@@ -785,9 +787,14 @@ SENTENCES: dict[Reason, Sentence] = {
             sla_class=ANY,
             tiers=ANY,
         ),
-        when("There are too many entries; the most is {at_most:count}. Send fewer.", rows=ANY),
         when(
-            "{owners:count} owners were given; the most is {at_most:count}. Send fewer.", owners=ANY
+            "There are too many entries; the most is {at_most:count}. Remove some first, or send "
+            "fewer of them.",
+            rows=ANY,
+        ),
+        when(
+            "{owners:count} owners were given; the most is {at_most:count}. Leave some out.",
+            owners=ANY,
         ),
         when(
             "{tasks:count} tasks are too many; the most is {at_most:count}. Push them in "
@@ -795,13 +802,15 @@ SENTENCES: dict[Reason, Sentence] = {
             tasks=ANY,
         ),
         when(
-            "{types:count} types of events were given; the most is {at_most:count}. Send fewer.",
+            "{types:count} types of events were given; the most is {at_most:count}. Leave some "
+            "out, or name none to get all.",
             types=ANY,
         ),
         when(
             "The number is above the most that is allowed, {at_most:count}. Choose less.",
             at_most=ANY,
         ),
-        "A number is out of range. Choose one that the field's description allows.",
+        "A number is out of range. `--help` of the command and the API's description tell the "
+        "range; choose a number in it.",
     ),
 }

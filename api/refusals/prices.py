@@ -79,8 +79,28 @@ SENTENCES: dict[Reason, Sentence] = {
         "to {price:amount}, or choose a cheaper offer.",
         "The price per GPU-hour is above your limit. Raise the limit, or choose a cheaper offer.",
     ),
+    PricesReason.PROVIDER_KIND_COST: sentence(
+        CONFLICT,
+        when(
+            "A GPU-hour of the kind {kind:text} must cost more than {above:credit}, the cost of "
+            "physical machines, which are the cheapest. Register a higher cost.",
+            above=ANY,
+        ),
+        when(
+            "Physical machines are the cheapest kind, and another kind costs {below:credit} per "
+            "GPU-hour. Register a lower cost.",
+            below=ANY,
+        ),
+        "Physical machines must stay the cheapest kind of provider. `tallystick provider kinds` "
+        "shows the costs.",
+    ),
     PricesReason.PRICE_BELOW_USAGE_FEE: sentence(
         INVALID,
+        when(
+            "The price is below what a GPU-hour costs on this kind of provider, {cost:credit}: the "
+            "usage fee and the cost of its machines. Ask at least {cost:amount}.",
+            cost=ANY,
+        ),
         when(
             "The price is below the usage fee of this GPU class, {usage_fee:credit} per "
             "GPU-hour. Ask at least {usage_fee:amount}.",
@@ -242,12 +262,13 @@ SENTENCES: dict[Reason, Sentence] = {
     ),
     PricesReason.FEE_OUT_OF_RANGE: sentence(
         INVALID,
-        "The fee must be from 0 to 10,000 basis points[, not {fee_bps:count}]. Correct the fee.",
+        "The fee must be from 0 to 10,000 basis points[, not {fee_bps:count}]. Choose a fee in "
+        "between.",
     ),
     PricesReason.BAD_MIN_SOURCES: sentence(
         INVALID,
-        "The least number of price sources must be at least 1[, not {min_sources:count}]. "
-        "Correct it.",
+        "The least number of price sources must be at least 1[, not {min_sources:count}]. Choose "
+        "such a number.",
     ),
     PricesReason.BAD_WINDOW: sentence(
         INVALID,
@@ -352,27 +373,31 @@ SENTENCES: dict[Reason, Sentence] = {
             payload_bytes_max=ANY,
         ),
         when(
-            "The fee {row:text} of the tariff must be an amount of CREDIT from 0 up to the "
-            "largest fee. Correct it.",
+            "The fee {row:text} of the tariff must be from 0 to 1,000,000 CREDIT. Choose an "
+            "amount in between.",
             row=ANY,
         ),
         when(
-            "The {field:field} is out of range. Choose a value that the field's description "
-            "allows.",
+            "The {field:field} is out of range. The description of the field tells the range; "
+            "choose a value in it.",
             field=ANY,
         ),
-        "An amount is out of range. Choose an amount that the field's description allows.",
+        "An amount is out of range. The description of the field tells the range; choose an "
+        "amount in it.",
     ),
-    PricesReason.ZERO_AMOUNT: sentence(INVALID, "The amount must be more than 0. Correct it."),
+    PricesReason.ZERO_AMOUNT: sentence(
+        INVALID, "The amount must be more than 0. Give such an amount."
+    ),
     PricesReason.DAY_OUT_OF_MONTH: sentence(
         INVALID,
-        "The month has {days:count} days, and day {day:count} is not one of them. Correct the day.",
-        "The day is not one of the month. Correct it.",
+        "The month has {days:count} days, and day {day:count} is not one of them. Choose a day "
+        "from 1 to {days:count}.",
+        "The day is not one of the month. Choose a day that the month has.",
     ),
     PricesReason.REMOVED_MORE_THAN_CONFIGURED: sentence(
         INVALID,
         "On day {day:count} more devices would be removed than the {configured:count} that are "
-        "there. Correct the numbers.",
-        "More devices would be removed than there are. Correct the numbers.",
+        "there. Remove at most those.",
+        "More devices would be removed than there are. Remove at most those that are there.",
     ),
 }

@@ -361,7 +361,9 @@ def _join(stage: Stage, owner: Party, settlement: str, price: str, stack: ExitSt
     """Provider, region, join code, key confirmed by its fingerprint, admitted, active, on offer."""
     web, folder = stage.web, stage.data_dir / "nodes" / owner.name
     folder.mkdir(parents=True)
-    provider = web.post(owner.api_key, "/v1/providers", {"kind": "physical"})["provider_id"]
+    provider = web.post(
+        owner.api_key, "/v1/providers", {"kind": "physical", "payment_mode": "credits"}
+    )["provider_id"]
     region = web.post(
         owner.api_key,
         "/v1/regions",

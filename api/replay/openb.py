@@ -25,6 +25,7 @@ from api.metering.accrual import due_now
 from api.replay.trace_openb import TraceNode, TraceTask
 from domain.duration import HOUR_US
 from domain.fleet.device import AccrueCapacity
+from domain.fleet.kinds import ClassModel
 from domain.fleet.node import (
     ActivateNode,
     AdmitNode,
@@ -76,6 +77,9 @@ PRICES = {
 }
 PRICE_ELSE = 1_000_000
 """Micro-credits per GPU-hour; invented, as the trace has no prices."""
+
+TRACE_MODELS = ("V100M16", "V100M32", "G2", "G3")
+"""V100 by memory, and two data-centre models that the trace does not name."""
 
 OPERATOR, RENTER, OWNER = (derive_id("acct", "replay", name) for name in ("op", "renter", "owner"))
 PROVIDER = derive_id("prov", OWNER, "replay")
@@ -197,14 +201,29 @@ class Replay:
                     confirmed_by="operator",
                     at_us=at_us,
                 ),
+                *(
+                    ClassModel(
+                        vendor="nvidia",
+                        model=model,
+                        gpu_class="datacenter",
+                        effective_from_us=at_us,
+                        by="operator",
+                        at_us=at_us,
+                    )
+                    for model in TRACE_MODELS
+                ),
                 RegisterProvider(
-                    provider_id=PROVIDER, account_id=OWNER, kind="physical", at_us=at_us
+                    provider_id=PROVIDER,
+                    account_id=OWNER,
+                    kind="physical",
+                    payment_mode="credits",
+                    at_us=at_us,
                 ),
                 OpenRegion(
                     region_id=REGION,
                     provider_id=PROVIDER,
                     name="openb",
-                    storage_mode="central",
+                    storage_mode="local",
                     setting="datacenter",
                     admission="operator",
                     allow_public_jobs=True,

@@ -10,8 +10,17 @@ from fastapi import Query, Response
 
 from api.door.auth import everybody, with_scope
 from api.door.call import Call, Caller, View
-from api.door.models import AccountInPath, AnswerModel, Count, NodeInPath, Position, ProviderInPath
+from api.door.models import (
+    AccountInPath,
+    AnswerModel,
+    Count,
+    NodeInPath,
+    Position,
+    ProviderInPath,
+    page_of,
+)
 from api.door.operation import Resource
+from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import ReadAsOf
 from api.parties.accounts import visible
 from domain.calendar import day_text
@@ -42,7 +51,9 @@ from projections.trust.reputation import REPUTATION
 
 resource = Resource("reputation")
 
-READ = with_scope("renter", "client", "provider", "operator", "audit:read")
+InputName = Literal[
+    "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
+]
 ClientQuery = Annotated[str | None, Query(pattern=r"^[0-9A-Za-z_.-]{1,100}$")]
 
 
@@ -65,9 +76,7 @@ class ReputationInputAnswer(AnswerModel):
     `lower_bound_ppm`.
     """
 
-    name: Literal[
-        "completion", "uptime", "performance", "responsiveness", "payment", "conduct", "disputes"
-    ]
+    name: InputName
     weight_ppm: Count
     good: Count
     total: Count
@@ -144,8 +153,27 @@ class RegionSettingsAnswer(AnswerModel):
     position: Position
 
 
+class ReputationEvidenceAnswer(AnswerModel):
+    """What the fact at `fact_position` said for one input, known since `known_position`: `good` of
+    `total` micro-observations, or microseconds of uptime. It counts from `counts_from` on. The sums
+    by input, day, first day and client, each floored, give the score again.
+    """
+
+    input: InputName
+    fact_position: Count
+    known_position: Count
+    client_id: str
+    day: str
+    counts_from: str
+    good: Count
+    total: Count
+
+
 @resource.get(
-    "/v1/nodes/{node_id}/reputation", READ, ReputationAnswer, problems=[FleetReason.NODE_UNKNOWN]
+    "/v1/nodes/{node_id}/reputation",
+    everybody(),
+    ReputationAnswer,
+    problems=[FleetReason.NODE_UNKNOWN],
 )
 def read_node_reputation(
     node_id: NodeInPath, call: Caller, as_of: ReadAsOf, client_id: ClientQuery = None
@@ -159,7 +187,7 @@ def read_node_reputation(
 
 @resource.get(
     "/v1/providers/{provider_id}/reputation",
-    READ,
+    everybody(),
     ReputationAnswer,
     problems=[FleetReason.PROVIDER_UNKNOWN],
 )
@@ -171,6 +199,76 @@ def read_provider_reputation(
         if fleet.read_provider(view.connection, provider_id) is None:
             raise Refused(FleetReason.PROVIDER_UNKNOWN, provider_id=provider_id)
         return _answer(call, view, "provider", provider_id, client_id)
+
+
+@resource.get(
+    "/v1/nodes/{node_id}/reputation/evidence",
+    everybody(),
+    page_of(ReputationEvidenceAnswer),
+    problems=[FleetReason.NODE_UNKNOWN, "cursor_invalid"],
+)
+def list_node_evidence(
+    node_id: NodeInPath,
+    call: Caller,
+    as_of: ReadAsOf,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists the evidence behind the score of a node, now or as of `as_of_position`."""
+    with call.read(FLEET, REPUTATION, as_of=as_of) as view:
+        if fleet.read_node(view.connection, node_id) is None:
+            raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
+        return _evidence(call, view, "node", node_id, limit, cursor)
+
+
+@resource.get(
+    "/v1/providers/{provider_id}/reputation/evidence",
+    everybody(),
+    page_of(ReputationEvidenceAnswer),
+    problems=[FleetReason.PROVIDER_UNKNOWN, "cursor_invalid"],
+)
+def list_provider_evidence(
+    provider_id: ProviderInPath,
+    call: Caller,
+    as_of: ReadAsOf,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists the evidence behind the score of a provider, over all of its nodes."""
+    with call.read(FLEET, REPUTATION, as_of=as_of) as view:
+        if fleet.read_provider(view.connection, provider_id) is None:
+            raise Refused(FleetReason.PROVIDER_UNKNOWN, provider_id=provider_id)
+        return _evidence(call, view, "provider", provider_id, limit, cursor)
+
+
+def _evidence(
+    call: Call, view: View, kind: str, subject_id: str, limit: int, cursor: str | None
+) -> Response:
+    place = call.place(cursor, [0, ""])
+    rows = reputation.read_evidence(
+        view.connection,
+        kind,
+        subject_id,
+        as_of=view.as_of,
+        day=_day(call, view),
+        after=(place.after[0], place.after[1]),
+        limit=limit + 1,
+    )
+    return call.page(view, place, rows, limit, lambda row: [row.origin, row.input], _observed)
+
+
+def _observed(row: reputation.EvidenceRow) -> ReputationEvidenceAnswer:
+    name: Any = row.input
+    return ReputationEvidenceAnswer(
+        input=name,
+        fact_position=row.origin,
+        known_position=row.position,
+        client_id=row.client_id,
+        day=day_text(row.day),
+        counts_from=day_text(row.from_day),
+        good=row.good,
+        total=row.total,
+    )
 
 
 @resource.get(
@@ -191,11 +289,7 @@ def read_renter_reputation(
 
 
 def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str | None) -> Response:
-    connection, as_of = view.connection, view.as_of
-    if as_of is None:
-        day = call.service.clock.now_us() // DAY_US
-    else:
-        day = scores.day_at(connection, as_of)
+    connection, as_of, day = view.connection, view.as_of, _day(call, view)
     rating = scores.read_rating(
         connection, kind, subject_id, day=day, as_of=as_of, client_id=client_id
     )
@@ -223,6 +317,13 @@ def _answer(call: Call, view: View, kind: Any, subject_id: str, client_id: str |
         position=view.position,
     )
     return call.answer(view, told)
+
+
+def _day(call: Call, view: View) -> int:
+    """The UTC day on which evidence is weighed: today, or that of the position asked for."""
+    if view.as_of is None:
+        return call.service.clock.now_us() // DAY_US
+    return scores.day_at(view.connection, view.as_of)
 
 
 def _input(one: InputScore) -> ReputationInputAnswer:

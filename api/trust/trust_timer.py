@@ -17,7 +17,8 @@ from domain.duration import DAY_US
 from domain.fleet.key_rotation import RecordAlternatingBoots
 from domain.hardware.known_gpus import board_of
 from domain.jobs.job import SubmitJob
-from domain.lease.lease import Candidate, Lease, RequestLease, lease_stream
+from domain.lease.choice import Candidate
+from domain.lease.lease import Lease, RequestLease, lease_stream
 from domain.lease.looked import Looked
 from domain.leasing.taking import Place, reserving
 from domain.market.matching import Match

@@ -37,8 +37,7 @@ from typing import Any
 import psycopg
 from nacl.bindings import crypto_sign
 
-from api.metering.accrual import accrue
-from api.metering.accrual_timer import run_accrual
+from api.metering.accrual import accrue, run_accrual
 from api.process.clock import SimulatedClock
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service

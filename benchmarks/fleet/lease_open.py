@@ -206,7 +206,9 @@ def _accounts(ledger: Ledger, now_us: int) -> list[str]:
             account_id=OWNER, kind="party", opened_by="operator", owner_member_id="owner", **at
         ),
         publish(CLOUDBENDER, version=1, effective_from_us=0, by="operator", at_us=now_us),
-        RegisterProvider(provider_id="prov_one", account_id=OWNER, kind="physical", **at),
+        RegisterProvider(
+            provider_id="prov_one", account_id=OWNER, kind="physical", payment_mode="credits", **at
+        ),
         OpenRegion(
             region_id="region_one",
             provider_id="prov_one",

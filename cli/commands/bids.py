@@ -10,7 +10,19 @@ import typer
 from cli.arguments import LeaseId, OfferId
 from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
-from cli.work_options import Command, Gpus, Image, MaxMeters, MaxPrice, Models, Share, work_of
+from cli.work_options import (
+    Command,
+    Gpus,
+    Image,
+    MaxMeters,
+    MaxPrice,
+    Models,
+    RemotingSession,
+    Share,
+    Split,
+    remoted,
+    work_of,
+)
 
 if TYPE_CHECKING:
     from tallystick_client.forms import LeaseRequest
@@ -51,6 +63,8 @@ def ask(
     ] = None,
     months: Annotated[int | None, typer.Option(help="Reserve 1, 3 or 6 months, prepaid.")] = None,
     max_meter: MaxMeters = None,
+    session: RemotingSession = None,
+    split: Split = None,
 ) -> None:
     """Request a lease by auction (the default), by a standing bid, or for whole months."""
     pricing = _pricing(auction, sealed, pick, bid, months)
@@ -60,6 +74,7 @@ def ask(
             "share_ppm": ppm_of(share),
         },
         "pricing": pricing,
+        **remoted(session, split),
     }
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))

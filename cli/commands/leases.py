@@ -34,7 +34,10 @@ from cli.work_options import (
     MaxPrice,
     Models,
     Project,
+    RemotingSession,
     Share,
+    Split,
+    remoted,
     work_of,
 )
 
@@ -103,6 +106,8 @@ def create_lease(
     ] = None,
     project: Project = "",
     max_meter: MaxMeters = None,
+    session: RemotingSession = None,
+    split: Split = None,
 ) -> None:
     """Rent the cheapest GPUs that fit. The money is held until the lease is settled."""
     job: JobRequest = {
@@ -115,6 +120,7 @@ def create_lease(
         "term_seconds": term,
         "funds": None if funds is None else credits_of(funds),
         "settlement": settlement,
+        **remoted(session, split),
     }
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))

@@ -179,15 +179,31 @@ def provision_storage(
 @storage.command("ready", epilog="Example: tallystick storage ready region_1f0c...")
 @records
 def ready_storage(remote: Remote, region_id: RegionId) -> None:
-    """Report that a storage node serves (operator)."""
+    """Report that the storage node serves: it is active. The machine runs this itself."""
     told = remote.ask(lambda c: c.confirm_storage_node(region_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@storage.command("replace", epilog="Example: tallystick storage replace region_1f0c... pd-ssd")
+@records
+def replace_storage(
+    remote: Remote,
+    region_id: RegionId,
+    storage_class: Annotated[str, typer.Argument(metavar="CLASS", help="As the cloud names it.")],
+) -> None:
+    """Replace a region's storage node by another one. The nodes of the region stay."""
+    told = remote.ask(
+        lambda c: c.replace_storage_node(
+            region_id, {"storage_class": storage_class}, idempotency_key=remote.key
+        )
+    )
     remote.tell(told, facts(told))
 
 
 @storage.command("remove", epilog="Example: tallystick storage remove region_1f0c...")
 @records
 def remove_storage(remote: Remote, region_id: RegionId) -> None:
-    """Remove a region's storage node. It is charged up to now."""
+    """Remove a region's storage node once no node needs it. It is charged up to now."""
     told = remote.ask(lambda c: c.remove_storage_node(region_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.chain.connection import chain_of, signer_of
+from cli.chain.options import ChainFile, ChainUrl, Deployed, DevKey, Keystore
 from cli.settings import ConfigFile, DataDir, in_force
-from cli.signing import PASSWORD, unlocked
 from cli.terminal import EXIT_NO, AsJson, InputUnusable, amount, columns, facts, group, note, tell
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from contracts.manifest import Payout
     from contracts.outbox import Intent
     from contracts.payout_scripts import Sender
-    from contracts.signers import Signer
     from contracts.tally import Tally
 
 app = group(
@@ -33,31 +33,10 @@ app = group(
     "tallystick payout status payout.json",
 )
 
-EMBEDDED_CHAIN, DEPLOYMENT = "chain.sqlite", "deployment.json"
+DEPLOYMENT = "deployment.json"
 """In the data folder, where `tallystick serve` keeps a chain of its own (`api/chain/side.py`)."""
 
 PayoutFile = Annotated[Path, typer.Argument(metavar="FILE", help="The payout file, payout.json.")]
-Deployed = Annotated[
-    Path | None,
-    typer.Option("--deployment", metavar="FILE", help="Addresses (TALLYSTICK_CHAIN_DEPLOYMENT)."),
-]
-ChainUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Ethereum node (TALLYSTICK_CHAIN_URL).")
-]
-ChainFile = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Embedded chain, where there is no node.")
-]
-Keystore = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        envvar="TALLYSTICK_KEYSTORE",
-        help=f"Encrypted key; its password comes from {PASSWORD} or is asked for.",
-    ),
-]
-DevKey = Annotated[
-    int | None, typer.Option(min=1, max=10, help="Public key of the embedded chain, by number.")
-]
 OutboxFolder = Annotated[
     Path | None, typer.Option("--outbox", metavar="DIR", help="Where transactions are kept.")
 ]
@@ -217,7 +196,6 @@ def _looking(flags: Flags, file: Path) -> Generator[tuple[Payout, Tally], None, 
     """The payout file and the deployed contracts."""
     from contracts import deployment as deployments
     from contracts import manifest
-    from contracts.chain import Chain
     from contracts.tally import Tally
 
     payout = manifest.read(file)
@@ -228,12 +206,7 @@ def _looking(flags: Flags, file: Path) -> Generator[tuple[Payout, Tally], None, 
         chain_deployment=flags.deployment,
     )
     deployed = deployments.read(_deployment_file(settings))
-    with ExitStack() as stack:
-        if settings.chain_url is None or flags.chain_file is not None:
-            path = flags.chain_file or settings.data_dir / EMBEDDED_CHAIN
-            chain = stack.enter_context(_embedded(path))
-        else:
-            chain = Chain.http(settings.chain_url)
+    with chain_of(settings, flags.chain_file) as chain:
         if chain.chain_id != deployed.chain_id:
             raise InputUnusable(
                 f"the node is of chain {chain.chain_id}, the deployment of {deployed.chain_id}"
@@ -253,20 +226,6 @@ def _deployment_file(settings: Settings) -> Path:
 
 
 @contextmanager
-def _embedded(path: Path) -> Generator[Any, None, None]:
-    """The chain kept in a file. Raises InputUnusable where there is none: it is not made here."""
-    from contracts.chain import Chain
-    from contracts.devnet import Devnet
-
-    if not path.is_file():
-        raise InputUnusable(
-            f"{path} is not there: give --chain-url of a node, or --chain-file of an embedded chain"
-        )
-    with Devnet(path) as devnet:
-        yield Chain(devnet.w3)
-
-
-@contextmanager
 def _sending(
     flags: Flags, file: Path, keystore: Path | None, dev_key: int | None, folder: Path | None
 ) -> Generator[tuple[Payout, Tally, Sender], None, None]:
@@ -274,23 +233,10 @@ def _sending(
     from contracts.payout_scripts import Sender
 
     with _looking(flags, file) as (payout, tally):
-        signer = _signer(tally.chain.chain_id, keystore, dev_key)
+        signer = signer_of(tally.chain.chain_id, keystore, dev_key)
         store = FileStore(folder or file.with_name("payout-outbox"))
         outbox = Outbox(store, tally.chain, [signer])
         yield payout, tally, Sender(outbox, store, signer.address)
-
-
-def _signer(chain_id: int, keystore: Path | None, dev_key: int | None) -> Signer:
-    from contracts.signers import LocalKeySigner, embedded_keys
-
-    if dev_key is not None:
-        return LocalKeySigner(embedded_keys()[dev_key - 1], chain_id)
-    if keystore is None:
-        raise InputUnusable(
-            "which key? give --keystore FILE or set TALLYSTICK_KEYSTORE; on the embedded chain"
-            " --dev-key 1..10"
-        )
-    return unlocked(keystore, chain_id)
 
 
 def _address(text: str) -> str:

@@ -13,13 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import NodeId
+from cli.chain.connection import chain_of, signer_of
+from cli.chain.options import ChainFile, ChainUrl, DevKey, Keystore
 from cli.commands.billing import From, To
 from cli.remote import Limit, Remote, credits_of, reads, records
-from cli.terminal import InputUnusable, columns, facts, group, top_level
+from cli.settings import ConfigFile, DataDir, in_force
+from cli.terminal import AsJson, InputUnusable, columns, facts, group, note, tell, top_level
 from cli.work_options import Image, MaxMeters, MaxPrice, Models, work_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import GangRequest, PoolPolicyForm, PoolRequest
+    from contracts.pool_controller import PoolRecord
+    from tallystick_client.forms import (
+        GangRequest,
+        PoolComponentHealthRequest,
+        PoolComponentRequest,
+        PoolMetadataRequest,
+        PoolPolicyForm,
+        PoolRequest,
+    )
 
 pool = group("pool", "Pools: nodes under one scheduling policy.", "tallystick pool create research")
 gang = group(
@@ -29,7 +40,9 @@ gang = group(
 )
 
 PoolId = Annotated[str, typer.Argument(metavar="POOL", help="pool_...")]
+ComponentId = Annotated[str, typer.Argument(metavar="COMPONENT", help="comp_...")]
 GangId = Annotated[str, typer.Argument(metavar="GANG", help="gang_...")]
+_COMPONENT = ("component_id", "kind", "name", "health", "detail", "reported_at")
 Scheduler = Literal["immediate", "first_come", "fair_share", "drf"]
 PolicyFile = Annotated[
     Path | None,
@@ -168,6 +181,216 @@ def show_decision(
     remote.tell(told, [*facts(plain), *columns(rows, names)])
     if not told["holds"]:
         raise typer.Exit(1)
+
+
+# --- components, health and the controller contract ----------------------------------------
+
+
+@pool.command("health", epilog="Example: tallystick pool health pool_1f0c...")
+@reads
+def show_health(remote: Remote, pool_id: PoolId) -> None:
+    """Show how many nodes and components of a pool are well, and which are not."""
+    told = remote.ask(lambda c: c.read_pool_health(pool_id))
+    lines = columns([{"of": "nodes", **one} for one in told["nodes"]], ("of", "health", "count"))
+    parts = [{"of": "components", **one} for one in told["components"]]
+    lines += columns(parts, ("of", "health", "count")) if parts else []
+    names = ("node_id", "health", "role", "degraded_leases", "reported_at")
+    lines += columns(told["troubled_nodes"], names) if told["troubled_nodes"] else []
+    troubled = told["troubled_components"]
+    lines += columns(troubled, _COMPONENT) if troubled else []
+    remote.tell(told, lines)
+
+
+@pool.command("components", epilog="Example: tallystick pool components pool_1f0c...")
+@reads
+def list_components(remote: Remote, pool_id: PoolId, limit: Limit = 50) -> None:
+    """List the components of a pool, with what each last said of its health."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_components(pool_id, limit=size, cursor=cursor), limit
+    )
+    remote.tell(found, columns(found["data"], (*_COMPONENT, "is_removed")))
+
+
+@pool.command(
+    "add-component", epilog="Example: tallystick pool add-component pool_1f0c... gateway gateway-1"
+)
+@records
+def add_component(
+    remote: Remote,
+    pool_id: PoolId,
+    kind: Annotated[str, typer.Argument(help="gateway, scheduler, storage, monitor, licence ...")],
+    name: Annotated[str, typer.Argument(help="A name of its own in the pool.")],
+    endpoint: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where others of the pool reach it.")
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option(metavar="LICENCE", help="lic_..., of the kind licence.")
+    ] = None,
+) -> None:
+    """Register a component of your pool."""
+    body: PoolComponentRequest = {"kind": kind, "name": name, "endpoint": endpoint}
+    body["licence_id"] = licence
+    told = remote.ask(lambda c: c.register_component(pool_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@pool.command(
+    "remove-component", epilog="Example: tallystick pool remove-component pool_1f0c... comp_1f0c..."
+)
+@records
+def remove_component(remote: Remote, pool_id: PoolId, component_id: ComponentId) -> None:
+    """Remove a component from your pool, for good."""
+    told = remote.ask(
+        lambda c: c.remove_component(pool_id, component_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+@pool.command(
+    "report-health",
+    epilog="Example: tallystick pool report-health pool_1f0c... comp_1f0c... degraded",
+)
+@records
+def report_health(
+    remote: Remote,
+    pool_id: PoolId,
+    component_id: ComponentId,
+    health: Annotated[Literal["well", "degraded", "down"], typer.Argument()],
+    detail: Annotated[str, typer.Option(help="What is wrong, in a few words.")] = "",
+) -> None:
+    """Report the health of a component of your pool. A report counts for two hours."""
+    body: PoolComponentHealthRequest = {"health": health, "detail": detail}
+    told = remote.ask(
+        lambda c: c.report_component_health(pool_id, component_id, body, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
+@pool.command(
+    "set-metadata",
+    epilog="Example: tallystick pool set-metadata pool_1f0c... region=eu-west contact=ops-desk",
+)
+@records
+def set_metadata(
+    remote: Remote,
+    pool_id: PoolId,
+    entries: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...")],
+) -> None:
+    """Set the whole metadata of your pool. Entries that are left out are gone."""
+    pairs = [entry.partition("=") for entry in entries]
+    if not all(mark for _, mark, _ in pairs):
+        raise InputUnusable("each entry is NAME=VALUE")
+    body: PoolMetadataRequest = {"metadata": {name: value for name, _, value in pairs}}
+    told = remote.ask(lambda c: c.set_pool_metadata(pool_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts({name: told[name] for name in ("pool_id", "version", "sha256")}))
+
+
+@pool.command("controller", epilog="Example: tallystick pool controller pool_1f0c...")
+@reads
+def show_controller(remote: Remote, pool_id: PoolId) -> None:
+    """Show a pool's contract, and whether it said what the log says. Exit 1 where it does not."""
+    told = remote.ask(lambda c: c.read_pool_controller(pool_id))
+    checked = told.get("checked")
+    plain = {"pool_id": pool_id, "address": told.get("address") or "none"}
+    agrees = "not checked yet" if checked is None else "yes" if checked["agrees"] else "no"
+    plain["agrees"] = agrees
+    differences = [] if checked is None else checked["differences"]
+    remote.tell(told, [*facts(plain), *differences])
+    if differences:
+        raise typer.Exit(1)
+
+
+@pool.command(
+    "deploy-controller", epilog="Example: tallystick pool deploy-controller --keystore owner.json"
+)
+def deploy_controller(
+    keystore: Keystore = None,
+    dev_key: DevKey = None,
+    chain_url: ChainUrl = None,
+    chain_file: ChainFile = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Deploy a contract for one pool, with your key. Name its address in `pool create`."""
+    from contracts import pool_controller
+
+    settings = in_force(config, data_dir=data_dir, chain_url=chain_url)
+    with chain_of(settings, chain_file) as chain:
+        signer = signer_of(chain.chain_id, keystore, dev_key)
+        address = pool_controller.deploy(
+            chain, signer, registrar=signer.address, anchorer=signer.address
+        )
+        told = {"address": address, "chain_id": chain.chain_id, "by": signer.address}
+    tell(told, facts(told), as_json=as_json)
+
+
+@pool.command(
+    "publish", epilog="Example: tallystick pool publish pool_1f0c... --keystore owner.json"
+)
+@records
+def publish(
+    remote: Remote,
+    pool_id: PoolId,
+    keystore: Keystore = None,
+    dev_key: DevKey = None,
+    chain_url: ChainUrl = None,
+    chain_file: ChainFile = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Bring the pool's contract up to the log: components, metadata, and heads cut now.
+
+    Run it again after a break: what is there already is not sent twice.
+    """
+    from contracts import pool_controller
+
+    address = remote.ask(lambda c: c.read_pool_controller(pool_id)).get("address")
+    if address is None:
+        raise InputUnusable("this pool was created without a contract")
+    remote.ask(lambda c: c.create_pool_heads(pool_id, {}, idempotency_key=remote.key))
+    record = _record(remote, pool_id)
+    settings = in_force(config, data_dir=data_dir, chain_url=chain_url)
+    with chain_of(settings, chain_file) as chain:
+        if not pool_controller.is_ours(chain, address):
+            raise InputUnusable(f"the code at {address} is no controller of a pool")
+        signer = signer_of(chain.chain_id, keystore, dev_key)
+        done = []
+        there = pool_controller.read(chain, address)
+        for words, call in pool_controller.missing(record, there, address):
+            note(words)
+            receipt = chain.execute(signer, call)
+            done.append({"act": words, "transaction": receipt.hash})
+    remote.tell({"pool_id": pool_id, "address": address, "sent": done}, _sent_lines(done))
+
+
+def _sent_lines(done: Sequence[Mapping[str, Any]]) -> list[str]:
+    return columns(done, ("act", "transaction")) if done else ["nothing is missing there"]
+
+
+def _record(remote: Remote, pool_id: str) -> PoolRecord:
+    """The pool as the server tells it, to be put on its contract."""
+    from contracts.pool_controller import Component, Heads, PoolRecord
+    from domain.pools.component import COMPONENTS_MAX
+
+    told = remote.ask(lambda c: c.read_pool_controller(pool_id))
+    found = remote.list(
+        lambda c, size, cursor: c.list_components(pool_id, limit=size, cursor=cursor),
+        COMPONENTS_MAX,
+    )
+    components = tuple(
+        Component(one["component_id"], one["kind"], one["is_removed"]) for one in found["data"]
+    )
+    metadata, heads = told.get("metadata"), told.get("heads")
+    cut = None
+    if heads is not None:
+        allocation, licence = heads["allocation_head"], heads["licence_head"]
+        cut = Heads(heads["cut_position"], bytes.fromhex(allocation), bytes.fromhex(licence))
+    return PoolRecord(
+        components,
+        () if metadata is None else (bytes.fromhex(metadata["sha256"]),),
+        {} if cut is None else {cut.seq: cut},
+    )
 
 
 # --- gangs -----------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ region = group(
 
 StorageMode = Literal["local", "central"]
 Setting = Literal["edge", "datacenter"]
-Admission = Literal["operator", "permissionless"]
+Admission = Literal["operator", "permissionless", "approved"]
 _AMOUNTS = ("gathered", "infra", "arrears", "participation", "usage", "carry")
 Cost = Annotated[str, typer.Option(metavar="CREDITS", help="Per UTC day.")]
 
@@ -43,6 +43,10 @@ def open_region(
     private: Annotated[
         bool, typer.Option("--private", help="For the provider's own jobs only.")
     ] = False,
+    cloud_region: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Of a cloud provider, like us-central1.")
+    ] = None,
+    site: Annotated[str | None, typer.Option(help="Place of machines of your own.")] = None,
 ) -> None:
     """Open a region of one of your providers."""
     body: RegionRequest = {
@@ -53,6 +57,10 @@ def open_region(
         "admission": admission,
         "allow_public_jobs": not private,
     }
+    if cloud_region is not None:
+        body["cloud_region"] = cloud_region
+    if site is not None:
+        body["site"] = site
     told = remote.ask(lambda c: c.open_region(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

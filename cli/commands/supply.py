@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cli.arguments import NodeId, ProviderId, RegionId
-from cli.remote import Limit, Remote, ppm_of, reads, records
-from cli.terminal import AnswerIsNo, InputUnusable, columns, facts, group, local_time
+from cli.remote import Limit, Remote, credits_of, ppm_of, reads, records
+from cli.terminal import AnswerIsNo, InputUnusable, amount, columns, facts, group, local_time
 
 if TYPE_CHECKING:
     from tallystick_client import Client
-    from tallystick_client.forms import RevenueSharesRequest
+    from tallystick_client.forms import (
+        NodeSetupRequest,
+        ProviderKindRequest,
+        ProviderRequest,
+        RevenueSharesRequest,
+    )
 
 provider = group(
     "provider", "Providers: accounts that rent GPUs out.", "tallystick provider register"
@@ -21,21 +26,67 @@ provider = group(
 node = group("node", "Nodes: machines with GPUs.", "tallystick node code REGION")
 
 
-ProviderKind = Literal["physical", "gcp"]
+PaymentMode = Literal["credits", "cash"]
 Role = Literal["worker", "ingress", "control"]
+Uplink = Literal["corporate_firewall", "internet_provider"]
 
 
 # --- providers -------------------------------------------------------------------------------
 
 
-@provider.command("register", epilog="Example: tallystick provider register --kind physical")
+@provider.command("register", epilog="Example: tallystick provider register --payment-mode credits")
 @records
 def register_provider(
     remote: Remote,
-    kind: Annotated[ProviderKind, typer.Option(help="Kind of owner of the machines.")] = "physical",
+    kind: Annotated[
+        str, typer.Option(help="Kind of provider, as `kinds` lists them.")
+    ] = "physical",
+    payment_mode: Annotated[
+        PaymentMode | None,
+        typer.Option(help="How the account is paid, if it has not said so before."),
+    ] = None,
 ) -> None:
-    """Register your account as a provider."""
-    told = remote.ask(lambda c: c.register_provider({"kind": kind}, idempotency_key=remote.key))
+    """Register your account as a provider, together with how it is paid."""
+    body: ProviderRequest = {"kind": kind}
+    if payment_mode is not None:
+        body["payment_mode"] = payment_mode
+    told = remote.ask(lambda c: c.register_provider(body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@provider.command("kinds", epilog="Example: tallystick provider kinds --json")
+@reads
+def list_kinds(remote: Remote) -> None:
+    """List the kinds of providers, with what a GPU-hour costs there beside the usage fee."""
+    told = remote.ask(lambda c: c.list_provider_kinds())
+    rows = [{**one, "cost_per_gpu_hour": amount(one["cost_per_gpu_hour"])} for one in told["data"]]
+    remote.tell(told, columns(rows, ("kind", "cloud", "cost_per_gpu_hour", "effective_from")))
+
+
+@provider.command(
+    "add-kind",
+    epilog="Example: tallystick provider add-kind acme --cost 0.40 --from 2027-01-01T00:00Z",
+)
+@records
+def add_kind(
+    remote: Remote,
+    kind: Annotated[str, typer.Argument(help="Its name.")],
+    cost: Annotated[str, typer.Option(metavar="CREDIT", help="Of its cheapest GPU-hour.")],
+    from_: Annotated[
+        str, typer.Option("--from", metavar="TIME", help="RFC 3339, with its offset.")
+    ],
+    cloud: Annotated[
+        bool, typer.Option("--cloud", help="Its regions are those of a cloud.")
+    ] = False,
+) -> None:
+    """Register a kind of provider, or a new cost of one, from a date on (operator)."""
+    body: ProviderKindRequest = {
+        "kind": kind,
+        "cloud": cloud,
+        "cost_per_gpu_hour": credits_of(cost),
+        "effective_from": from_,
+    }
+    told = remote.ask(lambda c: c.register_provider_kind(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 
 
@@ -61,13 +112,22 @@ def show_provider(remote: Remote, provider_id: ProviderId) -> None:
 
 @node.command("code", epilog="Example: tallystick node code region_1f0c...")
 @records
-def issue_code(remote: Remote, region_id: RegionId) -> None:
+def issue_code(
+    remote: Remote,
+    region_id: RegionId,
+    ephemeral: Annotated[
+        bool, typer.Option("--ephemeral", help="The node is retired with its last lease.")
+    ] = False,
+) -> None:
     """Print a code that lets one machine join a region, once, within ten minutes.
 
     On the machine: tallystick-node join URL CODE
     """
     told = remote.ask(
-        lambda c: c.create_join_code({"region_id": region_id}, idempotency_key=remote.key)
+        lambda c: c.create_join_code(
+            {"region_id": region_id, "lifetime": "ephemeral" if ephemeral else "permanent"},
+            idempotency_key=remote.key,
+        )
     )
     lines = [*facts(told), f"On the machine: tallystick-node join {remote.url} {told.get('code')}"]
     remote.tell(told, lines)
@@ -239,6 +299,69 @@ _step(
 )
 
 
+@node.command("condition", epilog="Example: tallystick node condition node_1f0c...")
+@reads
+def show_condition(remote: Remote, node_id: NodeId) -> None:
+    """Show whether a node is fit for work, its last error, and what its owner states."""
+    told = remote.ask(lambda c: c.read_node_condition(node_id))
+    remote.tell(told, facts(told))
+
+
+@node.command("stop", epilog="Example: tallystick node stop node_1f0c...")
+@records
+def stop_node(remote: Remote, node_id: NodeId) -> None:
+    """Record that a machine is turned off. It comes back by way of maintenance."""
+    told = remote.ask(lambda c: c.stop_node(node_id, {}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@node.command("fail", epilog='Example: tallystick node fail node_1f0c... "fan broken"')
+@records
+def fail_node(
+    remote: Remote,
+    node_id: NodeId,
+    error: Annotated[str, typer.Argument(help="What is wrong with it.")],
+) -> None:
+    """Mark a node as failed until it is repaired."""
+    told = remote.ask(lambda c: c.fail_node(node_id, {"error": error}, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@node.command("setup", epilog="Example: tallystick node setup node_1f0c... --exclusive-access")
+@records
+def state_setup(
+    remote: Remote,
+    node_id: NodeId,
+    uplink: Annotated[Uplink | None, typer.Option(help="What the machine is behind.")] = None,
+    upnp: Annotated[bool | None, typer.Option("--upnp/--no-upnp", help="UPnP on or off.")] = None,
+    exclusive_access: Annotated[
+        bool, typer.Option("--exclusive-access", help="Nobody uses it but through the market.")
+    ] = False,
+) -> None:
+    """State how your machine is set up. Nobody checks it, and it is told as stated."""
+    body: NodeSetupRequest = {"exclusive_access": exclusive_access}
+    if uplink is not None:
+        body["uplink"] = uplink
+    if upnp is not None:
+        body["upnp"] = upnp
+    told = remote.ask(lambda c: c.state_node_setup(node_id, body, idempotency_key=remote.key))
+    remote.tell(told, facts(told))
+
+
+@node.command("mining", epilog="Example: tallystick node mining node_1f0c... --on")
+@records
+def set_mining(
+    remote: Remote,
+    node_id: NodeId,
+    on: Annotated[bool, typer.Option("--on/--off", help="Mine while nobody leases it.")],
+) -> None:
+    """Set whether your machine mines while nobody leases it. It needs a wallet that is paid."""
+    told = remote.ask(
+        lambda c: c.set_idle_mining(node_id, {"enabled": on}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
+
+
 @node.command("revoke", epilog="Example: tallystick node revoke node_1f0c...")
 @records
 def revoke_node_key(
@@ -330,10 +453,10 @@ def role(
 
 
 def _standing(told: Mapping[str, Any]) -> str:
-    """Where a node stands, in a word: a key taken back outweighs a phase nobody can leave."""
+    """Where a node stands, in a word: a key taken back outweighs a state nobody can leave."""
     if told["phase"] != "retired" and told["quarantined"]:
         return "revoked" if told.get("revoked") else "quarantined"
-    return str(told["phase"])
+    return "draining" if told["phase"] == "draining" else str(told["state"])
 
 
 def _devices(told: Mapping[str, Any]) -> list[dict[str, Any]]:

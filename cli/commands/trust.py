@@ -192,11 +192,13 @@ def register_kind(
 
 
 @kind.command(
-    "class", epilog='Example: tallystick kind class "Acme One" accelerator --from 2027-01-01T00:00Z'
+    "class",
+    epilog='Example: tallystick kind class acme "Acme One" accelerator --from 2027-01-01T00:00Z',
 )
 @records
 def class_model(
     remote: Remote,
+    vendor: Annotated[str, typer.Argument(help="Its maker, in lower case.")],
     model: Annotated[str, typer.Argument(help="Words of the model's name.")],
     gpu_class: Annotated[str, typer.Argument(metavar="CLASS", help="A row of the tariff.")],
     from_: Annotated[
@@ -204,7 +206,7 @@ def class_model(
     ],
 ) -> None:
     """Put a model into a class of the tariff, from a date on."""
-    body: Any = {"model": model, "gpu_class": gpu_class, "effective_from": from_}
+    body: Any = {"vendor": vendor, "model": model, "gpu_class": gpu_class, "effective_from": from_}
     told = remote.ask(lambda c: c.register_model_class(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

@@ -81,7 +81,7 @@ def decide_rule(command: RuleDispute, world: World) -> list[Change]:
     if dispute.side_of(command.arbiter_account_id) is not None:
         raise Refused(PartiesReason.NOT_PERMITTED, dispute_id=command.dispute_id, rule="a party")
     if command.outcome not in RULINGS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, outcome=command.outcome)
+        raise Refused(PartiesReason.UNKNOWN_MODE, outcome=command.outcome, allowed=RULINGS)
     whole = {"upheld": PPM, "rejected": 0}.get(command.outcome)
     is_within = 0 < command.upheld_ppm < PPM if whole is None else command.upheld_ppm == whole
     if not is_within:

@@ -201,7 +201,7 @@ def decide_propose(command: ProposeRewardCorrection, world: World) -> list[Chang
     if epoch.sealed is None:
         raise Refused(EpochsReason.EPOCH_STATE, epoch=command.epoch, status=epoch.status)
     if command.kind not in KINDS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind)
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind, allowed=KINDS)
     least, most = -UNITS_MAX, -1 if command.kind == SLASH else UNITS_MAX
     if not least <= command.delta <= most or not command.delta:
         raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="delta", delta=command.delta)

@@ -4,6 +4,7 @@ and maintenance go in; the providers, nodes and devices as they are now come out
 
 __all__ = (
     "cloud_region",
+    "condition",
     "device",
     "edge_device",
     "executor_key",

@@ -18,13 +18,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_named, day_of, day_start_us, day_text, days_in, month_of_day
-from domain.fleet.provider import existing_provider, existing_region
+from domain.fleet.provider import CENTRAL, existing_provider, existing_region
 from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn, draw
+from domain.funds.funding import require_balance
 from domain.money import Amount, Big, credit
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.prices.device_fee import due_units
+from domain.prices.provider_kinds import PHYSICAL
 from domain.prices.tariff import tariff_of
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
@@ -195,24 +197,31 @@ def edge_devices_of(world: World, account_id: str) -> EdgeDevices:
 
 
 def decide_add(command: AddEdgeDevice, world: World) -> list[Change]:
-    """A device in a region of one's own. The same device again changes nothing.
+    """A device in a region of one's own, which is physical and central (row C-8), for an account
+    with credits (row C-25). The same device again changes nothing.
 
-    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, REGION_UNKNOWN, UNKNOWN_MODE,
-    COUNT_OUT_OF_RANGE.
+    Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, REGION_UNKNOWN, REGION_NOT_SUITED,
+    UNKNOWN_MODE, COUNT_OUT_OF_RANGE, UNPAID_DEBT, CREDIT_TOO_LOW.
     """
     open_account(world, command.account_id)
     region = existing_region(world, command.region_id)
-    if existing_provider(world, region.provider_id).account_id != command.account_id:
+    provider = existing_provider(world, region.provider_id)
+    if provider.account_id != command.account_id:
         raise Refused(FleetReason.REGION_UNKNOWN, region_id=command.region_id)
     state = edge_devices_of(world, command.account_id)
     if command.device_id in state.devices:
         return []
+    if region.storage_mode != CENTRAL or provider.kind != PHYSICAL:
+        raise Refused(
+            FleetReason.REGION_NOT_SUITED, region_id=command.region_id, what="edge_device"
+        )
     if command.model not in EDGE_MODELS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model)
+        raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model, allowed=EDGE_MODELS)
     if len(state.devices) >= DEVICES_MAX:
         raise Refused(
             PartiesReason.COUNT_OUT_OF_RANGE, devices=len(state.devices), at_most=DEVICES_MAX
         )
+    require_balance(world, command.account_id, command.at_us)
     # A clock that is behind the job's adds to the first day that is still open.
     first_day = max(day_of(command.at_us), state.charged_day + 1)
     added = EdgeDeviceAdded(

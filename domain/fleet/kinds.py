@@ -43,8 +43,9 @@ class ResourceKindRegistered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelClassed:
-    """From a moment on, models with these words in their name pay this class's usage fee."""
+    """From a moment on, a maker's models with these words in their name pay this class's fee."""
 
+    vendor: str  # open text, lower case
     model: str
     gpu_class: str  # a row of the tariff, which may be any name
     effective_from_us: int
@@ -72,6 +73,7 @@ class RegisterResourceKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassModel:
+    vendor: str
     model: str
     gpu_class: str
     effective_from_us: int
@@ -160,13 +162,13 @@ def kind_in_force(
     return max(found, key=lambda row: row.effective_from_us, default=None)
 
 
-def class_in_force(world: World, model: str, at_us: int) -> str | None:
-    """The class whose usage fee a model pays at a moment; None: no row knows one class for it."""
+def class_in_force(world: World, vendor: str, model: str, at_us: int) -> str | None:
+    """The class whose usage fee a maker's model pays; None: no row knows one class for it."""
     rows = tuple(
-        ModelRow(words_of(row.model), row.gpu_class, row.effective_from_us)
+        ModelRow(row.vendor, words_of(row.model), row.gpu_class, row.effective_from_us)
         for row in kinds_of(world).models
     )
-    return class_of(model, at_us, (*REGISTRY, *rows))
+    return class_of(vendor, model, at_us, (*REGISTRY, *rows))
 
 
 # How we decide.
@@ -197,6 +199,7 @@ def decide_register(command: RegisterResourceKind, world: World) -> list[Change]
 def decide_class(command: ClassModel, world: World) -> list[Change]:
     """Raises Refused: UNKNOWN_MODE, COUNT_OUT_OF_RANGE, TARIFF_NOTICE."""
     fact = ModelClassed(
+        vendor=command.vendor.lower(),
         model=command.model,
         gpu_class=command.gpu_class,
         effective_from_us=command.effective_from_us,
@@ -208,8 +211,8 @@ def decide_class(command: ClassModel, world: World) -> list[Change]:
         return []
     if not words_of(command.model) or len(command.model) > MODEL_LENGTH_MAX:
         raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model[:MODEL_LENGTH_MAX])
-    if not NAME.fullmatch(command.gpu_class):
-        raise Refused(PartiesReason.UNKNOWN_MODE, gpu_class=command.gpu_class)
+    if not NAME.fullmatch(fact.gpu_class) or not NAME.fullmatch(fact.vendor):
+        raise Refused(PartiesReason.UNKNOWN_MODE, gpu_class=fact.gpu_class, vendor=fact.vendor)
     _require_room(len(present))
     _require_notice(world, command.effective_from_us, command.at_us)
     return [Change(NETWORK, fact)]

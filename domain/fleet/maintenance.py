@@ -189,7 +189,7 @@ def decide_schedule(command: ScheduleMaintenance, world: World) -> list[Change]:
     if not node.is_admitted:
         raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     if command.kind not in KINDS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind)
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind, allowed=KINDS)
     _require_window(command)
     ahead = [window for window in state.windows if window.end_us > command.at_us]
     if len(ahead) >= SCHEDULED_MAX:

@@ -1,18 +1,38 @@
 """Nodes: machines of other people, and how they come to be trusted with leases.
 
     joining --NodeKeyConfirmed--> confirmed --NodeAdmitted--> maintenance <--> active --> retired
+    confirmed --NodeAdmitted + NodeProvisioningStarted--> provisioning --> maintenance
     maintenance, active --NodeDrainStarted--> draining --> active, maintenance, retired
 
 Two people let a node in: its owner compares the key's fingerprint, the operator (or a
-permissionless region's policy) admits it. Its devices become streams of their own on admission.
+permissionless region's policy) admits it. In a region that admits by the whole procedure the node
+is provisioned before it is in maintenance (`domain/machines/admission.py`); what else happens to it
+is in `domain/fleet/condition.py`. Its devices become streams of their own on admission.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.fleet.condition import (
+    EPHEMERAL,
+    LIFETIMES,
+    PERMANENT,
+    Condition,
+    IdleMiningSet,
+    JoinTermsStated,
+    NodeErrored,
+    NodeFailed,
+    NodeProvisioned,
+    NodeProvisioningStarted,
+    NodeSetupStated,
+    NodeStopped,
+    NodeTermsStated,
+    evolve_condition,
+    phase_after,
+)
 from domain.fleet.device import (
     DeviceRegistered,
     DeviceRetired,
@@ -24,13 +44,15 @@ from domain.fleet.keys import NodeBootsAlternated, NodeKeyRevoked, NodeKeyRotate
 from domain.fleet.kinds import GPU, SEAT, class_in_force, kind_in_force
 from domain.fleet.licence import licence_of, seat_of
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
-from domain.fleet.provider import existing_provider, existing_region, region_of
+from domain.fleet.provider import APPROVED, existing_provider, existing_region, region_of
 from domain.fleet.reasons import FleetReason
-from domain.fleet.storage_node import require_storage
+from domain.fleet.storage_node import require_storage, serving, serving_no_more
 from domain.fleet.verdicts import NodeHardwareJudged, judged, verdict_of
 from domain.hardware.admission import Verdict
 from domain.hardware.facts import HardwareFacts
 from domain.money import Asset
+from domain.parties.client import require_active
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
@@ -180,11 +202,15 @@ class NodeEquivocated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IssueJoinCode:
+    """`minion_id`: of the machine that was installed for this node (`domain/machines`)."""
+
     code_sha256: str
     provider_id: str
     region_id: str
     by: str
     at_us: int
+    lifetime: str = PERMANENT
+    minion_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +298,9 @@ SPEC_CONFIRM_US = 240_000_000
 """An inventory that is the same is recorded again after this, and not for every call."""
 
 NO_RULE_FAILS = Verdict()
+AT_WORK = ("maintenance", "active", "draining")
+OUT_OF_ORDER = ("stopped", "errored", "failed")
+PHASES = ("joining", "confirmed", "provisioning", *AT_WORK, *OUT_OF_ORDER, "retired")
 
 # State.
 
@@ -280,12 +309,13 @@ NO_RULE_FAILS = Verdict()
 class JoinCodeState:
     issued: JoinCodeIssued | None = None
     node_id: str | None = None  # who used it
+    terms: JoinTermsStated | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
     joined: NodeJoinRequested | None = None
-    phase: str = ""  # "", "joining", "confirmed", "maintenance", "active", "draining", "retired"
+    phase: str = ""  # "" or PHASES
     is_quarantined: bool = False
     specs: NodeSpecReported | None = None  # the latest
     device_ids: tuple[str, ...] = ()  # every device that was ever admitted here
@@ -299,6 +329,7 @@ class NodeState:
     is_revoked: bool = False  # then it is in quarantine too
     old_revoked: tuple[str, ...] = ()  # keys taken back after another had replaced them
     agent: str = ""  # version of its reporter, as last told
+    condition: Condition = field(default_factory=Condition)
 
     @property
     def key_id(self) -> str:
@@ -311,7 +342,12 @@ class NodeState:
 
     @property
     def is_admitted(self) -> bool:
-        return self.phase in ("maintenance", "active", "draining")
+        return self.phase in (*AT_WORK, "provisioning", *OUT_OF_ORDER)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it may take leases now, or once its provider activates it."""
+        return self.phase in AT_WORK
 
     @property
     def is_matchable(self) -> bool:
@@ -342,13 +378,26 @@ NodeFact: TypeAlias = (
     | NodeBootsAlternated
     | PoolNodeAdded
     | PoolNodeRemoved
+    | NodeTermsStated
+    | NodeProvisioningStarted
+    | NodeProvisioned
+    | NodeStopped
+    | NodeErrored
+    | NodeFailed
+    | NodeSetupStated
+    | IdleMiningSet
 )
 
 
-def evolve_join_code(state: JoinCodeState, fact: JoinCodeIssued | JoinCodeUsed) -> JoinCodeState:
+JoinCodeFact: TypeAlias = JoinCodeIssued | JoinTermsStated | JoinCodeUsed
+
+
+def evolve_join_code(state: JoinCodeState, fact: JoinCodeFact) -> JoinCodeState:
     match fact:
         case JoinCodeIssued():
             return JoinCodeState(fact)
+        case JoinTermsStated():
+            return replace(state, terms=fact)
         case JoinCodeUsed():
             return replace(state, node_id=fact.node_id)
         case _:
@@ -402,6 +451,18 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, pool_id=fact.pool_id)
         case PoolNodeRemoved():
             return replace(state, pool_id=None)
+        case (
+            NodeTermsStated()
+            | NodeProvisioningStarted()
+            | NodeProvisioned()
+            | NodeStopped()
+            | NodeErrored()
+            | NodeFailed()
+            | NodeSetupStated()
+            | IdleMiningSet()
+        ):
+            condition = evolve_condition(state.condition, fact)
+            return replace(state, phase=phase_after(state.phase, fact), condition=condition)
         case _:
             assert_never(fact)
 
@@ -439,9 +500,20 @@ def is_listed_once(devices: tuple[DeviceSpec, ...]) -> bool:
 
 
 def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
+    """A code for one machine. A region that admits by the whole procedure asks for its steps first,
+    and a lifetime is permanent or ephemeral.
+
+    Raises Refused: PROVIDER_UNKNOWN, REGION_UNKNOWN, ADMISSION_STATE, UNKNOWN_MODE, JOIN_CODE_USED,
+    STORAGE_NODE_STATE.
+    """
     existing_provider(world, command.provider_id)
-    if existing_region(world, command.region_id).provider_id != command.provider_id:
+    region = existing_region(world, command.region_id)
+    if region.provider_id != command.provider_id:
         raise Refused(FleetReason.REGION_UNKNOWN, region_id=command.region_id)
+    if region.admission == APPROVED and command.minion_id is None:
+        raise Refused(FleetReason.ADMISSION_STATE, region_id=command.region_id)
+    if command.lifetime not in LIFETIMES:
+        raise Refused(PartiesReason.UNKNOWN_MODE, lifetime=command.lifetime)
     if join_code_of(world, command.code_sha256).issued is not None:
         raise Refused(FleetReason.JOIN_CODE_USED)
     require_storage(world, command.region_id)
@@ -453,12 +525,25 @@ def decide_issue_code(command: IssueJoinCode, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(join_stream(command.code_sha256), issued)]
+    stream = join_stream(command.code_sha256)
+    if command.lifetime == PERMANENT and command.minion_id is None:
+        return [Change(stream, issued)]
+    terms = JoinTermsStated(
+        code_sha256=command.code_sha256,
+        lifetime=command.lifetime,
+        minion_id=command.minion_id,
+        at_us=command.at_us,
+    )
+    return [Change(stream, issued), Change(stream, terms)]
 
 
 def decide_join(command: JoinNode, world: World) -> list[Change]:
     """The code names provider and region; the node brings its key and its inventory. A node that
-    lost the answer may ask again with the same code, key and token.
+    lost the answer may ask again with the same code, key and token. The client that it names as the
+    one that it came through is registered, and not suspended (R-18).
+
+    Raises Refused: JOIN_CODE_UNKNOWN, JOIN_CODE_USED, JOIN_CODE_EXPIRED, NODE_EXISTS,
+    CLIENT_UNKNOWN, CLIENT_NOT_AUTHORISED, and those of an inventory.
     """
     code = join_code_of(world, command.code_sha256)
     if code.issued is None:
@@ -483,25 +568,48 @@ def decide_join(command: JoinNode, world: World) -> list[Change]:
         raise Refused(FleetReason.JOIN_CODE_EXPIRED, expires_at_us=code.issued.expires_at_us)
     if present is not None:
         raise Refused(FleetReason.NODE_EXISTS, node_id=command.node_id)
+    if command.client_id is not None:
+        require_active(world, command.client_id)
     used = JoinCodeUsed(
         code_sha256=command.code_sha256, node_id=command.node_id, at_us=command.at_us
     )
     return [
         Change(join_stream(command.code_sha256), used),
         _on(command.node_id, joined),
+        *_terms(command, code),
         *_described(
             command, code.issued.region_id, NodeState(), world, _specs(command, command.agent)
         ),
     ]
 
 
+def _terms(command: JoinNode, code: JoinCodeState) -> list[Change]:
+    """What the code said of the node that uses it."""
+    if code.terms is None:
+        return []
+    stated = NodeTermsStated(
+        node_id=command.node_id,
+        lifetime=code.terms.lifetime,
+        minion_id=code.terms.minion_id,
+        at_us=command.at_us,
+    )
+    return [_on(command.node_id, stated)]
+
+
 def decide_specs(command: ReportSpecs, world: World) -> list[Change]:
-    """A new inventory. Devices it adds can be leased after the node is admitted again."""
+    """A new inventory. Devices it adds can be leased after the node is admitted again. The first
+    one after the admission shows that the node is provisioned.
+    """
     state = existing_node(world, command.node_id)
     assert state.joined is not None
     if state.phase == "retired" or state.is_revoked:
         raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     reported = _specs(command, command.agent or state.agent)
+    if state.phase == "provisioning":
+        ready = NodeProvisioned(node_id=command.node_id, at_us=command.at_us)
+        region_id = state.joined.region_id
+        described = _described(command, region_id, state, world, reported)
+        return [*described, _on(command.node_id, ready)]
     is_same_agent = reported.agent == state.agent
     if is_same_agent and state.specs is not None and _is_same(reported, state.specs):
         if command.at_us < state.specs_at_us + SPEC_CONFIRM_US:
@@ -568,12 +676,19 @@ def decide_admit(command: AdmitNode, world: World) -> list[Change]:
         node_id=command.node_id, by=command.by, at_us=command.at_us, waived=waived
     )
     judgements = [_on(command.node_id, fact) for fact in told]
-    return [_on(command.node_id, admitted), *judgements, *registered, *gone]
+    region_id = state.joined.region_id
+    served = serving(world, region_id, command.node_id, command.at_us)
+    provisioning: list[Change] = []
+    if not state.is_admitted and existing_region(world, region_id).admission == APPROVED:
+        started = NodeProvisioningStarted(node_id=command.node_id, at_us=command.at_us)
+        provisioning = [_on(command.node_id, started)]
+    changes = [_on(command.node_id, admitted), *provisioning, *judgements]
+    return [*changes, *registered, *gone, *served]
 
 
 def decide_activate(command: ActivateNode, world: World) -> list[Change]:
     state = existing_node(world, command.node_id)
-    if not state.is_admitted or state.is_quarantined:
+    if not state.is_at_work or state.is_quarantined:
         raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if state.phase == "active":
         return []
@@ -582,9 +697,11 @@ def decide_activate(command: ActivateNode, world: World) -> list[Change]:
 
 
 def decide_maintenance(command: StartMaintenance, world: World) -> list[Change]:
-    """No new leases from now on. Running ones go on: maintenance never breaks a lease."""
+    """No new leases from now on. Running ones go on: maintenance never breaks a lease. It is also
+    the way back of a node that was stopped or in error.
+    """
     state = existing_node(world, command.node_id)
-    if not state.is_admitted:
+    if not state.is_admitted or state.phase == "provisioning":
         raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=_told(state))
     if state.phase == "maintenance":
         return []
@@ -605,7 +722,27 @@ def decide_retire(command: RetireNode, world: World) -> list[Change]:
             )
     retired = NodeRetired(node_id=command.node_id, by=command.by, at_us=command.at_us)
     gone = [_retiring(command, device_id) for device_id in devices]
-    return [_on(command.node_id, retired), *gone]
+    assert state.joined is not None
+    free = serving_no_more(world, state.joined.region_id, command.node_id, command.at_us)
+    return [_on(command.node_id, retired), *gone, *free]
+
+
+def ended_with_its_job(world: World, node_id: str, lease_id: str, at_us: int) -> list[Change]:
+    """An ephemeral node is there for its job: it is retired with the last lease on it (C-31). The
+    lease itself gives its devices back in the same append, before this.
+    """
+    state = node_of(world, node_id)
+    if state.condition.lifetime != EPHEMERAL or state.phase == "retired":
+        return []
+    assert state.joined is not None
+    devices = _own_devices(node_id, state, world)
+    if any(set(device.holders) - {lease_id} for device in devices.values()):
+        return []
+    command = RetireNode(node_id=node_id, by=EPHEMERAL, at_us=at_us)
+    retired = NodeRetired(node_id=node_id, by=EPHEMERAL, at_us=at_us)
+    gone = [_retiring(command, device_id) for device_id in devices]
+    free = serving_no_more(world, state.joined.region_id, node_id, at_us)
+    return [_on(node_id, retired), *gone, *free]
 
 
 def decide_equivocation(command: RecordEquivocation, world: World) -> list[Change]:
@@ -730,7 +867,7 @@ def _kind_terms(spec: DeviceSpec, at_us: int, world: World) -> dict[str, Any]:
     known = kind_in_force(world, spec.kind, spec.vendor, at_us)
     has_class = known is not None or spec.kind is None
     terms: dict[str, Any] = {
-        "gpu_class": class_in_force(world, spec.model, at_us) if has_class else None,
+        "gpu_class": class_in_force(world, spec.vendor, spec.model, at_us) if has_class else None,
         "kind": spec.kind or GPU,
         "memory": "dedicated",
         "is_divisible": True,

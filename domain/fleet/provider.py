@@ -1,7 +1,9 @@
 """Providers and their regions: who offers nodes, where, and who may use them.
 
 provider -> region -> node -> device. A region's storage mode never changes: another mode needs a
-new region (C-4).
+new region (C-4). A region of a cloud provider is one region of that cloud, which the provider uses
+once; a region of machines of one's own names its site, which may hold several (C-3). A provider is
+registered together with the way in which it is paid (C-2).
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from domain.hardware.admission import WAIVABLE
 from domain.hardware.constraints import SETTINGS
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.prices.provider_kinds import is_cloud, provider_kind_in_force
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
@@ -26,7 +29,8 @@ class ProviderRegistered:
 
     provider_id: str
     account_id: str
-    kind: str  # PROVIDER_KINDS: "physical", "gcp"
+    kind: str  # of the registry of kinds: "physical", "gcp"
+    payment_mode: str  # PAYMENT_MODES: how its account was to be paid then
     at_us: int
 
 
@@ -39,10 +43,12 @@ class RegionOpened:
     name: str  # DNS characters, unique per provider
     storage_mode: str  # "local" or "central"
     setting: str  # "edge" or "datacenter"
-    admission: str  # "operator" or "permissionless"
+    admission: str  # ADMISSIONS
     allow_public_jobs: bool
     at_us: int
     hardware_rules: tuple[str, ...]  # of hardware_admission: those it insists on
+    cloud_region: str | None  # as its cloud names it; None: machines of one's own
+    site: str | None  # the place of the machines, in the provider's words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,14 +82,27 @@ class RegionNameTaken:
     at_us: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloudRegionTaken:
+    """Stream `cloud-region:{provider_id}|{cloud_region}`: a provider uses each one once."""
+
+    provider_id: str
+    cloud_region: str
+    region_id: str
+    at_us: int
+
+
 # Commands.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterProvider:
+    """`payment_mode`: the one that is set for the account, or set in the same append."""
+
     provider_id: str
     account_id: str
     kind: str
+    payment_mode: str | None
     at_us: int
 
 
@@ -98,6 +117,8 @@ class OpenRegion:
     allow_public_jobs: bool
     at_us: int
     hardware_rules: tuple[str, ...] | None = None
+    cloud_region: str | None = None
+    site: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +146,14 @@ class SetRegionPolicy:
     security_tier: int | None = None
 
 
-PROVIDER_KINDS = ("physical", "gcp")
-STORAGE_MODES = ("local", "central")
-ADMISSIONS = ("operator", "permissionless")
+PAYMENT_MODES = ("credits", "cash")
+CENTRAL = "central"
+STORAGE_MODES = ("local", CENTRAL)
+APPROVED = "approved"
+ADMISSIONS = ("operator", "permissionless", APPROVED)
+"""Who lets nodes in: the operator, their owner, or the operator at the end of the whole procedure
+(`domain/machines/admission.py`).
+"""
 IP_LEASE, LARGE_STORAGE = "ip_lease", "large_storage"
 """Workload classes that machines at home do badly (K-8); any other word is a class too."""
 REFUSED_AT_EDGE, DOWN_RANKED_AT_EDGE = (IP_LEASE,), (LARGE_STORAGE,)
@@ -140,6 +166,9 @@ WORKLOAD = re.compile(r"[a-z][a-z0-9_]{0,31}")
 REGION_NAME_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 """The DNS label a region's name should be (C-4); the door checks it."""
 
+CLOUD_REGION = re.compile(r"[a-z][a-z0-9-]{0,39}")
+SITE_LENGTH_MAX = 100
+
 # State.
 
 
@@ -147,6 +176,7 @@ REGION_NAME_PATTERN = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 class ProviderState:
     account_id: str = ""
     kind: str = ""
+    payment_mode: str = ""
 
     @property
     def exists(self) -> bool:
@@ -172,8 +202,17 @@ class RegionNameState:
     region_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class CloudRegionState:
+    region_id: str | None = None
+
+
+def evolve_cloud_region(_state: CloudRegionState, fact: CloudRegionTaken) -> CloudRegionState:
+    return CloudRegionState(fact.region_id)
+
+
 def evolve(_state: ProviderState, fact: ProviderRegistered) -> ProviderState:
-    return ProviderState(fact.account_id, fact.kind)
+    return ProviderState(fact.account_id, fact.kind, fact.payment_mode)
 
 
 RegionFact: TypeAlias = RegionOpened | RegionPolicySet | RegionHardwareSet
@@ -264,30 +303,35 @@ def decide_register(command: RegisterProvider, world: World) -> list[Change]:
     """An account may run several providers; clients and auditors run none.
 
     Raises Refused: NOT_PERMITTED, ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, PROVIDER_EXISTS,
-    PROVIDER_KIND_UNKNOWN.
+    PROVIDER_KIND_UNKNOWN, PAYMENT_MODE_NEEDED.
     """
     owner = open_account(world, command.account_id)
     if owner.kind not in ("party", "operator"):
         raise Refused(PartiesReason.NOT_PERMITTED, kind=owner.kind)
     present = provider_of(world, command.provider_id)
-    if present == ProviderState(command.account_id, command.kind):
+    if (present.account_id, present.kind) == (command.account_id, command.kind):
         return []
     if present.exists:
         raise Refused(FleetReason.PROVIDER_EXISTS, provider_id=command.provider_id)
-    if command.kind not in PROVIDER_KINDS:
+    if provider_kind_in_force(world, command.kind, command.at_us) is None:
         raise Refused(FleetReason.PROVIDER_KIND_UNKNOWN, kind=command.kind)
+    if command.payment_mode not in PAYMENT_MODES:
+        raise Refused(FleetReason.PAYMENT_MODE_NEEDED, account_id=command.account_id)
     registered = ProviderRegistered(
         provider_id=command.provider_id,
         account_id=command.account_id,
         kind=command.kind,
+        payment_mode=command.payment_mode,
         at_us=command.at_us,
     )
     return [Change(provider_stream(command.provider_id), registered)]
 
 
 def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
-    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, STORAGE_MODE_UNKNOWN, UNKNOWN_MODE."""
-    existing_provider(world, command.provider_id)
+    """Raises Refused: PROVIDER_UNKNOWN, REGION_EXISTS, STORAGE_MODE_UNKNOWN, UNKNOWN_MODE,
+    REGION_NOT_SUITED, CLOUD_REGION.
+    """
+    provider = existing_provider(world, command.provider_id)
     opened = RegionOpened(
         region_id=command.region_id,
         provider_id=command.provider_id,
@@ -298,6 +342,8 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
         allow_public_jobs=command.allow_public_jobs,
         at_us=command.at_us,
         hardware_rules=command.hardware_rules or (),
+        cloud_region=command.cloud_region,
+        site=command.site,
     )
     present = region_of(world, command.region_id).opened
     if present is not None and replace(opened, at_us=present.at_us) == present:
@@ -308,13 +354,48 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
         raise Refused(FleetReason.REGION_EXISTS, region_id=command.region_id, name=command.name)
     _require_modes(command)
     _require_rules(command.hardware_rules or ())
+    placed = _placed(command, provider, world)
     taken = RegionNameTaken(
         provider_id=command.provider_id,
         name=command.name,
         region_id=command.region_id,
         at_us=command.at_us,
     )
-    return [Change(named, taken), Change(region_stream(command.region_id), opened)]
+    return [Change(named, taken), *placed, Change(region_stream(command.region_id), opened)]
+
+
+def _placed(command: OpenRegion, provider: ProviderState, world: World) -> list[Change]:
+    """A region of a cloud names its cloud region, which no other region of the provider is in, and
+    keeps its data on a storage node (C-30). Machines of one's own stand at a site.
+
+    Raises Refused: CLOUD_REGION, REGION_NOT_SUITED, COUNT_OUT_OF_RANGE.
+    """
+    name = command.cloud_region
+    if not is_cloud(world, provider.kind, command.at_us):
+        if name is not None:
+            raise Refused(FleetReason.CLOUD_REGION, kind=provider.kind, rule="physical")
+        if command.site is not None and not 1 <= len(command.site) <= SITE_LENGTH_MAX:
+            raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="site", at_most=SITE_LENGTH_MAX)
+        return []
+    if name is None or command.site is not None or not CLOUD_REGION.fullmatch(name):
+        raise Refused(FleetReason.CLOUD_REGION, kind=provider.kind, rule="named")
+    if command.storage_mode != CENTRAL:
+        raise Refused(FleetReason.REGION_NOT_SUITED, what="cloud_region")
+    stream = cloud_region_stream(command.provider_id, name)
+    holder = world.state(stream).region_id
+    if holder is not None:
+        raise Refused(FleetReason.CLOUD_REGION, cloud_region=name, region_id=holder)
+    fact = CloudRegionTaken(
+        provider_id=command.provider_id,
+        cloud_region=name,
+        region_id=command.region_id,
+        at_us=command.at_us,
+    )
+    return [Change(stream, fact)]
+
+
+def cloud_region_stream(provider_id: str, cloud_region: str) -> Stream[CloudRegionState]:
+    return Stream("cloud-region", f"{provider_id}|{cloud_region}")
 
 
 def decide_region_policy(command: SetRegionPolicy, world: World) -> list[Change]:
@@ -353,7 +434,7 @@ def decide_region_hardware(command: SetRegionHardware, world: World) -> list[Cha
 def _require_rules(rules: tuple[str, ...]) -> None:
     unknown = [name for name in rules if name not in WAIVABLE]
     if unknown:
-        raise Refused(PartiesReason.UNKNOWN_MODE, rules=",".join(unknown)[:200])
+        raise Refused(PartiesReason.UNKNOWN_MODE, rules=",".join(unknown)[:200], allowed=WAIVABLE)
 
 
 def _require_policy(command: SetRegionPolicy) -> None:
@@ -367,7 +448,11 @@ def _require_policy(command: SetRegionPolicy) -> None:
 
 def _require_modes(command: OpenRegion) -> None:
     if command.storage_mode not in STORAGE_MODES:
-        raise Refused(FleetReason.STORAGE_MODE_UNKNOWN, storage_mode=command.storage_mode)
+        raise Refused(
+            FleetReason.STORAGE_MODE_UNKNOWN,
+            storage_mode=command.storage_mode,
+            allowed=STORAGE_MODES,
+        )
     if command.setting not in SETTINGS:
         raise Refused(PartiesReason.UNKNOWN_MODE, setting=command.setting)
     if command.admission not in ADMISSIONS:
@@ -378,6 +463,7 @@ STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
     "provider": (ProviderState(), evolve),
     "region": (RegionState(), evolve_region),
     "region-name": (RegionNameState(), evolve_region_name),
+    "cloud-region": (CloudRegionState(), evolve_cloud_region),
 }
 
 DECIDERS: dict[type[Any], Callable[[Any, World], list[Change]]] = {

@@ -15,9 +15,12 @@ class FleetReason(Reason):
     PROVIDER_UNKNOWN = "provider_unknown"
     PROVIDER_EXISTS = "provider_exists"
     PROVIDER_KIND_UNKNOWN = "provider_kind_unknown"
+    PAYMENT_MODE_NEEDED = "payment_mode_needed"
+    CLOUD_REGION = "cloud_region"
     REGION_UNKNOWN = "region_unknown"
     REGION_EXISTS = "region_exists"
     NOT_A_CLOUD_REGION = "not_a_cloud_region"
+    REGION_NOT_SUITED = "region_not_suited"
     REGION_TERMS = "region_terms"
     REGION_DAY = "region_day"
     STORAGE_MODE_UNKNOWN = "storage_mode_unknown"
@@ -33,6 +36,9 @@ class FleetReason(Reason):
     NODE_SPECS_MISSING = "node_specs_missing"
     NODE_NOT_JOINABLE = "node_not_joinable"
     NODE_BUSY = "node_busy"
+    ADMISSION_UNKNOWN = "admission_unknown"
+    ADMISSION_STATE = "admission_state"
+    WALLET_NEEDED = "wallet_needed"
     NODE_IN_MAINTENANCE = "node_in_maintenance"
     NODE_ROLE = "node_role"
     MAINTENANCE_UNKNOWN = "maintenance_unknown"
@@ -54,9 +60,12 @@ STORED: frozenset[Reason] = frozenset(
     {
         FleetReason.PROVIDER_UNKNOWN,
         FleetReason.PROVIDER_EXISTS,
+        FleetReason.PAYMENT_MODE_NEEDED,
+        FleetReason.CLOUD_REGION,
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_EXISTS,
         FleetReason.NOT_A_CLOUD_REGION,
+        FleetReason.REGION_NOT_SUITED,
         FleetReason.REGION_TERMS,
         FleetReason.STORAGE_NODE_STATE,
         FleetReason.NODE_UNKNOWN,
@@ -67,6 +76,9 @@ STORED: frozenset[Reason] = frozenset(
         FleetReason.NODE_SPECS_MISSING,
         FleetReason.NODE_NOT_JOINABLE,
         FleetReason.NODE_BUSY,
+        FleetReason.ADMISSION_UNKNOWN,
+        FleetReason.ADMISSION_STATE,
+        FleetReason.WALLET_NEEDED,
         FleetReason.NODE_IN_MAINTENANCE,
         FleetReason.MAINTENANCE_UNKNOWN,
         FleetReason.LICENCE_UNKNOWN,

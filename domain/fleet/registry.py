@@ -6,6 +6,7 @@ from typing import Any
 
 from domain.fleet import (
     cloud_region,
+    condition,
     device,
     edge_device,
     executor_key,
@@ -65,6 +66,15 @@ FACTS: dict[str, type[Any]] = {
     "resource_kind.model_classed.v1": kinds.ModelClassed,
     "licence.granted.v1": licence.LicenceGranted,
     "licence.revoked.v1": licence.LicenceRevoked,
+    "node.join_terms_stated.v1": condition.JoinTermsStated,
+    "node.terms_stated.v1": condition.NodeTermsStated,
+    "node.provisioning_started.v1": condition.NodeProvisioningStarted,
+    "node.provisioned.v1": condition.NodeProvisioned,
+    "node.stopped.v1": condition.NodeStopped,
+    "node.errored.v1": condition.NodeErrored,
+    "node.failed.v1": condition.NodeFailed,
+    "node.setup_stated.v1": condition.NodeSetupStated,
+    "node.idle_mining_set.v1": condition.IdleMiningSet,
     "node.retired.v1": node.NodeRetired,
     "node.executor_key_issued.v1": executor_key.ExecutorKeyIssued,
     "node.executor_key_revoked.v1": executor_key.ExecutorKeyRevoked,
@@ -79,6 +89,7 @@ FACTS: dict[str, type[Any]] = {
     "provider.registered.v1": provider.ProviderRegistered,
     "region.opened.v1": provider.RegionOpened,
     "region.name_taken.v1": provider.RegionNameTaken,
+    "region.cloud_region_taken.v1": provider.CloudRegionTaken,
     "region.cloud_quota_reported.v1": cloud_region.CloudQuotaReported,
     "region.hardware_set.v1": provider.RegionHardwareSet,
     "region.policy_set.v1": provider.RegionPolicySet,
@@ -87,4 +98,6 @@ FACTS: dict[str, type[Any]] = {
     "storage_node.ready.v1": storage_node.StorageNodeReady,
     "storage_node.charged.v1": storage_node.StorageNodeCharged,
     "storage_node.removed.v1": storage_node.StorageNodeRemoved,
+    "storage_node.node_served.v1": storage_node.NodeServed,
+    "storage_node.node_served_no_more.v1": storage_node.NodeServedNoMore,
 }

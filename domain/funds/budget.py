@@ -207,7 +207,7 @@ def decide_set(command: SetBudget, world: World) -> list[Change]:
     """
     account = existing_account(world, command.account_id)
     if command.scope not in SCOPES:
-        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope)
+        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope, allowed=SCOPES)
     if command.scope == KEY and command.target not in account.keys:
         raise Refused(PartiesReason.API_KEY_UNKNOWN, key_id=command.target)
     monthly = command.monthly

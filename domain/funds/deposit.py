@@ -153,7 +153,9 @@ def decide_deposit(command: ConfirmDeposit, world: World) -> list[Change]:
     if present is not None:
         raise Refused(FundsReason.DEPOSIT_EXISTS, deposit_id=command.deposit_id)
     if command.source not in DEPOSIT_SOURCES:
-        raise Refused(FundsReason.DEPOSIT_SOURCE_UNKNOWN, source=command.source)
+        raise Refused(
+            FundsReason.DEPOSIT_SOURCE_UNKNOWN, source=command.source, allowed=DEPOSIT_SOURCES
+        )
     _require_credits(command.amount)
     account_id, cause, at_us = command.account_id, command.deposit_id, command.at_us
     units, is_card = command.amount.units, command.source == "card"

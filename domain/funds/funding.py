@@ -185,6 +185,24 @@ def sources_of(world: World, account_id: str, pay_with: str, at_us: int) -> tupl
     return (*own, *_of_payer(world, account_id, pay_with, at_us))
 
 
+def require_no_debt(world: World, account_id: str) -> None:
+    """Raises Refused: UNPAID_DEBT."""
+    owed = world.balance(f"party:{account_id}:owed")
+    if owed > 0:
+        raise Refused(FundsReason.UNPAID_DEBT, owed=owed)
+
+
+def require_balance(world: World, account_id: str, at_us: int) -> None:
+    """What costs by the calendar is provisioned only for an account that has credits (row C-25):
+    its charges are drawn later and cannot be refused then.
+
+    Raises Refused: UNPAID_DEBT, CREDIT_TOO_LOW.
+    """
+    require_no_debt(world, account_id)
+    if not any(source.units > 0 for source in sources_of(world, account_id, "cash", at_us)):
+        raise Refused(FundsReason.CREDIT_TOO_LOW, needed=1, available=0, what="provisioning")
+
+
 def _held(world: World, account_id: str, pay_with: str, at_us: int) -> Iterator[Source]:
     names: tuple[str, ...] = BURN_SOURCES
     if pay_with != "burn":

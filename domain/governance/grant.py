@@ -58,6 +58,7 @@ class GrantProposed:
     governors: int  # the set that votes on it
     by: str
     at_us: int
+    stated_micro_usd: Big | None  # what the total is said to be worth; decides nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,7 @@ class ProposeGrant:
     milestones: tuple[Milestone, ...]
     by: str
     at_us: int
+    stated_micro_usd: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,9 @@ CLAWBACKS = (UNASSIGNED, UNEARNED)
 TREASURY = "party:treasury:matured"
 MILESTONES_MAX = 100
 TOTAL_MAX = 2**63 - 1
+STATED_MAX = 10**18
+"""Micro-dollars: a trillion dollars."""
+TOKEN_UNITS = 10**8
 TEXT_MAX = 1_000
 MILESTONE_ID = r"[a-z0-9][a-z0-9-]{0,59}"
 _MILESTONE_ID = re.compile(MILESTONE_ID, re.ASCII)
@@ -294,6 +299,13 @@ class Grant:
         assert self.proposed is not None
         return split(self.proposed.total.units, self.proposed.milestones, self.accepted)
 
+    @property
+    def implied_micro_usd(self) -> int | None:
+        """What one TOKEN is worth by the value that was stated: floor(value / total)."""
+        assert self.proposed is not None
+        stated = self.proposed.stated_micro_usd
+        return None if stated is None else stated * TOKEN_UNITS // self.proposed.total.units
+
     def ballots(self) -> list[tuple[Subject, dict[str, Any], tuple[VoteCast, ...]]]:
         """What is voted on now: the subject, its content, and its votes."""
         assert self.proposed is not None
@@ -308,7 +320,7 @@ class Grant:
 
 def opening_of(proposed: GrantProposed) -> tuple[Subject, dict[str, Any]]:
     """What a vote on an opening is on."""
-    content = {
+    content: dict[str, Any] = {
         "grant_id": proposed.grant_id,
         "account_id": proposed.account_id,
         "total": str(proposed.total.units),
@@ -317,6 +329,8 @@ def opening_of(proposed: GrantProposed) -> tuple[Subject, dict[str, Any]]:
             for one in proposed.milestones
         ],
     }
+    if proposed.stated_micro_usd is not None:
+        content["stated_micro_usd"] = str(proposed.stated_micro_usd)
     return _subject(OPENING, proposed.grant_id, 1, content, proposed.governors), content
 
 
@@ -430,6 +444,9 @@ def decide_propose(command: ProposeGrant, world: World) -> list[Change]:
         raise Refused(
             PricesReason.AMOUNT_OUT_OF_RANGE, field="total", asset=command.total.asset.value
         )
+    stated = command.stated_micro_usd
+    if stated is not None and not 0 < stated <= STATED_MAX:
+        raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, field="stated_value", most=STATED_MAX)
     if not 1 <= len(command.milestones) <= MILESTONES_MAX:
         raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="milestones", at_most=MILESTONES_MAX)
     for one in command.milestones:
@@ -444,6 +461,7 @@ def decide_propose(command: ProposeGrant, world: World) -> list[Change]:
         governors=ballot.present_set(world),
         by=command.by,
         at_us=command.at_us,
+        stated_micro_usd=stated,
     )
     return [Change(stream_of(command.grant_id), fact)]
 
@@ -528,7 +546,7 @@ def decide_propose_clawback(command: ProposeClawback, world: World) -> list[Chan
     """
     grant = _open(world, command.grant_id)
     if command.scope not in CLAWBACKS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope)
+        raise Refused(PartiesReason.UNKNOWN_MODE, scope=command.scope, allowed=CLAWBACKS)
     _require_text(command.reason, "reason")
     fact = ClawbackProposed(
         grant_id=command.grant_id,

@@ -42,6 +42,7 @@ from domain.prices.profit_bound import (
 from domain.refusal import Refused
 
 ERROR, WARNING = "error", "warning"
+GPU_TIME = "gpu_time"
 BONUS_MAX_PPM = 2_000_000
 """With the weight itself, 10^6."""
 
@@ -63,6 +64,7 @@ RULES: dict[str, str] = {
     "splitting_gains_nothing": "one node shown as several earns no more",
     "flat_node_cap": "a cap per node is gone round by showing one node as several",
     "bonus_bounded": "a bonus has bounds",
+    "weight_costs": "a weight by GPU time costs what the owner asks, which may be nothing",
     "segments_overlap": "segments of the emission do not overlap",
     "totals_within_cap": "all segments together stay within the hard cap",
     "rewards_missing": "the terms say how an epoch's rewards are shared, and up to what bound",
@@ -170,6 +172,9 @@ def _terms(document: Document) -> Iterator[Finding]:
     if terms.compute_base not in COMPUTE_BASES:
         told = f"{terms.compute_base!r} is none of {', '.join(COMPUTE_BASES)}"
         yield _error("terms_invalid", "terms.compute_base", told)
+    if terms.compute_base == GPU_TIME:
+        told = "whoever leases from itself for next to nothing takes from others in a small pool"
+        yield _warning("weight_costs", "terms.compute_base", told)
     rules = terms.governance
     if rules is not None and not (
         APPROVALS_MIN <= rules.approvals <= APPROVALS_MAX

@@ -67,7 +67,9 @@ def require_mode(mode: str | None, profile: str | None, share_ppm: int, mem_ppm:
     Raises Refused: UNKNOWN_MODE, UNKNOWN_PROFILE, SHARE_OUT_OF_RANGE, each with the rule's name.
     """
     if mode not in (None, *SHARING_MODES):
-        raise Refused(PartiesReason.UNKNOWN_MODE, mode=mode, rule="sharing_mode")
+        raise Refused(
+            PartiesReason.UNKNOWN_MODE, mode=mode, rule="sharing_mode", allowed=SHARING_MODES
+        )
     if not (1 <= share_ppm <= PPM and 1 <= mem_ppm <= PPM):
         raise _out_of_range(share_ppm, mem_ppm, "share_1_to_1000000_ppm")
     asked = mode_of(mode, share_ppm, mem_ppm)

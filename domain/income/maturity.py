@@ -24,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
 from domain.duration import DAY_US, HOUR_US
+from domain.fleet.provider import PAYMENT_MODES
 from domain.funds import debt
 from domain.funds.payment_terms import CENT_UNITS
 from domain.income.reasons import IncomeReason
@@ -39,7 +40,6 @@ CLIENTS_MAX = 200
 DEFAULT_WINDOW_US = 72 * HOUR_US
 """The dispute window of a network that never set one."""
 WINDOW_US_MAX = 90 * DAY_US
-MODES = ("credits", "cash")
 DESTINATION_DELAY_US = 72 * HOUR_US
 """A changed destination waits this long, as a changed wallet does: a theft can be noticed."""
 CAUSE_LENGTH_MAX = 200
@@ -205,6 +205,7 @@ class Earnings:
     reductions: dict[int, int] = field(default_factory=dict)
     swept_day: int | None = None
     mode: str = "credits"
+    is_mode_set: bool = False  # the account said so; until then it is paid in credits
     billing_account_id: str | None = None  # None: the account itself
     destination: str | None = None
     destination_from_us: int = 0
@@ -236,6 +237,7 @@ def evolve_earnings(state: Earnings, fact: EarningsFact) -> Earnings:
             return replace(
                 state,
                 mode=fact.mode,
+                is_mode_set=True,
                 billing_account_id=fact.billing_account_id,
                 destination=fact.destination,
                 destination_from_us=fact.destination_from_us or 0,
@@ -446,7 +448,7 @@ def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, PAYMENT_MODE.
     """
     open_account(world, command.account_id)
-    if command.mode not in MODES:
+    if command.mode not in PAYMENT_MODES:
         raise Refused(IncomeReason.PAYMENT_MODE, mode=command.mode)
     state = earnings_of(world, command.account_id)
     destination, from_us = state.destination, state.destination_from_us

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from domain.lease.lease import Candidate
+from domain.lease.choice import Candidate
 from domain.market.matching import (
     CANDIDATES_MAX,
     Match,

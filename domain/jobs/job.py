@@ -373,7 +373,7 @@ def decide_submit(command: SubmitJob, world: World) -> list[Change]:
     require_price(command.max_price_per_gpu_hour)
     require_shape(command.gpu_count, command.share_ppm, command.mem_ppm)
     if command.kind not in JOB_KINDS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind)
+        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind, allowed=JOB_KINDS)
     _require_participants(command)
     _require_maxima(command.meter_maxima)
     require_work(command.kind, command.work, command.federated)
@@ -479,7 +479,9 @@ def _require_participants(command: SubmitJob) -> None:
     if command.federated not in FEDERATED_KINDS:
         raise Refused(PartiesReason.UNKNOWN_MODE, federated=command.federated)
     if not 1 <= len(participants) <= PARTICIPANTS_MAX:
-        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, participants=len(participants))
+        raise Refused(
+            PartiesReason.COUNT_OUT_OF_RANGE, participants=len(participants), most=PARTICIPANTS_MAX
+        )
     if len({command.account_id, *participants}) != len(participants) + 1:
         raise Refused(MoneyReason.DUPLICATE_ID, rule="each participant once, and not the creator")
 
@@ -499,7 +501,9 @@ def _require_parent(command: SubmitJob, world: World) -> None:
             raise Refused(TrustReason.JOB_UNKNOWN, job_id=parent_id)
         generations += 1
         if generations > GENERATIONS_MAX:
-            raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, generations=generations)
+            raise Refused(
+                PartiesReason.COUNT_OUT_OF_RANGE, generations=generations, most=GENERATIONS_MAX
+            )
         phase = job_of(world, parent_id).phase
         if parent_id == command.parent_job_id and phase != "submitted":
             raise Refused(JobsReason.JOB_STATE, job_id=parent_id, phase=phase)

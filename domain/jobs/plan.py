@@ -85,7 +85,7 @@ def require_references(references: Sequence[Reference]) -> None:
         )
     for one in references:
         if one.kind not in REFERENCE_KINDS:
-            raise Refused(PartiesReason.UNKNOWN_MODE, reference=one.kind)
+            raise Refused(PartiesReason.UNKNOWN_MODE, reference=one.kind, allowed=REFERENCE_KINDS)
         broken = _broken(one)
         if broken is not None:
             raise Refused(TrustReason.REFERENCE_INVALID, kind=one.kind, rule=broken)

@@ -5,6 +5,7 @@ escrow and when its funds end come out. The commands that make these facts are i
 __all__ = (
     "accrual_steps",
     "budgets",
+    "choice",
     "close_codes",
     "countersign",
     "escrow",

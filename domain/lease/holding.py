@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from domain.funds.funding import sources_of
+from domain.funds.funding import require_no_debt, sources_of
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for, fee_for
 from domain.lease.escrow import TIME_MAX_US, funds_end_us
@@ -151,13 +151,6 @@ def collected(
     if total(parts) < least:
         raise Refused(FundsReason.CREDIT_TOO_LOW, needed=least, available=total(parts))
     return parts
-
-
-def require_no_debt(world: World, account_id: str) -> None:
-    """Raises Refused: UNPAID_DEBT."""
-    owed = world.balance(f"party:{account_id}:owed")
-    if owed > 0:
-        raise Refused(FundsReason.UNPAID_DEBT, owed=owed)
 
 
 def funded_to_us(lease: Lease, held: Held, opened_at_us: int) -> int:

@@ -33,6 +33,7 @@ from domain.fleet.revenue_share import OwnerPart, OwnerShare
 from domain.gpu_time import fee_for, gpu_us
 from domain.hardware.constraints import Constraints, Weights
 from domain.lease.budgets import Counted, LeaseParty
+from domain.lease.choice import Candidate, Narrowed
 from domain.lease.escrow import TIME_MAX_US
 from domain.lease.funds import EscrowPart, deposits_of, for_purpose, total, without
 from domain.lease.looked import NOT_LOOKED, Looked
@@ -69,32 +70,6 @@ from domain.prices.charge_split import NOTHING, Parts
 from domain.prices.tariff import MeterMax, Split
 from domain.refusal import Refused
 from domain.stream import Stream, World
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """One node the matcher looked at: enough to recompute the choice."""
-
-    node_id: str
-    offer_id: str
-    price_per_gpu_hour: Big
-    stranded_ppm: int  # capacity that would be left unsellable on the chosen devices
-    served_gpu_us: Big  # this epoch: ties go to who served least
-    is_own: bool | None = None  # the renter's own node
-    is_down_ranked: bool | None = None  # its region ranks this class of workload last
-    score_ppm: int | None = None
-    factors_ppm: tuple[int, ...] | None = None  # in the order of `Weights`
-
-
-@dataclass(frozen=True, slots=True)
-class Narrowed:
-    """One demand of a match: what it left over of the nodes that the demands before it left."""
-
-    dimension: str
-    required: str
-    best_offered: str | None
-    nodes_left: int
-    nodes_refused: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from domain.lease.budgets import Counted
+from domain.lease.choice import Choice
 from domain.lease.funds import EscrowPart
 from domain.lease.looked import NOT_LOOKED, Looked
 from domain.money import Amount
@@ -35,6 +36,7 @@ class LeaseQuoted:
     open_until_us: int  # the latest expiry of all quotes of the lease
     at_us: int
     bid_id: str | None  # the bid it came from, in an auction
+    choice: Choice | None  # where the market chose it; None: a bid, or it is taken at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +235,7 @@ class QuoteLease:
     at_us: int
     bid_id: str | None = None
     looked: Looked = NOT_LOOKED
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

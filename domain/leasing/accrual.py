@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.fleet.device import device_of, device_stream, release
+from domain.fleet.node import ended_with_its_job
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerPart, split_among
 from domain.gpu_time import charge_for, gpu_us
@@ -133,7 +134,10 @@ def closing(
     released = _released(lease, command.at_us, world)
     kept = [] if early is None else [Change(stream, early)]
     shared = escrow_sharing.closed(lease, closed_at_us, command.at_us, world)
-    return [*kept, Change(stream, closed), *released, *budgets, *parts, *shared]
+    node_id = lease.reserved.node_id
+    ended_node = ended_with_its_job(world, node_id, command.lease_id, command.at_us)
+    changes = [*kept, Change(stream, closed), *released, *ended_node]
+    return [*changes, *budgets, *parts, *shared]
 
 
 def _ended_early(

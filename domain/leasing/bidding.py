@@ -18,7 +18,8 @@ from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.hardware.constraints import Weights
 from domain.hardware.reasons import HardwareReason
-from domain.lease.lease import QUOTES_MAX, Candidate, Lease, LeaseRequested, lease_of
+from domain.lease.choice import Candidate
+from domain.lease.lease import QUOTES_MAX, Lease, LeaseRequested, lease_of
 from domain.lease.looked import NOT_LOOKED, Looked
 from domain.lease.reasons import LeaseReason
 from domain.lease.turns import QuoteLease

@@ -36,7 +36,7 @@ def decide_drain(command: DrainNode, world: World) -> list[Change]:
     Raises Refused: NODE_UNKNOWN, NODE_STATE.
     """
     state = existing_node(world, command.node_id)
-    if not state.is_admitted:
+    if not state.is_at_work:
         raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=state.phase)
     if state.phase == "draining":
         return []

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
-from domain.funds.funding import sources_of
+from domain.funds.funding import require_no_debt, sources_of
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import (
     JobEscrowOpened,
@@ -28,7 +28,6 @@ from domain.jobs.reasons import JobsReason
 from domain.lease.budgets import LeaseParty, count_budgets, uncount_budgets
 from domain.lease.close_codes import FUNDS_ENDED, PAYMENT_REVERSED
 from domain.lease.funds import Held, collect, take, total
-from domain.lease.holding import require_no_debt
 from domain.lease.lease import MIN_RUNWAY_US, PARTS_MAX, Lease, RequestLease, lease_stream
 from domain.lease.shared_escrow import (
     MEMBERS_MAX,
@@ -77,9 +76,11 @@ class ReturnEscrow:
 
 def draws_on_escrow(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World) -> bool:
     """Whether a lease that is asked for draws on its job's escrow: there is one, and nothing is
-    said about money or time of its own.
+    said about money or time of its own. A job that is submitted in the same append has none yet.
     """
-    if not job_of(world, command.job_id).has_escrow or command.account_id != spec.account_id:
+    if isinstance(spec, SubmitJob) or command.account_id != spec.account_id:
+        return False
+    if not job_of(world, command.job_id).has_escrow:
         return False
     own_terms = (command.term_us, command.funds, command.months)
     is_interruptible = spec.constraints is not None and bool(spec.constraints.interruptible)

@@ -20,6 +20,7 @@ from domain.fleet.maintenance import kept_until_us
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.lease.close_codes import INGRESS_FAILURE, UNREACHABLE, fault_of, may_give
+from domain.lease.escrow import TIME_MAX_US
 from domain.lease.lease import (
     DEGRADED_AFTER_US,
     PAUSES_MAX,
@@ -107,6 +108,7 @@ def decide_quote(command: QuoteLease, world: World) -> list[Change]:
         open_until_us=max(command.expires_at_us, lease.quoted_until_us),
         at_us=command.at_us,
         bid_id=command.bid_id,
+        choice=command.choice,
     )
     return _turned(command.lease_id, fact)
 
@@ -118,7 +120,7 @@ def decide_pause(command: PauseLease, world: World) -> list[Change]:
     """
     lease = lease_of(world, command.lease_id)
     if command.reason not in PAUSE_REASONS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, pause=command.reason)
+        raise Refused(PartiesReason.UNKNOWN_MODE, pause=command.reason, allowed=PAUSE_REASONS)
     if lease.status == "paused":
         return []
     if lease.status != "active" or command.at_us >= lease.window_end_us:
@@ -173,7 +175,7 @@ def decide_resume(command: ResumeLease, world: World) -> list[Change]:
         lease_id=command.lease_id,
         by=command.by,
         resumed_at_us=resumed_us,
-        funds_end_us=lease.funds_end_us + resumed_us - paused_us,
+        funds_end_us=min(lease.funds_end_us + resumed_us - paused_us, TIME_MAX_US),
         at_us=command.at_us,
         mig_starts=starts,
     )

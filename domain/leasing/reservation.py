@@ -15,11 +15,12 @@ from typing import Any
 from domain.fleet.device import device_stream
 from domain.fleet.node import NodeState, existing_node
 from domain.fleet.reasons import FleetReason
+from domain.funds.funding import require_no_debt
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import FederatedFeeCarried, job_stream
 from domain.lease.budgets import count_budgets
 from domain.lease.funds import FEDERATED, for_purpose
-from domain.lease.holding import hold_for_terms, require_no_debt
+from domain.lease.holding import hold_for_terms
 from domain.lease.lease import (
     Lease,
     LeaseRequested,

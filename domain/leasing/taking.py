@@ -8,12 +8,13 @@ views told of it goes with the command, so that the decision can ask every deman
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from domain.hardware.constraints import Weights
-from domain.lease.lease import Narrowed, ReserveLease
+from domain.lease.choice import Choice, Narrowed
+from domain.lease.lease import ReserveLease
 from domain.lease.looked import NOT_LOOKED, Looked
-from domain.lease.turns import QuoteLease
+from domain.lease.turns import LeaseQuoted, QuoteLease
 from domain.market.matching import Match
 from domain.money import Amount
 
@@ -88,10 +89,12 @@ def quoting(
 def quoted_instead(
     reserve: ReserveLease, quote_id: str, pricing: str, expires_at_us: int
 ) -> QuoteLease:
-    """Promise what would have been reserved, at the offer's price, until it expires."""
+    """Promise what would have been reserved, at the offer's price, until it expires. The quote
+    keeps what it was chosen from: its acceptance is the same decision, carried out later.
+    """
     match = Match(reserve.node_id, reserve.offer_id, reserve.device_ids, (), 1)
     place = Place(match=match, rule=reserve.rule, looked=reserve.looked)
-    return quoting(
+    quote = quoting(
         reserve.lease_id,
         quote_id,
         place,
@@ -99,4 +102,33 @@ def quoted_instead(
         pricing=pricing,
         price=None,
         expires_at_us=expires_at_us,
+    )
+    choice = Choice(
+        rule=reserve.rule,
+        fleet_position=reserve.fleet_position,
+        candidates=reserve.candidates,
+        considered=reserve.considered,
+        weights=reserve.weights,
+        narrowed=reserve.narrowed or (),
+    )
+    return replace(quote, choice=choice)
+
+
+def quoted_place(quote: LeaseQuoted, looked: Looked) -> Place:
+    """The place that a quote promises, with the choice that led to it. `looked`: what the views
+    tell of it now.
+    """
+    choice = quote.choice
+    if choice is None:
+        match = Match(quote.node_id, quote.offer_id, quote.device_ids, (), 1)
+        return Place(match=match, rule=quote.rule, looked=looked)
+    return Place(
+        match=Match(
+            quote.node_id, quote.offer_id, quote.device_ids, choice.candidates, choice.considered
+        ),
+        rule=choice.rule,
+        looked=looked,
+        position=choice.fleet_position,
+        weights=choice.weights,
+        narrowed=choice.narrowed,
     )

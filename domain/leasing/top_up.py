@@ -11,12 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
+from domain.funds.funding import require_no_debt
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import charge_for
 from domain.lease.budgets import count_budgets, left_of
 from domain.lease.escrow import funds_end_us
 from domain.lease.funds import FEDERATED, total
-from domain.lease.holding import collected, funded_to_us, require_no_debt
+from domain.lease.holding import collected, funded_to_us
 from domain.lease.lease import (
     MIN_RUNWAY_US,
     PARTS_MAX,

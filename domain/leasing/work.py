@@ -78,7 +78,12 @@ def decide_acknowledge(command: AcknowledgeCommand, world: World) -> list[Change
     """
     lease = leased_to(world, command.lease_id, command.node_id)
     if command.command not in COMMANDS or command.runner not in RUNNERS:
-        raise Refused(PartiesReason.UNKNOWN_MODE, command=command.command, runner=command.runner)
+        raise Refused(
+            PartiesReason.UNKNOWN_MODE,
+            command=command.command,
+            runner=command.runner,
+            allowed=(*COMMANDS, *RUNNERS),
+        )
     assert lease.reserved is not None
     job = existing_job(world, lease.reserved.job_id)
     if command.workload_sha256 != job.workload_sha256:
@@ -133,7 +138,7 @@ def decide_end(command: EndWork, world: World) -> list[Change]:
     """
     lease = leased_to(world, command.lease_id, command.node_id)
     if command.outcome not in OUTCOMES:
-        raise Refused(PartiesReason.UNKNOWN_MODE, outcome=command.outcome)
+        raise Refused(PartiesReason.UNKNOWN_MODE, outcome=command.outcome, allowed=OUTCOMES)
     if command.exit_code is not None and not 0 <= command.exit_code <= EXIT_CODE_MAX:
         raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, exit_code=command.exit_code)
     started = lease.work.started

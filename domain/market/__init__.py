@@ -6,6 +6,7 @@ __all__ = (
     "auction",
     "dimensions",
     "explanation",
+    "free_room",
     "matching",
     "need",
     "offer",

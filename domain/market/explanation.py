@@ -18,7 +18,7 @@ from domain.duration import SECOND_US
 from domain.hardware.constraints import ISOLATIONS
 from domain.hardware.host_kind import NETWORK_CLASSES, kernel_version
 from domain.hardware.sharing import MPS_STEP_PPM, slices_of
-from domain.lease.lease import Narrowed
+from domain.lease.choice import Narrowed
 from domain.market.dimensions import (
     BY_NAME,
     DIMENSIONS,

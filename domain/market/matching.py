@@ -17,7 +17,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from domain.hardware.constraints import Weights, weights_of
-from domain.lease.lease import Candidate, MatchDecided
+from domain.lease.choice import Candidate
+from domain.lease.lease import MatchDecided
 from domain.market.dimensions import (
     DIMENSIONS,
     PROVISIONAL_PPM,

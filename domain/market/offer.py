@@ -33,6 +33,7 @@ from domain.hardware.sharing import SHARING_MODES, WHOLE
 from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, Asset
 from domain.parties.reasons import PartiesReason
+from domain.prices.provider_kinds import cost_of_kind
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import tariff_in_force, usage_fee
 from domain.refusal import Refused
@@ -203,9 +204,7 @@ def require_terms(terms: OfferTerms | None, *, fractions: bool) -> None:
 
 def require_covers_fee(world: World, node_id: str, price: Amount, at_us: int) -> None:
     """Raises Refused: GPU_CLASS_UNPRICED, TARIFF_UNKNOWN, PRICE_BELOW_USAGE_FEE."""
-    fee = _usage_fee(existing_node(world, node_id), at_us, world)
-    if price < fee:
-        raise Refused(PricesReason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
+    _require_covers(world, existing_node(world, node_id), price, at_us)
 
 
 def decide_publish(command: PublishOffer, world: World) -> list[Change]:
@@ -228,10 +227,9 @@ def decide_publish(command: PublishOffer, world: World) -> list[Change]:
         raise Refused(FleetReason.NODE_STATE, node_id=command.node_id, phase=node.phase)
     if present is not None:
         raise Refused(MarketReason.OFFER_EXISTS, offer_id=command.offer_id)
-    fee = _usage_fee(node, command.at_us, world)
+    _usage_fee(node, command.at_us, world)
     require_price(command.price_per_gpu_hour)
-    if command.price_per_gpu_hour < fee:
-        raise Refused(PricesReason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
+    _require_covers(world, node, command.price_per_gpu_hour, command.at_us)
     if command.pay_with not in SETTLEMENTS:
         raise Refused(PartiesReason.UNKNOWN_MODE, settlement=command.pay_with)
     require_terms(command.terms, fractions=command.fractions)
@@ -269,6 +267,18 @@ def _usage_fee(node: NodeState, at_us: int, world: World) -> Amount:
         raise Refused(PricesReason.GPU_CLASS_UNPRICED)
     tariff = tariff_in_force(world, at_us)
     return max(usage_fee(tariff, gpu_class) for gpu_class in classes)
+
+
+def _require_covers(world: World, node: NodeState, price: Amount, at_us: int) -> None:
+    """A price is no less than the usage fee and what a GPU-hour costs on the provider's kind."""
+    fee = _usage_fee(node, at_us, world)
+    if price < fee:
+        raise Refused(PricesReason.PRICE_BELOW_USAGE_FEE, usage_fee=fee.units)
+    assert node.joined is not None
+    kind = existing_provider(world, node.joined.provider_id).kind
+    cost = fee.units + cost_of_kind(world, kind, at_us).units
+    if price.units < cost:
+        raise Refused(PricesReason.PRICE_BELOW_USAGE_FEE, cost=cost)
 
 
 STREAMS: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {"offer": (OfferState(), evolve)}

@@ -601,7 +601,7 @@ def require_scopes(kind: str, role: str, scopes: Iterable[str]) -> None:
     """
     for scope in scopes:
         if scope not in SCOPES:
-            raise Refused(PartiesReason.SCOPE_UNKNOWN, scope=scope)
+            raise Refused(PartiesReason.SCOPE_UNKNOWN, scope=scope, allowed=SCOPES)
         if scope not in SCOPES_OF[kind]:
             raise Refused(PartiesReason.NOT_PERMITTED, scope=scope, kind=kind)
         if scope not in SCOPES_OF_ROLE[role]:

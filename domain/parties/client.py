@@ -192,6 +192,12 @@ def existing_client(world: World, client_id: str) -> ClientState:
     return state
 
 
+def require_active(world: World, client_id: str) -> None:
+    """Raises Refused: CLIENT_UNKNOWN, CLIENT_NOT_AUTHORISED for one that is suspended."""
+    if existing_client(world, client_id).suspended:
+        raise Refused(PartiesReason.CLIENT_NOT_AUTHORISED, client_id=client_id, rule="suspended")
+
+
 def instance_of(world: World, account_id: str, key_id: str | None) -> str | None:
     """The instance a key acts for; None for an account that is no compute client.
 

@@ -265,7 +265,7 @@ def decide_remove_member(command: RemoveMember, world: World) -> list[Change]:
 
 def _require_role(role: str) -> None:
     if role not in ROLES:
-        raise Refused(PartiesReason.ROLE_UNKNOWN, role=role)
+        raise Refused(PartiesReason.ROLE_UNKNOWN, role=role, allowed=ROLES)
 
 
 def _role(state: AccountState, member_id: str) -> str:

@@ -3,6 +3,8 @@ the queue and the shares of each group come out.
 """
 
 __all__ = (
+    "component",
+    "controller",
     "drf",
     "fair_share",
     "group",

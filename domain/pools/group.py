@@ -313,7 +313,9 @@ def decide_add(command: AddGroupMember, world: World) -> list[Change]:
     group = own_group(world, command.group_id, command.account_id)
     kinds = (PROJECT, MEMBER) if group.pool_id is None else (ACCOUNT,)
     if command.kind not in kinds:
-        raise Refused(PartiesReason.UNKNOWN_MODE, kind=command.kind, allowed=", ".join(kinds))
+        raise Refused(
+            PartiesReason.UNKNOWN_MODE, kind=command.kind, allowed=", ".join(kinds), rule="members"
+        )
     scope = group.pool_id or group.account_id
     present = _membership(world, scope, command.kind, command.target).group_id
     if present == command.group_id:

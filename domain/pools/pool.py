@@ -8,7 +8,6 @@ policy's scheduler works is in `domain/pools/scheduling.py`, who waits in `domai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -21,6 +20,7 @@ from domain.fleet.reasons import FleetReason
 from domain.hardware.constraints import RANKS
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.pools.controller_address import name_controller
 from domain.pools.reasons import PoolsReason
 from domain.prices.modules import MODULES
 from domain.refusal import Refused
@@ -62,7 +62,9 @@ class PoolPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolCreated:
-    """Stream `pool:{pool_id}`. `controller_address`: of a contract that answers for the pool."""
+    """Stream `pool:{pool_id}`. `controller_address`: of the pool's controller contract
+    (`contracts/src/PoolController.sol`), deployed for this pool alone.
+    """
 
     pool_id: str
     account_id: str  # the owner: a provider's account or an operator's
@@ -140,7 +142,6 @@ GANG_TIMEOUT_US = 10 * MINUTE_US
 GANG_PATIENCE_US = 30 * MINUTE_US
 HALF_LIFE_US = DAY_US
 WINDOW_US = 7 * DAY_US
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
 DEFAULT_POLICY = PoolPolicy(
     pricing="posted",
@@ -197,8 +198,8 @@ def pool_of(world: World, pool_id: str) -> PoolState:
 
 
 def decide_create(command: CreatePool, world: World) -> list[Change]:
-    """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, POOL_EXISTS, BAD_ADDRESS,
-    POOL_POLICY_INVALID.
+    """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, POOL_EXISTS, POOL_POLICY_INVALID,
+    BAD_ADDRESS, CONTROLLER_TAKEN.
     """
     open_account(world, command.account_id)
     stream = pool_stream(command.pool_id)
@@ -206,9 +207,6 @@ def decide_create(command: CreatePool, world: World) -> list[Change]:
         raise Refused(PoolsReason.POOL_EXISTS, pool_id=command.pool_id)
     if not 1 <= len(command.name) <= NAME_MAX:
         raise _invalid("a name has 1 to 64 characters", "name")
-    address = command.controller_address
-    if address is not None and not _ADDRESS.fullmatch(address):
-        raise Refused(PartiesReason.BAD_ADDRESS, controller_address=address)
     check_policy(command.policy)
     fact = PoolCreated(
         pool_id=command.pool_id,
@@ -219,7 +217,11 @@ def decide_create(command: CreatePool, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream, fact)]
+    address = command.controller_address
+    if address is None:
+        return [Change(stream, fact)]
+    named = name_controller(world, address, command.pool_id, command.at_us)
+    return [Change(stream, fact), named]
 
 
 def decide_set_policy(command: SetPoolPolicy, world: World) -> list[Change]:

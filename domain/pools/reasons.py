@@ -15,6 +15,14 @@ class PoolsReason(Reason):
     POOL_UNKNOWN = "pool_unknown"
     POOL_EXISTS = "pool_exists"
     POOL_POLICY_INVALID = "pool_policy_invalid"
+    CONTROLLER_TAKEN = "controller_taken"
+    COMPONENT_UNKNOWN = "component_unknown"
+    COMPONENT_REMOVED = "component_removed"
+    COMPONENT_INVALID = "component_invalid"
+    COMPONENT_TAKEN = "component_taken"
+    COMPONENTS_FULL = "components_full"
+    METADATA_INVALID = "metadata_invalid"
+    CUT_MOVED = "cut_moved"
     BASE_FULL = "base_full"
     QUEUE_FULL = "queue_full"
     QUEUE_MOVED = "queue_moved"
@@ -29,6 +37,11 @@ STORED: frozenset[Reason] = frozenset(
     {
         PoolsReason.POOL_UNKNOWN,
         PoolsReason.POOL_EXISTS,
+        PoolsReason.CONTROLLER_TAKEN,
+        PoolsReason.COMPONENT_UNKNOWN,
+        PoolsReason.COMPONENT_REMOVED,
+        PoolsReason.COMPONENT_TAKEN,
+        PoolsReason.COMPONENTS_FULL,
         PoolsReason.BASE_FULL,
         PoolsReason.QUEUE_FULL,
         PoolsReason.QUEUE_MOVED,

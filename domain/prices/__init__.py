@@ -9,6 +9,7 @@ __all__ = (
     "oracle",
     "price_feed",
     "profit_bound",
+    "provider_kinds",
     "reasons",
     "registry",
     "tariff",

@@ -31,6 +31,7 @@ class PricesReason(Reason):
     ORACLE_DORMANT = "oracle_dormant"
     AMOUNT_OUT_OF_RANGE = "amount_out_of_range"
     UNKNOWN_GPU_CLASS = "unknown_gpu_class"
+    PROVIDER_KIND_COST = "provider_kind_cost"
     PRICE_BELOW_USAGE_FEE = "price_below_usage_fee"
     DAY_OUT_OF_MONTH = "day_out_of_month"
     REMOVED_MORE_THAN_CONFIGURED = "removed_more_than_configured"
@@ -50,6 +51,7 @@ STORED: frozenset[Reason] = frozenset(
         PricesReason.TARIFF_VERSION,
         PricesReason.TARIFF_NOTICE,
         PricesReason.PROFIT_BOUND,
+        PricesReason.PROVIDER_KIND_COST,
         PricesReason.PRICE_SOURCE_UNKNOWN,
     }
 )

@@ -321,7 +321,11 @@ def _check_fees(fact: TariffPublished) -> None:
         fees.append(("federated.inference", fact.federated.inference_per_hour))
         fees.append(("federated.training", fact.federated.training_per_hour))
         if fact.federated.unit not in FEDERATED_UNITS:
-            raise Refused(PartiesReason.UNKNOWN_MODE, federated_unit=fact.federated.unit)
+            raise Refused(
+                PartiesReason.UNKNOWN_MODE,
+                federated_unit=fact.federated.unit,
+                allowed=FEDERATED_UNITS,
+            )
     fixed = (
         ("device_fee_per_month", fact.device_fee_per_month),
         ("storage_node_per_hour", fact.storage_node_per_hour),
@@ -343,7 +347,10 @@ def _check_split(fact: TariffPublished) -> None:
     _require_distinct([*(row.bucket for row in fact.split.shares), fact.split.residual], "split")
     if not {*shares, fact.split.residual} <= set(BUCKETS):
         raise Refused(
-            PartiesReason.UNKNOWN_MODE, buckets=",".join(shares), residual=fact.split.residual
+            PartiesReason.UNKNOWN_MODE,
+            buckets=",".join(shares),
+            residual=fact.split.residual,
+            allowed=BUCKETS,
         )
     rest_ppm = PPM - sum(shares.values())
     if min(shares.values(), default=0) < 0 or rest_ppm < 0:
@@ -362,7 +369,9 @@ def _check_meters(rows: tuple[MeterRate, ...]) -> None:
         if row.meter not in METERS:
             raise Refused(PartiesReason.UNKNOWN_MODE, meter=row.meter)
         if not 1 <= row.per <= PER_MAX:
-            raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, meter=row.meter, per=row.per)
+            raise Refused(
+                PartiesReason.COUNT_OUT_OF_RANGE, meter=row.meter, per=row.per, most=PER_MAX
+            )
 
 
 def _check_sla(rows: tuple[SlaClass, ...]) -> None:

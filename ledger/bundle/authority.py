@@ -4,6 +4,7 @@
     its count                 == votes alike so far, with it
     needed                    >= what the register asked for (a policy may ask for more)
     what a vote decides       is there only after so many votes
+    what a vote decides       is what was voted on (`voted.py`)
     above an act's limit      two governors of the set in force signed it, and it moved alone what
                               the acts of the day before say
     a key of the operator     was issued by another one, or announced 72 hours before
@@ -36,6 +37,7 @@ from domain.authority.vote import (
 from domain.epochs.reward_correction import ADJUSTMENT, SLASH
 from domain.governance import proposal
 from domain.governance.grant import CLAWBACK, MILESTONE, OPENING
+from ledger.bundle.voted import FOLDED, Differs, Voted, require_change
 
 POLICY_FACT = "policy.published.v1"
 VOTE_FACT = "vote.cast.v1"
@@ -80,7 +82,9 @@ _DECIDED: dict[str, tuple[tuple[str, ...], str, _Named]] = {
     GOVERNOR_FACT: ((registers.KIND,), YES, lambda body: body["change"]),
 }
 """What takes votes: which kinds of subject, which choice, and the subject's name."""
-FACTS = frozenset({VOTE_FACT, ACT_FACT, OPERATOR_FACT, KEY_FACT, *_REGISTER, *_DECIDED, *_RECOVERY})
+FACTS = frozenset(
+    {VOTE_FACT, ACT_FACT, OPERATOR_FACT, KEY_FACT, *_REGISTER, *_DECIDED, *_RECOVERY, *FOLDED}
+)
 
 
 class Wrong(ValueError):
@@ -102,6 +106,7 @@ class Authority:
     """Fed with the facts of `FACTS` in the order of the log."""
 
     register: Register = field(default_factory=Register)
+    voted: Voted = field(default_factory=Voted)
     votes: dict[tuple[str, str], list[VoteCast]] = field(default_factory=dict)
     moved: dict[str, acts.Acts] = field(default_factory=dict)
     operator: str | None = None
@@ -117,7 +122,8 @@ class Authority:
         try:
             if name in _DECIDED and not self._is_first(name, body):
                 kinds, choice, named = _DECIDED[name]
-                self._require_votes(kinds, str(named(body)), choice)
+                content = self._require_votes(kinds, str(named(body)), choice)
+                self._require_content(name, body, content)
             if name in _REGISTER:
                 self._take_change(position, name, body)
             elif name == VOTE_FACT:
@@ -130,10 +136,21 @@ class Authority:
                 self._take_key(body)
             elif name in _RECOVERY:
                 self._take_recovery(_plain(_RECOVERY[name], body))
-        except Wrong as wrong:
+        except (Wrong, Differs) as wrong:
             self.faults.append((position, str(wrong)))
         except (AssertionError, IndexError) as error:
             self.faults.append((position, f"no such change or set of governors: {error}"))
+        if name in FOLDED:
+            self.voted.fold(name, body)
+
+    def _require_content(self, name: str, body: dict[str, Any], content: str) -> None:
+        """Raises Differs where what is decided is not what was voted on."""
+        if name in _REGISTER:
+            fact = _plain(_REGISTER[name], body)
+            number = fact.number if hasattr(fact, "number") else fact.change
+            require_change(fact, self.register.changes[number - 1], content)
+        else:
+            self.voted.require(name, body, content)
 
     def _is_first(self, name: str, body: dict[str, Any]) -> bool:
         """The first policy and the first governor, for whom nobody could vote."""
@@ -204,7 +221,8 @@ class Authority:
             told = f"{vote.count} of {vote.needed} in mode {vote.mode}"
             raise Wrong(f"says {told}; counted are {count} of {needed} in mode {now.mode}")
 
-    def _require_votes(self, kinds: tuple[str, ...], subject: str, choice: str) -> None:
+    def _require_votes(self, kinds: tuple[str, ...], subject: str, choice: str) -> str:
+        """The hash of the content that enough of them voted on. Raises Wrong."""
         cast = [vote for kind in kinds for vote in self.votes.get((kind, subject), ())]
         newest = max((vote.revision for vote in cast), default=0)
         cast = [vote for vote in cast if vote.revision == newest and vote.choice == choice]
@@ -215,6 +233,7 @@ class Authority:
         needed = ballot.needed(self.register, version)
         if count < needed:
             raise Wrong(f"{count} of {needed} votes on {kinds[0]} {subject}")
+        return cast[-1].content_sha256
 
     # --- acts -------------------------------------------------------------------------------
 
@@ -228,8 +247,13 @@ class Authority:
             raise Wrong(f"one person had moved {before.moved_alone(act.at_us)}, not {act.alone}")
         if needs_two(act.mode, act.units, act.alone, act.limit) and len(persons) < PERSONS:
             raise Wrong("one person alone above the limit")
-        if not act.signed:
-            return
+        if act.signed:
+            self._check_signatures(position, act, before)
+        self.voted.require_limit(act)
+
+    def _check_signatures(self, position: int, act: ActTaken, before: acts.Acts) -> None:
+        """Raises Wrong."""
+        now = self.register.now
         if act.content is None or digest(act.content) != act.content_sha256:
             raise Wrong("another content than the one that was signed")
         if act.request in before.used:

@@ -49,6 +49,9 @@ class Start:
     memory_mib: int | None
     encryption_key: bytes | None
     executor: str | None
+    part: int | None  # which chunk or member of its job, from 0
+    parts: int | None  # of how many, where that is fixed
+    attempt: int | None  # of the part, from 1
 
     @property
     def is_what_was_asked(self) -> bool:
@@ -121,10 +124,17 @@ def _start(item: dict[str, Any]) -> Start:
         share_ppm=_whole(item["share_ppm"]),
         mem_ppm=_whole(item["mem_ppm"]),
         mode=_text(item.get("mode", "whole")),
-        memory_mib=None if item.get("memory_mib") is None else _whole(item["memory_mib"]),
+        memory_mib=_whole_or_none(item.get("memory_mib")),
         encryption_key=None if key is None else bytes.fromhex(_hash(key)),
         executor=None if item.get("executor") is None else _text(item["executor"]),
+        part=_whole_or_none(item.get("part")),
+        parts=_whole_or_none(item.get("parts")),
+        attempt=_whole_or_none(item.get("attempt")),
     )
+
+
+def _whole_or_none(value: Any) -> int | None:
+    return None if value is None else _whole(value)
 
 
 def _references(value: Any) -> tuple[Reference, ...]:
@@ -161,6 +171,7 @@ def share_variables(start: Start) -> dict[str, str]:
         "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
         "TALLYSTICK_MODE": start.mode,
     }
+    told |= part_variables(start)
     if start.memory_mib is not None:
         told["TALLYSTICK_GPU_MEMORY_MIB"] = str(start.memory_mib)
     if start.mode == "mps":
@@ -169,6 +180,16 @@ def share_variables(start: Start) -> dict[str, str]:
             each = [f"{number}={start.memory_mib}M" for number in range(len(start.device_ids))]
             told["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = ",".join(each)
     return told
+
+
+def part_variables(start: Start) -> dict[str, str]:
+    """Which part of a job the program is to do; absent where the job has no parts (R-4)."""
+    numbers = {
+        "TALLYSTICK_PART": start.part,
+        "TALLYSTICK_PARTS": start.parts,
+        "TALLYSTICK_ATTEMPT": start.attempt,
+    }
+    return {name: str(number) for name, number in numbers.items() if number is not None}
 
 
 def is_variable(name: str) -> bool:

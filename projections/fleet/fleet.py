@@ -19,19 +19,21 @@ from projections.runner import Connection, Projection, Rule
 _TABLES = """
     CREATE TABLE own.provider (
         provider_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
-        kind text NOT NULL, at_us bigint NOT NULL, position bigint NOT NULL);
+        kind text NOT NULL, payment_mode text NOT NULL, at_us bigint NOT NULL,
+        position bigint NOT NULL);
     CREATE TABLE own.region (
         region_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         name text NOT NULL, storage_mode text NOT NULL, setting text NOT NULL,
-        admission text NOT NULL, allow_public_jobs boolean NOT NULL, at_us bigint NOT NULL,
-        position bigint NOT NULL);
+        admission text NOT NULL, allow_public_jobs boolean NOT NULL, cloud_region text, site text,
+        at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE TABLE own.node (
         node_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         region_id text COLLATE "C" NOT NULL, client_id text, agent text NOT NULL,
         key_id text NOT NULL, public_key text NOT NULL, phase text NOT NULL,
         phase_at_us bigint NOT NULL, quarantined boolean NOT NULL, specs json,
         specs_at_us bigint, at_us bigint NOT NULL, position bigint NOT NULL,
-        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL);
+        pool_id text COLLATE "C", sellable boolean NOT NULL, revoked boolean NOT NULL,
+        lifetime text NOT NULL, minion_id text, error text);
     CREATE TABLE own.pool (pool_id text COLLATE "C" PRIMARY KEY, keeps_queue boolean NOT NULL);
     COMMENT ON TABLE own.pool IS 'Nodes of a pool that keeps a queue are only for who names it';
     CREATE TABLE own.device (
@@ -85,6 +87,11 @@ _PHASES = {
     "node.activated.v1": "active",
     "node.maintenance_started.v1": "maintenance",
     "node.drain_started.v1": "draining",
+    "node.provisioning_started.v1": "provisioning",
+    "node.provisioned.v1": "maintenance",
+    "node.stopped.v1": "stopped",
+    "node.errored.v1": "errored",
+    "node.failed.v1": "failed",
     "node.retired.v1": "retired",
 }
 _PHASE = " ".join(f"WHEN '{topic}' THEN '{phase}'" for topic, phase in _PHASES.items())
@@ -94,16 +101,17 @@ _HELD = ("device.reserved.v1", "device.released.v1")
 _RULES = (
     Rule(
         ("provider.registered.v1",),
-        "provider_id text, account_id text, kind text, at_us bigint",
-        "INSERT INTO own.provider SELECT provider_id, account_id, kind, at_us, position FROM facts",
+        "provider_id text, account_id text, kind text, payment_mode text, at_us bigint",
+        """INSERT INTO own.provider
+        SELECT provider_id, account_id, kind, payment_mode, at_us, position FROM facts""",
     ),
     Rule(
         ("region.opened.v1",),
         "region_id text, provider_id text, name text, storage_mode text, setting text,"
-        " admission text, allow_public_jobs boolean, at_us bigint",
+        " admission text, allow_public_jobs boolean, cloud_region text, site text, at_us bigint",
         """INSERT INTO own.region
         SELECT region_id, provider_id, name, storage_mode, setting, admission,
-            allow_public_jobs, at_us, position
+            allow_public_jobs, cloud_region, site, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -119,7 +127,7 @@ _RULES = (
         " key_id text, public_key text, at_us bigint",
         """INSERT INTO own.node
         SELECT node_id, provider_id, region_id, client_id, agent, key_id, public_key, 'joining',
-            at_us, false, NULL, NULL, at_us, position, NULL, true, false
+            at_us, false, NULL, NULL, at_us, position, NULL, true, false, 'permanent', NULL, NULL
         FROM facts""",
     ),
     Rule(
@@ -170,6 +178,19 @@ _RULES = (
             WHERE g.topic <> 'node.admitted.v1'
                 OR (g.admissions = 1 AND m.phase IN ('joining', 'confirmed'))
             ORDER BY g.node_id, g.position DESC) f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.terms_stated.v1",),
+        "node_id text, lifetime text, minion_id text",
+        """UPDATE own.node n SET lifetime = f.lifetime, minion_id = f.minion_id FROM facts f
+        WHERE n.node_id = f.node_id""",
+    ),
+    Rule(
+        ("node.errored.v1", "node.failed.v1"),
+        "node_id text, error text",
+        """UPDATE own.node n SET error = f.error FROM (
+            SELECT DISTINCT ON (node_id) * FROM facts ORDER BY node_id, position DESC) f
         WHERE n.node_id = f.node_id""",
     ),
     Rule(
@@ -304,6 +325,7 @@ class Provider:
     provider_id: str
     account_id: str
     kind: str
+    payment_mode: str
     at_us: int
     position: int
 
@@ -318,6 +340,8 @@ class Region:
     setting: str
     admission: str
     allow_public_jobs: bool
+    cloud_region: str | None
+    site: str | None
     at_us: int
     position: int
 
@@ -344,6 +368,9 @@ class Node:
     pool_id: str | None
     sellable: bool
     revoked: bool
+    lifetime: str
+    minion_id: str | None
+    error: str | None  # the last one told, whether or not it is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,6 +538,15 @@ def read_nodes(
         after=after,
         limit=limit,
     )
+
+
+def read_last_heard(connection: Connection, node_ids: list[str]) -> dict[str, int]:
+    """When each node last told its inventory or sent a signed report."""
+    sql = """SELECT n.node_id,
+            greatest(n.specs_at_us, n.at_us, coalesce(r.last_recorded_us, 0))
+        FROM proj_fleet.node n LEFT JOIN proj_usage.node_reports r USING (node_id)
+        WHERE n.node_id = ANY(%s)"""
+    return dict(connection.execute(sql, (node_ids,)).fetchall())
 
 
 def read_devices(

@@ -23,9 +23,20 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class ModelClass:
+    vendor: str
     model: str
     gpu_class: str
     effective_from_us: int
+    at_us: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """Where a machine's admission stands is in its own stream."""
+
+    admission_id: str
+    account_id: str
     at_us: int
     position: int
 
@@ -116,6 +127,24 @@ class IngressLoad:
 def read_kinds(connection: Connection) -> list[Kind]:
     """What the network registered, in order; the seeded kinds are in the domain."""
     return read.many(connection, Kind, "SELECT * FROM proj_fleet.kind ORDER BY position")
+
+
+def read_admissions(
+    connection: Connection,
+    *,
+    admission_id: str | None = None,
+    account_id: str | None = None,
+    after: int = 0,
+    limit: int = 50,
+) -> list[Admission]:
+    """In order of request; `after` is the last position of the page before."""
+    sql = """SELECT * FROM proj_fleet.admission WHERE position > %(after)s
+        AND (%(id)s::text IS NULL OR admission_id = %(id)s)
+        AND (%(account)s::text IS NULL OR account_id = %(account)s)
+        ORDER BY position LIMIT %(limit)s"""
+    return read.many(
+        connection, Admission, sql, id=admission_id, account=account_id, after=after, limit=limit
+    )
 
 
 def read_model_classes(connection: Connection) -> list[ModelClass]:

@@ -36,6 +36,10 @@ TABLES = """
         node_id text COLLATE "C" PRIMARY KEY, role text NOT NULL,
         ingress_node_id text COLLATE "C", at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE INDEX ON own.role (ingress_node_id);
+    CREATE TABLE own.admission (
+        admission_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
+        at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE INDEX ON own.admission (account_id, position);
     CREATE TABLE own.licence (
         licence_id text COLLATE "C" PRIMARY KEY, provider_id text COLLATE "C" NOT NULL,
         vendor text NOT NULL, model text NOT NULL, seats int NOT NULL,
@@ -46,8 +50,8 @@ TABLES = """
         memory text NOT NULL, is_divisible boolean NOT NULL, capacity_asset text NOT NULL,
         effective_from_us bigint NOT NULL, at_us bigint NOT NULL, position bigint PRIMARY KEY);
     CREATE TABLE own.model_class (
-        model text NOT NULL, gpu_class text NOT NULL, effective_from_us bigint NOT NULL,
-        at_us bigint NOT NULL, position bigint PRIMARY KEY);
+        vendor text NOT NULL, model text NOT NULL, gpu_class text NOT NULL,
+        effective_from_us bigint NOT NULL, at_us bigint NOT NULL, position bigint PRIMARY KEY);
 """
 
 INDEXES = """
@@ -107,6 +111,9 @@ RULES = (
             "node.admitted.v1",
             "node.activated.v1",
             "node.maintenance_started.v1",
+            "node.stopped.v1",
+            "node.errored.v1",
+            "node.failed.v1",
             "node.equivocated.v1",
             "node.boots_alternated.v1",
             "node.key_revoked.v1",
@@ -118,6 +125,12 @@ RULES = (
             NOT EXISTS (SELECT FROM own.standing s WHERE s.node_id = f.node_id)
             AND NOT EXISTS (SELECT FROM facts g
                 WHERE g.node_id = f.node_id AND g.position < f.position))""",
+    ),
+    Rule(
+        ("admission.requested.v1",),
+        "admission_id text, account_id text, at_us bigint",
+        """INSERT INTO own.admission
+        SELECT admission_id, account_id, at_us, position FROM facts""",
     ),
     Rule(
         ("attribute.stated.v1",),
@@ -170,8 +183,8 @@ RULES = (
     ),
     Rule(
         ("resource_kind.model_classed.v1",),
-        "model text, gpu_class text, effective_from_us bigint, at_us bigint",
+        "vendor text, model text, gpu_class text, effective_from_us bigint, at_us bigint",
         """INSERT INTO own.model_class
-        SELECT model, gpu_class, effective_from_us, at_us, position FROM facts""",
+        SELECT vendor, model, gpu_class, effective_from_us, at_us, position FROM facts""",
     ),
 )

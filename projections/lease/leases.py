@@ -56,6 +56,7 @@ _TABLES = """
         reclaim_window_us bigint, interruptible boolean, gang_id text, moment_us bigint,
         restart_of text, constraints json, job_part int, attempt int, run_due_us bigint,
         overflow boolean, restarted_as text, restarted_position bigint, escrow_id text,
+        remoting_session_id text, split_label text,
         federated_account_id text, federated_fee_units bigint, start_timeout_us bigint,
         mode text, mig_profile text, mig_starts int[],
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
@@ -169,17 +170,17 @@ _RULES = (
         " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text,"
         " constraints json, part int, attempt int, run_due_us bigint, overflow boolean,"
-        " start_timeout_us bigint, escrow_id text",
+        " start_timeout_us bigint, escrow_id text, remoting_session_id text, split_label text",
         """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
             end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
             funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
             version, start_timeout_us, restart_of, constraints, job_part, attempt, run_due_us,
-            overflow, escrow_id)
+            overflow, escrow_id, remoting_session_id, split_label)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
             (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
             stream_version, start_timeout_us, restart_of, constraints, facts.part, attempt,
-            run_due_us, overflow, escrow_id
+            run_due_us, overflow, escrow_id, remoting_session_id, split_label
         FROM facts""",
     ),
     Rule(
@@ -476,6 +477,8 @@ class LeaseRow:
     mig_starts: list[int] | None
     restart_of: str | None
     escrow_id: str | None
+    remoting_session_id: str | None
+    split_label: str | None
     constraints: dict[str, Any] | None
     job_part: int | None
     attempt: int | None
@@ -624,6 +627,27 @@ def read_unsettled(connection: Connection, account_id: str, limit: int = 50) -> 
     return [str(row[0]) for row in rows]
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceEnd:
+    """What a lease holds of a device, and when it ends as things are now; None: not known."""
+
+    device_id: str
+    share_ppm: int
+    mem_ppm: int
+    ends_us: int | None
+
+
+def read_ends(connection: Connection, device_ids: list[str]) -> list[DeviceEnd]:
+    """When those who hold these devices end: with their term, or else with their funds. The views
+    of the fleet and of leases are followed together.
+    """
+    sql = """SELECT h.device_id, h.share_ppm, h.mem_ppm,
+            coalesce(l.term_end_us, l.funds_end_us) AS ends_us
+        FROM proj_fleet.holding h JOIN proj_leases.lease l USING (lease_id)
+        WHERE h.device_id = ANY(%(ids)s)"""
+    return read.many(connection, DeviceEnd, sql, ids=device_ids)
+
+
 def read_funds_ended(
     connection: Connection,
     *,
@@ -696,7 +720,7 @@ _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
         l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
         l.funds_units, l.at_us, l.position, l.restart_of, l.constraints,
-        l.start_timeout_us, l.escrow_id,
+        l.start_timeout_us, l.escrow_id, l.remoting_session_id, l.split_label,
         l.job_part, l.attempt, l.run_due_us, l.overflow,
         {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
         s.*

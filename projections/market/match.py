@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from domain.duration import SECOND_US
 from domain.hardware.constraints import weights_of
 from domain.hardware.sharing import MPS_STEP_PPM
-from domain.lease.lease import Narrowed
+from domain.lease.choice import Narrowed
 from domain.market.dimensions import (
     BY_NAME,
     DIMENSIONS,
@@ -146,6 +146,15 @@ ROOM = "free"
 def shortage(columns: Columns, need: Need, fees: Mapping[str, int], leases: int) -> Shortage:
     """What keeps `leases` of this need from a place, or would if nobody held anything."""
     return _Question(columns, need, fees).shortage(leases)
+
+
+def lacking_room(
+    columns: Columns, need: Need, fees: Mapping[str, int], limit: int
+) -> tuple[OfferedNode, ...]:
+    """Nodes that meet every demand of a need but room, or room too, as they are held now."""
+    question = _Question(columns, need, fees)
+    rows = question.refused_only_by((ROOM,))[:limit]
+    return question.nodes(rows.tolist())
 
 
 def offers_meeting(columns: Columns, need: Need, names: Iterable[str]) -> list[str]:

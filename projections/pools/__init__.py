@@ -2,4 +2,4 @@
 use by group come out.
 """
 
-__all__ = ("pools", "registry")
+__all__ = ("controllers", "health", "pools", "registry")

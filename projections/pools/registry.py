@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from projections.pools.controllers import CONTROLLERS
 from projections.pools.pools import POOLS
 from projections.runner import Projection
 
-VIEWS: tuple[Projection, ...] = (POOLS,)
+VIEWS: tuple[Projection, ...] = (POOLS, CONTROLLERS)

@@ -175,6 +175,55 @@ def read_parties(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """One observation: what the fact at `origin` said for one input of a subject. In
+    micro-observations; uptime in microseconds. `from_day`: a fault waits for its dispute window.
+    """
+
+    input: str
+    origin: int
+    position: int
+    client_id: str
+    day: int
+    from_day: int
+    good: int
+    total: int
+
+
+def read_evidence(
+    connection: Connection,
+    kind: str,
+    subject_id: str,
+    *,
+    as_of: int | None,
+    day: int,
+    after: tuple[int, str],
+    limit: int,
+) -> list[EvidenceRow]:
+    """The rows that a score is made of, known up to a position and counted on a day, in order of
+    the facts that they come from.
+    """
+    sql = """SELECT input, origin, position, client_id, day, from_day, good, total
+        FROM proj_reputation.evidence
+        WHERE kind = %(kind)s AND subject_id = %(id)s AND from_day <= %(day)s AND day <= %(day)s
+            AND (%(as_of)s::bigint IS NULL OR position <= %(as_of)s)
+            AND (origin, input) > (%(origin)s, %(input)s COLLATE "C")
+        ORDER BY origin, input LIMIT %(limit)s"""
+    return read.many(
+        connection,
+        EvidenceRow,
+        sql,
+        kind=kind,
+        id=subject_id,
+        day=day,
+        as_of=as_of,
+        origin=after[0],
+        input=after[1],
+        limit=limit,
+    )
+
+
 def has_rented_to(connection: Connection, owner_account_id: str, account_id: str) -> bool:
     """Whether a lease of this renter was ever on a node of the owner's."""
     sql = """SELECT FROM proj_reputation.lease l JOIN proj_fleet.provider p USING (provider_id)

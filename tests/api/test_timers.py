@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api.metering import accrual_timer
-from api.metering.accrual_timer import AccrualStopped, run_accrual
+from api.metering import accrual
+from api.metering.accrual import AccrualStopped, run_accrual
 from api.metering.capacity_timer import PROOF_WAIT_US, CapacityStopped, run_capacity
 from api.process.clock import SimulatedClock
 from api.process.service import Service
@@ -369,7 +369,7 @@ def test_every_open_lease_is_looked_at_however_many_came_before_it(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old leases that stay open must not starve the ones behind them."""
-    monkeypatch.setattr(accrual_timer, "LEASES_MAX", 1)
+    monkeypatch.setattr(accrual, "LEASES_MAX", 1)
     later = [running.market.lease(name, "two", first=slot) for slot, name in enumerate("bc")]
     with running.service.connect() as connection:
         run_accrual(running.service, connection, NOW_US)

@@ -8,7 +8,14 @@ import psycopg
 import pytest
 
 from api.door import keys
+from cli.signing import make_key
+from domain.authority.governors import ProposeGovernorChange
+from domain.authority.register import GOVERNORS
+from domain.authority.vote import governor_id
+from ledger.log.handle import Ledger
+from tests.scenes.governors import ANNA
 from tests.scenes.shell import Ran, tallystick
+from tests.scenes.told import BLINDING_KEY
 
 NODES = "sn,gpu,model\nnode-a,4,T4\nnode-b,1,V100M32\n"
 TASKS = (
@@ -42,6 +49,24 @@ def test_migrate_may_be_run_twice(tmp_path: Path, empty_database: str) -> None:
     assert applied
     assert applied[0] == "0001_market.sql"
     assert machine.run("migrate", "--json").document == {"applied": []}
+
+
+def test_bootstrap_enrols_the_first_governor_so_that_no_thief_of_the_key_can(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """From the first append on a further governor takes a vote of the first one."""
+    file = tmp_path / "me.key"
+    public = make_key(file)
+    assert machine.run("admin", "bootstrap", "--governor", str(file), "--json").code == 0
+    with Ledger(machine.database, blinding_key=BLINDING_KEY) as ledger:
+        register = ledger.world().state(GOVERNORS)
+        assert register.keys == {governor_id(public): public}
+        thief = ANNA.enrolment(register.network, register.now.version)
+        command = ProposeGovernorChange(network=register.network, **thief, by="mem_op", at_us=2)
+        ledger.handle(command, key=None, now_us=2)
+        after = ledger.world().state(GOVERNORS)
+    assert after.now.members == (governor_id(public),), "it is only proposed"
+    assert [one.status for one in after.changes] == ["proposed"]
 
 
 def test_the_first_operator_is_made_once_and_its_key_shown_once(machine: Machine) -> None:

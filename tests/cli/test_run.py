@@ -91,7 +91,7 @@ def _joined(server: Server, owner_key: str) -> tuple[str, str]:
         return Client(server.url, key)
 
     with call(owner_key) as owner, call(server.operator_key) as operator:
-        provider: Any = owner.register_provider({"kind": "physical"})
+        provider: Any = owner.register_provider({"kind": "physical", "payment_mode": "credits"})
         region: Any = owner.open_region(
             {
                 "provider_id": provider["provider_id"],

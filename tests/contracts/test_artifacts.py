@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import contracts
-from contracts.abi import ARTIFACTS, CONTRACTS, artifact
+from contracts.abi import ARTIFACTS, CONTRACTS, POOL_CONTROLLER, artifact
 
 ROOM = Path(contracts.__file__).parent
 PINNED = {
@@ -59,8 +59,11 @@ def test_the_sources_compile_to_the_committed_bytes(tmp_path: Path) -> None:
     assert built == {path.name: path.read_bytes() for path in ARTIFACTS.glob("*.json")}
 
 
-def test_all_four_come_from_one_compilation_with_pinned_settings() -> None:
-    found = [json.loads((ARTIFACTS / f"{name}.json").read_bytes()) for name in CONTRACTS]
+def test_all_come_from_one_compilation_with_pinned_settings() -> None:
+    found = [
+        json.loads((ARTIFACTS / f"{name}.json").read_bytes())
+        for name in (*CONTRACTS, POOL_CONTROLLER)
+    ]
     assert {made["compiler"] for made in found} == {"0.8.37+commit.f401782d.Emscripten.clang"}
     assert len({made["input_sha256"] for made in found}) == 1
     for made in found:

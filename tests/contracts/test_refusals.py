@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import contracts
-from contracts.abi import CONTRACTS, artifact
+from contracts import pool_controller
+from contracts.abi import CONTRACTS, POOL_CONTROLLER, artifact
 from contracts.chain import Call
 from contracts.deployment import ADMIN_ROLE, ZERO_ADDRESS, role_id
 from contracts.payout_tree import keccak256
@@ -385,6 +386,69 @@ def claim_lists_of_different_length(stage: Stage) -> tuple[str, Call, dict[str, 
     return "relay", Call(stage.at.distributor, data), told
 
 
+ID, KIND = b"\x01" * 32, b"licence".ljust(32, b"\0")
+
+
+def controller(stage: Stage) -> str:
+    """A pool's controller whose roles the admin holds."""
+    admin = stage.people["admin"]
+    return pool_controller.deploy(
+        stage.chain, admin, registrar=admin.address, anchorer=admin.address
+    )
+
+
+def controller_call(address: str, function: str, *arguments: Any) -> Call:
+    return Call(address, artifact(POOL_CONTROLLER).call_data(function, *arguments))
+
+
+@refuses("AlreadyRegistered")
+def a_component_registered_twice(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    call = controller_call(controller(stage), "registerComponent", ID, KIND)
+    stage.do("admin", call)
+    return "admin", call, {"componentId": ID}
+
+
+@refuses("EmptyComponent")
+def a_component_without_a_kind(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    return "admin", controller_call(controller(stage), "registerComponent", ID, bytes(32)), {}
+
+
+@refuses("NotRegistered")
+def an_unknown_component_that_retires(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    return "admin", controller_call(controller(stage), "retireComponent", ID), {"componentId": ID}
+
+
+@refuses("NotRegistered")
+def a_component_that_retires_twice(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    address = controller(stage)
+    stage.do("admin", controller_call(address, "registerComponent", ID, KIND))
+    call = controller_call(address, "retireComponent", ID)
+    stage.do("admin", call)
+    return "admin", call, {"componentId": ID}
+
+
+@refuses("SeqNotIncreasing")
+def heads_at_the_position_of_the_last(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    call = controller_call(controller(stage), "anchorHeads", 7, ID, KIND)
+    stage.do("admin", call)
+    return "admin", call, {"last": 7, "got": 7}
+
+
+@refuses("AccessControlUnauthorizedAccount")
+def heads_by_a_stranger(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    return "user", controller_call(controller(stage), "anchorHeads", 7, ID, KIND), None
+
+
+@refuses("AccessControlUnauthorizedAccount")
+def a_component_by_a_stranger(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    return "user", controller_call(controller(stage), "registerComponent", ID, KIND), None
+
+
+@refuses("AccessControlUnauthorizedAccount")
+def a_metadata_hash_by_a_stranger(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
+    return "user", controller_call(controller(stage), "setMetadataHash", ID), None
+
+
 @pytest.mark.parametrize(
     ("error", "scene"), SCENES, ids=[scene.__name__.replace("_", " ") for _, scene in SCENES]
 )
@@ -406,7 +470,7 @@ def test_every_error_of_our_sources_has_a_scene() -> None:
 def _selector(error: str) -> bytes:
     items = {
         item["name"]: item
-        for name in CONTRACTS
+        for name in (*CONTRACTS, POOL_CONTROLLER)
         for item in artifact(name).abi
         if item["type"] == "error"
     }

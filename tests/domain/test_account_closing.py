@@ -170,7 +170,9 @@ DEPOSIT = ConfirmDeposit(
 NEW: list[Any] = [
     DEPOSIT,
     market.job(),
-    RegisterProvider(provider_id="prov_b", account_id=WHO, kind="physical", at_us=AT_US),
+    RegisterProvider(
+        provider_id="prov_b", account_id=WHO, kind="physical", payment_mode="credits", at_us=AT_US
+    ),
     InviteMember(
         account_id=WHO,
         invitation_id="invitation_1",

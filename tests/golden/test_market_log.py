@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        378,
-        "71a4b3e416bf0e8f6895f2d0fbbd9f97905196dcee504272586d96b5f41b0f1e",
-        "6cec49ca1f4249eadf09ed18cd1644fe82fb138a8336cb387a58aba11b28c778",
+        411,
+        "a1d0e421637ab760a36b62249e5643bb1d4a67edeebdc5553ff572865e07fefa",
+        "526f0e4927ca2b854f8557e61904cd6efcd2c133674c2f3ea91b452849900a53",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -67,7 +67,9 @@ class Owner:
     @classmethod
     def of(cls, server: Server, *region: str) -> Owner:
         _, key = server.account()
-        provider = server.run("provider", "register", "--json", key=key).document["provider_id"]
+        provider = server.run(
+            "provider", "register", "--payment-mode", "credits", "--json", key=key
+        ).document["provider_id"]
         words = ("region", "open", provider, "--name", "home", *region, "--json")
         return cls(server, key, provider, server.run(*words, key=key).document["region_id"])
 
@@ -364,8 +366,9 @@ def _price_small_machines(scene: Scene) -> None:
     )
     scene.service.ledger.handle([command], key=None, now_us=now_us)
     soon = moment(now_us + 1_000_000)
-    for model, gpu_class in (("GB10", "unified"), ("Radeon RX 7900 XTX", "development")):
-        body = {"model": model, "gpu_class": gpu_class, "effective_from": soon}
+    classed = (("nvidia", "GB10", "unified"), ("amd", "Radeon RX 7900 XTX", "development"))
+    for vendor, model, gpu_class in classed:
+        body = {"vendor": vendor, "model": model, "gpu_class": gpu_class, "effective_from": soon}
         scene.operator.made("/v1/resource-kinds/models", body)
     scene.clock.advance(2_000_000)  # type: ignore[attr-defined]
 

@@ -74,7 +74,11 @@ class Network:
             (
                 Stream("provider", provider_id),
                 provider.ProviderRegistered(
-                    provider_id=provider_id, account_id=account_id, kind="physical", at_us=at_us
+                    provider_id=provider_id,
+                    account_id=account_id,
+                    kind="physical",
+                    payment_mode="credits",
+                    at_us=at_us,
                 ),
             ),
             (

@@ -318,7 +318,11 @@ def _supply(size: Size) -> Iterator[Told]:
     yield (
         Stream("provider", "prov_1"),
         provider.ProviderRegistered(
-            provider_id="prov_1", account_id="acct_provider", kind="physical", at_us=at
+            provider_id="prov_1",
+            account_id="acct_provider",
+            kind="physical",
+            payment_mode="credits",
+            at_us=at,
         ),
     )
     region = Stream("region", "region_1")
@@ -334,6 +338,8 @@ def _supply(size: Size) -> Iterator[Told]:
             allow_public_jobs=False,
             at_us=at,
             hardware_rules=(),
+            cloud_region=None,
+            site=None,
         ),
     )
     yield (
@@ -855,6 +861,7 @@ def _quoted(lease_id: str, node_id: str, device_id: str, at: int) -> lease_turns
         open_until_us=at + 60,
         at_us=at,
         bid_id=None,
+        choice=None,
     )
 
 

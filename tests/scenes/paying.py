@@ -11,7 +11,7 @@ import pytest
 
 from api.income.cash_out_timer import run_cash_outs, run_payout_match
 from api.income.maturing_timer import run_maturity, run_sweep
-from api.metering.accrual_timer import run_accrual
+from api.metering.accrual import run_accrual
 from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.process.timer import Timer

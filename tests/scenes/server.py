@@ -99,7 +99,9 @@ class Provider:
     def __init__(self, scene: Scene, owner: Caller, name: str, model: str, price: int) -> None:
         self.owner = owner
         self.name = name
-        self.provider_id = owner.made("/v1/providers", {"kind": "physical"})["provider_id"]
+        self.provider_id = owner.made(
+            "/v1/providers", {"kind": "physical", "payment_mode": "credits"}
+        )["provider_id"]
         self.region_id = owner.made(
             "/v1/regions",
             {
@@ -250,6 +252,24 @@ class Scene:
                 "reference": f"payment {next(_numbers)}",
             },
         )
+
+    def central_region(self, name: str = "central", **changes: Any) -> str:
+        """A region of the first provider with its storage node active; its owner has credits."""
+        self.deposit(self.owner, 1_000_000)
+        body = {
+            "provider_id": self.provider.provider_id,
+            "name": name,
+            "storage_mode": "central",
+            "setting": "datacenter",
+            "admission": "operator",
+            "allow_public_jobs": True,
+            **changes,
+        }
+        region_id: str = self.owner.made("/v1/regions", body)["region_id"]
+        path = f"/v1/regions/{region_id}/storage-node"
+        self.owner.made(path, {"storage_class": "nvme"})
+        self.owner.made(f"{path}/ready")
+        return region_id
 
     def job(self, **changes: Any) -> dict[str, Any]:
         """A job for one whole device of any model."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.remote import Limit, Remote, acts, reads, records
+from cli.remote import Limit, Remote, acts, credits_of, reads, records
 from cli.signing import KeyFile, vote_on
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
@@ -40,6 +40,10 @@ def propose_grant(
     milestone: Annotated[
         list[str], typer.Option(metavar="ID=SHARE", help="Like api-integration=0.1; repeat it.")
     ],
+    stated_value: Annotated[
+        str | None,
+        typer.Option(metavar="USD", help="What the total is said to be worth, in US dollars."),
+    ] = None,
 ) -> None:
     """Propose a grant. A second person opens it: `grant accept GRANT opening`."""
     body: MilestoneGrantRequest = {
@@ -47,6 +51,8 @@ def propose_grant(
         "total": tokens_of(total),
         "milestones": [_milestone_of(one) for one in milestone],
     }
+    if stated_value is not None:
+        body["stated_micro_usd"] = int(credits_of(stated_value)["units"])
     told = remote.ask(lambda c: c.propose_grant(body, idempotency_key=remote.key))
     remote.tell(told, _lines(told))
 

@@ -132,12 +132,18 @@ def honest_owner(scene: Scene, credits: int = 1_000) -> None:
             )
             for account in (HONEST_OWNER, HONEST_RENTER)
         ),
-        RegisterProvider(provider_id="prov_h", account_id=HONEST_OWNER, kind="physical", **at),
+        RegisterProvider(
+            provider_id="prov_h",
+            account_id=HONEST_OWNER,
+            kind="physical",
+            payment_mode="credits",
+            **at,
+        ),
         OpenRegion(
             region_id="region_h",
             provider_id="prov_h",
             name="honest",
-            storage_mode="central",
+            storage_mode="local",
             setting="datacenter",
             admission="operator",
             allow_public_jobs=True,

@@ -77,7 +77,9 @@ ROWS: dict[str, Row] = {
     "list_wallets": RENTERS,
     "create_deposit": Row("operator", None, lambda _s: _deposit()),
     "list_deposits": RENTERS,
-    "register_provider": Row("owner", body=lambda _s: {"kind": "physical"}),
+    "register_provider": Row(
+        "owner", body=lambda _s: {"kind": "physical", "payment_mode": "credits"}
+    ),
     "list_providers": Row("owner"),
     "read_provider": OWNERS,
     "open_region": Row("owner", None, lambda s: _region(s, s.provider.provider_id)),
@@ -108,7 +110,24 @@ ROWS: dict[str, Row] = {
     "drain_node": Row("owner", "rival", _nothing),
     "set_node_role": Row("owner", "rival", lambda _s: {"role": "worker"}),
     "read_ingress_load": OWNERS,
+    "list_provider_kinds": Row("anybody"),
+    "register_provider_kind": Row("operator", None, lambda _s: _provider_kind()),
     "list_resource_kinds": Row("anybody"),
+    "request_admission": Row("owner", None, lambda s: _admission(s)),
+    "list_admissions": Row("owner"),
+    "read_admission": OWNERS,
+    "validate_admission": Row("operator", None, _nothing),
+    "refuse_admission": Row("operator", None, lambda _s: {"why": "no"}),
+    "ship_boot_drive": Row("operator", None, lambda _s: {"tracking": "1Z"}),
+    "do_firmware_step": Row("owner", "rival", lambda _s: {"step": "csm_off"}),
+    "install_machine": Row("owner", "rival", lambda _s: {"minion_id": "minion-1"}),
+    "create_installed_code": Row("owner", "rival", _nothing),
+    "stop_node": Row("owner", "rival", _nothing),
+    "report_node_error": Row("node", "other_node", lambda _s: {"error": "Xid 79"}),
+    "fail_node": Row("owner", "rival", lambda _s: {"error": "fan"}),
+    "state_node_setup": Row("owner", "rival", lambda _s: {"upnp": True}),
+    "set_idle_mining": Row("owner", "rival", lambda _s: {"enabled": False}),
+    "read_node_condition": OWNERS,
     "register_resource_kind": Row("operator", None, lambda _s: _kind()),
     "register_model_class": Row("operator", None, lambda _s: _model_class()),
     "grant_licence": Row("owner", None, lambda s: _licence(s)),
@@ -117,8 +136,10 @@ ROWS: dict[str, Row] = {
     "add_attribute": Row("renter", None, lambda s: _statement(s)),
     "list_attributes": Row("anybody"),
     "revoke_attribute": Row("renter", "stranger", _nothing),
-    "read_node_reputation": Row("renter"),
-    "read_provider_reputation": Row("renter"),
+    "read_node_reputation": Row("anybody"),
+    "read_provider_reputation": Row("anybody"),
+    "list_node_evidence": Row("anybody"),
+    "list_provider_evidence": Row("anybody"),
     "read_renter_reputation": RENTERS,
     "list_settings": Row("anybody"),
     "list_nodes": Row("owner"),
@@ -198,7 +219,8 @@ ROWS: dict[str, Row] = {
     "list_edge_devices": Row("owner"),
     "list_device_fees": Row("owner"),
     "provision_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
-    "confirm_storage_node": Row("operator", None, _nothing),
+    "confirm_storage_node": Row("owner", "rival", _nothing),
+    "replace_storage_node": Row("owner", "rival", lambda _s: {"storage_class": "pd-ssd"}),
     "remove_storage_node": Row("owner", "rival", _nothing),
     "read_storage_node": OWNERS,
     "read_balances": RENTERS,
@@ -227,6 +249,7 @@ ROWS: dict[str, Row] = {
     "list_wash_signals": Row("anybody"),
     "list_renter_signals": Row("operator"),
     "read_payout_file": Row("anybody"),
+    "read_epoch_file": Row("anybody"),
     "list_payouts": Row("anybody"),
     "list_claims": Row("renter"),
     "read_rewards": RENTERS,
@@ -420,6 +443,15 @@ ROWS: dict[str, Row] = {
     "add_pool_node": Row("owner", None, lambda s: {"node_id": s.provider.node_id}),
     "remove_pool_node": Row("owner", None, _nothing),
     "list_pools": Row("anybody"),
+    "register_component": Row("owner", "rival", lambda _s: {"kind": "monitor", "name": "matrix"}),
+    "remove_component": Row("owner", "rival", _nothing),
+    "report_component_health": Row("owner", "rival", lambda _s: {"health": "well"}),
+    "set_pool_metadata": Row("owner", "rival", lambda _s: {"metadata": {"a": "b"}}),
+    "create_pool_heads": Row("owner", "rival", _nothing),
+    "list_components": Row("anybody"),
+    "list_pool_heads": Row("anybody"),
+    "read_pool_controller": Row("anybody"),
+    "read_pool_health": Row("anybody"),
     "read_pool": Row("anybody"),
     "list_pool_nodes": Row("anybody"),
     "list_pool_queue": Row("renter"),
@@ -693,12 +725,38 @@ def _specs(scene: Scene) -> dict[str, Any]:
     return {"devices": joining["devices"], "host": joining["host"]}
 
 
+def _added_device(scene: Scene) -> str:
+    body = {"region_id": scene.central_region(), "model": "jetson-orin-nano"}
+    device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
+    return device_id
+
+
 def _edge_device(scene: Scene) -> dict[str, Any]:
     return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
 
 
 def _maintenance() -> dict[str, Any]:
     return {"kind": "planned", "from": "2026-12-01T02:00:00Z", "until": "2026-12-01T04:00:00Z"}
+
+
+def _admission(scene: Scene) -> dict[str, Any]:
+    described = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "gpus": 4}
+    return {"region_id": scene.provider.region_id, **described}
+
+
+def _requested(scene: Scene) -> str:
+    terms = {"storage_mode": "local", "setting": "datacenter", "admission": "approved"}
+    where = {"provider_id": scene.provider.provider_id, "name": "approved", **terms}
+    region = scene.owner.made("/v1/regions", {**where, "allow_public_jobs": True})["region_id"]
+    body = {**_admission(scene), "region_id": region}
+    admission_id: str = scene.owner.made("/v1/admissions", body)["admission_id"]
+    return admission_id
+
+
+def _provider_kind() -> dict[str, Any]:
+    cost = {"asset": "CREDIT", "units": "400000"}
+    from_ = "2027-01-01T00:00:00Z"
+    return {"kind": "acme", "cloud": True, "cost_per_gpu_hour": cost, "effective_from": from_}
 
 
 def _kind() -> dict[str, Any]:
@@ -715,7 +773,8 @@ def _kind() -> dict[str, Any]:
 
 def _model_class() -> dict[str, Any]:
     from_ = "2027-01-01T00:00:00Z"
-    return {"model": "Acme One", "gpu_class": "accelerator", "effective_from": from_}
+    classed = {"vendor": "acme", "model": "Acme One", "gpu_class": "accelerator"}
+    return {**classed, "effective_from": from_}
 
 
 def _licence(scene: Scene) -> dict[str, Any]:
@@ -774,7 +833,8 @@ def places(shared: Scene) -> dict[str, str]:
         "maintenance_id": _planned(shared),
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
-        "edge_device_id": shared.owner.made("/v1/edge-devices", _edge_device(shared))["device_id"],
+        "edge_device_id": _added_device(shared),
+        "admission_id": _requested(shared),
         "meter": "cpu",
         "date": "2027-01-01",
         "offer_id": shared.provider.offer_id,
@@ -808,7 +868,10 @@ def places(shared: Scene) -> dict[str, str]:
         "instance_id": "matrix",
         "group_id": shared.renter.made("/v1/groups", {})["group_id"],
         "task_id": "matrix-none",
-        "pool_id": shared.owner.made("/v1/pools", _pool())["pool_id"],
+        "pool_id": (pool_id := shared.owner.made("/v1/pools", _pool())["pool_id"]),
+        "component_id": shared.owner.made(
+            f"/v1/pools/{pool_id}/components", {"kind": "monitor", "name": "watch"}
+        )["component_id"],
         "at_position": "1",
         "gang_id": shared.renter.made("/v1/gangs", {"job": shared.job(), "members": 1})["gang_id"],
     }

@@ -149,6 +149,21 @@ def test_no_sentence_uses_machine_words_or_vague_words() -> None:
             assert plain.count("[") == plain.count("]"), (reason, plain)
 
 
+def test_no_sentence_sends_its_reader_away_without_a_step() -> None:
+    """words.md, rule 6: the next step that works. "Correct it" and "see there" are none."""
+    empty = re.compile(
+        r"Correct (it|its \w+|the (numbers?|days?|rate|case|fee|times?|amount|state))\.$"
+        r"|description (lists|allows|says)|Send fewer\.$|this way\. Choose"
+    )
+    found = [
+        (reason, case.template)
+        for reason in REASONS.values()
+        for case in _cases(reason)
+        if empty.search(case.template)
+    ]
+    assert not found
+
+
 def test_no_sentence_repeats_the_title() -> None:
     for reason in REASONS.values():
         title = errors.title_of(reason.value)
@@ -215,7 +230,10 @@ def test_too_little_for_an_hour_names_the_funds_to_give() -> None:
 def test_busy_gpus_say_that_a_lease_has_to_end() -> None:
     busy = {"dimension": "free", "required": 1, "best_offered": 0, "missing": "room", "matching": 3}
     assert _told(MarketReason.NO_MATCH, **busy).startswith(
-        "All matching GPUs (3 nodes) are busy now."
+        "All matching GPUs (3 nodes) are busy now, and the end of their leases is not known."
+    )
+    assert _told(MarketReason.NO_MATCH, **busy, free_us=MOMENT_US).startswith(
+        "All matching GPUs (3 nodes) are busy now. The next is free by 2026-11-29 06:02 UTC, unless"
     )
 
 

@@ -164,6 +164,14 @@ def test_r_18_a_device_that_joins_through_two_agents_is_counted_once(scene: Scen
     client = scene.client()
     second = scene.provider.joining(code, "", hashlib.sha256(b"second agent").hexdigest())
     body = {**second, "devices": devices, "client_id": client.account_id}
+    head = scene.head()
+    unknown = scene.anybody.post("/v1/nodes/join", {**body, "client_id": scene.renter.account_id})
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "client_unknown")
+    scene.operator.made(f"/v1/clients/{client.account_id}/suspend")
+    suspended = scene.anybody.post("/v1/nodes/join", body)
+    assert (suspended.status_code, suspended.json()["code"]) == (403, "client_not_authorised")
+    scene.operator.made(f"/v1/clients/{client.account_id}/resume")
+    assert scene.head() == head + 2, "a join that is refused leaves nothing, and uses no code"
     node_id = scene.anybody.made("/v1/nodes/join", body)["node_id"]
     joined = [
         fact
@@ -171,6 +179,8 @@ def test_r_18_a_device_that_joins_through_two_agents_is_counted_once(scene: Scen
         if fact.node_id in (node_id, scene.provider.node_id)
     ]
     assert [fact.client_id for fact in joined] == [None, client.account_id], "each by its client"
+    told = [scene.owner.read(f"/v1/nodes/{one.node_id}") for one in joined]
+    assert [one.get("client_id") for one in told] == [None, client.account_id]
     scene.owner.made(f"/v1/nodes/{node_id}/confirm", {"key_id": second["key_id"]})
     refused = scene.operator.post(f"/v1/nodes/{node_id}/admit").json()
     assert refused["code"] == "device_elsewhere"

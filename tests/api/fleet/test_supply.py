@@ -200,7 +200,8 @@ def test_v_12_every_kind_there_is_can_be_read_and_a_new_one_is_registered(wide: 
         "effective_from": later,
     }
     wide.operator.made("/v1/resource-kinds", kind)
-    classed = {"model": "Acme One", "gpu_class": "accelerator", "effective_from": later}
+    classed = {"vendor": "acme", "model": "Acme One", "gpu_class": "accelerator"}
+    classed["effective_from"] = later
     wide.operator.made("/v1/resource-kinds/models", classed)
     npu = join(wide, "npu", [device("NPU-1", "npu", "acme", "Acme One")])
     told = wide.owner.read(f"/v1/devices/{'NPU-1'}")

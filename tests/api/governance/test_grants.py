@@ -66,8 +66,12 @@ def test_a_grant_is_opened_unlocked_and_taken_back_by_two_people(scene: Scene) -
         "account_id": scene.owner.account_id,
         "total": tokens(56_500),
         "milestones": MILESTONES,
+        "stated_micro_usd": 100_000_000_000,
     }
     grant = op.made("/v1/grants", asked)
+    assert grant["implied_micro_usd"] == 1_769_911, "100,000 / 56,500 = 1.769911 USD"
+    assert grant["stated_micro_usd"] == 100_000_000_000
+    assert grant["ballots"][0]["content"]["stated_micro_usd"] == "100000000000", "it is voted on"
     path = f"/v1/grants/{grant['grant_id']}"
     assert (grant["state"], grant["locked"], grant["unassigned"]) == (
         "proposed",

@@ -8,7 +8,7 @@ import pytest
 
 from api.income.maturing_timer import run_maturity, run_sweep
 from api.income.region_timer import WAIT_US, WAIT_US_MAX, RegionsStopped, node_time, run_regions
-from api.metering.accrual_timer import run_accrual
+from api.metering.accrual import run_accrual
 from api.metering.capacity_timer import run_capacity
 from api.process.timer import Timer
 from api.timers import Timers

@@ -59,6 +59,13 @@ def end(scene: Scene, lease_id: str, code: int) -> None:
     who.made(f"/v1/leases/{lease_id}/close", {"code": code})
 
 
+def told_of(scene: Scene) -> set[tuple[int, int, int]]:
+    """Part, parts and attempt of what the executor of the first node is to start."""
+    path = f"/v1/nodes/{scene.provider.node_id}/assignments"
+    pending = scene.provider.node.read(path)["pending"]
+    return {(one["part"], one["parts"], one["attempt"]) for one in pending}
+
+
 def test_a_job_is_complete_when_all_its_chunks_are_and_costs_what_its_leases_cost(
     scene: Scene,
 ) -> None:
@@ -67,6 +74,7 @@ def test_a_job_is_complete_when_all_its_chunks_are_and_costs_what_its_leases_cos
     assert tick(scene) == 2, "the node has two devices, so the third chunk waits"
     assert tick(scene) == 0
     first, second = parts(scene, job_id)
+    assert told_of(scene) == {(0, 3, 1), (1, 3, 1)}
     for one in (first, second):
         make_ready(scene, one["lease_id"])
     clock: Any = scene.clock
@@ -76,6 +84,7 @@ def test_a_job_is_complete_when_all_its_chunks_are_and_costs_what_its_leases_cos
     end(scene, first["lease_id"], 0)
     end(scene, second["lease_id"], 10_000)
     assert tick(scene) == 2, "the second chunk again, and the third"
+    assert told_of(scene) == {(1, 3, 2), (2, 3, 1)}, "what their programs are told"
     told = parts(scene, job_id)
     assert [(one["part"], one["attempt"]) for one in told] == [(0, 1), (1, 2), (2, 1)]
     assert scene.renter.read(f"/v1/jobs/{job_id}")["state"] == "open"

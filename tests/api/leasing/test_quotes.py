@@ -110,3 +110,53 @@ def test_a_demand_that_means_nothing_is_refused_with_its_field_and_rule(scene: S
     job = scene.job(constraints={"rank": "best_score"})
     refused = scene.renter.post("/v1/jobs", job).json()
     assert (refused["code"], refused["facts"]["field"]) == ("constraint_invalid", "weights")
+
+
+def test_an_accepted_quote_records_what_it_was_chosen_from(scene: Scene) -> None:
+    """It recorded no candidates, so that its choice followed from nothing."""
+    quoted = scene.renter.made("/v1/lease-quotes", {"job": scene.job()})
+    body = {"quote_id": quoted["quote_id"]}
+    taken = scene.renter.made(f"/v1/leases/{quoted['lease_id']}/accept", body)
+    assert taken["node_id"] == quoted["node_id"]
+    told = scene.renter.read(f"/v1/jobs/{quoted['job_id']}/explain")["matches"][0]
+    assert (told["rule"], told["considered"], told["rank"]) == ("lowest_cost/2", 2, 1)
+    nodes = [one["node_id"] for one in told["candidates"]]
+    assert nodes == [scene.provider.node_id, scene.other.node_id]
+    assert all(one["score_ppm"] is not None for one in told["candidates"])
+    assert told["fleet_position"] > 0
+    assert told["dimensions"][0]["dimension"] == "offer"
+    assert (told["recomputed"], told["differences"]) == (True, [])
+
+
+def test_a_refusal_for_want_of_room_tells_when_the_next_gpu_is_free(scene: Scene) -> None:
+    """words.md: "The next one is free at 21:45"."""
+    asked = {"job": scene.job(max_price_per_gpu_hour={"asset": "CREDIT", "units": "2000000"})}
+    funds = {"asset": "CREDIT", "units": "3000000"}
+    first = scene.renter.made("/v1/leases", {**asked, "term_seconds": 10_800})
+    second = scene.renter.made("/v1/leases", {**asked, "funds": funds})
+    path = "/v1/leases"
+    unknown = scene.renter.post(path, asked).json()
+    assert unknown["code"] == "no_match"
+    assert "the end of their leases is not known" in unknown["detail"], "neither has started"
+    assert "free_us" not in unknown["facts"]
+    assert "free_by" not in scene.renter.made("/v1/quotes", asked)
+    for lease in (first, second):
+        node = f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}"
+        scene.provider.node.made(f"{node}/ready")
+    ends = [scene.renter.read(f"{path}/{one['lease_id']}") for one in (first, second)]
+    assert ends[0]["term_end_at"] == "2026-11-20T11:02:00.000000Z"
+    by = ends[1]["funds_end_at"]
+    assert by < ends[0]["term_end_at"], "90 minutes for 3.00 CREDIT"
+    told = scene.renter.post(path, asked).json()
+    assert told["detail"].startswith(
+        "All matching GPUs (1 node) are busy now. The next is free by 2026-11-20 09:32 UTC, unless"
+    ), told["detail"]
+    assert scene.renter.made("/v1/quotes", asked)["free_by"] == by
+    assert scene.renter.post("/v1/lease-quotes", asked).json()["facts"] == told["facts"]
+    gang = scene.renter.post("/v1/gangs", {**asked, "members": 2}).json()
+    assert gang["code"] == "no_match"
+    assert "There is room for all of them by 2026-11-20 11:02 UTC" in gang["detail"]
+    pair = {"job": {**asked["job"], "gpu_count": 2}}
+    assert scene.renter.made("/v1/quotes", pair)["free_by"] == ends[0]["term_end_at"]
+    scene.renter.made(f"{path}/{second['lease_id']}/close")
+    assert scene.renter.made("/v1/quotes", asked)["offered"]["node_id"] == first["node_id"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from api.leasing.watch_timer import run_watch
-from api.metering.accrual_timer import due_leases
+from api.metering.accrual import due_leases
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import DEGRADED_AFTER_US, DEGRADED_LIMIT_US
 from domain.money import Asset

@@ -227,3 +227,15 @@ def test_v_13_a_lease_names_its_remoting_session(scene: Scene) -> None:
     assert lease["held"] == plain["held"]
     long = scene.renter.post("/v1/leases", {"job": scene.job(), "split_label": "x" * 129})
     assert long.status_code == 422
+    for who in (scene.renter, scene.owner, scene.operator):
+        told = who.read(f"/v1/leases/{lease['lease_id']}")
+        assert told["remoting_session_id"] == "session-7"
+        assert told["split_label"] == "module functions"
+    before = scene.renter.read(f"/v1/leases/{lease['lease_id']}", as_of_position=lease["position"])
+    assert before["split_label"] == "module functions"
+    assert scene.stranger.get(f"/v1/leases/{lease['lease_id']}").status_code == 404
+    told = scene.renter.read(f"/v1/leases/{plain['lease_id']}")
+    assert not {"remoting_session_id", "split_label"} & told.keys()
+    asked = scene.lease(pricing={"module": "reverse_auction"}, split_label="decoder")
+    told = scene.renter.read(f"/v1/leases/{asked['lease_id']}")
+    assert (told["state"], told["split_label"]) == ("requested", "decoder")

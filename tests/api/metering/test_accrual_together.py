@@ -11,8 +11,7 @@ import pytest
 import api.metering.accrual
 import ledger.log.handle
 import ledger.log.usage_reads
-from api.metering.accrual import accrue, due_now
-from api.metering.accrual_timer import due_leases
+from api.metering.accrual import accrue, due_leases, due_now
 from api.process.embedded_postgres import EmbeddedPostgres
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import START_TIMEOUT_US, UsageAccrued

@@ -397,7 +397,8 @@ def test_a_years_events_of_many_batches_make_one_fact_after_another(scene: Scene
 
 def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) -> None:
     """C-22, C-34: over HTTP."""
-    region = scene.provider.region_id
+    region = scene.central_region()
+    scene.owner.made(f"/v1/regions/{region}/storage-node/remove")
     body = {"region_id": region, "model": "jetson-orin-nx"}
     first = scene.owner.made("/v1/edge-devices", body)
     second = scene.owner.made("/v1/edge-devices", body)
@@ -408,7 +409,6 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
     assert scene.rival.post(path).status_code == 404
     assert scene.owner.made(path)["last_day"] == today
     assert run(scene, run_device_fees) == 0
-    scene.deposit(scene.owner, 600_000)
     ahead = day_start_us(day_of(NOW_US) + 2) - NOW_US
     scene.clock.advance(ahead)  # type: ignore[attr-defined]
     assert run(scene, run_device_fees) == 2
@@ -417,11 +417,11 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
     # The tariff with the fee came into force after the first day had begun; the one before it has
     # the same fee.
     assert [(fee["devices"], units(fee["charge"]), units(fee["owed"])) for fee in fees] == [
-        (2, 1_000_000, 400_000),
+        (2, 1_000_000, 0),
         (1, 500_000, 500_000),
     ]
     owner = scene.owner.account_id
-    assert balance(scene, f"party:{owner}:owed") == 900_000
+    assert balance(scene, f"party:{owner}:owed") == 500_000
     assert balance(scene, "network:revenue:device") == 1_500_000
     listed = scene.owner.read("/v1/edge-devices")["data"]
     assert [one.get("last_day") for one in listed] == [None, today]
@@ -430,19 +430,41 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
 
 
 def test_a_storage_node_costs_by_the_hour_over_http(scene: Scene) -> None:
-    """C-30: provisioned, ready, charged, removed."""
-    path = f"/v1/regions/{scene.provider.region_id}/storage-node"
+    """C-30: provisioned, active, charged, replaced, removed. C-25: not without credits."""
+    body = {
+        "provider_id": scene.provider.provider_id,
+        "name": "vault",
+        "storage_mode": "central",
+        "setting": "datacenter",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
+    region = scene.owner.made("/v1/regions", body)["region_id"]
+    path = f"/v1/regions/{region}/storage-node"
     body = {"storage_class": "pd-ssd"}
     assert scene.rival.post(path, body).status_code == 404
+    refused = scene.owner.post(path, body)
+    assert (refused.status_code, refused.json()["code"]) == (402, "credit_too_low")
+    assert "positive balance" in refused.json()["detail"]
+    local = f"/v1/regions/{scene.provider.region_id}/storage-node"
+    assert scene.owner.post(local, body).json()["code"] == "region_not_suited"
+    edge = {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
+    assert scene.owner.post("/v1/edge-devices", edge).json()["code"] == "region_not_suited"
+    poor = scene.owner.post("/v1/edge-devices", {**edge, "region_id": region})
+    assert poor.json()["code"] == "credit_too_low"
+    scene.deposit(scene.owner, 50_000)
     assert scene.owner.made(path, body)["state"] == "provisioned"
     other = scene.owner.post(path, {"storage_class": "pd-standard"})
     assert (other.status_code, other.json()["code"]) == (409, "storage_node_state")
-    assert scene.operator.made(f"{path}/ready")["state"] == "ready"
+    assert scene.operator.post(f"{path}/ready").status_code == 404, "the machine itself says it"
+    assert scene.owner.made(f"{path}/ready")["state"] == "active"
     scene.clock.advance(3 * HOUR_US // 2)  # type: ignore[attr-defined]
     assert run(scene, run_storage_nodes) == 1
     assert run(scene, run_storage_nodes) == 0
     (told,) = scene.owner.read(path)["storage_nodes"]
-    assert (units(told["charge"]), units(told["owed"])) == (100_000, 100_000)
+    assert (units(told["charge"]), units(told["owed"])) == (100_000, 50_000)
+    replaced = scene.owner.post(f"{path}/replace", {"storage_class": "pd-standard"})
+    assert replaced.json()["code"] == "unpaid_debt"
     assert scene.owner.made(f"{path}/remove")["state"] == "none"
     (told,) = scene.owner.read(path)["storage_nodes"]
     assert (units(told["charge"]), told["removed_at"] is not None) == (150_000, True)
@@ -450,25 +472,50 @@ def test_a_storage_node_costs_by_the_hour_over_http(scene: Scene) -> None:
     assert scene.rival.get(path).status_code == 404
 
 
-def test_a_cloud_region_takes_nodes_when_its_storage_is_ready(scene: Scene) -> None:
-    """C-30: the region opens when the storage node is ready."""
-    provider = scene.owner.made("/v1/providers", {"kind": "gcp"})["provider_id"]
-    region = scene.owner.made(
-        "/v1/regions",
-        {
-            "provider_id": provider,
-            "name": "cloud",
-            "storage_mode": "central",
-            "setting": "datacenter",
-            "admission": "operator",
-            "allow_public_jobs": True,
-        },
-    )["region_id"]
+@pytest.mark.parametrize("kind", ["physical", "gcp"])
+def test_a_central_region_takes_nodes_when_its_storage_is_active(scene: Scene, kind: str) -> None:
+    """C-8, C-30: storage before compute nodes, and always on while there are any."""
+    body = {"kind": kind, "payment_mode": "credits"}
+    provider = scene.owner.made("/v1/providers", body)["provider_id"]
+    terms: dict[str, Any] = {
+        "provider_id": provider,
+        "name": "cloud",
+        "storage_mode": "central",
+        "setting": "datacenter",
+        "admission": "operator",
+        "allow_public_jobs": True,
+    }
+    if kind == "gcp":
+        unnamed = scene.owner.post("/v1/regions", terms)
+        assert unnamed.json()["code"] == "cloud_region"
+        terms["cloud_region"] = "us-central1"
+    region = scene.owner.made("/v1/regions", terms)["region_id"]
+    if kind == "gcp":
+        twice = scene.owner.post("/v1/regions", {**terms, "name": "again"})
+        assert (twice.status_code, twice.json()["code"]) == (409, "cloud_region")
+    scene.deposit(scene.owner, 1_000_000)
     early = scene.owner.post("/v1/nodes/join-codes", {"region_id": region})
     assert (early.status_code, early.json()["code"]) == (409, "storage_node_state")
-    scene.owner.made(f"/v1/regions/{region}/storage-node", {"storage_class": "pd-ssd"})
-    scene.operator.made(f"/v1/regions/{region}/storage-node/ready")
-    assert scene.owner.made("/v1/nodes/join-codes", {"region_id": region})["code"]
+    path = f"/v1/regions/{region}/storage-node"
+    scene.owner.made(path, {"storage_class": "pd-ssd"})
+    unready = scene.owner.post("/v1/nodes/join-codes", {"region_id": region})
+    assert unready.json()["code"] == "storage_node_state"
+    scene.owner.made(f"{path}/ready")
+    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": region})["code"]
+    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", seed="c8" * 32)
+    for number, device in enumerate(joining["devices"]):
+        device["device_id"] = f"GPU-{kind}-{number}"
+    node = scene.anybody.made("/v1/nodes/join", joining)["node_id"]
+    scene.owner.made(f"/v1/nodes/{node}/confirm", {"key_id": joining["key_id"]})
+    scene.operator.made(f"/v1/nodes/{node}/admit")
+    refused = scene.owner.post(f"{path}/remove")
+    assert (refused.status_code, refused.json()["code"]) == (409, "storage_node_state")
+    assert "storage replace" in refused.json()["detail"]
+    again = scene.owner.made(f"{path}/replace", {"storage_class": "pd-standard"})
+    assert (again["sequence"], again["state"]) == (2, "provisioned")
+    assert scene.owner.made(f"{path}/ready")["state"] == "active"
+    scene.owner.made(f"/v1/nodes/{node}/retire")
+    assert scene.owner.made(f"{path}/remove")["state"] == "none"
 
 
 def test_the_rates_a_meter_may_claim_cover_every_meter_there_is() -> None:

@@ -494,6 +494,11 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
     if "{pool_id}" in path:
         pool = {"name": "shown", "policy": {"scheduler": "immediate"}}
         places["pool_id"] = scene.owner.made("/v1/pools", pool)["pool_id"]
+    if "{component_id}" in path:
+        where, watch = f"/v1/pools/{places['pool_id']}/components", {"kind": "monitor"}
+        places["component_id"] = scene.owner.made(where, {**watch, "name": path[-6:]})[
+            "component_id"
+        ]
     if "{gang_id}" in path:
         gang = {"job": scene.job(), "members": 1}
         places["gang_id"] = scene.renter.made("/v1/gangs", gang)["gang_id"]

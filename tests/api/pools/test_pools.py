@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from api.metering.accrual_timer import due_leases, run_accrual
+from api.metering.accrual import due_leases, run_accrual
 from api.pools.scheduling import _record, look, run_schedule
 from cli import remote as cli_remote
 from domain.pools.queue import ScheduleDecided, inputs_of

@@ -110,3 +110,18 @@ def test_an_error_nobody_expects_leaves_every_call_to_itself(scene: Scene, caplo
     assert served.result(30) is None
     assert "a round of openings failed" in caplog.text
     assert scene.renter.post("/v1/leases", {"job": scene.job()}).status_code == 201
+
+
+def test_the_desk_loads_what_a_round_asks_for_together(scene: Scene, monkeypatch: Any) -> None:
+    """Its new job was looked for alone, once for each opening: a quarter of the desk's time."""
+    scene.lease()
+    market, alone = scene.service.ledger.market, []
+    load = type(market).load
+
+    def loads(market: Any, stream: Stream[Any]) -> Any:
+        alone.append(stream.kind)
+        return load(market, stream)
+
+    monkeypatch.setattr(type(market), "load", loads)
+    scene.lease()
+    assert alone == []

@@ -13,8 +13,13 @@ def test_requests_bids_and_prices_are_read_and_made_from_the_shell(server: Serve
     account, key = server.account()
     server.run("account", "deposit", account, "25", "--reference", "bid-1")
     asked = server.run(
-        "bid", "ask", "--command", "true", "--max-price", "3", "--auction", "60", "--json", key=key
+        *("bid", "ask", "--command", "true", "--max-price", "3", "--auction", "60"),
+        *("--session", "session-7", "--split", "module functions", "--json"),
+        key=key,
     ).document
+    shown = server.run("lease", "show", asked["lease_id"], "--json", key=key).document
+    assert (shown["remoting_session_id"], shown["split_label"]) == ("session-7", "module functions")
+    assert "module functions" in server.run("lease", "show", asked["lease_id"], key=key).out
     assert (asked["state"], asked["pricing"]) == ("requested", "reverse_auction/1")
     open_now = server.run("bid", "requests", "--json", key=key).document["data"]
     assert [one["lease_id"] for one in open_now] == [asked["lease_id"]]

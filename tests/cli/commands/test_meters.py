@@ -16,11 +16,16 @@ def test_what_is_metered_beside_gpus_is_sent_charged_and_shown(
     server: Server, tmp_path: Path
 ) -> None:
     """R-7, C-22, C-30 by the command line."""
-    _, key = server.account()
-    provider = server.run("provider", "register", "--json", key=key).document["provider_id"]
-    region = server.run("region", "open", provider, "--name", "lab", "--json", key=key).document[
-        "region_id"
-    ]
+    account, key = server.account()
+    provider = server.run(
+        "provider", "register", "--payment-mode", "credits", "--json", key=key
+    ).document["provider_id"]
+    opening = ("region", "open", provider, "--name", "lab", "--storage", "central", "--json")
+    region = server.run(*opening, "--site", "Hall 2", key=key).document["region_id"]
+    assert server.run("region", "show", region, "--json", key=key).document["site"] == "Hall 2"
+    poor = server.run("device", "add", region, "jetson-orin-nano", key=key)
+    assert (poor.code, "positive balance" in poor.err) == (1, True)
+    server.run("account", "deposit", account, "25", "--reference", "wire")
     added = server.run("device", "add", region, "jetson-orin-nano", "--json", key=key).document
     gone = server.run("device", "remove", added["device_id"], "--json", key=key).document
     assert gone["last_day"] >= added["first_day"]
@@ -29,10 +34,13 @@ def test_what_is_metered_beside_gpus_is_sent_charged_and_shown(
 
     made = server.run("storage", "provision", region, "pd-ssd", "--json", key=key).document
     assert made["state"] == "provisioned"
-    assert server.run("storage", "ready", region, "--json").document["state"] == "ready"
+    active = server.run("storage", "ready", region, "--json", key=key).document
+    assert active["state"] == "active"
+    replaced = server.run("storage", "replace", region, "pd-hdd", "--json", key=key).document
+    assert (replaced["sequence"], replaced["state"]) == (2, "provisioned")
     assert server.run("storage", "remove", region, "--json", key=key).document["state"] == "none"
     shown = server.run("storage", "show", region, "--json", key=key).document
-    assert [one["storage_class"] for one in shown["storage_nodes"]] == ["pd-ssd"]
+    assert [one["storage_class"] for one in shown["storage_nodes"]] == ["pd-hdd", "pd-ssd"]
 
     now_us = server.service.clock.now_us()
     event = {

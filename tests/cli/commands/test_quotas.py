@@ -20,9 +20,13 @@ NONE = ("--cpus", "0/0", "--local-ssd", "0/0")
 
 def _region(server: Server, kind: str) -> tuple[str, str]:
     _, key = server.account()
-    provider = server.run("provider", "register", "--kind", kind, "--json", key=key).document
+    provider = server.run(
+        "provider", "register", "--kind", kind, "--payment-mode", "credits", "--json", key=key
+    ).document
     opened = server.run(
-        "region", "open", provider["provider_id"], "--name", "iowa", "--json", key=key
+        *("region", "open", provider["provider_id"], "--name", "iowa", "--json"),
+        *(("--storage", "central", "--cloud-region", "us-central1") if kind == "gcp" else ()),
+        key=key,
     )
     return opened.document["region_id"], key
 

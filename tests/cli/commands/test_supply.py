@@ -54,7 +54,9 @@ def _node(server: Server, provider_id: str, region_id: str) -> None:
 
 
 def _region(server: Server, key: str) -> tuple[str, str]:
-    provider = server.run("provider", "register", "--json", key=key).document["provider_id"]
+    provider = server.run(
+        "provider", "register", "--payment-mode", "credits", "--json", key=key
+    ).document["provider_id"]
     opened = server.run(
         "region", "open", provider, "--name", "homes", "--setting", "edge", "--json", key=key
     )
@@ -198,7 +200,9 @@ def test_kinds_licences_statements_and_reputation_from_the_shell(
         "}"
     )
     assert server.run("kind", "register", file, "--json").document["vendor"] == "acme"
-    classed = server.run("kind", "class", "Acme One", "accelerator", "--from", later, "--json")
+    classed = server.run(
+        "kind", "class", "acme", "Acme One", "accelerator", "--from", later, "--json"
+    )
     assert classed.document["gpu_class"] == "accelerator"
 
     paper = tmp_path / "licence.txt"

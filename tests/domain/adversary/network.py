@@ -1,16 +1,22 @@
 """A network in memory that runs the real decisions and books, and what a coalition in it owns.
 
 Two renters, two owners with a node each and a client are one person; a stranger rents and another
-owns a node. Each method does what a command lets a party do, and says nothing when it is refused.
+owns a node. More accounts and nodes of that person can come (`splitting.py`). Each method does what
+a command lets a party do, and says nothing when it is refused.
+
+TOKEN count with the price at which the network burned for them: a later move of the price is a risk
+of whoever holds TOKEN, and what an honest holder gains by it is no profit of cheating.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from domain import rules
+from domain.calendar import day_of
 from domain.chain.burn import ConfirmBurn, IntendBurn
 from domain.corrections.dispute import Claim, OpenDispute, RuleDispute, TimeOutDispute, dispute_of
 from domain.corrections.late_usage import BillLateUsage
@@ -28,7 +34,7 @@ from domain.fleet.node import (
     NodeKeyConfirmed,
     NodeSpecReported,
 )
-from domain.fleet.provider import ProviderRegistered
+from domain.fleet.provider import ProviderRegistered, RegionOpened
 from domain.fleet.revenue_share import OwnerShare, SetRevenueShares
 from domain.funds.deposit import ConfirmCreditsPurchase, ConfirmDeposit
 from domain.funds.payment import (
@@ -38,9 +44,10 @@ from domain.funds.payment import (
     StartPayment,
     payment_of,
 )
-from domain.funds.promotion import GrantPromotion, OpenPromotion
+from domain.funds.promotion import GrantPromotion, OpenPromotion, promotion_of
 from domain.income.adjustment import REVENUES, AdjustmentBooked, ChargedLine, GrantGoodwill
 from domain.income.maturity import DEFAULT_WINDOW_US, MatureEarnings, SweepEarnings, earnings_of
+from domain.income.region_pool import RegionalEarning
 from domain.jobs.job import SubmitJob
 from domain.lease.close_codes import RENTER_CLOSED, UNSPECIFIED
 from domain.lease.lease import (
@@ -86,15 +93,18 @@ PRICE = 10_000_000
 TERM_PRICE = 200_000
 """Micro-credits per GPU-hour of a reserved month, which a balance of a run can pay for."""
 TOKEN_PRICE = 2_000_000
+"""Micro-credits for a TOKEN, until it moves."""
+REGION = "region_a"
+"""Administered by the first owner."""
 OTHERS = 10**9
 """Micro-credits that others have paid before."""
 OPERATOR = "acct_operator"
 CARD_DAYS = 120
 
 
-def value_of(tokens: int) -> int:
-    """Micro-credits at the oracle's price."""
-    return tokens * TOKEN_PRICE // TOKEN_UNITS
+def value_of(tokens: int, price: int = TOKEN_PRICE) -> int:
+    """Micro-credits at a price."""
+    return tokens * price // TOKEN_UNITS
 
 
 def deposit_of(account: str, units: int, deposit_id: str, at_us: int) -> ConfirmDeposit:
@@ -124,19 +134,32 @@ def found(tariff: TariffPublished) -> Scene:
     )
     for node, owner in NODES.items():
         made = made.given(*_node(node, owner, at))
-    return made
+    region = RegionOpened(
+        region_id=REGION,
+        provider_id="prov_node_evil1",
+        name="a",
+        storage_mode="local",
+        setting="edge",
+        admission="permissionless",
+        allow_public_jobs=True,
+        hardware_rules=(),
+        **at,
+    )
+    return made.given((Stream("region", REGION), region))
 
 
 def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[Any], Any]]:
     stream, provider = Stream[Any]("node", node), f"prov_{node}"
-    registered = ProviderRegistered(provider_id=provider, account_id=owner, kind="physical", **at)
+    registered = ProviderRegistered(
+        provider_id=provider, account_id=owner, kind="physical", payment_mode="credits", **at
+    )
     yield Stream("provider", provider), registered
     yield (
         stream,
         NodeJoinRequested(
             node_id=node,
             provider_id=provider,
-            region_id="region_a",
+            region_id=REGION if owner == OWNERS[0] else f"region_{node}",
             client_id=None,
             key_id="k",
             public_key="00",
@@ -188,7 +211,7 @@ def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[An
             fractions=True,
             available_until_us=None,
             **at,
-            terms=OfferTerms(),
+            terms=OfferTerms(interruptible=True),
         )
         yield Stream("offer", offer.offer_id), offer
 
@@ -196,14 +219,19 @@ def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[An
 @dataclass
 class Network(Booked):
     """`paid_in`: what the coalition brought from outside, at the oracle's price. `given`: what
-    strangers, the network and the operator gave to it. `spent`: what it paid to itself, less what
-    it got back of that.
+    strangers, the network and the operator gave to it, and what attested time may bring. `spent`:
+    what it paid to itself, less what it got back of that. `worth`: of the TOKEN of an account, at
+    the prices at which the network burned for them.
     """
 
     policy: Any = None
     now_us: int = NOON_US
-    rewards: Rewards = field(default_factory=lambda: Rewards(dict(NODES)))
+    rewards: Rewards = field(
+        default_factory=lambda: Rewards(dict(NODES), frozenset({STRANGER}), TOKEN_PRICE)
+    )
     tokens: dict[str, int] = field(default_factory=dict)
+    worth: dict[str, int] = field(default_factory=dict)
+    members: set[str] = field(default_factory=lambda: set(COALITION))
     paid_in: int = 0
     given: int = 0
     spent: int = 0
@@ -212,6 +240,7 @@ class Network(Booked):
     disputes: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)  # jobs whose leases share an escrow
     made: int = 0
+    next_day: int = 0  # of the region, to be shared out; 0: none was
 
     @classmethod
     def under(cls, tariff: TariffPublished, policy: PolicyPublished) -> Network:
@@ -221,6 +250,24 @@ class Network(Booked):
         made.balances |= {"world:bank": OTHERS, "network:revenue:usage": OTHERS}
         made.do(deposit_of(STRANGER, OTHERS, "deposit_stranger", NOON_US))
         return made
+
+    @property
+    def oracle_price(self) -> int:
+        """What the network burns at, and sells credits for: the market's."""
+        return self.rewards.price
+
+    @property
+    def owner_of(self) -> dict[str, str]:
+        """Whose each node is."""
+        return self.rewards.owner_of
+
+    def known_account(self, account: str) -> str:
+        """The account, or the first renter where it has not been opened."""
+        return account if account in self.members or account == STRANGER else RENTERS[0]
+
+    def known_node(self, node: str) -> str:
+        """The node, or the first one where it has not joined."""
+        return node if node in self.owner_of else next(iter(NODES))
 
     # --- the door ---------------------------------------------------------------------------------
 
@@ -268,7 +315,7 @@ class Network(Booked):
             elif isinstance(fact, TermEndedEarly):
                 self.given += fact.parts.client or 0
             return
-        if fact.account_id in COALITION:
+        if fact.account_id in self.members:
             self.spent += units
         else:
             self.given += units
@@ -281,18 +328,18 @@ class Network(Booked):
 
     def deposit(self, account: str, units: int) -> None:
         self.do(deposit_of(account, units, self.name("deposit"), self.now_us))
-        self.paid_in += units if account in COALITION else 0
+        self.paid_in += units if account in self.members else 0
 
     def buy(self, account: str, units: int) -> None:
         """Credits for TOKEN that the buyer burns."""
-        number = self.made + 1
+        number, tokens = self.made + 1, units * TOKEN_UNITS // self.oracle_price
         self.do(
             ConfirmCreditsPurchase(
                 burner="0x" + "11" * 20,
                 purchase_id=number,
                 account_id=account,
                 payer="0x" + "22" * 20,
-                tokens_burned=token(units * TOKEN_UNITS // TOKEN_PRICE),
+                tokens_burned=token(tokens),
                 credits=credit(units),
                 price_round=1,
                 tx_hash=self.name("0x"),
@@ -301,9 +348,10 @@ class Network(Booked):
                 at_us=self.now_us,
             )
         )
-        self.paid_in += units if account in COALITION else 0
+        self.paid_in += value_of(tokens, self.rewards.price) if account in self.members else 0
 
-    def card(self, account: str, units: int) -> None:
+    def card(self, account: str, units: int, *, saves: bool = False) -> str:
+        """A card payment that has been received; `saves` its method for later ones."""
         payment = self.name("pay")
         self.do(
             StartPayment(
@@ -316,6 +364,11 @@ class Network(Booked):
                 at_us=self.now_us,
             )
         )
+        self.receive(payment, units, "pm_1" if saves else None)
+        return payment
+
+    def receive(self, payment: str, units: int, saved_method: str | None = None) -> None:
+        """The processor says that a payment has come."""
         self.do(
             ReceivePayment(
                 payment_id=payment,
@@ -323,6 +376,7 @@ class Network(Booked):
                 reference=payment,
                 by="stripe",
                 at_us=self.now_us,
+                saved_method=saved_method,
             )
         )
         self.payments.append(payment)
@@ -354,8 +408,9 @@ class Network(Booked):
         self.try_(ConfirmPayment(payment_id=payment, at_us=self.now_us))
 
     def promote(self, sponsor: str, account: str, units: int) -> None:
+        """A sponsor gives credits; what an outsider gives is its own loss."""
         program = self.name("p").replace("_", "-")
-        self.try_(
+        done = self.try_(
             OpenPromotion(
                 program=program,
                 sponsor_account_id=sponsor,
@@ -373,6 +428,7 @@ class Network(Booked):
                 at_us=self.now_us,
             ),
         )
+        self.given += units if done and sponsor == STRANGER else 0
 
     # --- leases -----------------------------------------------------------------------------------
 
@@ -385,18 +441,21 @@ class Network(Booked):
         asked = self.job_of(renter, client=client, sla_class=promise)
         return self.run(asked, node, pay_with, PRICE * hours)
 
-    def run(self, asked: SubmitJob, node: str, pay_with: str, funds: int) -> str | None:
+    def run(
+        self, asked: SubmitJob, node: str, pay_with: str, funds: int, **request: Any
+    ) -> str | None:
         """A lease of this job that runs on one free device; its name."""
         lease_id, free = self.name("lease"), self.free(node)
+        request = {"account_id": asked.account_id, **request}
         if free is None or not self.try_(
             asked,
             RequestLease(
                 lease_id=lease_id,
                 job_id=asked.job_id,
-                account_id=asked.account_id,
                 term_us=None,
                 funds=credit(funds),
                 at_us=self.now_us,
+                **request,
             ),
             self.reservation(lease_id, node, pay_with, free, "lowest_cost/1"),
             ReadyLease(lease_id=lease_id, node_id=node, endpoint=None, at_us=self.now_us),
@@ -497,7 +556,11 @@ class Network(Booked):
         shares = (OwnerShare(account, share_ppm),) if share_ppm else ()
         self.try_(
             SetRevenueShares(
-                node_id=node, account_id=NODES[node], shares=shares, by="m", at_us=self.now_us
+                node_id=node,
+                account_id=self.owner_of[node],
+                shares=shares,
+                by="m",
+                at_us=self.now_us,
             )
         )
 
@@ -626,7 +689,7 @@ class Network(Booked):
                         at_us=self.now_us,
                     )
                 )
-                self.given += units if done and line.account_id in COALITION else 0
+                self.given += units if done and line.account_id in self.members else 0
 
     def dispute(self, lease_id: str) -> None:
         for line in self.charges(lease_id)[:1]:
@@ -677,27 +740,45 @@ class Network(Booked):
     def mature(self) -> None:
         """Three days pass: what was earned is payable, and swept."""
         self.now_us += DEFAULT_WINDOW_US
-        for owner in (*COALITION, HONEST):
-            state = earnings_of(self, owner)
-            holdback = f"party:{owner}:holdback"
-            gross = sum(
-                -units
-                for change in self.log[state.matured_through :]
-                if charge_of(change.fact)
-                for account, units in self.booked(change.fact).items()
-                if account == holdback and units < 0
-            )
-            self.try_(
-                MatureEarnings(
-                    account_id=owner,
-                    after_position=state.matured_through,
-                    through_position=len(self.log),
-                    through_us=0,
-                    gross=gross,
-                    at_us=self.now_us,
+        for owner in (*sorted(self.members), HONEST):
+            self.mature_one(owner)
+            self.try_(SweepEarnings(account_id=owner, at_us=self.now_us))
+
+    def mature_one(self, owner: str) -> None:
+        """All that an account earned; its regions gather what is theirs."""
+        state = earnings_of(self, owner)
+        earned = list(self._earned(owner, state.matured_through))
+        regional: dict[tuple[str, int], int] = defaultdict(int)
+        for position, units, node, day in earned:
+            if owner != CLIENT and node is not None and self.owner_of[node] == OWNERS[0]:
+                regional[node, day] += max(0, units - state.reductions.get(position, 0))
+        self.try_(
+            MatureEarnings(
+                account_id=owner,
+                after_position=state.matured_through,
+                through_position=len(self.log),
+                through_us=0,
+                gross=sum(units for _, units, _, _ in earned),
+                at_us=self.now_us,
+                regional=tuple(
+                    RegionalEarning(REGION, node, day, units)
+                    for (node, day), units in sorted(regional.items())
                 ),
-                SweepEarnings(account_id=owner, at_us=self.now_us),
+                reduced=sum(state.reductions.values()),
             )
+        )
+
+    def _earned(self, owner: str, after: int) -> Iterable[tuple[int, int, str | None, int]]:
+        """(position, units, node, day) of what was credited to the holdback of an account."""
+        holdback = f"party:{owner}:holdback"
+        for position, change in enumerate(self.log[after:], after + 1):
+            if not charge_of(change.fact):
+                continue
+            units = -self.booked(change.fact).get(holdback, 0)
+            if units > 0:
+                reserved = lease_of(self, change.fact.lease_id).reserved
+                node = None if reserved is None else reserved.node_id
+                yield position, units, node, day_of(change.fact.at_us)
 
     def burn(self) -> None:
         """The network burns what is ripe, as far as the bank pays for it."""
@@ -715,7 +796,7 @@ class Network(Booked):
                 first_position=first,
                 last_position=last,
                 credits=credit(units),
-                price_micro_usd=TOKEN_PRICE,
+                price_micro_usd=self.oracle_price,
                 price_round=1,
                 at_us=self.now_us,
             )
@@ -733,9 +814,15 @@ class Network(Booked):
         )
 
     def end_epoch(self) -> None:
+        """The epoch pays; what attested time may bring of it is allowed."""
         self.now_us += 7 * DAY_US
-        for account, units in self.rewards.seal(self.policy).rewards:
+        allowed = self.rewards.allowed(self.policy, self.members)
+        self.given += value_of(allowed, self.rewards.price)
+        sealed = self.rewards.seal(self.policy, self.members)
+        for account, units in sealed.settlement.rewards:
             self.tokens[account] = self.tokens.get(account, 0) + units
+        for account, units in sealed.worth.items():
+            self.worth[account] = self.worth.get(account, 0) + units
 
     # --- what the coalition has -------------------------------------------------------------------
 
@@ -743,15 +830,16 @@ class Network(Booked):
         """Credits and TOKEN of the coalition, less its debts and what it brought from outside."""
         credits = 0
         for name, units in self.balances.items():
-            if units and self._owner(name) in COALITION:
+            if units and self._owner(name) in self.members:
                 credits -= kind_of(name).side * units
-        tokens = sum(self.tokens.get(one, 0) for one in COALITION)
-        return credits + value_of(tokens) - self.paid_in
+        tokens = sum(self.worth.get(one, 0) for one in self.members)
+        return credits + tokens - self.paid_in
 
     def _owner(self, name: str) -> str | None:
         """Whose an account of the books is; of an escrow the renter's, of a dispute the owner's.
 
-        Only accounts of the coalition share an escrow.
+        Only accounts of the coalition share an escrow. What a region has not shared out yet counts
+        as its administrator's.
         """
         kind, which, *_ = name.split(":")
         match kind:
@@ -765,7 +853,10 @@ class Network(Booked):
                 opened = dispute_of(self, which).opened
                 return None if opened is None else opened.provider_account_id
             case "grant":
-                return COALITION[0]
+                fund = promotion_of(self, which).opened
+                return None if fund is None else fund.sponsor_account_id
+            case "region":
+                return OWNERS[0]
             case _:
                 return None
 

@@ -3,19 +3,33 @@ that cannot wait for a database. What a settlement pays is the domain's own `set
 
 It knows charges, adjustments and burns. Parties of the coalition hide that they are one, so an
 account is related to itself alone (`domain/trust/related.py`), as a renter is that owns a part of
-the node: that is the worst case. Contested weights (an open dispute) count here in full.
+the node: that is the worst case. Contested weights (an open dispute) count here in full. Attested
+time is what a run says: which reports prove it is `projections/epochs/availability.py`'s.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from domain.chain.burn import BurnConfirmed, BurnIntended
+from domain.duration import DAY_US
+from domain.epochs.emission import scheduled
 from domain.epochs.policy import PolicyPublished
-from domain.epochs.settlement import Cut, NodeCut, Openings, Settlement, Use, settle
+from domain.epochs.reward_terms import paid_tier
+from domain.epochs.settlement import (
+    Attested,
+    Cut,
+    NodeCut,
+    Openings,
+    Settlement,
+    Use,
+    availability_parts,
+    pools_of,
+    settle,
+)
 from domain.epochs.taken_back import owed_after, set_off
 from domain.funds.card_money import CardMoneyMoved
 from domain.funds.debt import DebtRepaid, DebtWrittenOff
@@ -24,11 +38,15 @@ from domain.income.adjustment import BURN_DUE, AdjustmentBooked, Unburned, Unbur
 from domain.lease.lease import UsageAccrued
 from domain.lease.reserved_term import TermEndedEarly
 from domain.leasing.other_resources import ResourceAccrued
+from domain.money import PPM
+from domain.prices.token_burn import TOKEN_UNITS
 from domain.trust.related import any_related
 from projections.epochs.epochs import _at_average
+from tests.domain.adversary.outsiders import require_fair
 
 POOL = 10**17
-"""TOKEN units of an epoch's compute pool: more than any cap, so that only caps bind."""
+"""TOKEN units of an epoch: more than any cap, so that only caps bind."""
+EPOCH_US = 7 * DAY_US
 
 
 @dataclass(slots=True)
@@ -72,12 +90,35 @@ def _paid(fact: UsageAccrued | TermEndedEarly | ResourceAccrued) -> dict[tuple[s
     return paid
 
 
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What an epoch paid. `worth`: micro-credits by account, TOKEN at the prices at which the
+    network burned for their node; those for attested time at the present price.
+    """
+
+    settlement: Settlement
+    worth: dict[str, int]
+
+
 @dataclass
 class Rewards:
-    """Fed fact by fact, in the order of the log."""
+    """Fed fact by fact, in the order of the log. `outside`: of the weights, what accounts of
+    `outsiders` paid for. `price`: the market's of a TOKEN now, in micro-credits.
+    """
 
     owner_of: dict[str, str]
+    outsiders: frozenset[str] = frozenset()
+    price: int = 0
     epoch: int = 1
+    carries: tuple[int, int] = (0, 0)  # of the compute and the availability pool
+    attested: dict[str, Attested] = field(default_factory=dict)  # by device, in this epoch
+    node_of: dict[str, str] = field(default_factory=dict)  # of an attested device
+    outside: dict[tuple[int, str, str], list[int]] = field(
+        default_factory=lambda: defaultdict(lambda: [0, 0])
+    )
+    burned_at: dict[tuple[int, str], list[int]] = field(
+        default_factory=lambda: defaultdict(lambda: [0, 0])
+    )  # (epoch, node) -> TOKEN that the network burned, what they cost
     counted: dict[int, list[Counted]] = field(default_factory=dict)
     lots: list[Lot] = field(default_factory=list)
     returned: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
@@ -268,9 +309,13 @@ class Rewards:
         return lot.ripe is not None and burn.first_position <= lot.ripe <= burn.last_position
 
     def _move(self, row: Counted, burned: int, gpu_us: int, burn_id: int | None = None) -> None:
-        weight = self.weights[self.epoch, row.node, row.source]
-        weight[0] += burned
-        weight[1] += gpu_us
+        counts = [self.weights]
+        if row.payer in self.outsiders:
+            counts.append(self.outside)
+        for weights in counts:
+            weight = weights[self.epoch, row.node, row.source]
+            weight[0] += burned
+            weight[1] += gpu_us
         if row.source == "burned":
             self.used[row.payer][self.epoch][row.node] += burned
         elif row.source == "cash" and burn_id is not None and burned:
@@ -279,8 +324,13 @@ class Rewards:
             whole, before = max(burn.credits.units, charged), self.burnt[burn_id, row.node]
             tokens = burn.tokens.units
             now = before + burned
-            self.network[self.epoch, row.node] += tokens * now // whole - tokens * before // whole
+            new = tokens * now // whole - tokens * before // whole
+            self.network[self.epoch, row.node] += new
             self.burnt[burn_id, row.node] = now
+            if new > 0:
+                cost = self.burned_at[self.epoch, row.node]
+                cost[0] += new
+                cost[1] += -(-new * self.price // TOKEN_UNITS)
 
     # --- what is asked of it ----------------------------------------------------------------------
 
@@ -319,42 +369,91 @@ class Rewards:
         uses = {
             (node, use.source): (use.burned, use.gpu_us)
             for node in self.owner_of
-            for use in self._uses(node)
+            for use in self._uses(node, self.weights)
         }
         return uses, {node: units for node, units in self._tokens().items() if any(units)}
 
-    def seal(self, policy: PolicyPublished) -> Settlement:
-        """The end of the epoch: what it pays; the next one is open afterwards."""
-        tokens = self._tokens()
+    def attest(self, node: str, device: str, tier: int, gpu_us: int) -> None:
+        """A device was there for so long in this epoch; it can be on one node only."""
+        if device not in self.attested:
+            self.node_of[device] = node
+            self.attested[device] = Attested("datacenter", tier, gpu_us, EPOCH_US)
+
+    def allowed(self, policy: PolicyPublished, members: Collection[str]) -> int:
+        """TOKEN units that the policy pays at most for the attested time of these accounts: their
+        part of the time that counts of each pool, whichever nodes they show it by; rounded up.
+        """
+        terms = policy.rewards
+        assert terms is not None
+        units = min(scheduled(policy.segments, self.epoch), POOL * 1_000)
+        low, high = availability_parts(pools_of(units, policy)[1], self.carries[1], terms)
+        found = 0
+        for pool, tier in ((low, paid_tier(terms)), (high, terms.availability_min_tier)):
+            times = {
+                device: one.gpu_us
+                for device, one in self.attested.items()
+                if one.tier >= tier
+                and one.gpu_us * PPM >= terms.availability_min_uptime_ppm * one.promised_us
+            }
+            whole = sum(times.values())
+            ours = sum(us for at, us in times.items() if self.owner_of[self.node_of[at]] in members)
+            found += -(-pool * ours // whole) if whole else 0
+        return found
+
+    def seal(self, policy: PolicyPublished, members: Collection[str]) -> Sealed:
+        """The end of the epoch: what it pays; the next one is open afterwards. Raises Fell."""
+        tokens, spent = self._tokens(), self._bought_for()
         nodes = [
             NodeCut(
                 node,
                 owner,
-                tuple(self._uses(node)),
+                tuple(self._uses(node, self.weights)),
                 sum(tokens.get(node, (0, 0))),
                 None,
-                (),
+                tuple(one for at, one in self.attested.items() if self.node_of[at] == node),
                 tokens.get(node, (0, 0))[1],
             )
             for node, owner in self.owner_of.items()
         ]
-        opening = Openings(unissued=POOL * 1_000)
+        compute, availability = self.carries
+        opening = Openings(
+            unissued=POOL * 1_000, compute_carry=compute, availability_carry=availability
+        )
         cut = Cut(
             epoch=self.epoch, cut_position=0, policy=policy, openings=opening, nodes=tuple(nodes)
         )
         settled = settle(cut)
+        paid = {node: tuple(self._uses(node, self.outside)) for node in self.owner_of}
+        require_fair(settled, members, paid)
+        worth: dict[str, int] = defaultdict(int)
+        for one in settled.nodes:
+            units, cost = self.burned_at[self.epoch, one.node_id]
+            bought, paid_for = spent.get(one.node_id, (0, 0))
+            assert units + bought or not one.compute, one
+            if one.compute:
+                worth[one.account_id] += one.compute * (cost + paid_for) // (units + bought)
+            worth[one.account_id] += one.availability * self.price // TOKEN_UNITS
+        self.carries = (settled.compute_carry, settled.availability_carry)
+        self.attested, self.node_of = {}, {}
         self.epoch += 1
-        return settled
+        return Sealed(settled, worth)
 
-    def _uses(self, node: str) -> list[Use]:
+    def _bought_for(self) -> dict[str, tuple[int, int]]:
+        """Of this epoch by node: TOKEN that renters burned for their use, and those credits."""
+        found: dict[str, tuple[int, int]] = {}
+        for payer, used in self.used.items():
+            plain = {at: dict(nodes) for at, nodes in used.items()}
+            for at, node, units in _at_average(self.bought[payer], plain):
+                if at == self.epoch and units > 0:
+                    before, cost = found.get(node, (0, 0))
+                    found[node] = (before + units, cost + max(0, used[at][node]))
+        return found
+
+    def _uses(self, node: str, weights: dict[tuple[int, str, str], list[int]]) -> list[Use]:
         found = []
         for source in ("burned", "card", "cash", "earned", "grant"):
-            burned = self._set_off(
-                lambda at, one, kind=source: self.weights[at, one, kind][0], node
-            )
-            gpu_us = self._set_off(
-                lambda at, one, kind=source: self.weights[at, one, kind][1], node
-            )
+            burned = self._set_off(lambda at, one, kind=source: weights[at, one, kind][0], node)
+            gpu_us = self._set_off(lambda at, one, kind=source: weights[at, one, kind][1], node)
             if burned or gpu_us:
                 found.append(Use(source, burned, gpu_us))
         return found

@@ -9,13 +9,15 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from domain.duration import DAY_US
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.policy import PolicyPublished
-from domain.epochs.reward_terms import REWARD_TERMS, Rated
+from domain.epochs.reward_terms import NEXT_EPOCH, REWARD_TERMS, TIER_2_MAX_PPM, UNISSUED, Rated
 from domain.money import PPM, credit
 from domain.prices.profit_bound import breach_of, multiple_of
 from domain.prices.tariff import (
     BUCKETS,
+    FederatedFees,
     MeterRate,
     SlaClass,
     SlaTier,
@@ -24,21 +26,17 @@ from domain.prices.tariff import (
     TariffPublished,
     UsageFee,
 )
-from tests.domain.adversary import ways
-from tests.domain.adversary.network import (
-    COALITION,
-    NODES,
-    OWNERS,
-    PRICE,
-    RENTERS,
-    STRANGER,
-    Network,
-)
-from tests.domain.adversary.rewards import POOL
+from domain.prices.token_burn import TOKEN_UNITS
+from tests.domain.adversary import by_itself, regions, splitting, standing, together, ways
+from tests.domain.adversary.network import HONEST, NODES, OWNERS, PRICE, RENTERS, STRANGER, Network
+from tests.domain.adversary.rewards import EPOCH_US, POOL
+from tests.domain.adversary.splitting import NEW_ACCOUNTS, NEW_NODES
 from tests.domain.adversary.ways import METER
 from tests.domain.scenes.epochs import POLICY
 
 CREDIT = 10**6
+TOKEN = TOKEN_UNITS
+FEDERATED = FederatedFees(credit(1_850_000), credit(2_650_000), "worker")
 ROUNDING = 1_000
 """Micro-credits: a thousandth of a credit, for the units that are rounded in a run."""
 STEPS = 24
@@ -61,8 +59,25 @@ class Terms:
         return breach_of(self.tariff, multiple_of(self.policy.rewards)) is None
 
 
+@dataclass(frozen=True)
+class Pools:
+    """What an epoch has to pay, and whom it pays for attested time."""
+
+    units: int = POOL
+    availability_ppm: int = 0
+    tier_2_ppm: int = 200_000
+    cap_per_gpu_hour: int | None = None
+    owner_cap: int | None = None
+    left_goes_to: str = NEXT_EPOCH
+
+
 def terms_of(
-    shares: dict[str, int], residual: str, multiple: int | None, refund: int = 0, base: int = 0
+    shares: dict[str, int],
+    residual: str,
+    multiple: int | None,
+    refund: int = 0,
+    base: int = 0,
+    pools: Pools = Pools(),
 ) -> Terms:
     """Shares in ppm in their order, a cap multiple, and what an SLA class refunds of a breach."""
     sla = (SlaClass("sla", (SlaTier(990_000, refund),)),) if refund else ()
@@ -75,7 +90,7 @@ def terms_of(
         by="op",
         at_us=0,
         split=Split(tuple(SplitShare(*one) for one in shares.items()), residual),
-        federated=None,
+        federated=FEDERATED,
         device_fee_per_month=None,
         storage_node_per_hour=None,
         meters=(MeterRate(METER, credit(1), 1),),
@@ -85,14 +100,35 @@ def terms_of(
     weights = (Rated("burned", PPM), Rated("cash", PPM))
     policy = replace(
         POLICY,
-        segments=(EmissionSegment(1, 1_000, 1_000 * POOL),),
-        compute_ppm=PPM,
-        availability_ppm=0,
+        segments=(EmissionSegment(1, 1_000, 1_000 * pools.units),),
+        compute_ppm=PPM - pools.availability_ppm,
+        availability_ppm=pools.availability_ppm,
         treasury_ppm=0,
         compute_base=("burned_value", "gpu_time")[base],
-        rewards=replace(REWARD_TERMS, cap_multiple_ppm=multiple, source_weights=weights),
+        rewards=replace(
+            REWARD_TERMS,
+            cap_multiple_ppm=multiple,
+            source_weights=weights,
+            availability_tier_2_ppm=pools.tier_2_ppm,
+            availability_cap_per_gpu_hour=pools.cap_per_gpu_hour,
+            owner_cap=pools.owner_cap,
+            cap_goes_to=pools.left_goes_to,
+            zero_weight_goes_to=pools.left_goes_to,
+        ),
     )
     return Terms(tariff, policy)
+
+
+any_pools = st.just(Pools()) | st.builds(
+    Pools,
+    units=st.sampled_from((2 * TOKEN, 20 * TOKEN)) | st.integers(1, 100 * TOKEN),
+    availability_ppm=st.sampled_from((0, 200_000)) | st.integers(0, PPM),
+    tier_2_ppm=st.sampled_from((0, 200_000, TIER_2_MAX_PPM)),
+    cap_per_gpu_hour=st.none() | st.integers(0, TOKEN),
+    owner_cap=st.none() | st.integers(0, 20 * TOKEN),
+    left_goes_to=st.sampled_from((NEXT_EPOCH, UNISSUED)),
+)
+"""More than anybody may have, or so little that whoever burns more takes from others."""
 
 
 @st.composite
@@ -106,11 +142,15 @@ def any_terms(draw: st.DrawFn) -> Terms:
         left -= shares[bucket]
     multiple = draw(st.sampled_from((PPM, 950_000, 500_000)) | st.integers(0, PPM))
     refund = draw(st.sampled_from((0, 0, 100_000, 500_000, PPM)) | st.integers(0, PPM))
-    return terms_of(shares, order[3], multiple, refund, draw(st.integers(0, 1)))
+    pools = draw(any_pools)
+    return terms_of(shares, order[3], multiple, refund, draw(st.integers(0, 1)), pools)
 
 
 sound_terms = any_terms().filter(lambda terms: terms.is_sound)
-accounts = st.sampled_from((*RENTERS, *OWNERS))
+accounts = st.sampled_from((*RENTERS, *OWNERS, *NEW_ACCOUNTS))
+nodes = st.sampled_from((*NODES, *NEW_NODES))
+own_nodes = st.sampled_from((*list(NODES)[:2], *NEW_NODES))
+settlements = st.sampled_from(("cash", "cash", "burn"))
 money = st.integers(25, 60).map(lambda credits: credits * CREDIT)
 index = st.integers(0, 3)
 served = st.sampled_from((PPM, PPM, 900_000, 300_000, 0)) | st.integers(1, PPM)
@@ -122,14 +162,17 @@ def at(names: Sequence[str], place: int) -> str | None:
 
 
 class Search(RuleBasedStateMachine):
-    """Runs of what the coalition does. `bound`: the terms of a subclass, instead of sound ones."""
+    """Runs of what the coalition does. `bound`: the terms of a subclass, instead of sound ones;
+    `under`: its network.
+    """
 
     bound: Terms | None = None
+    under: type[Network] = Network
 
     @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
     def begin(self, terms: Terms, has_cash: list[bool]) -> None:
         terms = self.bound or terms
-        self.found(terms, Network.under(terms.tariff, terms.policy), has_cash)
+        self.found(terms, self.under.under(terms.tariff, terms.policy), has_cash)
 
     def found(self, terms: Terms, network: Network, has_cash: list[bool]) -> None:
         """Some have cash, all have bought credits; who has no cash spends what else it gets."""
@@ -140,6 +183,7 @@ class Search(RuleBasedStateMachine):
 
     @rule(account=accounts, units=money, kind=st.sampled_from(("cash", "burned", "card")))
     def pay_in(self, account: str, units: int, kind: str) -> None:
+        account = self.network.known_account(account)
         do: dict[str, Any] = {"cash": self.network.deposit, "burned": self.network.buy}
         do.get(kind, self.network.card)(account, units)
 
@@ -149,14 +193,15 @@ class Search(RuleBasedStateMachine):
         if payment is not None:
             (self.network.reverse if comes_back else self.network.confirm)(payment)
 
-    @rule(sponsor=accounts, account=accounts, units=money)
+    @rule(sponsor=accounts | st.just(STRANGER), account=accounts, units=money)
     def promote(self, sponsor: str, account: str, units: int) -> None:
-        self.network.promote(sponsor, account, units)
+        known = self.network.known_account
+        self.network.promote(known(sponsor), known(account), units)
 
     @rule(
         renter=accounts | st.just(STRANGER),
-        node=st.sampled_from(list(NODES)),
-        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        node=nodes,
+        pay_with=settlements,
         hours=st.lists(served, min_size=1, max_size=4),
         sla=st.booleans(),
         client=st.booleans(),
@@ -164,15 +209,17 @@ class Search(RuleBasedStateMachine):
     def rent(
         self, renter: str, node: str, pay_with: str, hours: list[int], sla: bool, client: bool
     ) -> None:
-        lease = self.network.lease(renter, node, pay_with, 5, sla=sla, client=client)
+        network = self.network
+        renter, node = network.known_account(renter), network.known_node(node)
+        lease = network.lease(renter, node, pay_with, 5, sla=sla, client=client)
         for part in hours if lease is not None else ():
             assert lease is not None
             self.network.meter(lease, part)
 
     @rule(
         renter=accounts,
-        node=st.sampled_from(list(NODES)[:2]),
-        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        node=own_nodes,
+        pay_with=settlements,
         hours=st.lists(served, min_size=1, max_size=4),
         client=st.booleans(),
         last=st.none() | served,
@@ -194,8 +241,8 @@ class Search(RuleBasedStateMachine):
 
     @rule(
         renter=accounts | st.just(STRANGER),
-        node=st.sampled_from(list(NODES)),
-        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        node=nodes,
+        pay_with=settlements,
         refund_ppm=st.sampled_from((0, 500_000, PPM)) | st.integers(0, PPM),
         hours=st.lists(served, max_size=2),
         client=st.booleans(),
@@ -212,7 +259,9 @@ class Search(RuleBasedStateMachine):
         ends: str | None,
     ) -> None:
         """A month, paid beforehand, that one side may give up after some hours."""
-        lease = self.network.reserve_term(renter, node, pay_with, refund_ppm, client=client)
+        network = self.network
+        renter, node = network.known_account(renter), network.known_node(node)
+        lease = network.reserve_term(renter, node, pay_with, refund_ppm, client=client)
         if lease is None:
             return
         for part in hours:
@@ -221,17 +270,19 @@ class Search(RuleBasedStateMachine):
             self.network.close(lease, ends, PPM)
 
     @rule(
-        node=st.sampled_from(list(NODES)[:2]),
-        account=accounts,
+        node=own_nodes,
+        account=accounts | st.just(HONEST),
         share_ppm=st.sampled_from((0, 500_000, PPM)) | st.integers(0, PPM),
     )
     def share(self, node: str, account: str, share_ppm: int) -> None:
-        self.network.share(node, account, share_ppm)
+        network = self.network
+        known = account if account == HONEST else network.known_account(account)
+        network.share(network.known_node(node), known, share_ppm)
 
     @rule(
         renter=accounts,
         depositor=accounts,
-        node=st.sampled_from(list(NODES)),
+        node=nodes,
         credits=st.tuples(money, money),
         leases=st.integers(1, 2),
         hours=st.lists(served, max_size=4),
@@ -246,6 +297,8 @@ class Search(RuleBasedStateMachine):
         hours: list[int],
     ) -> None:
         """Leases that draw on what two accounts put in."""
+        known, node = self.network.known_account, self.network.known_node(node)
+        renter, depositor = known(renter), known(depositor)
         running = ways.share_escrow(self.network, renter, depositor, node, credits, leases)
         for part in hours:
             for lease in running:
@@ -254,22 +307,23 @@ class Search(RuleBasedStateMachine):
     @rule(place=index, account=accounts, units=st.integers(1, 10 * CREDIT))
     def top_up(self, place: int, account: str, units: int) -> None:
         lease = at(self.network.leases, place)
-        if lease is not None and self.network.renter_of(lease) in COALITION:
-            ways.top_up(self.network, lease, account, units)
+        if lease is not None and self.network.renter_of(lease) in self.network.members:
+            ways.top_up(self.network, lease, self.network.known_account(account), units)
 
     @rule(
         renter=accounts,
-        pricing=st.sampled_from(("first_price", "second_price")),
-        bids=st.lists(
-            st.tuples(st.sampled_from(list(NODES)), st.integers(1, PRICE)), min_size=1, max_size=3
-        ),
+        pricing=st.sampled_from(("reverse_auction", "second_price")),
+        bids=st.lists(st.tuples(nodes, st.integers(1, PRICE)), min_size=1, max_size=3),
         hours=st.lists(served, max_size=3),
         leaves=st.booleans(),
     )
     def auction(
         self, renter: str, pricing: str, bids: list[tuple[str, int]], hours: list[int], leaves: bool
     ) -> None:
-        lease = ways.auction(self.network, renter, pricing, bids, leaves=leaves)
+        network = self.network
+        renter = network.known_account(renter)
+        bids = [(network.known_node(node), price) for node, price in bids]
+        lease = ways.auction(network, renter, pricing, bids, leaves=leaves)
         for part in hours if lease is not None else ():
             assert lease is not None
             self.network.meter(lease, part)
@@ -282,8 +336,8 @@ class Search(RuleBasedStateMachine):
 
     @rule(
         renter=accounts,
-        node=st.sampled_from(list(NODES)),
-        pay_with=st.sampled_from(("cash", "cash", "burn")),
+        node=nodes,
+        pay_with=settlements,
         most=money,
         units=money,
         ends=st.booleans(),
@@ -292,6 +346,7 @@ class Search(RuleBasedStateMachine):
         self, renter: str, node: str, pay_with: str, most: int, units: int, ends: bool
     ) -> None:
         """The renter agreed to pay for its network; the node's owner meters it."""
+        renter, node = self.network.known_account(renter), self.network.known_node(node)
         lease = ways.rent_metered(self.network, renter, node, pay_with, most)
         if lease is None:
             return
@@ -300,12 +355,164 @@ class Search(RuleBasedStateMachine):
             self.network.close(lease, "renter", PPM)
             ways.end_meters(self.network, lease)
 
-    @rule(account=st.sampled_from(OWNERS), comes_back=st.booleans())
+    @rule(account=st.sampled_from((*OWNERS, *NEW_ACCOUNTS)), comes_back=st.booleans())
     def cash_out(self, account: str, comes_back: bool) -> None:
         self.network.mature()
-        paid = ways.cash_out(self.network, account)
+        paid = ways.cash_out(self.network, self.network.known_account(account))
         if paid is not None and comes_back:
             ways.return_cash_out(self.network, paid)
+
+    @rule(account=st.sampled_from(NEW_ACCOUNTS), units=money)
+    def split_account(self, account: str, units: int) -> None:
+        """Another account of the same person, with money of its own."""
+        if account not in self.network.members:
+            splitting.open_account(self.network, account)
+            self.network.buy(account, units)
+            self.network.deposit(account, units)
+
+    @rule(node=st.sampled_from(NEW_NODES), owner=accounts)
+    def split_node(self, node: str, owner: str) -> None:
+        splitting.join_node(self.network, node, self.network.known_account(owner))
+
+    @rule(
+        renter=accounts | st.just(STRANGER),
+        members=st.lists(nodes, min_size=1, max_size=3),
+        pay_with=settlements,
+        ready=st.integers(0, 3),
+        hours=st.lists(served, max_size=3),
+    )
+    def gang(
+        self, renter: str, members: list[str], pay_with: str, ready: int, hours: list[int]
+    ) -> None:
+        network = self.network
+        known = [network.known_node(node) for node in members]
+        running = together.gang(network, network.known_account(renter), known, pay_with, ready)
+        for part in hours:
+            for lease in running:
+                network.meter(lease, part)
+
+    @rule(
+        owner=accounts,
+        renter=accounts | st.just(STRANGER),
+        node=own_nodes,
+        pay_with=settlements,
+        waits=st.integers(1, 2),
+        hours=st.lists(served, max_size=3),
+    )
+    def pool(
+        self, owner: str, renter: str, node: str, pay_with: str, waits: int, hours: list[int]
+    ) -> None:
+        network = self.network
+        owner, renter = network.known_account(owner), network.known_account(renter)
+        node = network.known_node(node)
+        lease = together.pooled(network, owner, renter, node, pay_with, waits)
+        for part in hours if lease is not None else ():
+            assert lease is not None
+            network.meter(lease, part)
+
+    @rule(
+        creator=accounts,
+        renter=accounts,
+        node=nodes,
+        kind=st.sampled_from(("inference", "training")),
+        pay_with=settlements,
+        hours=st.lists(served, max_size=3),
+    )
+    def federate(
+        self, creator: str, renter: str, node: str, kind: str, pay_with: str, hours: list[int]
+    ) -> None:
+        network = self.network
+        creator, renter = network.known_account(creator), network.known_account(renter)
+        node = network.known_node(node)
+        lease = together.federated(network, creator, renter, node, kind, pay_with)
+        for part in hours if lease is not None else ():
+            assert lease is not None
+            network.meter(lease, part)
+
+    @rule(
+        renter=accounts | st.just(STRANGER),
+        node=nodes,
+        pay_with=settlements,
+        bid=st.integers(1, PRICE),
+        hours=st.lists(served, max_size=3),
+        paused=st.integers(0, 200),
+    )
+    def rent_interruptible(
+        self, renter: str, node: str, pay_with: str, bid: int, hours: list[int], paused: int
+    ) -> None:
+        network = self.network
+        renter, node = network.known_account(renter), network.known_node(node)
+        lease = standing.rent_interruptible(network, renter, node, pay_with, bid)
+        if lease is None:
+            return
+        if paused:
+            standing.pause(network, lease, paused)
+        for part in hours:
+            network.meter(lease, part)
+
+    @rule(
+        account=accounts,
+        credits=st.integers(25, 60),
+        threshold=st.sampled_from((30 * CREDIT, 1_000 * CREDIT)),
+        comes=st.booleans(),
+    )
+    def top_up_by_itself(self, account: str, credits: int, threshold: int, comes: bool) -> None:
+        known = self.network.known_account(account)
+        by_itself.top_up_by_itself(self.network, known, credits * CREDIT, threshold, comes=comes)
+
+    @rule(renter=accounts, node=nodes, pay_with=settlements, hours=st.lists(served, max_size=4))
+    def rent_and_refill(self, renter: str, node: str, pay_with: str, hours: list[int]) -> None:
+        """A lease of one hour that is kept going by its timer."""
+        network = self.network
+        renter, node = network.known_account(renter), network.known_node(node)
+        asked = network.job_of(renter, client=True)
+        lease = network.run(asked, node, pay_with, PRICE, refill=True)
+        for part in hours if lease is not None else ():
+            assert lease is not None
+            by_itself.keep_going(network, lease)
+            network.meter(lease, part)
+
+    @rule(
+        base=st.sampled_from((0, 10 * CREDIT)) | st.integers(0, 1_000 * CREDIT),
+        participation_ppm=st.sampled_from((0, 200_000, PPM)),
+        is_shared=st.sampled_from((True, True, False)),
+    )
+    def set_region_terms(self, base: int, participation_ppm: int, is_shared: bool) -> None:
+        regions.set_terms(self.network, base, participation_ppm, is_shared=is_shared)
+
+    @rule(
+        renter=accounts | st.just(STRANGER),
+        hours=st.lists(served, max_size=2),
+        times=st.dictionaries(nodes, st.integers(1, DAY_US), max_size=3),
+    )
+    def share_region(self, renter: str, hours: list[int], times: dict[str, int]) -> None:
+        """A node of the region is leased; what it earned is gathered as it matures; the days that
+        are over are shared out.
+        """
+        if hours:
+            self.rent(renter, next(iter(NODES)), "cash", hours, sla=False, client=False)
+        self.network.mature()
+        self.network.now_us += DAY_US
+        known = self.network.known_node
+        regions.share_days(self.network, {known(node): us for node, us in times.items()})
+
+    @rule(
+        node=nodes,
+        devices=st.integers(1, 6),
+        tier=st.integers(1, 4),
+        part_ppm=st.sampled_from((PPM, 500_000)) | st.integers(0, PPM),
+    )
+    def attest(self, node: str, devices: int, tier: int, part_ppm: int) -> None:
+        """Devices of a node were there for a part of this epoch."""
+        known = self.network.known_node(node)
+        for number in range(devices):
+            device = f"GPU-{known}-{number}"
+            self.network.rewards.attest(known, device, tier, EPOCH_US * part_ppm // PPM)
+
+    @rule(price=st.sampled_from((1_000_000, 4_000_000)) | st.integers(500_000, 8_000_000))
+    def move_price(self, price: int) -> None:
+        """The market's price of a TOKEN: of what is burned from now on."""
+        self.network.rewards.price = price
 
     @rule(place=index, part=served)
     def meter(self, place: int, part: int) -> None:

@@ -28,7 +28,7 @@ from domain.market.auction import OpenAuction, WithdrawBid, auction_of
 from domain.money import credit
 from domain.prices.tariff import MeterMax
 from ledger.books.books import CUSTOMERS_CASH
-from tests.domain.adversary.network import NODES, PRICE, Network
+from tests.domain.adversary.network import PRICE, Network
 
 METER = "network"
 BIDDING_US = 60_000_000
@@ -142,7 +142,7 @@ def _bid(network: Network, lease_id: str, node: str, price: int) -> None:
         PlaceBid(
             lease_id=lease_id,
             bid_id=network.name("bid"),
-            account_id=NODES[node],
+            account_id=network.owner_of[node],
             provider_id=f"prov_{node}",
             offer_id=f"{node}_cash",
             device_ids=(free,),
@@ -173,7 +173,7 @@ def meter_bytes(network: Network, lease_id: str, units: int) -> None:
     event = MeteredEvent(
         position=network.made,
         leaf=f"{network.made:064x}",
-        account_id=NODES[lease.reserved.node_id],
+        account_id=network.owner_of[lease.reserved.node_id],
         source="nic",
         quantity=units,
         from_us=from_us,

@@ -22,10 +22,22 @@ from domain.fleet.edge_device import (
 )
 from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn
+from domain.funds.reasons import FundsReason
 from domain.money import credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.tariff import NETWORK
-from tests.domain.scenes.supply import ALICE, REGION, tariff, with_region
+from domain.stream import Stream
+from tests.domain.scenes.supply import (
+    ALICE,
+    PROVIDER,
+    REGION,
+    region_opened,
+    registered,
+    tariff,
+    with_account,
+    with_provider,
+    with_region,
+)
 from tests.given import Scene
 
 FEE = 15_000_000
@@ -33,7 +45,10 @@ FIRST = day_named("2026-01-02")
 MIDNIGHT_US = day_start_us(FIRST)
 MOVED = stream_of(ALICE)
 priced = replace(tariff, effective_from_us=0, device_fee_per_month=credit(FEE))
-rich = with_region.given((NETWORK, priced)).having({f"party:{ALICE}:cash": 10**12})
+central = with_provider.given(
+    (Stream("region", REGION), replace(region_opened, storage_mode="central"))
+)
+rich = central.given((NETWORK, priced)).having({f"party:{ALICE}:cash": 10**12})
 
 
 def add(name: str, at_us: int = MIDNIGHT_US) -> AddEdgeDevice:
@@ -169,7 +184,8 @@ def test_the_fee_is_that_of_the_tariff_in_force_when_the_day_began() -> None:
 
 
 def test_a_day_that_began_without_a_tariff_is_free() -> None:
-    told = fees(charged_until(with_region.after(add("edge_1")), MIDNIGHT_US + DAY_US))
+    free = central.having({f"party:{ALICE}:cash": 1}).after(add("edge_1"))
+    told = fees(charged_until(free, MIDNIGHT_US + DAY_US))
     assert [(fee.tariff_version, fee.charge, fee.unique) for fee in told] == [(None, credit(0), 1)]
 
 
@@ -233,3 +249,23 @@ def test_charges_are_the_formula_whenever_the_job_runs(
         assert one.unique == len(used)
         assert one.due.units == sums[month] // days_in(month)
         assert one.charge.units == sum(d.amount.units for d in one.drawn) + one.owed.units
+
+
+def test_devices_stand_in_regions_that_are_physical_and_central_and_nowhere_else() -> None:
+    """C-8, C-34."""
+    assert len(rich.when(add("edge_1")).changes()) == 1
+    local = with_region.given((NETWORK, priced)).having({f"party:{ALICE}:cash": 10**12})
+    local.when(add("edge_1")).then_refused(FleetReason.REGION_NOT_SUITED, what="edge_device")
+    cloud = with_account.given(
+        (Stream("provider", PROVIDER), replace(registered, kind="gcp")),
+        (Stream("region", REGION), replace(region_opened, storage_mode="central")),
+    ).having({f"party:{ALICE}:cash": 10**12})
+    cloud.when(add("edge_1")).then_refused(FleetReason.REGION_NOT_SUITED, what="edge_device")
+
+
+def test_no_device_is_added_without_a_positive_balance() -> None:
+    """C-25: it would run up a debt that nobody can refuse later."""
+    poor = rich.having({f"party:{ALICE}:cash": 0})
+    poor.when(add("edge_1")).then_refused(FundsReason.CREDIT_TOO_LOW, what="provisioning")
+    in_debt = rich.having({f"party:{ALICE}:cash": 5, f"party:{ALICE}:owed": 1})
+    in_debt.when(add("edge_1")).then_refused(FundsReason.UNPAID_DEBT)

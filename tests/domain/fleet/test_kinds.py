@@ -115,6 +115,7 @@ def test_a_kind_that_is_registered_later_prices_its_devices_from_its_date_on() -
     assert admitted(scene)[0].gpu_class is None
     known = scene.after(replace(NPU, effective_from_us=NOON_US + DAY_US)).after(
         ClassModel(
+            vendor="acme",
             model="Acme One",
             gpu_class="accelerator",
             effective_from_us=NOON_US + DAY_US,

@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.fleet.provider import (
+    CloudRegionTaken,
     OpenRegion,
     RegionNameTaken,
     RegionPolicySet,
     RegisterProvider,
     SetRegionPolicy,
+    cloud_region_stream,
     region_name_stream,
     region_of,
 )
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
-from domain.stream import Stream
+from domain.stream import Change, Stream
 from tests.domain.scenes.supply import (
     ALICE,
     ALICE_STREAM,
@@ -34,7 +36,9 @@ from tests.given import Scene
 
 REGION_STREAM = Stream("region", REGION)
 
-register = RegisterProvider(provider_id=PROVIDER, account_id=ALICE, kind="physical", at_us=NOON_US)
+register = RegisterProvider(
+    provider_id=PROVIDER, account_id=ALICE, kind="physical", payment_mode="credits", at_us=NOON_US
+)
 open_home = OpenRegion(
     region_id=REGION,
     provider_id=PROVIDER,
@@ -77,6 +81,57 @@ def test_a_provider_has_an_account_that_can_earn() -> None:
 def test_a_provider_is_of_a_known_kind() -> None:
     with_account.when(replace(register, kind="azure")).then_refused(
         FleetReason.PROVIDER_KIND_UNKNOWN
+    )
+
+
+def test_a_provider_is_not_enabled_without_a_payment_mode() -> None:
+    """C-2: the mode is in the fact of the registration."""
+    for mode in (None, "", "barter"):
+        with_account.when(replace(register, payment_mode=mode)).then_refused(
+            FleetReason.PAYMENT_MODE_NEEDED
+        )
+    cash = replace(register, payment_mode="cash")
+    with_account.when(cash).then(
+        (Stream("provider", PROVIDER), replace(registered, payment_mode="cash"))
+    )
+
+
+def test_a_provider_uses_each_region_of_its_cloud_once() -> None:
+    """C-3: one region per cloud region, under whatever name; another provider has its own."""
+    clouds = [
+        (Stream("provider", name), replace(registered, provider_id=name, kind="gcp"))
+        for name in (PROVIDER, "prov_bob")
+    ]
+    cloud = with_account.given(*clouds)
+    iowa = replace(open_home, storage_mode="central", cloud_region="us-central1")
+    taken = CloudRegionTaken(
+        provider_id=PROVIDER, cloud_region="us-central1", region_id=REGION, at_us=NOON_US
+    )
+    assert Change(cloud_region_stream(PROVIDER, "us-central1"), taken) in cloud.when(iowa).changes()
+    scene = cloud.after(iowa)
+    scene.when(replace(iowa, at_us=NOON_US + 1)).then_nothing()
+    second = replace(iowa, region_id="region_2", name="second")
+    scene.when(second).then_refused(FleetReason.CLOUD_REGION, region_id=REGION)
+    assert len(scene.when(replace(second, cloud_region="europe-west4")).changes()) == 3
+    assert len(scene.when(replace(second, provider_id="prov_bob")).changes()) == 3
+    for unfit in ({"cloud_region": None}, {"cloud_region": "US 1"}, {"site": "hall"}):
+        cloud.when(replace(iowa, **unfit)).then_refused(FleetReason.CLOUD_REGION, rule="named")
+    cloud.when(replace(iowa, storage_mode="local")).then_refused(
+        FleetReason.REGION_NOT_SUITED, what="cloud_region"
+    )
+
+
+def test_machines_of_ones_own_stand_at_a_site_that_may_hold_several_regions() -> None:
+    """C-3: more than one region of a site, for different policies."""
+    hall = replace(open_home, site="Hall 2")
+    scene = with_provider.after(hall)
+    second = replace(hall, region_id="region_2", name="private", allow_public_jobs=False)
+    both = scene.after(second)
+    sites = [region_of(both, name).opened.site for name in (REGION, "region_2")]  # type: ignore[union-attr]
+    assert sites == ["Hall 2", "Hall 2"]
+    with_provider.when(replace(hall, site="x" * 101)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
+    with_provider.when(replace(open_home, cloud_region="us-central1")).then_refused(
+        FleetReason.CLOUD_REGION, rule="physical"
     )
 
 

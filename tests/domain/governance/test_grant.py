@@ -326,3 +326,19 @@ def test_unlocked_is_what_two_people_accepted_and_every_unit_stays_in_the_grant_
         if isinstance(fact, VoteCast):
             yes.setdefault(fact.subject, set()).add(fact.governor_id)
     assert all(len(yes[f"{GRANT}/{name}"]) >= 2 for name in names_of)
+
+
+def test_the_value_that_is_stated_gives_an_implied_price_and_decides_nothing() -> None:
+    """R-11: 100,000 / 56,500 = 1.769911 USD, rounded down."""
+    made, plain = world(), world()
+    made.do(replace(proposing, stated_micro_usd=100_000_000_000))
+    plain.do(proposing)
+    assert state(made).implied_micro_usd == 1_769_911
+    assert state(plain).implied_micro_usd is None
+    assert state(made).parts == state(plain).parts
+    content = state(made).ballots()[0][1]
+    assert content["stated_micro_usd"] == "100000000000"
+    assert "stated_micro_usd" not in state(plain).ballots()[0][1]
+    for stated in (0, -1, 10**18 + 1):
+        asked = replace(proposing, stated_micro_usd=stated)
+        assert refused(world(), asked) is PricesReason.AMOUNT_OUT_OF_RANGE

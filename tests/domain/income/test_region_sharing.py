@@ -96,7 +96,13 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
     facts.append(
         (
             Stream("provider", PROVIDER),
-            ProviderRegistered(provider_id=PROVIDER, account_id=OPERATOR, kind="physical", **at),
+            ProviderRegistered(
+                provider_id=PROVIDER,
+                account_id=OPERATOR,
+                kind="physical",
+                payment_mode="credits",
+                **at,
+            ),
         )
     )
     facts.append(
@@ -111,6 +117,8 @@ def place(*more: tuple[Stream[Any], Any]) -> Scene:
                 admission="operator",
                 allow_public_jobs=True,
                 hardware_rules=(),
+                cloud_region=None,
+                site=None,
                 **at,
             ),
         )

@@ -25,6 +25,7 @@ from domain.lease.close_codes import (
     fault_of,
     may_give,
 )
+from domain.lease.escrow import TIME_MAX_US
 from domain.lease.lease import (
     DEGRADED_AFTER_US,
     DEGRADED_LIMIT_US,
@@ -228,6 +229,17 @@ def test_the_funds_end_later_by_the_length_of_the_pause() -> None:
     assert run_us % SECOND_US == 0
     paid = 10_000_000 + PRICE
     assert run_us * PRICE // HOUR_US <= paid < (run_us + SECOND_US) * PRICE // HOUR_US + 1
+
+
+def test_funds_that_last_beyond_the_calendar_end_with_it_after_a_pause_too() -> None:
+    """A fact holds no later moment: such a lease could not be resumed."""
+    made = market()
+    made.books[CASH] = made.books["world:bank"] = 10**13
+    made.do(job(constraints=Constraints(interruptible=True)), request(funds=9 * 10**12))
+    made.do(reserve(), ready, pause(10 * MINUTE_US))
+    told = made.do(resume(HOUR_US))[0]
+    assert isinstance(told, LeaseResumed)
+    assert told.funds_end_us == TIME_MAX_US
 
 
 def test_a_closed_pause_waits_for_no_reports_of_its_time() -> None:

@@ -179,3 +179,14 @@ def test_whatever_is_offered_covers_its_usage_fee(units: int, gpu_class: str) ->
         assert units < fee.units
     else:
         assert changes[0].fact.price_per_gpu_hour >= fee
+
+
+def test_an_offer_of_a_cloud_covers_what_the_cloud_costs_and_one_of_ones_own_machine_the_fee() -> (
+    None
+):
+    """C-2: physical has the lowest cost of a GPU-hour, and so the lowest possible price."""
+    cloud = with_tariff.given((Stream("provider", PROVIDER), replace(registered, kind="gcp")))
+    for scene, least in ((with_tariff, 250_000), (cloud, 600_000)):
+        scene.after(replace(publish, price_per_gpu_hour=credit(least)))
+        below = replace(publish, price_per_gpu_hour=credit(least - 1))
+        scene.when(below).then_refused(PricesReason.PRICE_BELOW_USAGE_FEE)

@@ -91,7 +91,13 @@ def scene(balances: dict[str, int] | None = None) -> Scene:
             ),
             (
                 Stream("provider", PROVIDER),
-                ProviderRegistered(provider_id=PROVIDER, account_id=OWNER, kind="physical", **at),
+                ProviderRegistered(
+                    provider_id=PROVIDER,
+                    account_id=OWNER,
+                    kind="physical",
+                    payment_mode="credits",
+                    **at,
+                ),
             ),
             (
                 node,

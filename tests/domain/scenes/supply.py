@@ -45,7 +45,7 @@ owned = MemberAdded(
     account_id=ALICE, member_id="mem_alice", role="owner", by="key_ops", at_us=NOON_US
 )
 registered = ProviderRegistered(
-    provider_id=PROVIDER, account_id=ALICE, kind="physical", at_us=NOON_US
+    provider_id=PROVIDER, account_id=ALICE, kind="physical", payment_mode="credits", at_us=NOON_US
 )
 region_named = RegionNameTaken(provider_id=PROVIDER, name="home", region_id=REGION, at_us=NOON_US)
 region_opened = RegionOpened(
@@ -58,6 +58,8 @@ region_opened = RegionOpened(
     allow_public_jobs=True,
     at_us=NOON_US,
     hardware_rules=(),
+    cloud_region=None,
+    site=None,
 )
 code_issued = JoinCodeIssued(
     code_sha256=CODE,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from domain.authority.acts import ActSignature, ActTaken, content_of, signed_text
+from domain.authority.acts import LIMITS, ActSignature, ActTaken, content_of, signed_text
 from domain.authority.governors import ProposeGovernorChange, VoteOnGovernorChange
 from domain.authority.key_recovery import (
     KeyRecoveryAnnounced,
@@ -23,6 +23,7 @@ from domain.authority.register import (
     GovernorThresholdSet,
 )
 from domain.authority.vote import CANCEL, VoteCast, digest
+from domain.epochs.policy import PolicyGovernance
 from domain.governance.grant import GrantOpened
 from domain.money import token
 from domain.parties.account import ApiKeyIssued, OperatorBootstrapped
@@ -70,6 +71,13 @@ def vote(world: Booked, who: Governor, choice: str = "yes") -> None:
     )
 
 
+LIMITED = replace(
+    POLICY,
+    rewards=None,
+    governance=PolicyGovernance(approvals=2, notice_epochs=1, alone=replace(LIMITS, goodwill=10)),
+)
+
+
 @cache
 def history() -> tuple[Any, ...]:
     """Three enrol; two of them vote that the third leaves, and one would take that back."""
@@ -82,6 +90,11 @@ def history() -> tuple[Any, ...]:
     vote(world, BORIS)
     vote(world, CLEO, CANCEL)
     return tuple(change.fact for change in world.log)
+
+
+def ruled() -> tuple[Any, ...]:
+    """The same under a policy with a limit of 10 for goodwill."""
+    return (*history(), LIMITED)
 
 
 VOTES = [place for place, fact in enumerate(history()) if isinstance(fact, VoteCast)]
@@ -165,9 +178,9 @@ def act(*who: Governor, request: str = "act-1", **changes: Any) -> ActTaken:
         request=request,
         content=content if who else None,
         content_sha256=digest(content) if who else None,
-        units=10,
+        units=11 if who else 10,
         alone=0,
-        limit=5 if who else 10,
+        limit=10,
         mode="shared",
         governors=3,
         signed=signed,
@@ -179,7 +192,7 @@ def act(*who: Governor, request: str = "act-1", **changes: Any) -> ActTaken:
 
 def test_acts_of_two_governors_and_small_ones_of_one_are_good() -> None:
     second = act(request="act-2", units=0, alone=10)
-    assert faults(*history(), act(ANNA, BORIS), act(), second) == []
+    assert faults(*ruled(), act(ANNA, BORIS), act(), second) == []
 
 
 @pytest.mark.parametrize(
@@ -193,19 +206,22 @@ def test_acts_of_two_governors_and_small_ones_of_one_are_good() -> None:
         (act(ANNA, BORIS, mode="single"), "another set of governors than the one in force"),
         (act(ANNA, BORIS, governors=2), "another set of governors than the one in force"),
         (act(alone=-9, units=19), "one person had moved 0, not -9"),
+        (act(units=11, limit=11), "says a limit of 11; the policy's is 10"),
+        (act(ANNA, BORIS, limit=None), "says a limit of None; the policy's is 10"),
+        (act(act="whim"), "whim is no act that takes two"),
     ],
 )
 def test_an_act_that_took_too_few_is_found(forged: ActTaken, what: str) -> None:
-    assert (len(history()) + 1, what) in faults(*history(), forged)
+    assert (len(ruled()) + 1, what) in faults(*ruled(), forged)
 
 
 def test_a_signed_act_serves_once_and_what_one_moved_before_counts() -> None:
-    end = len(history())
-    assert faults(*history(), act(ANNA, BORIS), act(ANNA, BORIS)) == [
+    end = len(ruled())
+    assert faults(*ruled(), act(ANNA, BORIS), act(ANNA, BORIS)) == [
         (end + 2, "a signed request was used before")
     ]
     hidden = act(request="act-2", units=10)
-    assert faults(*history(), act(), hidden) == [(end + 2, "one person had moved 10, not 0")]
+    assert faults(*ruled(), act(), hidden) == [(end + 2, "one person had moved 10, not 0")]
 
 
 def test_a_wallets_vote_is_checked_where_the_library_is_there() -> None:

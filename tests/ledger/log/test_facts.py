@@ -102,6 +102,7 @@ MAY_BE_ABSENT = {
         "JobSubmitted.key_id",
         "JobSubmitted.parent_job_id",
         "LeaseQuoted.bid_id",
+        "LeaseQuoted.choice",
         "LeaseRequested.attempt",
         "LeaseRequested.escrow_id",
         "LeaseRequested.gang_id",
@@ -167,6 +168,7 @@ MAY_BE_ABSENT = {
     ),
     "there is nothing of it: no breach, no debt, no change": (
         "AdjustmentBooked.late",
+        "GrantProposed.stated_micro_usd",
         "ChallengeJudged.rule",
         "EscrowFundsTaken.allotted",
         "LeaseDisputed.status",

@@ -182,6 +182,16 @@ def here(world: Make) -> World:
     return world()
 
 
+def test_a_program_is_told_which_part_of_its_job_it_is(here: World) -> None:
+    """R-4: three chunks ran the same command in the same environment."""
+    script = "echo ${TALLYSTICK_PART-none} ${TALLYSTICK_PARTS-none} ${TALLYSTICK_ATTEMPT-none}"
+    chunk = here.server.asks("a", script, part=2, parts=3, attempt=1)
+    here.until_settled(chunk)
+    alone = here.server.asks("b", script)
+    here.until_settled(alone)
+    assert (here.server.out(chunk), here.server.out(alone)) == ("2 3 1\n", "none none none\n")
+
+
 def test_work_is_acknowledged_started_ready_streamed_ended_and_let_go(here: World) -> None:
     lease = here.server.asks(
         "a", "echo hello; echo $TALLYSTICK_SHARE_PPM $CUDA_VISIBLE_DEVICES; echo oh >&2; exit 3"

@@ -57,6 +57,8 @@ def _regions(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
             allow_public_jobs=True,
             at_us=at["at_us"],
             hardware_rules=("tpm_2_0", "ram"),
+            cloud_region=None,
+            site=None,
         ),
     )
     yield region, provider.RegionHardwareSet(region_id="region_2", rules=("ram",), **at)
@@ -129,7 +131,11 @@ def _kinds(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
     yield (
         resource_kind.NETWORK,
         resource_kind.ModelClassed(
-            model="Acme One", gpu_class="accelerator", effective_from_us=at["at_us"], **at
+            vendor="acme",
+            model="Acme One",
+            gpu_class="accelerator",
+            effective_from_us=at["at_us"],
+            **at,
         ),
     )
     for number in (1, 2):

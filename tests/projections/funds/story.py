@@ -76,6 +76,7 @@ def funding(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
             total=token(10),
             milestones=(grant.Milestone("a", 100_000),),
             governors=1,
+            stated_micro_usd=None,
             **at,
         ),
     )

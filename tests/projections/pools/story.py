@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from domain.fleet.licence import LicenceRevoked
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.jobs import gang
-from domain.pools import pool
+from domain.pools import component, controller, pool
 from domain.pools import queue as pool_queue
+from domain.pools.controller_address import ControllerNamed, controller_stream
 from domain.pools.pool import DEFAULT_POLICY
 from domain.pools.scheduling import GPU, Holding, Quantity, Waiting
 from domain.stream import Stream
@@ -50,6 +52,7 @@ def pools(nodes: list[str], at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
     yield stream, PoolNodeRemoved(pool_id=POOLS[0], node_id=node_id, **by)
     yield from _queue(at_us)
     yield from _gangs(at_us)
+    yield from _controllers(at_us)
 
 
 def _queue(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
@@ -90,6 +93,64 @@ def _queue(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
                 window_gpu_us=1_000_000,
                 chosen=name,
                 at_us=at_us + 7,
+            ),
+        )
+
+
+def _controllers(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
+    by: dict[str, Any] = {"by": "mem_a", "at_us": at_us}
+    address = "0x" + "0a" * 20
+    yield (
+        controller_stream(address),
+        ControllerNamed(address=address, pool_id=POOLS[0], at_us=at_us),
+    )
+    components = component.components_stream(POOLS[0])
+    for number, licence_id in enumerate((None, "lic_story", "lic_story")):
+        component_id = f"comp_{number}"
+        registered = component.ComponentRegistered(
+            pool_id=POOLS[0],
+            component_id=component_id,
+            kind="gateway" if licence_id is None else "licence",
+            name=component_id,
+            endpoint=None,
+            licence_id=licence_id,
+            **by,
+        )
+        yield components, registered
+        for later, health in enumerate(("well", "well", "down", "down")):
+            report = component.ComponentHealthReported(
+                pool_id=POOLS[0],
+                component_id=component_id,
+                health=health,
+                detail="",
+                by="mem_a",
+                at_us=at_us + later,
+            )
+            yield components, report
+        if number == 1:  # the first of the licence leaves before it is revoked
+            removed = component.ComponentRemoved(pool_id=POOLS[0], component_id=component_id, **by)
+            yield components, removed
+    yield Stream("licence", "lic_story"), LicenceRevoked(licence_id="lic_story", **by)
+    own = controller.pool_controller_stream(POOLS[0])
+    for number in (1, 2):
+        entry = controller.MetadataEntry("n", str(number))
+        metadata = controller.PoolMetadataSet(
+            pool_id=POOLS[0], version=number, metadata=(entry,), sha256="0a" * 32, **by
+        )
+        yield own, metadata
+        cut = controller.PoolHeadsCut(
+            pool_id=POOLS[0],
+            cut_position=number,
+            allocation_head="0b" * 32,
+            licence_head="0c" * 32,
+            **by,
+        )
+        yield own, cut
+        differences = ("metadata hash",) if number == 1 else ()
+        yield (
+            own,
+            controller.PoolControllerChecked(
+                pool_id=POOLS[0], block=number, differences=differences, at_us=at_us
             ),
         )
 
