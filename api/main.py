@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute
 
 from api import openapi_document
 from api.door import errors, health
 from api.door.auth import Authenticator
-from api.door.door import Door
+from api.door.door import Door, Way
 from api.door.limits import Buckets, Spent, bucket_of
 from api.door.operation import Operation
 from api.door.paging import Cursors
@@ -35,6 +34,7 @@ from api.process.service import Service
 from api.process.waiting import HeadWait
 from api.rooms import RESOURCES
 
+TITLE, VERSION = "tallystick", "1"
 DESCRIPTION = """\
 Event-sourced marketplace and settlement ledger for pooled GPUs.
 
@@ -69,8 +69,8 @@ def create_app(service: Service, *, with_console: bool = False) -> Asgi:
 def build(service: Service | None) -> FastAPI:
     """The framework's part; without a service only its OpenAPI document can be asked for."""
     app = FastAPI(
-        title="tallystick",
-        version="1",
+        title=TITLE,
+        version=VERSION,
         description=DESCRIPTION,
         docs_url=None,
         redoc_url=None,
@@ -78,10 +78,10 @@ def build(service: Service | None) -> FastAPI:
         lifespan=_lifespan,
         redirect_slashes=False,
     )
-    app.router.routes.extend(_routes())
+    app.router.routes.extend(_ways())
     errors.install(app)
     health.add(app)
-    app.openapi = lambda: openapi_document.of(app, operations())  # type: ignore[method-assign]
+    app.openapi = document  # type: ignore[method-assign]
     if service is not None:
         settings = service.settings
         app.state.service = service
@@ -96,33 +96,43 @@ def build(service: Service | None) -> FastAPI:
 
 
 @cache
-def _routes() -> tuple[BaseRoute, ...]:
+def document() -> dict[str, Any]:
+    """The OpenAPI document, made once in a process: every app has the same operations."""
+    doors = [way.door for way in _ways()]
+    return openapi_document.of(TITLE, VERSION, DESCRIPTION, doors, operations())
+
+
+@cache
+def _ways() -> tuple[Way, ...]:
     """Every route, made once in a process: a route knows its operation and nothing of an app."""
-    made = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
-    made.router.route_class = Door
-    _add(made, operations())
-    return tuple(made.routes)
-
-
-def _add(app: FastAPI, wanted: Iterable[Operation]) -> None:
+    router = APIRouter(route_class=Door)
     names: set[str] = set()
-    for operation in wanted:
+    found = []
+    for operation in operations():
         assert operation.name not in names, f"two operations are called {operation.name}"
         assert operation.name.count("_"), f"{operation.name} is not verb_noun"
         names.add(operation.name)
-        app.add_api_route(
-            operation.path,
-            operation.endpoint,
-            methods=[operation.method],
-            operation_id=operation.name,
-            summary=operation.summary,
-            tags=[operation.tag],
-            status_code=operation.status,
-            response_model=operation.answers,
-            response_class=_response_class(operation),
-            responses=operation.responses(),
-            openapi_extra=_extra(operation),
-        )
+        found.append(Way(operation.path, partial(_door, router, operation)))
+    return tuple(found)
+
+
+def _door(router: APIRouter, operation: Operation) -> Door:
+    router.add_api_route(
+        operation.path,
+        operation.endpoint,
+        methods=[operation.method],
+        operation_id=operation.name,
+        summary=operation.summary,
+        tags=[operation.tag],
+        status_code=operation.status,
+        response_model=operation.answers,
+        response_class=_response_class(operation),
+        responses=operation.responses(),
+        openapi_extra=_extra(operation),
+    )
+    made = router.routes[-1]
+    assert isinstance(made, Door)
+    return made
 
 
 def _response_class(operation: Operation) -> type[Response]:

@@ -14,8 +14,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.routing import BaseRoute
 
 from api.door.errors import MEDIA_TYPE
 from api.door.operation import Operation, ProblemDocument, example_of
@@ -27,20 +27,20 @@ RESPONSE_NAME_MAX = 64
 NOT_OURS = ("HTTPValidationError", "ValidationError")
 
 
-def of(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
-    """The document, made once."""
-    if app.openapi_schema is None:
-        app.openapi_schema = _made(app, operations)
-    return app.openapi_schema
-
-
-def _made(app: FastAPI, operations: Sequence[Operation]) -> dict[str, Any]:
+def of(
+    title: str,
+    version: str,
+    description: str,
+    routes: Sequence[BaseRoute],
+    operations: Sequence[Operation],
+) -> dict[str, Any]:
+    """The document of these operations, which these routes lead to."""
     tags = dict.fromkeys(operation.tag for operation in operations)
     whole = get_openapi(
-        title=app.title,
-        version=app.version,
-        description=app.description,
-        routes=app.routes,
+        title=title,
+        version=version,
+        description=description,
+        routes=routes,
         tags=[{"name": tag} for tag in tags],
     )
     problem = ProblemDocument.model_json_schema(ref_template=REF + "{model}")

@@ -16,7 +16,7 @@ import ast
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,16 +39,19 @@ from eth.exceptions import HeaderNotFound, VMError
 from eth.exceptions import TransactionNotFound as IndexMissing
 from eth.vm.spoof import SpoofTransaction
 from eth_abi.abi import encode
+from eth_bloom.bloom import BloomFilter
 from eth_tester import EthereumTester, PyEVMBackend
 from eth_tester.backends.pyevm.serializers import (
     serialize_transaction,
     serialize_transaction_receipt,
 )
 from eth_tester.exceptions import TransactionFailed, TransactionNotFound
+from eth_utils.address import to_canonical_address
 from eth_utils.exceptions import ValidationError as MachineRefused
 from web3 import EthereumTesterProvider, Web3
 from web3.exceptions import ContractPanicError
 from web3.providers.eth_tester.defaults import API_ENDPOINTS, not_implemented
+from web3.providers.eth_tester.middleware import ethereum_tester_middleware
 from web3.types import RPCEndpoint, RPCResponse
 
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
@@ -58,6 +61,7 @@ from contracts.signers import embedded_keys
 CALL_STIPEND = 2_300
 """What a call that carries value is given beside its own gas; it is not in what was used."""
 _HEAD_KEY = b"v1:canonical_head_hash"
+_SENT_BY_AN_ACCOUNT = ("eth_call", "eth_estimateGas", "eth_sendTransaction")
 _ERROR_SELECTOR = keccak256(b"Error(string)")[:4]
 
 _Answer = TypeVar("_Answer")
@@ -155,8 +159,13 @@ class _QueuedProvider(EthereumTesterProvider):
     def __init__(self, devnet: Devnet) -> None:
         super().__init__(devnet._tester)
         self._devnet = devnet
+        # The original asks three times for all accounts before each call that names no sender.
+        self._middleware = (ethereum_tester_middleware,)  # type: ignore[assignment]
+        self._sender = devnet.request(devnet._tester.get_accounts)[0]
 
     def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
+        if method in _SENT_BY_AN_ACCOUNT and params[0].get("from") is None:
+            params = [{**params[0], "from": self._sender}, *params[1:]]
         try:
             return {"id": 1, "jsonrpc": "2.0", "result": self._devnet.answer(method, params)}
         except TransactionFailed as failed:
@@ -171,7 +180,7 @@ class _QueuedProvider(EthereumTesterProvider):
 
 
 class _Tester(EthereumTester):  # type: ignore[misc]
-    """eth-tester, which reads no block that can hold no log."""
+    """eth-tester, which reads no block that can hold no log of these contracts."""
 
     backend: _Backend
 
@@ -182,11 +191,15 @@ class _Tester(EthereumTester):  # type: ignore[misc]
         address: Any = None,
         topics: Any = None,
     ) -> list[Any]:
-        """The logs in [from_block, to_block]; a block without any has an empty bloom filter."""
+        """The logs in [from_block, to_block]; a block's bloom filter tells whose it cannot hold."""
         if not isinstance(from_block, int) or not isinstance(to_block, int):
             return list(super().get_logs(from_block, to_block, address, topics))
         found: list[Any] = []
-        for number in filter(self.backend.may_hold_logs, range(from_block, to_block + 1)):
+        named = [address] if isinstance(address, str) else address
+        makers = None if named is None else [to_canonical_address(one) for one in named]
+        for number in range(from_block, to_block + 1):
+            if not self.backend.may_hold_logs(number, makers):
+                continue
             found += super().get_logs(number, number, address, topics)
         return found
 
@@ -243,13 +256,16 @@ class _Backend(PyEVMBackend):  # type: ignore[misc]
             hashes.append(block.hash)
         return tuple(hashes)
 
-    def may_hold_logs(self, number: int) -> bool:
-        """False when no transaction of the block said anything; True where that is not known."""
+    def may_hold_logs(self, number: int, makers: Sequence[bytes] | None) -> bool:
+        """False when none of these contracts (None: no contract at all) said anything in the block;
+        True where that is not known.
+        """
         try:
             header = self.chain.get_canonical_block_header_by_number(number)
         except HeaderNotFound:
             return True
-        return bool(header.bloom)
+        bloom = BloomFilter(header.bloom)
+        return bool(header.bloom) and (makers is None or any(one in bloom for one in makers))
 
     def get_transaction_receipt(self, transaction_hash: bytes) -> Any:
         block, place = self._find(transaction_hash)

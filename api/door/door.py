@@ -11,14 +11,15 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine, Sized
+from functools import cached_property
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
-from starlette.routing import Match
-from starlette.types import Scope
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
 
 from api.door import auth, errors, positions
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Authenticator, Principal
@@ -46,18 +47,36 @@ AS_OF = frozenset({"as_of", "as_of_position"})
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class Door(APIRoute):
-    """A route that lets nobody in who has not passed."""
+class Way(BaseRoute):
+    """The way to one operation; its door is made when the first request comes that may be for it.
 
-    def __init__(self, path: str, *args: Any, **kwargs: Any) -> None:
-        super().__init__(path, *args, **kwargs)
+    Hundreds of doors take longer to make than everything else at a start.
+    """
+
+    def __init__(self, path: str, make: Callable[[], Door]) -> None:
         self._beginning = path.partition("{")[0]
+        self._slashes = path.count("/")  # a parameter holds none
+        self._make = make
+
+    @cached_property
+    def door(self) -> Door:
+        """Made once."""
+        return self._make()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """As any route's; most of the hundreds are told apart by how their path begins."""
-        if not scope["path"].startswith(self._beginning) and not scope.get("root_path"):
+        """As the door's; most of the hundreds are told apart by how their path looks."""
+        path = scope["path"]
+        looks_alike = path.startswith(self._beginning) and path.count("/") == self._slashes
+        if not looks_alike and not scope.get("root_path"):
             return Match.NONE, {}
-        return super().matches(scope)
+        return self.door.matches(scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.door.handle(scope, receive, send)
+
+
+class Door(APIRoute):
+    """A route that lets nobody in who has not passed."""
 
     def get_route_handler(self) -> Handler:
         inner = super().get_route_handler()

@@ -65,7 +65,10 @@ def with_examples(*examples: Mapping[str, Any]) -> ConfigDict:
 class AnswerModel(BaseModel):
     """The base of everything the server answers, under the document's names; None is left out."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, serialize_by_alias=True)
+    # Put together with the first answer: a start does not wait for hundreds.
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, serialize_by_alias=True, defer_build=True
+    )
 
 
 class FactAnswer(AnswerModel):

@@ -14,10 +14,8 @@ import io
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from api.door.moments import moment
 from api.income.issuer import Issuer
@@ -30,6 +28,9 @@ from domain.income.invoice import (
     written_number,
 )
 from ledger.beside.billing_details import Details
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 CENT, CENTS, EXACT = 10_000, 2, 6
 CURRENCY = "USD"
@@ -200,6 +201,8 @@ def _tax_name(name: str, rate_ppm: int) -> str:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     folder = Path(__file__).parent / "templates"
     return Environment(
         loader=FileSystemLoader(folder),

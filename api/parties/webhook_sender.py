@@ -21,10 +21,8 @@ import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-
-import httpx
 
 from api.door.moments import moment
 from api.process import secret_files
@@ -37,6 +35,9 @@ from projections.audit.audit_index import AUDIT_INDEX
 from projections.parties import webhooks
 from projections.parties.webhooks import WEBHOOKS, Endpoint
 from projections.runner import Connection
+
+if TYPE_CHECKING:
+    import httpx
 
 logger = logging.getLogger(__name__)
 
@@ -162,6 +163,8 @@ class Sent:
 
 def post(url: str, body: bytes, headers: dict[str, str], resolve: Resolve = addresses_of) -> Sent:
     """One attempt, to the address that was checked."""
+    import httpx  # it takes a tenth of a second, and most starts tell nobody
+
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or 443
     try:
@@ -184,6 +187,8 @@ async def _status(target: httpx.URL, body: bytes, headers: dict[str, str], host:
     """The status of the answer. Raises TimeoutError: the whole of it has `TIMEOUT_SECONDS`, however
     slowly it comes in; a timeout of the client counts from the last byte.
     """
+    import httpx
+
     async with (
         asyncio.timeout(TIMEOUT_SECONDS),
         httpx.AsyncClient(timeout=TIMEOUT_SECONDS, trust_env=False) as http,

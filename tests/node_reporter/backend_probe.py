@@ -1,6 +1,6 @@
 """One backend in a process of its own: a call per line in, its answer per line out.
 
-    python -m tests.node_reporter.backend_probe nvml|amd|intel|seats|sim
+    forks.Forked("tests.node_reporter.backend_probe", environment, nvml|amd|intel|seats|sim)
 
 A driver library is loaded once per process and found through the environment, so every machine a
 test makes up needs a process. `threads` answers how many the operating system counts.
@@ -98,7 +98,3 @@ def main() -> None:
         name, *arguments = json.loads(line)
         sys.stdout.write(json.dumps(answered(gpus, name, arguments)) + "\n")
         sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

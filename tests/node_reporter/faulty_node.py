@@ -1,6 +1,6 @@
 """A whole reporter on the scripted NVML, in a process of its own, whose time only moves when told.
 
-Run as a program it reads one command a line and answers it: reporter, spool, meter and the small
+Forked as a program it reads one command a line and answers it: reporter, spool, meter and the small
 server are the real ones of these tests, and only the driver library is scripted. `Node` is the
 other end. A fault is written into the machine's script, time passes, and `told` is what the server
 has then been told of every device.
@@ -11,11 +11,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacl.signing import SigningKey
 
@@ -24,36 +23,24 @@ from node_reporter.clock import SteppedClock
 from node_reporter.gpus.nvml.backend import NvmlGpus
 from node_reporter.gpus.seam import DeviceLost, MonitorBlind
 from node_reporter.identity import public_key
-from tests.node_reporter.conftest import FakeMachine
+from tests.node_reporter.forks import Forked
 from tests.node_reporter.model_server import NODE, NODE_KEY, ModelServer, Wire
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from tests.node_reporter.conftest import FakeMachine  # it brings pytest into every process
+
 SECOND_US = 1_000_000
 WALL_US = 1_795_161_600_000_000
 KEY = SigningKey(b"f" * 32)
 
 
-class Node:
-    """The far end of a pipe to a reporter; a command answers what it prints."""
+class Node(Forked):
+    """The far end of a line to a reporter."""
 
     def __init__(self, machine: FakeMachine) -> None:
         self.machine = machine
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.node_reporter.faulty_node"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env=machine.environment(),
-            text=True,
-        )
+        super().__init__("tests.node_reporter.faulty_node", machine.environment())
         assert self("inventory") is not None, "it has opened the driver"
-
-    def __call__(self, name: str, *arguments: Any) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([name, *arguments]) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
 
     def run(self, seconds: int) -> bool:
         """Let so many polls happen, a second apart; whether the reporter wants a new process."""
@@ -62,13 +49,6 @@ class Node:
     def told(self) -> dict[str, dict[str, Any]]:
         """Sums over the rows of every device that the server holds, and its events."""
         return dict(self("told"))
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(10)
-        self._process.stdout.close()
 
 
 class _Program:
@@ -216,7 +196,7 @@ def _nothing() -> dict[str, Any]:
     return dict.fromkeys(SUMMED) | lists
 
 
-def _serve() -> None:
+def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = _Program(Path(folder))
         for line in sys.stdin:
@@ -225,7 +205,3 @@ def _serve() -> None:
             answer = getattr(program, name)(*arguments, **named)
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    _serve()

@@ -16,17 +16,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nacl.exceptions import BadSignatureError
 from nacl.signing import VerifyKey
 
 from domain.fleet import keys as node_key
 from domain.metering import report
-from ledger.log.usage import StoredReport
 from node_reporter.clock import Clock, SystemClock
 from node_reporter.identity import key_id
 from node_reporter.reports.client import Response, Unreachable
+
+if TYPE_CHECKING:
+    from ledger.log.usage import StoredReport
 
 NODE = "node_" + "5" * 32
 NODE_KEY = "tally_node_key"
@@ -69,6 +71,8 @@ class ModelServer:
 
     def stored(self) -> list[StoredReport]:
         """Every report as accrual reads it."""
+        from ledger.log.usage import StoredReport  # a database client, which most tests do without
+
         return [
             StoredReport(
                 lane=0,

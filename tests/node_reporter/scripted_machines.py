@@ -8,20 +8,19 @@ under one fixed path of the system, so `backend_probe.py` leads this one path el
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import re
 import shutil
 import subprocess
-import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tests.node_reporter.forks import Forked
+
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
 COMPILER_FLAGS = "-O1 -Wall -Wextra -Werror -shared -fPIC -fvisibility=hidden"
 _LOOKED_UP = re.compile(r"_libraries\['libamd_smi\.so'\]\.(amdsmi_\w+)")
 _WRITTEN = re.compile(r"^API int (amdsmi_\w+)\(", re.MULTILINE)
@@ -154,34 +153,11 @@ def intel_machine(library: Path, script: Path, count: int) -> Scripted:
     return machine
 
 
-class Probe:
-    """A process of its own that has loaded one backend, asked one call at a time."""
+class Probe(Forked):
+    """A process of its own that has loaded one backend, asked one call at a time.
 
-    def __init__(self, kind: str, environment: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.node_reporter.backend_probe", kind],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env=environment,
-            text=True,
-        )
+    `pid` is of the process that has the library mapped.
+    """
 
-    @property
-    def pid(self) -> int:
-        """Of the process that has the library mapped."""
-        return self._process.pid
-
-    def __call__(self, name: str, *arguments: Any) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([name, *arguments]) + "\n")
-        self._process.stdin.flush()
-        return json.loads(self._process.stdout.readline())
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait(10)
-        self._process.stdout.close()
+    def __init__(self, kind: str, environment: Mapping[str, str]) -> None:
+        super().__init__("tests.node_reporter.backend_probe", environment, kind)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -57,14 +58,19 @@ def _cases(reason: Reason) -> tuple[Case, ...]:
     return (*SENTENCES[reason].cases, *SENTENCES[reason].advice)
 
 
-def _raised() -> Iterator[tuple[Reason, str, dict[str, str]]]:
+@cache
+def raised() -> tuple[tuple[Reason, str, dict[str, str]], ...]:
     """Every `Refused(Reason.X, fact=...)` of the house: its reason, its place, its facts."""
+    return tuple(_raised())
+
+
+def _raised() -> Iterator[tuple[Reason, str, dict[str, str]]]:
     for room in ("domain", "api", "ledger", "contracts"):
         for path in sorted((HOUSE / room).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text())):
                 if not isinstance(node, ast.Call) or not node.args:
                     continue
-                if ast.unparse(node.func) != "Refused":
+                if not isinstance(node.func, ast.Name) or node.func.id != "Refused":
                     continue
                 place = f"{path.relative_to(HOUSE)}:{node.lineno}"
                 named = {one.arg: one.value for one in node.keywords if one.arg}
@@ -72,9 +78,6 @@ def _raised() -> Iterator[tuple[Reason, str, dict[str, str]]]:
                     texts = _texts(reason_of(name.lower()))
                     given = {n: _given(v, n, n in texts) for n, v in named.items()}
                     yield reason_of(name.lower()), place, given
-
-
-RAISED = list(_raised())
 
 
 def test_every_reason_has_a_sentence_of_its_own() -> None:
@@ -94,12 +97,12 @@ def test_the_last_case_of_a_reason_needs_no_fact() -> None:
 
 
 def test_the_house_raises_what_it_should() -> None:
-    assert len(RAISED) > 500, "the walk finds the raises"
+    assert len(raised()) > 500, "the walk finds the raises"
 
 
 def test_each_raise_is_told_in_units_of_people() -> None:
     wrong = []
-    for reason, place, facts in RAISED:
+    for reason, place, facts in raised():
         told = errors.of_refusal(Refused(reason, **facts)).detail
         is_machine = MACHINE_WORDS.search(told) or "1234500" in told or str(MOMENT_US) in told
         if is_machine or not told.endswith("."):
@@ -117,7 +120,7 @@ def test_a_fact_that_a_sentence_uses_is_given_by_a_raise() -> None:
     """A placeholder that no raise gives is a slip of the pen: the sentence would never be said."""
     slips = {}
     for reason in REASONS.values():
-        given = {name for one, _, facts in RAISED if one is reason for name in facts}
+        given = {name for one, _, facts in raised() if one is reason for name in facts}
         used = {name for case in _cases(reason) for name, _ in case.uses}
         used |= {name for case in _cases(reason) for name in case.where}
         if used - given != GIVEN_WITH_STARS.get(reason, set()):
