@@ -108,6 +108,24 @@ class Client(Calls):
         )
         return cast("forms.DepositPage", found)
 
+    def set_plan(
+        self, account_id: str, body: forms.PlanRequest, *, idempotency_key: str | None = None
+    ) -> forms.PlanAnswer:
+        """Sets the plan of an account."""
+        found = self._call(
+            "POST",
+            at("/v1/accounts/{account_id}/plan", account_id=account_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.PlanAnswer", found)
+
+    def read_plan(self, account_id: str) -> forms.PlanAnswer:
+        """Returns the plan of an account."""
+        found = self._call("GET", at("/v1/accounts/{account_id}/plan", account_id=account_id))
+        return cast("forms.PlanAnswer", found)
+
     def list_members(self, account_id: str) -> forms.AccountMembersAnswer:
         """Lists present and former members of an account."""
         found = self._call("GET", at("/v1/accounts/{account_id}/members", account_id=account_id))
@@ -1058,28 +1076,6 @@ class Client(Calls):
         )
         return cast("forms.RegionNodePage", found)
 
-    def report_cloud_quotas(
-        self, region_id: str, body: forms.CloudQuotasRequest, *, idempotency_key: str | None = None
-    ) -> forms.CloudQuotasAnswer:
-        """Reports what a region's cloud allows and what of it is used; the last report
-        counts.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/regions/{region_id}/cloud-quotas", region_id=region_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.CloudQuotasAnswer", found)
-
-    def read_cloud_quotas(self, region_id: str) -> forms.CloudQuotasAnswer:
-        """Returns the quotas of a cloud region, and how many jobs can still start on each
-        GPU model.
-        """
-        found = self._call("GET", at("/v1/regions/{region_id}/cloud-quotas", region_id=region_id))
-        return cast("forms.CloudQuotasAnswer", found)
-
     def set_region_growth(
         self, region_id: str, body: forms.RegionGrowthRequest, *, idempotency_key: str | None = None
     ) -> forms.RegionGrowthAnswer:
@@ -1683,6 +1679,70 @@ class Client(Calls):
         )
         return cast("forms.StorageNodeStateAnswer", found)
 
+    def report_cloud_account(
+        self,
+        provider_id: str,
+        body: forms.CloudAccountRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.CloudAccountAnswer:
+        """Reports the checklist of a cloud provider's account; the last report counts."""
+        found = self._call(
+            "POST",
+            at("/v1/providers/{provider_id}/cloud-account", provider_id=provider_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CloudAccountAnswer", found)
+
+    def read_cloud_account(self, provider_id: str) -> forms.CloudAccountAnswer:
+        """Returns the checklist of a cloud provider: what is done, and what is missing."""
+        found = self._call(
+            "GET", at("/v1/providers/{provider_id}/cloud-account", provider_id=provider_id)
+        )
+        return cast("forms.CloudAccountAnswer", found)
+
+    def list_cloud_regions(self) -> forms.CloudRegionsAnswer:
+        """Lists the regions of clouds that can be opened here."""
+        found = self._call("GET", "/v1/cloud-regions")
+        return cast("forms.CloudRegionsAnswer", found)
+
+    def report_cloud_quotas(
+        self, region_id: str, body: forms.CloudQuotasRequest, *, idempotency_key: str | None = None
+    ) -> forms.CloudQuotasAnswer:
+        """Reports what a region's cloud allows and what of it is used; the last report
+        counts.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/cloud-quotas", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CloudQuotasAnswer", found)
+
+    def read_cloud_quotas(self, region_id: str) -> forms.CloudQuotasAnswer:
+        """Returns the quotas of a cloud region, and how many jobs can still start on each
+        GPU model.
+        """
+        found = self._call("GET", at("/v1/regions/{region_id}/cloud-quotas", region_id=region_id))
+        return cast("forms.CloudQuotasAnswer", found)
+
+    def set_capacity_class(
+        self, node_id: str, body: forms.CapacityClassRequest, *, idempotency_key: str | None = None
+    ) -> forms.CapacityClassAnswer:
+        """Sets the capacity class of a node for leases to come."""
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/capacity-class", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.CapacityClassAnswer", found)
+
     def request_admission(
         self, body: forms.AdmissionRequest, *, idempotency_key: str | None = None
     ) -> forms.AdmissionAnswer:
@@ -2038,6 +2098,102 @@ class Client(Calls):
         """Returns regions, and where people wait, as dots of a map in GeoJSON."""
         found = self._call("GET", "/v1/where-next/map")
         return cast("forms.RegionMapAnswer", found)
+
+    def add_datastore(
+        self, region_id: str, body: forms.DatastoreRequest, *, idempotency_key: str | None = None
+    ) -> forms.DatastoreAnswer:
+        """Adds a datastore to a region of yours. It needs the plan team and a node in the
+        region.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/datastores", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DatastoreAnswer", found)
+
+    def list_datastores(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DatastorePage:
+        """Lists datastores in the order in which they were added."""
+        found = self._call(
+            "GET",
+            "/v1/datastores",
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.DatastorePage", found)
+
+    def remove_datastore(
+        self, datastore_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.DatastoreRemovedAnswer:
+        """Removes a datastore, and forgets its user and password. No new lease mounts it."""
+        found = self._call(
+            "POST",
+            at("/v1/datastores/{datastore_id}/remove", datastore_id=datastore_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DatastoreRemovedAnswer", found)
+
+    def add_reservation(
+        self, region_id: str, body: forms.ReservationRequest, *, idempotency_key: str | None = None
+    ) -> forms.ReservationAnswer:
+        """Reserves a host name and a port in a region of yours."""
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/reservations", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ReservationAnswer", found)
+
+    def list_reservations(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.ReservationPage:
+        """Lists reservations, and the lease that holds each."""
+        found = self._call(
+            "GET",
+            "/v1/reservations",
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.ReservationPage", found)
+
+    def remove_reservation(
+        self, reservation_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.ReservationRemovedAnswer:
+        """Removes a reservation that no lease holds."""
+        found = self._call(
+            "POST",
+            at("/v1/reservations/{reservation_id}/remove", reservation_id=reservation_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.ReservationRemovedAnswer", found)
 
     def read_usage_head(self, node_id: str) -> forms.UsageHeadAnswer:
         """Returns how far the log holds this node's chain. A reporter asks this at every
@@ -3121,6 +3277,7 @@ class Client(Calls):
         min_kernel: str | None = None,
         network_class: Literal["internet", "local", "switched"] | None = None,
         substrate: str | None = None,
+        capacity_class: Literal["on_demand", "preemptible", "committed"] | None = None,
         workload_class: str | None = None,
         security_tier: int | None = None,
         min_reputation_ppm: int | None = None,
@@ -3160,6 +3317,7 @@ class Client(Calls):
                 "min_kernel": min_kernel,
                 "network_class": network_class,
                 "substrate": substrate,
+                "capacity_class": capacity_class,
                 "workload_class": workload_class,
                 "security_tier": security_tier,
                 "min_reputation_ppm": min_reputation_ppm,

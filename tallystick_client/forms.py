@@ -365,6 +365,15 @@ class AssignmentsAnswer(TypedDict):
     position: int
 
 
+class AttachedForm(TypedDict):
+    """What a job uses of a region of yours. It runs there and nowhere else; a lease of it
+    holds the reservation until it ends.
+    """
+
+    mounts: NotRequired[list[MountForm]]
+    reservation_id: NotRequired[str | None]
+
+
 class AttachmentAnswer(TypedDict):
     """A lease that has the volume, or had it until `detached_at`."""
 
@@ -784,6 +793,20 @@ class BudgetRequest(TypedDict):
     monthly: NotRequired[Money | None]
 
 
+class CapacityClassAnswer(TypedDict):
+    node_id: str
+    capacity_class: Literal["on_demand", "preemptible", "committed"]
+    position: NotRequired[int]
+
+
+class CapacityClassRequest(TypedDict):
+    """`on_demand`: for as long as it is wanted. `preemptible`: it may be taken back, so
+    only leases that may be paused go there. `committed`: held for a term that was agreed.
+    """
+
+    capacity_class: Literal["on_demand", "preemptible", "committed"]
+
+
 class CashOutAnswer(TypedDict):
     """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the
     processor. `returned` is what came back after it was paid.
@@ -965,6 +988,47 @@ class ClientQuotaRequest(TypedDict):
     gpu_ppm_max: NotRequired[int | None]
 
 
+class CloudAccountAnswer(TypedDict):
+    """`ready`: every required step is done, and regions can be opened."""
+
+    provider_id: str
+    ready: bool
+    steps: list[CloudStepAnswer]
+    project_id: NotRequired[str]
+    project_made_on: NotRequired[str]
+    service_account: NotRequired[str]
+    reported_at: NotRequired[str]
+    position: NotRequired[int]
+
+
+class CloudAccountRequest(TypedDict):
+    """The whole checklist at once: what is not in `done` is not done. `service_account`:
+    its e-mail address, which enters no log and stays as it is when it is left out. Never
+    send its key file: this server does not need it and refuses it.
+    """
+
+    project_id: str
+    project_made_on: str
+    done: list[
+        Literal[
+            "paid_billing",
+            "project",
+            "api_compute",
+            "api_pubsub",
+            "api_logging",
+            "api_billing",
+            "service_account",
+            "role_compute_admin",
+            "role_pubsub_admin",
+            "role_logs_writer",
+            "role_service_account_user",
+            "role_billing_viewer",
+            "token_creator",
+        ]
+    ]
+    service_account: NotRequired[str | None]
+
+
 class CloudLimitAnswer(TypedDict):
     """`free`: the limit less what is used, at least 0."""
 
@@ -981,12 +1045,15 @@ class CloudLimitRequest(TypedDict):
 
 
 class CloudQuotasAnswer(TypedDict):
-    """The last report. Before the first there are no quotas and no GPUs."""
+    """The last report, with the `leases` that began since among what is used. Before the
+    first report there are no quotas, and no lease can start.
+    """
 
     region_id: str
     gpus: list[GpuQuotaAnswer]
     cpus: NotRequired[CloudLimitAnswer]
     local_ssd_gb: NotRequired[CloudLimitAnswer]
+    leases: NotRequired[int]
     reported_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -997,6 +1064,42 @@ class CloudQuotasRequest(TypedDict):
     gpus: list[GpuQuotaRequest]
     cpus: CloudLimitRequest
     local_ssd_gb: CloudLimitRequest
+
+
+class CloudRegionAnswer(TypedDict):
+    cloud: str
+    name: str
+    place: str
+
+
+class CloudRegionsAnswer(TypedDict):
+    """The regions that can be opened, by the cloud's own names; the list is in force from a
+    day.
+    """
+
+    from_day: str
+    data: list[CloudRegionAnswer]
+
+
+class CloudStepAnswer(TypedDict):
+    step: Literal[
+        "paid_billing",
+        "project",
+        "api_compute",
+        "api_pubsub",
+        "api_logging",
+        "api_billing",
+        "service_account",
+        "role_compute_admin",
+        "role_pubsub_admin",
+        "role_logs_writer",
+        "role_service_account_user",
+        "role_billing_viewer",
+        "token_creator",
+    ]
+    what: str
+    required: bool
+    done: bool
 
 
 class ComputeClientAnswer(TypedDict):
@@ -1180,6 +1283,49 @@ class DatasetRequest(TypedDict):
     name: str
     region_ids: list[str]
     pinned: NotRequired[bool]
+
+
+class DatastoreAnswer(TypedDict):
+    """`advice`: for the server that it is on. User and password are never told here."""
+
+    datastore_id: str
+    region_id: str
+    account_id: str
+    name: str
+    kind: Literal["nfs", "smb"]
+    address: str
+    root_path: str
+    has_login: bool
+    advice: list[str]
+    added_at: str
+    position: NotRequired[int]
+
+
+class DatastorePage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[DatastoreAnswer]
+
+
+class DatastoreRemovedAnswer(TypedDict):
+    datastore_id: str
+    position: NotRequired[int]
+
+
+class DatastoreRequest(TypedDict):
+    """`root_path`: what lies beside it stays hidden. `user` and `password`: of an smb
+    server; they enter no log, and only a node that mounts the store is told them.
+    """
+
+    name: str
+    kind: Literal["nfs", "smb"]
+    address: str
+    root_path: str
+    user: NotRequired[str | None]
+    password: NotRequired[str | None]
 
 
 class DebtWriteOffAnswer(TypedDict):
@@ -2496,6 +2642,7 @@ class JobAnswer(TypedDict):
     instance_id: NotRequired[str]
     meter_maxima: NotRequired[list[MeterMaxForm]]
     volumes: NotRequired[list[VolumeMountForm]]
+    attached: NotRequired[AttachedForm]
     state: Literal["open", "cancelled", "completed", "failed"]
     submitted_at: str
     ended_at: NotRequired[str]
@@ -2687,6 +2834,7 @@ class JobRequest(TypedDict):
     parent_job_id: NotRequired[str | None]
     meter_maxima: NotRequired[list[MeterMaxForm]]
     volumes: NotRequired[list[VolumeMountForm]]
+    attached: NotRequired[AttachedForm | None]
 
 
 class JobRestartRequest(TypedDict):
@@ -3584,6 +3732,8 @@ class LeaseWorkloadAnswer(TypedDict):
     command: list[str]
     env_refs: list[str]
     references: NotRequired[list[JobReferenceForm]]
+    mounts: NotRequired[list[MountAnswer]]
+    reserved_port: NotRequired[ReservedPortAnswer]
     workload_sha256: str
 
 
@@ -3926,6 +4076,27 @@ MonthlyStatementAnswer = TypedDict(
 )
 
 
+class MountAnswer(TypedDict):
+    """A folder that the work mounts: `path` on the server, with its root. `user` and
+    `password` are told to the node alone.
+    """
+
+    kind: Literal["nfs", "smb"]
+    address: str
+    path: str
+    use: Literal["input", "output", "scratch"]
+    user: NotRequired[str]
+    password: NotRequired[str]
+
+
+class MountForm(TypedDict):
+    """A folder of a datastore of yours: `path` lies below its root, like /subdir2."""
+
+    datastore_id: str
+    path: NotRequired[str]
+    use: Literal["input", "output", "scratch"]
+
+
 class MountedVolumeAnswer(TypedDict):
     """A volume that the work finds at `path`, and how much may lie in it."""
 
@@ -3960,8 +4131,9 @@ class NodeAdmissionRequest(TypedDict):
 class NodeAnswer(TypedDict):
     """`state`: the phase and the last heartbeat in one word; a node at work that was not
     heard for five minutes is offline. `error`: the last one told. `agent`: version of its
-    reporter, as last reported. `revoked`: its owner revoked its key, and the server rejects
-    its reports. `client_id`: the compute client that it joined through.
+    reporter, as last reported. `advice`: for the file servers of its region; it stops
+    nothing. `revoked`: its owner revoked its key, and the server rejects its reports.
+    `client_id`: the compute client that it joined through.
     """
 
     node_id: str
@@ -3997,6 +4169,8 @@ class NodeAnswer(TypedDict):
     error: NotRequired[str]
     heard_at: str
     revoked: NotRequired[bool]
+    capacity_class: Literal["on_demand", "preemptible", "committed"]
+    advice: NotRequired[list[str]]
     provider_id: str
     account_id: str
     region_id: str
@@ -4047,8 +4221,9 @@ class NodeDemandsForm(TypedDict):
     stronger one. `regions`: only there; `near_region` only ranks. `accept_provisional`:
     nodes without a reputation yet; absent: yes, unless `min_reputation_ppm` is given. Your
     own nodes are exempt from reputation. `network_class`: this one or a better one.
-    `substrate`: what the node runs on, like bare_metal, esxi or kubernetes. `rank`:
-    lowest_cost, or best_score with `weights`.
+    `substrate`: what the node runs on, like bare_metal, esxi or kubernetes.
+    `capacity_classes`: absent, on demand and committed, and for an interruptible lease
+    preemptible too. `rank`: lowest_cost, or best_score with `weights`.
     """
 
     kinds: NotRequired[list[str] | None]
@@ -4080,6 +4255,7 @@ class NodeDemandsForm(TypedDict):
     min_kernel: NotRequired[str | None]
     network_class: NotRequired[Literal["internet", "local", "switched"] | None]
     substrate: NotRequired[str | None]
+    capacity_classes: NotRequired[list[Literal["on_demand", "preemptible", "committed"]] | None]
 
 
 class NodeDrainRequest(TypedDict):
@@ -4544,6 +4720,7 @@ class OfferSupplyAnswer(TypedDict):
 
     setting: Literal["edge", "datacenter"]
     expect: RegionSettingAnswer
+    capacity_class: Literal["on_demand", "preemptible", "committed"]
     security_tier: int
     refused_workloads: list[str]
     kinds: list[str]
@@ -4813,6 +4990,18 @@ class PendingLeaseAnswer(TypedDict):
     part: NotRequired[int]
     parts: NotRequired[int]
     attempt: NotRequired[int]
+
+
+class PlanAnswer(TypedDict):
+    """A plan unlocks what lower ones do: `team` has datastores and reservations."""
+
+    account_id: str
+    plan: Literal["individual", "team", "enterprise"]
+    position: NotRequired[int]
+
+
+class PlanRequest(TypedDict):
+    plan: Literal["individual", "team", "enterprise"]
 
 
 class PolicyLintAnswer(TypedDict):
@@ -6200,6 +6389,45 @@ class RequiredAttributeForm(TypedDict):
     signers: NotRequired[list[str] | None]
 
 
+class ReservationAnswer(TypedDict):
+    """`lease_id` holds it now, on `node_id`."""
+
+    reservation_id: str
+    region_id: str
+    account_id: str
+    name: str
+    kind: Literal["port"]
+    host_name: str
+    port: int
+    lease_id: NotRequired[str]
+    node_id: NotRequired[str]
+    added_at: str
+    position: NotRequired[int]
+
+
+class ReservationPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[ReservationAnswer]
+
+
+class ReservationRemovedAnswer(TypedDict):
+    reservation_id: str
+    position: NotRequired[int]
+
+
+class ReservationRequest(TypedDict):
+    """`host_name`: published with mDNS on the region's network, without `.local`."""
+
+    name: str
+    kind: NotRequired[Literal["port"]]
+    host_name: str
+    port: int
+
+
 class ReservedLineAnswer(TypedDict):
     months: int
     price_per_gpu_hour: Money
@@ -6212,6 +6440,13 @@ class ReservedLineRequest(TypedDict):
     months: Literal[1, 3, 6]
     price_per_gpu_hour: Money
     refund_ppm: int
+
+
+class ReservedPortAnswer(TypedDict):
+    """The name that is published with mDNS, and the port that the work listens on."""
+
+    host_name: str
+    port: int
 
 
 class ResourceChargeAnswer(TypedDict):

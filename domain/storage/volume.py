@@ -31,10 +31,9 @@ from domain.fleet.provider import existing_provider, existing_region, region_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import require_storage
 from domain.funds.draw import Drawn, draw
-from domain.funds.funding import Source, sources_of
+from domain.funds.funding import Source, require_no_debt, sources_of
 from domain.funds.reasons import FundsReason
 from domain.lease.funds import EscrowPart, Held, collect, deposits_of, take, total, without
-from domain.lease.holding import require_no_debt
 from domain.lease.mounts import VolumeMount, mounts_rule
 from domain.money import Amount, Big, credit
 from domain.parties.account import open_account

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        430,
-        "6fad1dc630e3766294d9a9a33321aff6be35146d19a09e3e109647a2a2c999e7",
-        "70adadf8022f2e555e7e58832105b18191b2aad9f7fef237242fc725ca788fd9",
+        461,
+        "bfe6e4565a36f64e04ffabad7666947f0b8b54068e3c10515cb440f7bfc0c764",
+        "bfe66d4efa518b129f281a2297f55f93618348d7d7f336b675b54f9df1e03d0e",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -69,6 +69,8 @@ opened = RegionOpened(
     allow_public_jobs=True,
     at_us=NOON_US,
     hardware_rules=(),
+    cloud_region=None,
+    site=None,
 )
 provision = ProvisionVolume(
     volume_id=VOLUME_ID,
