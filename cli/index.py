@@ -8,7 +8,7 @@ from __future__ import annotations
 COMMANDS = {
     "account": ("cli.commands.market", "account"),
     "admin": ("cli.admin", "app"),
-    "admission": ("cli.commands.admission", "admission"),
+    "admission": ("cli.commands.regions.admission", "admission"),
     "attribute": ("cli.commands.trust", "attribute"),
     "audit": ("cli.audit", "app"),
     "bid": ("cli.commands.bids", "app"),

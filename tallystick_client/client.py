@@ -109,8 +109,8 @@ class Client(Calls):
         return cast("forms.DepositPage", found)
 
     def set_plan(
-        self, account_id: str, body: forms.PlanRequest, *, idempotency_key: str | None = None
-    ) -> forms.PlanAnswer:
+        self, account_id: str, body: forms.AccountPlanRequest, *, idempotency_key: str | None = None
+    ) -> forms.AccountPlanAnswer:
         """Sets the plan of an account."""
         found = self._call(
             "POST",
@@ -119,12 +119,12 @@ class Client(Calls):
             idempotency_key=idempotency_key,
             records=True,
         )
-        return cast("forms.PlanAnswer", found)
+        return cast("forms.AccountPlanAnswer", found)
 
-    def read_plan(self, account_id: str) -> forms.PlanAnswer:
+    def read_plan(self, account_id: str) -> forms.AccountPlanAnswer:
         """Returns the plan of an account."""
         found = self._call("GET", at("/v1/accounts/{account_id}/plan", account_id=account_id))
-        return cast("forms.PlanAnswer", found)
+        return cast("forms.AccountPlanAnswer", found)
 
     def list_members(self, account_id: str) -> forms.AccountMembersAnswer:
         """Lists present and former members of an account."""

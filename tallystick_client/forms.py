@@ -111,6 +111,18 @@ class AccountPayerAnswer(TypedDict):
     available: Money
 
 
+class AccountPlanAnswer(TypedDict):
+    """A plan unlocks what lower ones do: `team` has datastores and reservations."""
+
+    account_id: str
+    plan: Literal["individual", "team", "enterprise"]
+    position: NotRequired[int]
+
+
+class AccountPlanRequest(TypedDict):
+    plan: Literal["individual", "team", "enterprise"]
+
+
 class AccountRequest(TypedDict):
     """`scopes` of the first key; absent: everything the kind of account may do."""
 
@@ -363,28 +375,6 @@ class AssignmentsAnswer(TypedDict):
     stopping: list[WorkToStopAnswer]
     to_erase: list[str]
     position: int
-
-
-class AttachedForm(TypedDict):
-    """What a job uses of a region of yours. It runs there and nowhere else; a lease of it
-    holds the reservation until it ends.
-    """
-
-    mounts: NotRequired[list[MountForm]]
-    reservation_id: NotRequired[str | None]
-
-
-class AttachmentAnswer(TypedDict):
-    """A lease that has the volume, or had it until `detached_at`."""
-
-    lease_id: str
-    job_id: str
-    node_id: str
-    path: str
-    read_only: bool
-    attached_at: str
-    detached_at: NotRequired[str]
-    cause: NotRequired[Literal["lease_over", "funds_ended"]]
 
 
 class AttestationAnswer(TypedDict):
@@ -2642,11 +2632,33 @@ class JobAnswer(TypedDict):
     instance_id: NotRequired[str]
     meter_maxima: NotRequired[list[MeterMaxForm]]
     volumes: NotRequired[list[VolumeMountForm]]
-    attached: NotRequired[AttachedForm]
+    attached: NotRequired[JobAttachmentsForm]
     state: Literal["open", "cancelled", "completed", "failed"]
     submitted_at: str
     ended_at: NotRequired[str]
     position: NotRequired[int]
+
+
+class JobAttachmentAnswer(TypedDict):
+    """A lease that has the volume, or had it until `detached_at`."""
+
+    lease_id: str
+    job_id: str
+    node_id: str
+    path: str
+    read_only: bool
+    attached_at: str
+    detached_at: NotRequired[str]
+    cause: NotRequired[Literal["lease_over", "funds_ended"]]
+
+
+class JobAttachmentsForm(TypedDict):
+    """What a job uses of a region of yours. It runs there and nowhere else; a lease of it
+    holds the reservation until it ends.
+    """
+
+    mounts: NotRequired[list[StoreMountForm]]
+    reservation_id: NotRequired[str | None]
 
 
 class JobCancelledAnswer(TypedDict):
@@ -2834,7 +2846,7 @@ class JobRequest(TypedDict):
     parent_job_id: NotRequired[str | None]
     meter_maxima: NotRequired[list[MeterMaxForm]]
     volumes: NotRequired[list[VolumeMountForm]]
-    attached: NotRequired[AttachedForm | None]
+    attached: NotRequired[JobAttachmentsForm | None]
 
 
 class JobRestartRequest(TypedDict):
@@ -3732,7 +3744,7 @@ class LeaseWorkloadAnswer(TypedDict):
     command: list[str]
     env_refs: list[str]
     references: NotRequired[list[JobReferenceForm]]
-    mounts: NotRequired[list[MountAnswer]]
+    mounts: NotRequired[list[StoreMountAnswer]]
     reserved_port: NotRequired[ReservedPortAnswer]
     workload_sha256: str
 
@@ -4074,27 +4086,6 @@ MonthlyStatementAnswer = TypedDict(
         "position": "int",
     },
 )
-
-
-class MountAnswer(TypedDict):
-    """A folder that the work mounts: `path` on the server, with its root. `user` and
-    `password` are told to the node alone.
-    """
-
-    kind: Literal["nfs", "smb"]
-    address: str
-    path: str
-    use: Literal["input", "output", "scratch"]
-    user: NotRequired[str]
-    password: NotRequired[str]
-
-
-class MountForm(TypedDict):
-    """A folder of a datastore of yours: `path` lies below its root, like /subdir2."""
-
-    datastore_id: str
-    path: NotRequired[str]
-    use: Literal["input", "output", "scratch"]
 
 
 class MountedVolumeAnswer(TypedDict):
@@ -4990,18 +4981,6 @@ class PendingLeaseAnswer(TypedDict):
     part: NotRequired[int]
     parts: NotRequired[int]
     attempt: NotRequired[int]
-
-
-class PlanAnswer(TypedDict):
-    """A plan unlocks what lower ones do: `team` has datastores and reservations."""
-
-    account_id: str
-    plan: Literal["individual", "team", "enterprise"]
-    position: NotRequired[int]
-
-
-class PlanRequest(TypedDict):
-    plan: Literal["individual", "team", "enterprise"]
 
 
 class PolicyLintAnswer(TypedDict):
@@ -6926,6 +6905,27 @@ class StorageNodesAnswer(TypedDict):
     position: int
 
 
+class StoreMountAnswer(TypedDict):
+    """A folder that the work mounts: `path` on the server, with its root. `user` and
+    `password` are told to the node alone.
+    """
+
+    kind: Literal["nfs", "smb"]
+    address: str
+    path: str
+    use: Literal["input", "output", "scratch"]
+    user: NotRequired[str]
+    password: NotRequired[str]
+
+
+class StoreMountForm(TypedDict):
+    """A folder of a datastore of yours: `path` lies below its root, like /subdir2."""
+
+    datastore_id: str
+    path: NotRequired[str]
+    use: Literal["input", "output", "scratch"]
+
+
 class StoredReportAnswer(TypedDict):
     status: Literal["stored", "duplicate"]
     receipt: UsageReceiptAnswer
@@ -7247,7 +7247,7 @@ class VolumeAnswer(TypedDict):
     size_gib: int
     state: Literal["detached", "attached", "grace", "deleted", "erased"]
     leases: int
-    rate: NotRequired[VolumeRateForm]
+    rate: NotRequired[VolumeRateAnswer]
     tariff_version: int
     gb_seconds: int
     charge: Money
@@ -7300,7 +7300,7 @@ class VolumePage(TypedDict):
     data: list[VolumeAnswer]
 
 
-class VolumeRateForm(TypedDict):
+class VolumeRateAnswer(TypedDict):
     """So many GB-seconds cost `price`."""
 
     price: Money
@@ -7330,7 +7330,7 @@ class VolumeShownAnswer(TypedDict):
     size_gib: int
     state: Literal["detached", "attached", "grace", "deleted", "erased"]
     leases: int
-    rate: NotRequired[VolumeRateForm]
+    rate: NotRequired[VolumeRateAnswer]
     tariff_version: int
     gb_seconds: int
     charge: Money
@@ -7342,7 +7342,7 @@ class VolumeShownAnswer(TypedDict):
     deleted_because: NotRequired[Literal["owner", "funds_ended"]]
     erased_at: NotRequired[str]
     position: NotRequired[int]
-    attachments: list[AttachmentAnswer]
+    attachments: list[JobAttachmentAnswer]
 
 
 class VoteRequest(TypedDict):

@@ -157,7 +157,7 @@ VolumeMounts = Annotated[list[VolumeMountForm], Field(max_length=MOUNTS_MAX)]
 MeterMaxima = Annotated[list[MeterMaxForm], Field(max_length=4)]
 
 
-class MountForm(RequestModel):
+class StoreMountForm(RequestModel):
     """A folder of a datastore of yours: `path` lies below its root, like /subdir2."""
 
     datastore_id: Annotated[str, Field(pattern=r"^datastore_[0-9A-Za-z]{1,64}$")]
@@ -165,12 +165,14 @@ class MountForm(RequestModel):
     use: Literal["input", "output", "scratch"]
 
 
-class AttachedForm(RequestModel):
+class JobAttachmentsForm(RequestModel):
     """What a job uses of a region of yours. It runs there and nowhere else; a lease of it holds the
     reservation until it ends.
     """
 
-    mounts: Annotated[list[MountForm], Field(max_length=STORES_MAX)] = Field(default_factory=list)
+    mounts: Annotated[list[StoreMountForm], Field(max_length=STORES_MAX)] = Field(
+        default_factory=list
+    )
     reservation_id: Annotated[str, Field(pattern=r"^reservation_[0-9A-Za-z]{1,64}$")] | None = None
 
     def attached(self) -> Attached:
@@ -219,7 +221,7 @@ class JobRequest(RequestModel):
     parent_job_id: JobId | None = None
     meter_maxima: MeterMaxima = Field(default_factory=list)
     volumes: VolumeMounts = Field(default_factory=list)
-    attached: AttachedForm | None = None
+    attached: JobAttachmentsForm | None = None
 
     model_config = with_examples(EXAMPLE, CHUNKED, NIGHTLY)
 
@@ -313,7 +315,7 @@ class JobAnswer(AnswerModel):
     instance_id: str | None = None
     meter_maxima: MeterMaxima | None = None
     volumes: VolumeMounts | None = None
-    attached: AttachedForm | None = None
+    attached: JobAttachmentsForm | None = None
     state: JobStateName
     submitted_at: Told_at
     ended_at: Told_at | None = None
@@ -561,7 +563,7 @@ def _job(row: leases.Job) -> JobAnswer:
         references=[JobReferenceForm(**one) for one in told.refs or ()] or None,
         volumes=[VolumeMountForm(**one) for one in told.volumes] or None,
         plan=plan_told(row.plan),
-        attached=None if row.attached is None else AttachedForm(**row.attached),
+        attached=None if row.attached is None else JobAttachmentsForm(**row.attached),
         max_price_per_gpu_hour=credits_(row.price_max_units),
         state=told.state,
         submitted_at=moment(row.at_us),

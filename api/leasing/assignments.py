@@ -62,7 +62,7 @@ ASSIGNMENTS_MAX = 500
 TO_ERASE_MAX = 100
 
 
-class MountAnswer(AnswerModel):
+class StoreMountAnswer(AnswerModel):
     """A folder that the work mounts: `path` on the server, with its root. `user` and `password`
     are told to the node alone.
     """
@@ -92,7 +92,7 @@ class LeaseWorkloadAnswer(AnswerModel):
     command: list[str]
     env_refs: list[str]
     references: list[JobReferenceForm] | None = None
-    mounts: list[MountAnswer] | None = None
+    mounts: list[StoreMountAnswer] | None = None
     reserved_port: ReservedPortAnswer | None = None
     workload_sha256: Hex32
 
@@ -310,7 +310,7 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
     )
 
 
-def _mounts(call: Call, view: View, job: leases.Job, node_id: str) -> list[MountAnswer]:
+def _mounts(call: Call, view: View, job: leases.Job, node_id: str) -> list[StoreMountAnswer]:
     """What the work mounts, with the logins for the node that mounts it."""
     is_machine = call.node_of_caller(node_id) or call.executor_of_caller(node_id)
     found = []
@@ -322,7 +322,7 @@ def _mounts(call: Call, view: View, job: leases.Job, node_id: str) -> list[Mount
             key = login_key(call, name)
             user, password = datastore_logins.read(view.connection, key, name) or (None, None)
         found.append(
-            MountAnswer(
+            StoreMountAnswer(
                 kind=store.kind,
                 address=store.address,
                 path=joined(store.root_path, mount["path"]),

@@ -27,13 +27,13 @@ Plan = Literal["individual", "team", "enterprise"]
 assert get_args(Plan) == PLANS
 
 
-class PlanRequest(RequestModel):
+class AccountPlanRequest(RequestModel):
     plan: Plan
 
     model_config = with_examples({"plan": "team"})
 
 
-class PlanAnswer(AnswerModel):
+class AccountPlanAnswer(AnswerModel):
     """A plan unlocks what lower ones do: `team` has datastores and reservations."""
 
     account_id: AccountId
@@ -44,20 +44,23 @@ class PlanAnswer(AnswerModel):
 @resource.post(
     "/v1/accounts/{account_id}/plan",
     with_scope("operator"),
-    PlanAnswer,
+    AccountPlanAnswer,
     problems=[PartiesReason.ACCOUNT_UNKNOWN, PartiesReason.ACCOUNT_CLOSED],
 )
-def set_plan(account_id: AccountInPath, body: PlanRequest, call: Caller) -> Response:
+def set_plan(account_id: AccountInPath, body: AccountPlanRequest, call: Caller) -> Response:
     """Sets the plan of an account."""
     command = SetAccountPlan(
         account_id=account_id, plan=body.plan, by=call.principal.member_id, at_us=call.now_us
     )
-    told = PlanAnswer(account_id=account_id, plan=body.plan)
+    told = AccountPlanAnswer(account_id=account_id, plan=body.plan)
     return call.record(lambda: command, lambda _after: told)
 
 
 @resource.get(
-    "/v1/accounts/{account_id}/plan", READ, PlanAnswer, problems=[PartiesReason.ACCOUNT_UNKNOWN]
+    "/v1/accounts/{account_id}/plan",
+    READ,
+    AccountPlanAnswer,
+    problems=[PartiesReason.ACCOUNT_UNKNOWN],
 )
 def read_plan(account_id: AccountInPath, call: Caller) -> Response:
     """Returns the plan of an account."""
@@ -65,4 +68,4 @@ def read_plan(account_id: AccountInPath, call: Caller) -> Response:
     with call.read() as view:
         found = call.service.ledger.market.state_of(plan_stream(account_id)).plan
         plan: Plan = next(one for one in get_args(Plan) if one == found)
-        return call.answer(view, PlanAnswer(account_id=account_id, plan=plan))
+        return call.answer(view, AccountPlanAnswer(account_id=account_id, plan=plan))

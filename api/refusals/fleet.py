@@ -350,7 +350,7 @@ SENTENCES: dict[Reason, Sentence] = {
     FleetReason.WALLET_NEEDED: sentence(
         CONFLICT,
         "Idle mining needs a wallet that is paid[, and the account {account_id:text} has none]. "
-        "Link one with `tallystick account wallet link`, and wait until it counts.",
+        "Link one with `tallystick wallet link`, and wait until it counts.",
     ),
     FleetReason.NODE_BUSY: sentence(
         CONFLICT,

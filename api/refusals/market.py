@@ -600,6 +600,12 @@ SENTENCES: dict[Reason, Sentence] = {
     MarketReason.MATCH_IMPOSSIBLE: sentence(
         CONFLICT,
         when(
+            "No node of the region {required:text}, to which the datastores or the reservation pin "
+            "the job, could ever run it. Attach stores of another region, or ask for another GPU "
+            "model.",
+            dimension="pin",
+        ),
+        when(
             "The datastores or the reservation of the job pin it to the region "
             "{pinned_region:text}, and no machine there meets the demand {dimension:word}, so "
             "waiting does not help. Ask for what the region has, or attach to another one.",

@@ -88,14 +88,14 @@ class VolumeRequest(RequestModel):
     )
 
 
-class VolumeRateForm(AnswerModel):
+class VolumeRateAnswer(AnswerModel):
     """So many GB-seconds cost `price`."""
 
     price: Money
     per: Annotated[int, Field(ge=1)]
 
 
-class AttachmentAnswer(AnswerModel):
+class JobAttachmentAnswer(AnswerModel):
     """A lease that has the volume, or had it until `detached_at`."""
 
     lease_id: LeaseId
@@ -122,7 +122,7 @@ class VolumeAnswer(AnswerModel):
     size_gib: Count
     state: VolumeStateName
     leases: Count
-    rate: VolumeRateForm | None = None
+    rate: VolumeRateAnswer | None = None
     tariff_version: Count
     gb_seconds: Count
     charge: Money
@@ -139,7 +139,7 @@ class VolumeAnswer(AnswerModel):
 class VolumeShownAnswer(VolumeAnswer):
     """A volume with the leases that have or had it, the last ones first."""
 
-    attachments: list[AttachmentAnswer]
+    attachments: list[JobAttachmentAnswer]
 
 
 class VolumeAttachRequest(RequestModel):
@@ -346,7 +346,7 @@ def _told(state: Volume) -> VolumeAnswer:
     because: Any = None if deleted is None else deleted.cause
     rate = None
     if made.rate is not None:
-        rate = VolumeRateForm(price=credits_(made.rate.price.units), per=made.rate.per)
+        rate = VolumeRateAnswer(price=credits_(made.rate.price.units), per=made.rate.per)
     return VolumeAnswer(
         volume_id=made.volume_id,
         name=made.name,
@@ -377,7 +377,7 @@ def _volume(row: volumes.VolumeRow) -> VolumeAnswer:
         name = "deleted" if row.erased_at_us is None else "erased"
     rate = None
     if row.price_units is not None and row.per is not None:
-        rate = VolumeRateForm(price=credits_(row.price_units), per=row.per)
+        rate = VolumeRateAnswer(price=credits_(row.price_units), per=row.per)
     because: Any = row.cause
     return VolumeAnswer(
         volume_id=row.volume_id,
@@ -402,9 +402,9 @@ def _volume(row: volumes.VolumeRow) -> VolumeAnswer:
     )
 
 
-def _attachment(row: volumes.AttachmentRow) -> AttachmentAnswer:
+def _attachment(row: volumes.AttachmentRow) -> JobAttachmentAnswer:
     cause: Any = row.cause
-    return AttachmentAnswer(
+    return JobAttachmentAnswer(
         lease_id=row.lease_id,
         job_id=row.job_id,
         node_id=row.node_id,

@@ -17,12 +17,12 @@ from cli.work_options import MaxPrice, Share, words_of
 
 if TYPE_CHECKING:
     from tallystick_client.forms import (
+        AccountPlanRequest,
         DepositRequest,
         JobQuoteRequest,
         JobRequest,
         NodeDemandsForm,
         OfferRequest,
-        PlanRequest,
     )
 
 account = group("account", "Accounts of renters and providers.", "tallystick account create")
@@ -142,7 +142,7 @@ def plan(
     if new is None:
         told = remote.ask(lambda c: c.read_plan(account_id))
     else:
-        body: PlanRequest = {"plan": new}
+        body: AccountPlanRequest = {"plan": new}
         told = remote.ask(lambda c: c.set_plan(account_id, body, idempotency_key=remote.key))
     remote.tell(told, facts(told))
 

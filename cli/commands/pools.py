@@ -255,7 +255,9 @@ def report_health(
     remote: Remote,
     pool_id: PoolId,
     component_id: ComponentId,
-    health: Annotated[Literal["well", "degraded", "down"], typer.Argument()],
+    health: Annotated[
+        Literal["well", "degraded", "down"], typer.Argument(help="How the component is.")
+    ],
     detail: Annotated[str, typer.Option(help="What is wrong, in a few words.")] = "",
 ) -> None:
     """Report the health of a component of your pool. A report counts for two hours."""
@@ -274,7 +276,9 @@ def report_health(
 def set_metadata(
     remote: Remote,
     pool_id: PoolId,
-    entries: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...")],
+    entries: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE...", help="Entries of the metadata.")
+    ],
 ) -> None:
     """Set the whole metadata of your pool. Entries that are left out are gone."""
     pairs = [entry.partition("=") for entry in entries]

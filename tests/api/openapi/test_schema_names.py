@@ -20,14 +20,14 @@ STANDARD = {"Money", "SignedMoney", "Problem", "FieldError"}
 """An amount, and the two forms of RFC 9457."""
 NOUNS = frozenset(
     {
-        "Account", "Adjustment", "Assignment", "Assignments", "Attestation", "Attribute", "Auction",
-        "Balance", "Balances", "Ballot", "Bid", "Breaker", "Breakers", "Budget", "Counterparty",
-        "Countersignature", "Deposit", "Device", "Dispute", "Earning", "Empty", "Epoch",
-        "Fragmentation", "Fragmentations", "Gang", "Governor", "Governors", "Hardware", "Host",
-        "Invitation", "Invitations", "Invoice", "Job", "Lease",
-        "Licence", "Node", "Offer", "Payment", "Pool", "Project", "Projects", "Promotion",
-        "Provider", "Region", "Reputation", "Tariff", "Tariffs", "Utilisation", "Vote", "Wallet",
-        "Wallets", "Webhook",
+        "Account", "Adjustment", "Admission", "Assignment", "Assignments", "Attestation",
+        "Attribute", "Auction", "Balance", "Balances", "Ballot", "Bid", "Breaker", "Breakers",
+        "Budget", "Counterparty", "Countersignature", "Dataset", "Datastore", "Deposit", "Device",
+        "Dispute", "Earning", "Empty", "Epoch", "Fragmentation", "Fragmentations", "Gang",
+        "Governor", "Governors", "Hardware", "Host", "Invitation", "Invitations", "Invoice", "Job",
+        "Lease", "Licence", "Node", "Offer", "Payment", "Pool", "Project", "Projects", "Promotion",
+        "Provider", "Region", "Reputation", "Reservation", "Tariff", "Tariffs", "Utilisation",
+        "Volume", "Vote", "Wallet", "Wallets", "Webhook",
     }
 )  # fmt: skip
 """Nouns of the glossary that are clear alone. Every other form has two words or more."""
