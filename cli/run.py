@@ -38,7 +38,7 @@ from cli.terminal import (
     tell,
     top_level,
 )
-from cli.work_options import RemotingSession, Split, remoted
+from cli.work_options import RemotingSession, Route, Split, remoted
 
 if TYPE_CHECKING:
     from tallystick_client import Client
@@ -93,6 +93,7 @@ def run(
     project: Annotated[str, typer.Option(help="Your own label on the bill.")] = "",
     session: RemotingSession = None,
     split: Split = None,
+    route: Route = None,
     key_file: Annotated[
         Path | None,
         typer.Option(help="File of the key that signs for the usage; created if missing."),
@@ -114,7 +115,7 @@ def run(
         raise InputUnusable("-p and --mem both say how much of a GPU: give one of them")
     remote = Remote(url, api_key)
     asked = _asked(remote, command, gpus, part, memory, model or [], max_price, env or [], project)
-    body: LeaseRequest = {"job": asked, **remoted(session, split)}
+    body: LeaseRequest = {"job": asked, **remoted(session, split, route)}
     if funds is not None:
         body["funds"] = credits_of(funds)
     with _interrupting():

@@ -49,6 +49,10 @@ Split = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help="The part of the program that is forwarded to the GPUs."),
 ]
+Route = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Network route across clusters that the traffic takes."),
+]
 Project = Annotated[str, typer.Option(help="Your own label on the bill.")]
 
 
@@ -73,9 +77,11 @@ def work_of(
     }
 
 
-def remoted(session: str | None, split: str | None) -> LeaseRequest:
-    """What a request says of the session that it is used through, and of its part (row V-13)."""
-    named = {"remoting_session_id": session, "split_label": split}
+def remoted(session: str | None, split: str | None, route: str | None) -> LeaseRequest:
+    """What a request says of the session that it is used through and of its part (row V-13), and of
+    its network route (row J-10).
+    """
+    named = {"remoting_session_id": session, "split_label": split, "route_id": route}
     told: Any = {name: word for name, word in named.items() if word is not None}
     request: LeaseRequest = told
     return request

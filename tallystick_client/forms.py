@@ -3026,7 +3026,7 @@ class LeaseAnswer(TypedDict):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so
     far. `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id`
     and `split_label` name the session and the part of the program that a layer forwards to
-    the devices.
+    the devices, `route_id` the network route that its traffic takes.
     """
 
     lease_id: str
@@ -3098,6 +3098,7 @@ class LeaseAnswer(TypedDict):
     escrow_id: NotRequired[str]
     remoting_session_id: NotRequired[str]
     split_label: NotRequired[str]
+    route_id: NotRequired[str]
     part: NotRequired[int]
     attempt: NotRequired[int]
     run_due_at: NotRequired[str]
@@ -3439,6 +3440,7 @@ class LeaseQuoteRequest(TypedDict):
     encryption_key: NotRequired[str | None]
     remoting_session_id: NotRequired[str | None]
     split_label: NotRequired[str | None]
+    route_id: NotRequired[str | None]
     pricing: NotRequired[LeasePricingRequest | None]
     valid_seconds: NotRequired[int]
 
@@ -3494,7 +3496,8 @@ class LeaseRequest(TypedDict):
     absent: the job's. `encryption_key`: an X25519 key of yours, hex; the node seals to it
     what is needed to reach the work. `remoting_session_id` and `split_label` name a session
     of a layer that forwards calls to the devices, and the part of the program it forwards;
-    they cost nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
+    `route_id` names the network route across clusters that its traffic takes; they cost
+    nothing. `pricing` absent: at the offer's price, or as the job's pool prices.
     """
 
     job_id: NotRequired[str | None]
@@ -3507,6 +3510,7 @@ class LeaseRequest(TypedDict):
     encryption_key: NotRequired[str | None]
     remoting_session_id: NotRequired[str | None]
     split_label: NotRequired[str | None]
+    route_id: NotRequired[str | None]
     pricing: NotRequired[LeasePricingRequest | None]
 
 
@@ -3671,6 +3675,7 @@ class LeaseTransfersAnswer(TypedDict):
 
     lease_id: str
     job_id: str
+    route_id: NotRequired[str]
     received_bytes: str
     sent_bytes: str
     bytes: str
@@ -4976,6 +4981,7 @@ class PendingLeaseAnswer(TypedDict):
     work: LeaseWorkloadAnswer
     memory_mib: NotRequired[int]
     encryption_key: NotRequired[str]
+    route_id: NotRequired[str]
     volumes: NotRequired[list[MountedVolumeAnswer]]
     executor: NotRequired[str]
     part: NotRequired[int]

@@ -144,6 +144,7 @@ class PendingLeaseAnswer(AnswerModel):
     work: LeaseWorkloadAnswer
     memory_mib: Count | None = None
     encryption_key: Hex32 | None = None
+    route_id: str | None = None
     volumes: list[MountedVolumeAnswer] | None = None
     executor: str | None = None
     part: Count | None = None
@@ -304,6 +305,7 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
         ),
         memory_mib=_memory_of(row, node),
         encryption_key=lease.requested.encryption_key,
+        route_id=lease.requested.route_id,
         volumes=_mounted(call, lease) or None,
         executor=None if lease.work.started is None else lease.work.started.executor,
         **_part(call, lease.requested),

@@ -102,7 +102,8 @@ class LeaseRequest(RequestModel):
     in a federated job of another account; absent: the job's. `encryption_key`: an X25519 key of
     yours, hex; the node seals to it what is needed to reach the work. `remoting_session_id` and
     `split_label` name a session of a layer that forwards calls to the devices, and the part of the
-    program it forwards; they cost nothing. `pricing` absent: at the offer's price, or as the job's
+    program it forwards; `route_id` names the network route across clusters that its traffic takes;
+    they cost nothing. `pricing` absent: at the offer's price, or as the job's
     pool prices.
     """
 
@@ -116,6 +117,7 @@ class LeaseRequest(RequestModel):
     encryption_key: Hex32 | None = None
     remoting_session_id: Label | None = None
     split_label: Label | None = None
+    route_id: Label | None = None
     pricing: LeasePricingRequest | None = None
 
     model_config = with_examples(
@@ -168,7 +170,8 @@ class LeaseOpenedAnswer(AnswerModel):
 class LeaseAnswer(AnswerModel):
     """A lease as far as it has come. `charge` and `gpu_us` are what has been accrued so far.
     `project_id` and `end_user_ref` are not told to the provider. `remoting_session_id` and
-    `split_label` name the session and the part of the program that a layer forwards to the devices.
+    `split_label` name the session and the part of the program that a layer forwards to the devices,
+    `route_id` the network route that its traffic takes.
     """
 
     lease_id: LeaseId
@@ -226,6 +229,7 @@ class LeaseAnswer(AnswerModel):
     escrow_id: JobId | None = None
     remoting_session_id: str | None = None
     split_label: str | None = None
+    route_id: str | None = None
     part: Count | None = None
     attempt: Count | None = None
     run_due_at: Told_at | None = None
@@ -376,6 +380,7 @@ def opening(body: LeaseRequest, call: Call, lease_id: str, here: Round) -> list[
         encryption_key=body.encryption_key,
         remoting_session_id=body.remoting_session_id,
         split_label=body.split_label,
+        route_id=body.route_id,
         pricing=None if pricing is None else pricing.module,
         months=None if pricing is None else pricing.months,
     )
@@ -828,6 +833,7 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         escrow_id=row.escrow_id,
         remoting_session_id=row.remoting_session_id,
         split_label=row.split_label,
+        route_id=row.route_id,
         charge=credits_(row.charge_units),
         gpu_us=str(row.gpu_us),
         hours_accrued=row.hours,

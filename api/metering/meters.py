@@ -186,6 +186,7 @@ class LeaseTransfersAnswer(AnswerModel):
 
     lease_id: LeaseId
     job_id: JobId
+    route_id: str | None = None
     received_bytes: Units
     sent_bytes: Units
     bytes: Units
@@ -321,6 +322,7 @@ def read_lease_transfers(lease_id: LeaseInPath, call: Caller) -> Response:
         told = LeaseTransfersAnswer(
             lease_id=lease_id,
             job_id=lease.requested.job_id,
+            route_id=lease.requested.route_id,
             received_bytes=str(received),
             sent_bytes=str(sent),
             bytes=str(received + sent),

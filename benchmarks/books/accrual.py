@@ -196,6 +196,7 @@ def _lease(number: int, node: BenchNode) -> Iterator[Told]:
             encryption_key=None,
             remoting_session_id=None,
             split_label=None,
+            route_id=None,
             pricing=None,
             months=None,
             part=None,

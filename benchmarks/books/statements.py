@@ -177,6 +177,7 @@ class _Running:
                 encryption_key=None,
                 remoting_session_id=None,
                 split_label=None,
+                route_id=None,
                 pricing=None,
                 months=None,
                 part=None,

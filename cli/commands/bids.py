@@ -18,6 +18,7 @@ from cli.work_options import (
     MaxPrice,
     Models,
     RemotingSession,
+    Route,
     Share,
     Split,
     remoted,
@@ -65,6 +66,7 @@ def ask(
     max_meter: MaxMeters = None,
     session: RemotingSession = None,
     split: Split = None,
+    route: Route = None,
 ) -> None:
     """Request a lease by auction (the default), by a standing bid, or for whole months."""
     pricing = _pricing(auction, sealed, pick, bid, months)
@@ -74,7 +76,7 @@ def ask(
             "share_ppm": ppm_of(share),
         },
         "pricing": pricing,
-        **remoted(session, split),
+        **remoted(session, split, route),
     }
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))

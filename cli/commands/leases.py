@@ -37,6 +37,7 @@ from cli.work_options import (
     Project,
     RemotingSession,
     ReservationOption,
+    Route,
     Share,
     Split,
     attached_of,
@@ -113,6 +114,7 @@ def create_lease(
     reservation: ReservationOption = None,
     session: RemotingSession = None,
     split: Split = None,
+    route: Route = None,
 ) -> None:
     """Rent the cheapest GPUs that fit. The money is held until the lease is settled."""
     job: JobRequest = {
@@ -126,7 +128,7 @@ def create_lease(
         "term_seconds": term,
         "funds": None if funds is None else credits_of(funds),
         "settlement": settlement,
-        **remoted(session, split),
+        **remoted(session, split, route),
     }
     told = remote.ask(lambda c: c.open_lease(body, idempotency_key=remote.key))
     remote.tell(told, facts(told))

@@ -17,7 +17,7 @@ device = group("device", "Edge devices, which pay by the month.", "tallystick de
 storage = group("storage", "Storage nodes of regions.", "tallystick storage show region_1f0c...")
 
 Meter = Literal["cpu", "memory", "storage", "network"]
-Group = Literal["kind", "node_id", "client_id", "project_id", "lease_id"]
+Group = Literal["kind", "node_id", "client_id", "project_id", "lease_id", "route_id"]
 Model = Literal[
     "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx", "jetson-orin-nano"
 ]

@@ -109,6 +109,7 @@ class LeaseRequested:
     encryption_key: str | None  # hex, X25519: what the node's credentials are sealed to
     remoting_session_id: str | None  # of the layer that forwards calls to the device; no fee
     split_label: str | None  # which part of the program is forwarded; no fee
+    route_id: str | None  # the network route across clusters that its traffic takes (J-10); no fee
     pricing: str | None  # the module that prices it; None: "posted/1"
     months: int | None  # of a reserved term
     part: int | None  # which chunk or member of the job
@@ -369,6 +370,7 @@ class RequestLease:
     encryption_key: str | None = None
     remoting_session_id: str | None = None
     split_label: str | None = None
+    route_id: str | None = None
     pricing: str | None = None
     months: int | None = None
     part: int | None = None

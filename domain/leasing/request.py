@@ -127,6 +127,7 @@ def asked_of(command: RequestLease, spec: JobSubmitted | SubmitJob, world: World
         encryption_key=command.encryption_key,
         remoting_session_id=command.remoting_session_id,
         split_label=command.split_label,
+        route_id=command.route_id,
         months=command.months,
         part=command.part,
         attempt=command.attempt,
@@ -155,7 +156,7 @@ def _require_remote_terms(command: RequestLease) -> None:
     key = command.encryption_key
     if key is not None and _PUBLIC_KEY.fullmatch(key) is None:
         raise Refused(PartiesReason.SIGNING_KEY_INVALID, field="encryption_key")
-    for field in ("remoting_session_id", "split_label"):
+    for field in ("remoting_session_id", "split_label", "route_id"):
         text = getattr(command, field)
         if text is not None and not 1 <= len(text) <= LABEL_CHARACTERS_MAX:
             raise Refused(
@@ -216,6 +217,7 @@ def asked_again(asked: LeaseRequested, lease_id: str, at_us: int) -> RequestLeas
         encryption_key=asked.encryption_key,
         remoting_session_id=asked.remoting_session_id,
         split_label=asked.split_label,
+        route_id=asked.route_id,
         pricing=asked.pricing,
         overflow=asked.overflow,
     )

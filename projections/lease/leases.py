@@ -56,7 +56,7 @@ _TABLES = """
         reclaim_window_us bigint, interruptible boolean, gang_id text, moment_us bigint,
         restart_of text, constraints json, job_part int, attempt int, run_due_us bigint,
         overflow boolean, restarted_as text, restarted_position bigint, escrow_id text,
-        remoting_session_id text, split_label text,
+        remoting_session_id text, split_label text, route_id text,
         federated_account_id text, federated_fee_units bigint, start_timeout_us bigint,
         mode text, mig_profile text, mig_starts int[],
         state text NOT NULL, charge_units bigint NOT NULL, gpu_us bigint NOT NULL,
@@ -179,17 +179,18 @@ _RULES = (
         " end_user_ref text, gpu_count int, share_ppm int, mem_ppm int, models text[],"
         " max_price_per_gpu_hour json, term_us bigint, funds json, at_us bigint, restart_of text,"
         " constraints json, part int, attempt int, run_due_us bigint, overflow boolean,"
-        " start_timeout_us bigint, escrow_id text, remoting_session_id text, split_label text",
+        " start_timeout_us bigint, escrow_id text, remoting_session_id text, split_label text,"
+        " route_id text",
         """INSERT INTO own.lease (lease_id, job_id, account_id, client_id, project_id,
             end_user_ref, gpu_count, share_ppm, mem_ppm, models, price_max_units, term_us,
             funds_units, at_us, position, state, charge_units, gpu_us, hours, usage_position,
             version, start_timeout_us, restart_of, constraints, job_part, attempt, run_due_us,
-            overflow, escrow_id, remoting_session_id, split_label)
+            overflow, escrow_id, remoting_session_id, split_label, route_id)
         SELECT lease_id, job_id, account_id, client_id, project_id, end_user_ref, gpu_count,
             share_ppm, mem_ppm, models, (max_price_per_gpu_hour->>'units')::bigint, term_us,
             (funds->>'units')::bigint, at_us, position, 'requested', 0, 0, 0, 0,
             stream_version, start_timeout_us, restart_of, constraints, facts.part, attempt,
-            run_due_us, overflow, escrow_id, remoting_session_id, split_label
+            run_due_us, overflow, escrow_id, remoting_session_id, split_label, route_id
         FROM facts""",
     ),
     Rule(
@@ -490,6 +491,7 @@ class LeaseRow:
     escrow_id: str | None
     remoting_session_id: str | None
     split_label: str | None
+    route_id: str | None
     constraints: dict[str, Any] | None
     job_part: int | None
     attempt: int | None
@@ -731,7 +733,7 @@ _AS_OF = f"""
     SELECT l.lease_id, l.job_id, l.account_id, l.client_id, l.project_id, l.end_user_ref,
         l.gpu_count, l.share_ppm, l.mem_ppm, l.models, l.price_max_units, l.term_us,
         l.funds_units, l.at_us, l.position, l.restart_of, l.constraints,
-        l.start_timeout_us, l.escrow_id, l.remoting_session_id, l.split_label,
+        l.start_timeout_us, l.escrow_id, l.remoting_session_id, l.split_label, l.route_id,
         l.job_part, l.attempt, l.run_due_us, l.overflow,
         {", ".join(_known(column, since) for since, cs in _SINCE.items() for column in cs)},
         s.*

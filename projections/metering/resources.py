@@ -36,6 +36,7 @@ _TABLES = """
         account_id text COLLATE "C" NOT NULL, provider_account_id text COLLATE "C" NOT NULL,
         client_id text COLLATE "C" NOT NULL, project_id text NOT NULL, job_id text NOT NULL,
         at_us bigint NOT NULL);
+    CREATE TABLE own.route (lease_id text COLLATE "C" PRIMARY KEY, route_id text NOT NULL);
     CREATE TABLE own.job (job_id text COLLATE "C" PRIMARY KEY, kind text NOT NULL);
 """
 
@@ -50,6 +51,11 @@ _RULES = (
         ("job.submitted.v1",),
         "job_id text, kind text",
         "INSERT INTO own.job SELECT job_id, kind FROM facts",
+    ),
+    Rule(
+        ("lease.requested.v1",),
+        "lease_id text, route_id text",
+        """INSERT INTO own.route SELECT lease_id, route_id FROM facts WHERE route_id IS NOT NULL""",
     ),
     Rule(
         ("lease.reserved.v1",),
@@ -185,8 +191,9 @@ def read_reported(connection: Connection, lease_id: str) -> Reported | None:
     return read.one(connection, Reported, sql, lease=lease_id)
 
 
-GROUPS = ("kind", "node_id", "client_id", "project_id", "lease_id")
-"""What used resources can be summed by."""
+GROUPS = ("kind", "node_id", "client_id", "project_id", "lease_id", "route_id")
+"""What used resources can be summed by. By route: leases that name one."""
+_COLUMNS = {"kind": "coalesce(j.kind, '')", "route_id": "o.route_id"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +225,7 @@ def read_used(
     """Leases reserved in [from_us, to_us), by group; `after` is the last group before."""
     assert by in GROUPS, by
     whose = "provider_account_id" if as_provider else "account_id"
-    group = "coalesce(j.kind, '')" if by == "kind" else f"l.{by}"
+    group = _COLUMNS.get(by, f"l.{by}")
     where = [f"l.{name} = %({name})s" for name in ("node_id", "client_id") if filters.get(name)]
     where += ["j.kind = %(kind)s"] if filters.get("kind") else []
     sums = ", ".join(
@@ -227,6 +234,7 @@ def read_used(
     sql = f"""SELECT {group} AS group, count(*) AS leases, {sums}
         FROM proj_resources.lease l JOIN proj_resources.reported r USING (lease_id, node_id)
         LEFT JOIN proj_resources.job j USING (job_id)
+        LEFT JOIN proj_resources.route o USING (lease_id)
         WHERE l.at_us >= %(from)s AND l.at_us < %(to)s
             AND (%(account)s::text IS NULL OR l.{whose} = %(account)s)
             {"".join(f" AND {one}" for one in where)}

@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         461,
-        "bfe6e4565a36f64e04ffabad7666947f0b8b54068e3c10515cb440f7bfc0c764",
-        "bfe66d4efa518b129f281a2297f55f93618348d7d7f336b675b54f9df1e03d0e",
+        "a8c5844fea2045cb241e2a5ee27c1e390196cd07b559dc8ad797f2be1fa8e38e",
+        "c5e3e73867bafbd79b4bbec6b460f22264366996f37a58300e5ae3626666d6ec",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

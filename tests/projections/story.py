@@ -673,6 +673,7 @@ def _lease(size: Size, index: int) -> Iterator[Told]:
             encryption_key=None,
             remoting_session_id=None,
             split_label=None,
+            route_id=None,
             pricing=None,
             months=None,
             part=None,

@@ -287,6 +287,31 @@ def test_use_is_summed_by_kind_of_job_node_and_lease_for_those_who_schedule(scen
     assert foreign.json()["code"] == "account_unknown"
 
 
+def test_j_10_a_lease_names_its_route_and_its_bytes_are_summed_by_it(scene: Scene) -> None:
+    """VxLAN routes across clusters: the route is on the lease and told to its node, and the bytes
+    that the node signed are those of the route.
+    """
+    job = scene.job(meter_maxima=most(network=20_000))
+    lease = scene.lease(job=job, route_id="vxlan-7/eu-us")
+    lease_id, node_id = lease["lease_id"], lease["node_id"]
+    waiting = scene.provider.node.read(f"/v1/nodes/{node_id}/assignments")
+    assert [one["route_id"] for one in waiting["pending"]] == ["vxlan-7/eu-us"]
+    scene.provider.node.made(f"/v1/nodes/{node_id}/assignments/{lease_id}/ready")
+    other = scene.running(job=scene.job())
+    scene.clock.advance(2 * MINUTE_US)  # type: ignore[attr-defined]
+    signed(scene, lease, minutes=2, received_bytes=GB // 2, sent_bytes=GB // 4)
+    told = scene.renter.read(f"/v1/leases/{lease_id}")
+    assert told["route_id"] == "vxlan-7/eu-us"
+    assert "route_id" not in scene.renter.read(f"/v1/leases/{other['lease_id']}")
+    moved = scene.renter.read(f"/v1/leases/{lease_id}/transfers")
+    assert (moved["route_id"], moved["bytes"]) == ("vxlan-7/eu-us", str(3 * GB // 2))
+    (route,) = scene.renter.read("/v1/usage/resources", by="route_id")["data"]
+    assert (route["group"], route["leases"]) == ("vxlan-7/eu-us", 1)
+    assert (route["received_bytes"], route["sent_bytes"]) == (str(GB), str(GB // 2))
+    long = scene.renter.post("/v1/leases", {"job": job, "route_id": "x" * 129})
+    assert long.status_code == 422
+
+
 def test_data_that_moves_is_totalled_and_priced_to_and_from_a_node_that_has_rdma(
     scene: Scene,
 ) -> None:

@@ -79,6 +79,7 @@ MAY_BE_ABSENT = {
         "LeaseRequested.pricing",
         "LeaseRequested.remoting_session_id",
         "LeaseRequested.pay_with",
+        "LeaseRequested.route_id",
         "LeaseRequested.sla_class",
         "LeaseRequested.split_label",
         "LeaseRequested.start_timeout_us",

@@ -90,6 +90,7 @@ def _request(lease_id: str, pricing: str, at_us: int, months: int | None = None)
             encryption_key=None,
             remoting_session_id=None,
             split_label=None,
+            route_id="vxlan-7",
             part=None,
             attempt=None,
             run_due_us=None,
