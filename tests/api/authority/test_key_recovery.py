@@ -8,7 +8,7 @@ import pytest
 
 from api.authority.key_recoveries import run_key_recovery
 from api.door import keys
-from domain.authority.key_recovery import KEY_RECOVERY_US, AnnounceKeyRecovery
+from domain.authority.key_recovery import KEY_RECOVERY_US, AnnounceKeyRecovery, EndKeyRecovery
 from domain.refusal import Refused
 from tests.api.parties.test_members import key, seen
 from tests.scenes.governors import ANNA, DIDO, WalletGovernor, enrol_all
@@ -68,6 +68,12 @@ def test_a_lost_key_comes_back_after_72_hours_that_everybody_sees(scene: Scene) 
 def test_a_present_operator_stops_a_recovery_that_nobody_asked_for(scene: Scene) -> None:
     """The attack: whoever got into the server's machine announces a key of their own."""
     thief = announced(scene)
+    assert passed(scene, KEY_RECOVERY_US - 1) == 0
+    now_us = scene.clock.now_us()
+    early = EndKeyRecovery(number=1, at_us=now_us)
+    with pytest.raises(Refused, match="key_recovery_state"):  # not even past the timer
+        scene.service.ledger.handle(early, key=None, now_us=now_us)
+    assert thief.get("/v1/accounts/acct_operator").status_code == 401
     weak = key(scene, scene.operator, "operator")
     assert seen(weak.post(CANCEL, {})) == (403, "administrator_needed")
     assert scene.owner.post(CANCEL, {}).status_code == 403

@@ -205,6 +205,9 @@ def test_a_clawback_that_was_swapped_is_not_accepted_by_the_votes_on_the_first()
     made.do(take_back(made, ANNA))
     made.do(clawback(UNEARNED))
     assert refused(made, read_first) is AuthorityReason.VOTE_MISMATCH
+    present = take_back(made, BORIS)
+    same_hash = replace(present.vote, content_sha256=read_first.vote.content_sha256)
+    assert refused(made, replace(present, vote=same_hash)) is AuthorityReason.VOTE_MISMATCH
     assert refused(made, take_back(made, DIDO)) is AuthorityReason.GOVERNOR_UNKNOWN
     (one,) = made.do(take_back(made, BORIS))
     assert one.count == 1, "the vote on the first one does not count for the second"
