@@ -1069,6 +1069,7 @@ class CloudRegionsAnswer(TypedDict):
 
     from_day: str
     data: list[CloudRegionAnswer]
+    position: NotRequired[int]
 
 
 class CloudStepAnswer(TypedDict):

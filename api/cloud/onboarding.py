@@ -116,6 +116,7 @@ class CloudRegionsAnswer(AnswerModel):
 
     from_day: Day
     data: list[CloudRegionAnswer]
+    position: Position | None = None
 
 
 @resource.post(

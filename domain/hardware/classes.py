@@ -43,6 +43,8 @@ def _rows(vendor: str, gpu_class: str, names: Iterable[str]) -> tuple[ModelRow, 
 
 
 NVIDIA, AMD, INTEL = "nvidia", "amd", "intel"
+SIMULATED = "sim"
+"""What a simulated device says as its maker: it is classed as the board that its model names."""
 
 
 REGISTRY: tuple[ModelRow, ...] = (
@@ -106,6 +108,8 @@ def class_of(
     Of rows with the same words the latest in force counts.
     """
     words, maker = words_of(model), vendor.lower()
+    if maker == SIMULATED and words:
+        maker = words[0].lower()
     rows = [row for row in registry if row.vendor == maker]
     own = {word for row in rows for word in row.words} | {*words_of(maker)}
     in_force: dict[tuple[str, ...], ModelRow] = {}

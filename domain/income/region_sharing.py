@@ -295,7 +295,9 @@ def _shares(
         time = times.get(node_id, NodeTime(node_id, 0, 0))
         there = fallen.participation.get(node_id, 0)
         owners = shares_before(world, node_id, day_start_us(command.day + 1))
-        got = dict(split_among(there, owners, operator)) if there else {}
+        got: dict[str, int] = {}
+        for account_id, units in split_among(there, owners, operator) if there else ():
+            got[account_id] = got.get(account_id, 0) + units
         usage = 0
         for account_id in earners[node_id]:
             units = fallen.usage[f"{node_id}|{account_id}"]

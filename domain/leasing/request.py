@@ -147,6 +147,8 @@ def _mounts(
     """What the job mounts now. Who takes part in another's job has nothing of its volumes."""
     if command.account_id != spec.account_id:
         return ()
+    if isinstance(spec, SubmitJob):
+        return spec.volumes  # not there yet, so nothing was attached since
     job = job_of(world, command.job_id)
     return job.volumes if job.exists else spec.volumes
 

@@ -10,7 +10,6 @@ decides nothing: it is shown. Source: design marketplace 8, rows J-4 and J-8.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, assert_never
@@ -120,7 +119,7 @@ class PoolComponent:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    by_id: Mapping[str, PoolComponent] = field(default_factory=dict)
+    by_id: dict[str, PoolComponent] = field(default_factory=dict)
 
     @property
     def present(self) -> list[PoolComponent]:

@@ -42,6 +42,7 @@ STORED: frozenset[Reason] = frozenset(
         PoolsReason.COMPONENT_REMOVED,
         PoolsReason.COMPONENT_TAKEN,
         PoolsReason.COMPONENTS_FULL,
+        PoolsReason.CUT_MOVED,
         PoolsReason.BASE_FULL,
         PoolsReason.QUEUE_FULL,
         PoolsReason.QUEUE_MOVED,

@@ -32,6 +32,7 @@ STORED: frozenset[Reason] = frozenset(
         StorageReason.VOLUME_UNKNOWN,
         StorageReason.VOLUME_EXISTS,
         StorageReason.VOLUME_STATE,
+        StorageReason.VOLUME_REGION,
         StorageReason.VOLUME_ATTACHED,
         StorageReason.DATASET_UNKNOWN,
     }

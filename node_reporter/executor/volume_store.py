@@ -20,10 +20,12 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from node_reporter.executor.runner import NotStarted
-from node_reporter.executor.sandbox import JobUser
+
+if TYPE_CHECKING:
+    from node_reporter.executor.sandbox import JobUser  # needs modules that only Unix has
 
 GIB = 1024**3
 BLOCK_BYTES = 512

@@ -67,6 +67,8 @@ _NODE_TOPICS = (
     "attribute.revoked.v1",
     "region.policy_set.v1",
     "region.phase_set.v1",
+    "region.member_set.v1",
+    "region.member_left.v1",
     "node.role_set.v1",
     "region.cloud_quota_reported.v1",
     "region.cloud_quota_taken.v1",
@@ -92,7 +94,7 @@ _TOUCHED = """
     UNION SELECT d.node_id FROM fact JOIN proj_fleet.device d USING (device_id)
     UNION SELECT o.node_id FROM fact JOIN proj_fleet.offer o USING (offer_id)
     UNION SELECT n.node_id FROM fact JOIN proj_fleet.node n USING (region_id)
-        WHERE fact.topic LIKE 'region.%%'
+        WHERE fact.topic LIKE 'region.%%' AND fact.node_id IS NULL
     UNION SELECT n.node_id FROM fact JOIN proj_fleet.node n USING (pool_id)
         WHERE fact.topic = 'pool.policy_set.v1'
     UNION SELECT n.node_id FROM fact LEFT JOIN proj_fleet.attribute a USING (statement_id)

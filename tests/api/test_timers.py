@@ -107,6 +107,7 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "payout_match",
         "device_fees",
         "storage_nodes",
+        "volumes",
         "resources",
         "corrections",
         "epochs",

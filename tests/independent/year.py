@@ -11,9 +11,10 @@ adjusted. A policy is changed with notice, and who has no wallet forfeits. Witho
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from time import perf_counter
 from typing import Any
@@ -23,7 +24,6 @@ from contracts.payout_tree import payout_tree
 from domain import rules
 from domain.authority import ballot
 from domain.authority.register import register_of
-from domain.authority.vote import Subject
 from domain.chain.leaves import LeafBook
 from domain.chain.payout_root import (
     NO_ROOT,
@@ -32,6 +32,7 @@ from domain.chain.payout_root import (
     RecordRootAccepted,
     RecordRootProposed,
 )
+from domain.duration import SECOND_US
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.epoch import (
     CloseEpoch,
@@ -58,7 +59,9 @@ from domain.epochs.reward_correction import (
 from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated
 from domain.epochs.settlement import TREASURY, Attested, NodeCut, Settlement, Use
 from domain.funds.deposit import ConfirmCreditsPurchase
+from domain.governance.document import FORMAT, Heading, Terms
 from domain.governance.proposal import stream_of
+from domain.governance.vote import ProposePolicy
 from domain.metering.pin import UsagePinned
 from domain.money import credit, token
 from domain.parties.account import AccountOpened, WalletLinked
@@ -227,11 +230,42 @@ def policies(epochs: int) -> tuple[PublishPolicy, PublishPolicy]:
     return first, second
 
 
-def _vote_on_policy(world: World, at_us: int) -> None:
-    """The one governor's vote. How it comes to one: `tests/domain/governance/test_proposal.py`."""
+def document_of(policy: PublishPolicy) -> dict[str, Any]:
+    """The proposal of a policy: a heading, and each of its terms that is told."""
+    terms = Terms(
+        epoch_length_seconds=policy.epoch_length_us // SECOND_US,
+        segments=policy.segments,
+        hard_cap=policy.hard_cap.units,
+        compute_ppm=policy.compute_ppm,
+        availability_ppm=policy.availability_ppm,
+        treasury_ppm=policy.treasury_ppm,
+        compute_base=policy.compute_base,
+        holdback_epochs=policy.holdback_epochs,
+        effective_from_epoch=policy.effective_from_epoch,
+        governance=policy.governance,
+        rewards=policy.rewards,
+    )
+    heading = Heading(PROPOSAL, "A tighter second half", "Core", ("Anna",), "2027-01-04")
+    plain = {"format": FORMAT, "proposal": asdict(heading), "terms": asdict(terms)}
+    return _told(plain)  # type: ignore[no-any-return]
+
+
+def _told(value: Any) -> Any:
+    """Without what is None: a document leaves out what it does not say."""
+    if isinstance(value, dict):
+        return {name: _told(one) for name, one in value.items() if one is not None}
+    return [_told(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _vote_on_policy(world: World, policy: PublishPolicy, at_us: int) -> None:
+    """The proposal of a policy and the one governor's vote for it. How it comes to one:
+    `tests/domain/governance/test_proposal.py`.
+    """
     if not register_of(world).now.version:
         world.handle(enrolling(ANNA, at_us))
-    subject = Subject("policy", str(PROPOSAL), 1, "0" * 64, 1)
+    document = json.dumps(document_of(policy))
+    world.handle(ProposePolicy(document=document, by="key_two", at_us=at_us))
+    subject = world.state(stream_of(PROPOSAL)).subject
     vote = ballot.cast(
         world, subject, (), ANNA.vote(subject), key_id="key_two", by="key_two", at_us=at_us
     )
@@ -253,7 +287,7 @@ def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
         end_us = START_US + epoch * EPOCH_LENGTH_US
         faults = {name for name, every in FAULTS.items() if epoch > 1 and epoch % every == 0}
         if epoch == second.effective_from_epoch - 4:  # so many epochs of notice
-            _vote_on_policy(world, end_us - 6)
+            _vote_on_policy(world, second, end_us - 6)
             change = next_version(replace(second, proposal=PROPOSAL, at_us=end_us - 5), world)
             world.record(change.stream, change.fact)
         if "wallet changed" in faults:

@@ -1,6 +1,6 @@
 """One backend in a process of its own: a call per line in, its answer per line out.
 
-    forks.Forked("tests.node_reporter.backend_probe", environment, nvml|amd|intel|seats|sim)
+    forks.Forked("tests.node_reporter.backend_probe", environment, nvml|amd|intel|apple|seats|sim)
 
 A driver library is loaded once per process and found through the environment, so every machine a
 test makes up needs a process. `threads` answers how many the operating system counts.

@@ -292,19 +292,24 @@ class Scene:
             },
         )
 
-    def central_region(self, name: str = "central", **changes: Any) -> str:
-        """A region of the first provider with its storage node active; its owner has credits."""
-        self.deposit(self.owner, 1_000_000)
+    def region(self, name: str, **terms: Any) -> str:
+        """A region of the first provider, on these terms."""
         body = {
             "provider_id": self.provider.provider_id,
             "name": name,
-            "storage_mode": "central",
+            "storage_mode": "local",
             "setting": "datacenter",
             "admission": "operator",
             "allow_public_jobs": True,
-            **changes,
+            **terms,
         }
         region_id: str = self.owner.made("/v1/regions", body)["region_id"]
+        return region_id
+
+    def central_region(self, name: str = "central", **terms: Any) -> str:
+        """A region of the first provider with its storage node active; its owner has credits."""
+        self.deposit(self.owner, 1_000_000)
+        region_id = self.region(name, storage_mode="central", **terms)
         path = f"/v1/regions/{region_id}/storage-node"
         self.owner.made(path, {"storage_class": "nvme"})
         self.owner.made(f"{path}/ready")

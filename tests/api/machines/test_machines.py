@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.api.fleet.test_hardware_admission import GOOD, machine
 from tests.scenes.server import Caller, Scene
 
 HOUR_US = 3_600_000_000
-
-
-def region(scene: Scene, name: str, **terms: Any) -> str:
-    body = {
-        "provider_id": scene.provider.provider_id,
-        "name": name,
-        "storage_mode": "local",
-        "setting": "datacenter",
-        "admission": "operator",
-        "allow_public_jobs": True,
-        **terms,
-    }
-    region_id: str = scene.owner.made("/v1/regions", body)["region_id"]
-    return region_id
 
 
 def in_work(scene: Scene, name: str, lifetime: str = "permanent") -> tuple[str, Caller]:
@@ -43,7 +27,7 @@ def test_a_machine_is_requested_validated_shipped_installed_joined_and_activated
     scene: Scene,
 ) -> None:
     """C-6, C-32: the whole procedure, with every actor's own key."""
-    place = region(scene, "approved", admission="approved")
+    place = scene.region("approved", admission="approved")
     early = scene.owner.post("/v1/nodes/join-codes", {"region_id": place})
     assert (early.status_code, early.json()["code"]) == (409, "admission_state")
     described = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "gpus": 4}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import pytest
@@ -16,10 +16,23 @@ from api.door.call import _stored
 from api.door.moments import moment
 from api.main import operations
 from api.openapi.write import DOCUMENT, client_texts, document_text
+from domain.parties.account import WALLET_DELAY_US
 from tallystick_client import ApiProblem, Client, pages
 from tallystick_client.forms import Money
 from tests.scenes.governors import ANNA, Governor, enrol_once, signed_by_two
+from tests.scenes.holdings import (
+    added_edge_device,
+    added_of_team,
+    admission,
+    approved_region,
+    dataset,
+    datastore,
+    reservation,
+    volume,
+    with_plan_team,
+)
 from tests.scenes.server import Caller, Provider, Scene
+from tests.scenes.wallets import link
 
 DOCUMENTED: dict[str, Any] = json.loads(DOCUMENT.read_bytes())
 """The committed document; a test here says that it is the code's."""
@@ -58,27 +71,29 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "answer",
         "apply",
         "approve",
+        "attach",
         "cancel",
         "change",
         "close",
         "confirm",
         "countersign",
         "create",
-        "credit",
         "decline",
         "delete",
+        "detach",
+        "do",
         "drain",
         "end",
         "erase",
         "explain",
         "export",
         "extend",
+        "fail",
         "finish",
-        "forecast",
         "fund",
         "grant",
-        "hold",
         "ingest",
+        "install",
         "invite",
         "issue",
         "join",
@@ -86,21 +101,23 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "list",
         "open",
         "pause",
+        "place",
         "preview",
         "propose",
         "provision",
         "publish",
         "push",
         "quote",
-        "rehearse",
         "read",
         "reclaim",
         "redeem",
-        "reject",
-        "refund",
+        "refuse",
         "register",
+        "rehearse",
+        "reject",
         "release",
         "remove",
+        "replace",
         "replay",
         "report",
         "request",
@@ -116,13 +133,16 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "schedule",
         "search",
         "set",
+        "ship",
         "start",
+        "state",
         "stop",
         "stream",
         "submit",
         "suspend",
         "take",
         "test",
+        "validate",
         "vote",
         "withdraw",
     }
@@ -258,22 +278,28 @@ def test_every_request_body_has_an_example() -> None:
 # --- the examples, run -----------------------------------------------------------------------
 
 
-def _with_ids(value: Any, scene: Scene) -> Any:
-    """The example with ids of this market in the places of its own."""
-    ids = {
+def _with_ids(value: Any, scene: Scene, **suited: Any) -> Any:
+    """The example with ids of this market in the places of its own; some must suit the call."""
+    ids: dict[str, Any] = {
         "provider_id": scene.provider.provider_id,
         "region_id": scene.provider.region_id,
+        "region_ids": [scene.provider.region_id],
         "list_id": scene.provider.region_id,
         "node_id": scene.provider.node_id,
         "account_id": scene.renter.account_id,
         "funded_account_id": scene.stranger.account_id,
         "counterparty_id": scene.stranger.account_id,
+        **suited,
     }
     if isinstance(value, dict) and "client_id" in value:
         ids["client_id"] = scene.account(kind="client").account_id
     if isinstance(value, dict):
-        return {name: ids.get(name, _with_ids(inner, scene)) for name, inner in value.items()}
-    return [_with_ids(inner, scene) for inner in value] if isinstance(value, list) else value
+        return {
+            name: ids.get(name, _with_ids(inner, scene, **suited)) for name, inner in value.items()
+        }
+    return (
+        [_with_ids(inner, scene, **suited) for inner in value] if isinstance(value, list) else value
+    )
 
 
 NOT_AS_THEY_STAND = {
@@ -322,13 +348,7 @@ NOT_AS_THEY_STAND = {
     "create_write_off": "needs a debt",
     "add_reserve": "needs take revenue",
     "release_storage": "needs a closed lease",
-    "remove_edge_device": "needs an edge device",
     "report_cloud_quotas": "needs a region of a cloud provider",
-    "report_cloud_account": "needs a cloud provider",
-    "add_datastore": "needs an account with the plan team",
-    "add_reservation": "needs an account with the plan team",
-    "remove_datastore": "needs a datastore",
-    "remove_reservation": "needs a reservation",
     "release_revenue_shares": "needs a node that several own",
     "accept_node_transfer": "needs a part that is offered",
     "report_ingress_bytes": "needs an ingress node and a real signature",
@@ -380,14 +400,28 @@ BY_RENTER = {"close_lease", "rotate_api_key"}
 BY_ANYBODY = {"redeem_invitation"}
 BY_RIVAL = {"withdraw_offer", "retire_node"}
 """Whose calls these are; a scope says the rest. What the rival loses, no other example needs."""
-ON_A_NODE_OF_THEIR_OWN = {"drain_node", "schedule_maintenance"}
+ON_A_NODE_OF_THEIR_OWN = {
+    "drain_node",
+    "fail_node",
+    "report_node_error",
+    "schedule_maintenance",
+    "set_capacity_class",
+    "stop_node",
+}
+IN_A_MARKET_OF_ITS_OWN = {"set_idle_mining": "a wallet is paid only after days"}
+SUITED_REGIONS: dict[str, Callable[[Scene], str]] = {
+    "add_edge_device": lambda scene: scene.central_region("edges"),
+    "request_admission": approved_region,
+}
+"""Where a thing of the body may lie, unless the first region takes it."""
 
 
 @pytest.mark.parametrize(("name", "method", "path", "example"), _examples())
 def test_an_example_does_what_it_shows(
-    name: str, method: str, path: str, example: Any, shared: Scene
+    name: str, method: str, path: str, example: Any, request: pytest.FixtureRequest
 ) -> None:
     assert method == "POST"
+    shared: Scene = request.getfixturevalue("scene" if name in IN_A_MARKET_OF_ITS_OWN else "shared")
     places = _places(shared, path)
     if name in BY_RIVAL:
         places |= {"node_id": shared.other.node_id, "offer_id": shared.other.offer_id}
@@ -396,6 +430,10 @@ def test_an_example_does_what_it_shows(
         caller = shared.account()
         dear = Provider(shared, caller, f"own{shared.head()}", "NVIDIA A100-PCIE-80GB", 9_000_000)
         places["node_id"] = dear.node_id
+        if name == "stop_node":
+            caller.made(f"/v1/nodes/{dear.node_id}/maintenance")
+        if name == "report_node_error":
+            caller = dear.node
     if name == "report_price":
         fed = {"source": example["source"], "member_id": "member_operator"}
         path_, body = "/v1/oracle/sources", {"sources": [fed]}
@@ -410,9 +448,16 @@ def test_an_example_does_what_it_shows(
         caller = shared.account(kind="client")
         shared.operator.made("/v1/clients", {"client_id": caller.account_id})
         places["client_id"] = caller.account_id
+    if name == "set_idle_mining":
+        link(shared.owner, 0)
+        clock: Any = shared.clock
+        clock.advance(WALLET_DELAY_US)
+    if name in ("add_datastore", "add_reservation"):
+        with_plan_team(shared)
+    suited = {"region_id": SUITED_REGIONS[name](shared)} if name in SUITED_REGIONS else {}
     example = _live(shared, name, example, places)
     operation = next(one for one in operations() if one.name == name)
-    where, body = path.format(**places), _with_ids(example, shared)
+    where, body = path.format(**places), _with_ids(example, shared, **suited)
     headers = {"If-Match": '"v2"'} if operation.guarded else {}
     if operation.checked:
         headers |= signed_by_two(shared.anybody, where, body, shared.clock.now_us())
@@ -441,6 +486,12 @@ def _live(scene: Scene, name: str, example: Any, places: dict[str, str]) -> Any:
         vote = ANNA.voting(change["ballot"], example["choice"])
         assert vote.keys() == example["vote"].keys()
         return {**example, "vote": vote}
+    if name in ("attach_volume", "detach_volume"):
+        mounted = {**example, "job_id": scene.renter.made("/v1/jobs", scene.job())["job_id"]}
+        if name == "detach_volume":
+            path = f"/v1/volumes/{places['volume_id']}/attach"
+            scene.renter.made(path, {**mounted, "path": "/vol/data"})
+        return mounted
     return example
 
 
@@ -542,6 +593,10 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         places["group_id"] = scene.renter.made("/v1/groups", {})["group_id"]
     if "{task_id}" in path:
         places["task_id"] = "task-1"
+    if "{provider_id}/cloud-account" in path:
+        cloud = {"kind": "gcp", "payment_mode": "credits"}
+        places["provider_id"] = scene.owner.made("/v1/providers", cloud)["provider_id"]
+    places |= _held(scene, path)
     if "{funded_account_id}" in path:
         places["funded_account_id"] = scene.account().account_id
     if "{program}" in path:
@@ -563,6 +618,48 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
         told = scene.operator.made("/v1/governors/changes", asked)
         places["change"] = str(told["changes"][-1]["number"])
     return places
+
+
+def _held(scene: Scene, path: str) -> dict[str, str]:
+    """Storage, devices and machines that an address names, in the state that its call needs."""
+    if "{edge_device_id}" in path:
+        return {"edge_device_id": added_edge_device(scene)}
+    if "{admission_id}" in path:
+        return {"admission_id": admission(scene, ADMITTED_BEFORE[path.rpartition("/")[2]])}
+    if "{datastore_id}" in path:
+        return {"datastore_id": added_of_team(scene, "datastores", datastore())}
+    if "{reservation_id}" in path:
+        return {"reservation_id": added_of_team(scene, "reservations", reservation())}
+    if "{dataset_id}" in path:
+        return {"dataset_id": scene.renter.made("/v1/datasets", dataset(scene))["dataset_id"]}
+    if "{volume_id}" in path:
+        volume_id = scene.renter.made("/v1/volumes", volume(scene))["volume_id"]
+        if path.endswith("/erased"):
+            scene.renter.made(f"/v1/volumes/{volume_id}/delete")
+        return {"volume_id": volume_id}
+    if "/storage-node" in path:
+        _, _, step = path.partition("/storage-node")
+        name = f"storage-{scene.head()}"
+        if step in ("/replace", "/remove"):
+            return {"region_id": scene.central_region(name)}
+        scene.deposit(scene.owner, 1_000_000)
+        region_id = scene.region(name, storage_mode="central")
+        if step:
+            where = f"/v1/regions/{region_id}/storage-node"
+            scene.owner.made(where, {"storage_class": "pd-ssd"})
+        return {"region_id": region_id}
+    return {}
+
+
+ADMITTED_BEFORE = {
+    "validate": "requested",
+    "refuse": "requested",
+    "ship": "validated",
+    "firmware": "shipped",
+    "installed": "firmware",
+    "join-codes": "installed",
+}
+"""How far a machine is let in before each step of its admission."""
 
 
 def _transfer(scene: Scene, path: str) -> dict[str, str]:

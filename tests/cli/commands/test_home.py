@@ -13,7 +13,8 @@ def test_a_region_of_homes_is_founded_waited_for_and_administered_from_the_shell
 ) -> None:
     _, key = server.account()
     someone, other = server.account()
-    provider = server.run("provider", "register", "--json", key=key).document["provider_id"]
+    register = ("provider", "register", "--payment-mode", "credits", "--json")
+    provider = server.run(*register, key=key).document["provider_id"]
     words: tuple[str, ...] = ("region", "open", provider, "--name", "homes")
     words = (*words, "--setting", "edge", "--json")
     region = server.run(*words, key=key).document["region_id"]
@@ -48,7 +49,8 @@ def test_a_region_of_homes_is_founded_waited_for_and_administered_from_the_shell
 
 def test_hardware_rules_and_wallets_have_commands(server: Server) -> None:
     account, key = server.account()
-    provider = server.run("provider", "register", "--json", key=key).document["provider_id"]
+    register = ("provider", "register", "--payment-mode", "credits", "--json")
+    provider = server.run(*register, key=key).document["provider_id"]
     words: tuple[str, ...] = ("region", "open", provider, "--name", "ruled", "--json")
     region = server.run(*words, key=key).document["region_id"]
     words = ("region", "hardware-rules", region, "--rule", "ram", "--json")

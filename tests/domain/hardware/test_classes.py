@@ -94,3 +94,9 @@ def test_every_row_can_match_and_names_a_known_class() -> None:
 def test_any_name_has_a_known_class_or_none(vendor: str, model: str) -> None:
     assert class_of(vendor, model, NOW_US) in (*HARDWARE_CLASSES, None)
     assert class_of(vendor, model.lower(), NOW_US) in (*HARDWARE_CLASSES, None)
+
+
+def test_a_simulated_device_is_classed_as_the_board_that_it_names() -> None:
+    assert class_of("sim", "NVIDIA H200", 0) == "datacenter"
+    assert class_of("sim", "Acme G2", 0) is None
+    assert class_of("sim", "H200", 0) is None

@@ -129,7 +129,7 @@ def test_an_ephemeral_node_ends_with_the_last_lease_on_it_and_a_permanent_one_do
     assert ended_with_its_job(brief, NODE, "lease_2", NOON_US) == [], "another one runs there"
     changes = ended_with_its_job(brief, NODE, "lease_1", NOON_US)
     kinds = [type(change.fact).__name__ for change in changes]
-    assert kinds == ["NodeRetired", "DeviceRetired", "DeviceRetired"]
+    assert kinds == ["NodeRetired", "DeviceRetired", "DeviceRetired", "RegionMemberLeft"]
     gone = brief.given(*((change.stream, change.fact) for change in changes))
     assert ended_with_its_job(gone, NODE, "lease_1", NOON_US) == []
 

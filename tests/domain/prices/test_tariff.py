@@ -14,10 +14,10 @@ from domain.prices.reasons import PricesReason
 from domain.prices.tariff import (
     CLOUDBENDER,
     FEE_UNITS_MAX,
-    METERS,
     NETWORK,
     NOTICE_US_MAX,
     PRESETS,
+    PRICED,
     FederatedFees,
     MeterRate,
     PublishTariff,
@@ -153,7 +153,7 @@ def test_every_preset_is_a_tariff_that_can_be_published(name: str) -> None:
 def test_a_preset_prices_storage_nodes_devices_meters_and_sla_classes() -> None:
     """C-30, J-6, V-6: nothing of them is free until governance publishes a tariff of its own."""
     terms = PRESETS["marketplace"]
-    assert {row.meter for row in terms.meters} == METERS.keys()
+    assert {row.meter for row in terms.meters} == PRICED.keys()
     assert [row.name for row in terms.sla] == ["standard", "assured"]
     for preset in (terms, PRESETS["cloudbender"]):
         assert preset.storage_node_per_hour == credit(100_000)

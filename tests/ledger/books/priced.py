@@ -1,4 +1,4 @@
-"""Money facts of auctions and reserved terms, with any amounts."""
+"""Money facts of auctions, reserved terms and volumes, with any amounts."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from typing import Any
 from hypothesis import strategies as st
 
 from domain.fleet.revenue_share import OwnerPart, OwnerShare, split_among
+from domain.funds.draw import Drawn
 from domain.lease import reserved_term
 from domain.lease.funds import EscrowPart
 from domain.market import auction
 from domain.money import PPM, credit
 from domain.prices.charge_split import peel
+from domain.storage import volume
 
 AT_US = 1_795_161_600_000_000
 RENTER, OWNER, LEASE, BID = "acct_renter", "acct_owner", "lease_1", "bid_1"
+VOLUME = "volume_1"
+SOURCES = st.sampled_from(("grant", "earned", "cash", "card", "burned"))
 
 positive = st.integers(1, 10**20)
 deposits = st.dictionaries(st.sampled_from(auction.DEPOSIT_SOURCES), positive, max_size=2).map(
@@ -77,6 +81,75 @@ BACK: dict[str, Any] = {
     "returned": deposits,
 }
 
+
+@st.composite
+def reserves(draw: st.DrawFn) -> tuple[EscrowPart, ...]:
+    """Of the account itself and of who pays for it, each source once, by any deposit."""
+    accounts = st.sampled_from((None, "acct_payer"))
+    parts = draw(st.dictionaries(st.tuples(accounts, SOURCES, st.integers(1, 3)), positive))
+    return tuple(
+        EscrowPart(source, credit(held), number, who)
+        for (who, source, number), held in parts.items()
+    )
+
+
+@st.composite
+def volume_charges(draw: st.DrawFn) -> volume.VolumeCharged:
+    """What the balance gives, and the reserve for the rest."""
+    accounts = st.sampled_from((RENTER, "acct_payer"))
+    balance = draw(st.dictionaries(st.tuples(accounts, SOURCES), positive, max_size=5))
+    reserve = draw(reserves())
+    new = credit(sum(balance.values()) + sum(part.amount.units for part in reserve))
+    return volume.VolumeCharged(
+        volume_id=VOLUME,
+        account_id=RENTER,
+        project_id=None,
+        until_us=AT_US,
+        elapsed_us=1,
+        charge=new,
+        charge_new=new,
+        drawn=tuple(Drawn(who, source, credit(held)) for (who, source), held in balance.items()),
+        reserve_drawn=reserve,
+        at_us=AT_US,
+    )
+
+
+def provisioned(reserve: tuple[EscrowPart, ...]) -> volume.VolumeProvisioned:
+    return volume.VolumeProvisioned(
+        volume_id=VOLUME,
+        name="v",
+        account_id=RENTER,
+        project_id=None,
+        region_id="region_1",
+        size_gib=1,
+        rate=None,
+        tariff_version=1,
+        grace_us=1,
+        reserve=reserve,
+        by="mem",
+        at_us=AT_US,
+    )
+
+
+def grace_ended(refilled: tuple[EscrowPart, ...]) -> volume.VolumeGraceEnded:
+    return volume.VolumeGraceEnded(
+        volume_id=VOLUME, account_id=RENTER, refilled=refilled, at_us=AT_US
+    )
+
+
+def volume_deleted(refund: tuple[EscrowPart, ...]) -> volume.VolumeDeleted:
+    return volume.VolumeDeleted(
+        volume_id=VOLUME,
+        account_id=RENTER,
+        region_id="region_1",
+        cause="owner",
+        refund=refund,
+        by="mem",
+        deleted_at_us=AT_US,
+        at_us=AT_US,
+    )
+
+
 FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     auction.BidPlaced: deposits.map(placed),
     auction.BidWithdrawn: st.builds(auction.BidWithdrawn, **BACK, by=st.just("mem")),
@@ -105,4 +178,8 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
         auction.WinnerDepositForfeited, **ONE, forfeited=backs, code=st.just(10_003)
     ),
     reserved_term.TermEndedEarly: ended_early(),
+    volume.VolumeProvisioned: reserves().map(provisioned),
+    volume.VolumeCharged: volume_charges(),
+    volume.VolumeGraceEnded: reserves().map(grace_ended),
+    volume.VolumeDeleted: reserves().map(volume_deleted),
 }

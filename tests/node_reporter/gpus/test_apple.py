@@ -2,39 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import plistlib
-import subprocess
-
 import pytest
 
 from node_reporter.gpus import apple
 from node_reporter.gpus.seam import DeviceLost, MonitorBlind
-
-MACHINE = "01234567-89AB-CDEF-0123-456789ABCDEF"
-
-
-class Mac:
-    """What the tools of one machine print; `gone`: the tools that do not answer."""
-
-    def __init__(self, chip: str = "Apple M2 Max") -> None:
-        self.chip = chip
-        self.busy = 37
-        self.gone: set[str] = set()
-        self.is_listed = True
-
-    def __call__(self, command: tuple[str, ...]) -> bytes:
-        if command[0] in self.gone:
-            raise subprocess.CalledProcessError(1, command)
-        if command == apple.PLATFORM:
-            return plistlib.dumps([{"IOPlatformUUID": MACHINE}])
-        if command == apple.DISPLAYS:
-            return json.dumps({"SPDisplaysDataType": [{"sppci_model": self.chip}]}).encode()
-        if command == apple.MEMORY:
-            return b"68719476736\n"
-        assert command == apple.ACCELERATOR
-        told = {"Device Utilization %": self.busy, "In use system memory": 1_000}
-        return plistlib.dumps([{"PerformanceStatistics": told}] if self.is_listed else [])
+from tests.node_reporter.recorded_mac import MACHINE, Mac
 
 
 def opened(mac: Mac) -> apple.AppleGpus:

@@ -16,10 +16,9 @@ from node_reporter.gpus.backends import BACKENDS
 from node_reporter.gpus.seam import Device, Health, Reading
 from node_reporter.meter.meter import Meter, Poll
 from tests.node_reporter.conftest import FakeMachine
+from tests.node_reporter.recorded_mac import MacTools
 from tests.node_reporter.scripted_machines import Probe, Scripted, amd_machine, intel_machine
 
-KINDS = tuple(name for name in BACKENDS if name != "apple")
-"""A Mac has one GPU, and this suite asks two of a machine: test_apple.py has what can be asked."""
 SECOND_US = 1_000_000
 NONCE = "5a" * 32
 Change = Callable[[], object]
@@ -27,7 +26,9 @@ Change = Callable[[], object]
 
 @dataclass
 class Rig:
-    """Two devices of one backend, and what can happen to the first of them."""
+    """The devices of one backend, two where a machine can have two, and what can happen to the
+    first of them.
+    """
 
     kind: str
     environment: dict[str, str]
@@ -38,6 +39,7 @@ class Rig:
     go_back: Change  # its energy counter leaps back
     is_one_program: bool = False  # what happens to one device happens to all
     counts_energy: bool = True
+    devices: int = 2
 
     def start(self) -> Probe:
         return Probe(self.kind, self.environment)
@@ -135,14 +137,38 @@ def sim_rig(fixtures: pytest.FixtureRequest, folder: Path) -> Rig:
     )
 
 
+def apple_rig(fixtures: pytest.FixtureRequest, folder: Path) -> Rig:
+    """Recorded answers: a Mac has one GPU."""
+    del fixtures
+    tools = MacTools(folder / "mac")
+    return Rig(
+        "apple",
+        tools.environment(),
+        lose=lambda: tools.tell(is_listed=False),
+        blind=lambda: tools.tell(gone=frozenset({"ioreg"})),
+        heal=tools.tell,
+        work=tools.work,
+        go_back=tools.tell,
+        counts_energy=False,
+        devices=1,
+    )
+
+
 def _environment() -> dict[str, str]:
     return dict(os.environ)
 
 
-RIGS = {"nvml": nvml_rig, "amd": amd_rig, "intel": intel_rig, "seats": seats_rig, "sim": sim_rig}
+RIGS = {
+    "nvml": nvml_rig,
+    "amd": amd_rig,
+    "intel": intel_rig,
+    "apple": apple_rig,
+    "seats": seats_rig,
+    "sim": sim_rig,
+}
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=BACKENDS)
 def rig(request: pytest.FixtureRequest, folder: Path) -> Rig:
     return RIGS[request.param](request, folder)
 
@@ -165,7 +191,7 @@ def test_every_backend_has_a_rig() -> None:
 
 def test_devices_have_distinct_ids_that_another_process_finds_again(rig: Rig, probe: Probe) -> None:
     found = ids(probe)
-    assert len(set(found)) == 2
+    assert len(set(found)) == rig.devices
     assert all(0 < len(one) <= 96 for one in found)
     again = rig.start()
     again("open")
@@ -226,14 +252,16 @@ def test_energy_is_counted_forward_and_a_counter_that_leaps_back_is_a_gap(
 def test_a_lost_device_is_lost_and_a_hidden_one_is_blind_and_its_neighbour_is_well(
     rig: Rig, probe: Probe
 ) -> None:
-    first, second = ids(probe)
+    first, *others = ids(probe)
+    assert len(others) == rig.devices - 1
     for change, said in ((rig.lose, "lost"), (rig.blind, "blind")):
         change()
         answer = _asked(probe, first)
         assert said in answer, answer
         assert answer["why"]
-        neighbour = _asked(probe, second)
-        assert (said in neighbour) is rig.is_one_program, neighbour
+        for other in others:
+            neighbour = _asked(probe, other)
+            assert (said in neighbour) is rig.is_one_program, neighbour
         rig.heal()
         assert "shape" in _asked(probe, first), "and it comes back by itself"
 

@@ -9,6 +9,7 @@ from domain.cloud import quotas
 from domain.fleet import kinds as resource_kind
 from domain.fleet import licence, maintenance, node, provider
 from domain.hardware.cloud_quota import Quota
+from domain.machines import admission
 from domain.money import Asset
 from domain.stream import Stream
 from domain.trust import attribute
@@ -41,6 +42,7 @@ def supplied(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any], 
         yield stream, held
     yield from _stated(nodes[0], at)
     yield from _clouds(at)
+    yield from _asked_to_join(at)
     for role in ("control", "ingress", "worker"):
         yield (
             Stream("node", nodes[0]),
@@ -111,6 +113,24 @@ def _clouds(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
         yield stream, quotas.CloudQuotaTaken(gpu="T4", jobs=1, **taken)
         if number % 2:
             yield stream, quotas.CloudQuotaReturned(**taken)
+
+
+def _asked_to_join(at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:
+    """Two machines ask to be let in; one of them is refused."""
+    for number, gpus in enumerate((1, 8)):
+        admission_id = f"admission_{number:032x}"
+        asked = admission.AdmissionRequested(
+            admission_id=admission_id,
+            account_id="acct_cash",
+            region_id="region_1",
+            vendor="nvidia",
+            model="NVIDIA A100-SXM4-80GB",
+            gpus=gpus,
+            **at,
+        )
+        yield admission.admission_stream(admission_id), asked
+    refused = admission.AdmissionRefused(admission_id=admission_id, why="no power", **at)
+    yield admission.admission_stream(admission_id), refused
 
 
 def _stated(node_id: str, at: dict[str, Any]) -> Iterator[tuple[Stream[Any], Any]]:

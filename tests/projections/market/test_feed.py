@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from domain.duration import DAY_US
-from domain.fleet import device, maintenance, node, provider
+from domain.fleet import device, growth, maintenance, node, provider
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
 from domain.lease import lease
 from domain.lease.looked import Stated
@@ -39,6 +39,18 @@ def _all(feed: Feed) -> dict[tuple[str, str], OfferedNode]:
     return {(one.node_id, one.offer_id): one for one in feed.columns.nodes(rows)}
 
 
+def _member(node_id: str, role: str) -> growth.RegionMemberSet:
+    return growth.RegionMemberSet(
+        region_id="region_1",
+        node_id=node_id,
+        role=role,
+        ingress_node_id=None,
+        models=("M1",),
+        has_seats=False,
+        at_us=LATER_US,
+    )
+
+
 def _changes() -> list[list[Told]]:
     """What can happen to a fleet, a few facts at a time."""
     at, first, second = LATER_US, SIZE.node(0), SIZE.node(1)
@@ -64,6 +76,7 @@ def _changes() -> list[list[Told]]:
         [(Stream("node", first), node.NodeMaintenanceStarted(by="mem_a", **here))],
         [
             (Stream("node", first), node.NodeActivated(by="mem_a", **here)),
+            (growth.growth_stream("region_1"), _member(first, "worker")),
             (Stream("node", second), PoolNodeAdded(pool_id="pool_1", node_id=second, **by)),
         ],
         [(Stream("offer", "offer_1"), offer.OfferWithdrawn(offer_id="offer_1", **by))],
@@ -131,6 +144,13 @@ def _changes() -> list[list[Told]]:
                 ),
             )
         ],
+        [(growth.growth_stream("region_1"), _member(first, "ingress"))],
+        [
+            (
+                growth.growth_stream("region_1"),
+                growth.RegionMemberLeft(region_id="region_1", node_id=first, at_us=at),
+            )
+        ],
         [(Stream("node", second), node.NodeRetired(node_id=second, **by))],
     ]
 
@@ -173,6 +193,8 @@ def test_the_columns_tell_what_the_facts_told(connection: psycopg.Connection[Any
         if number == 7:
             assert (first.is_public, first.security_tier) == (False, 2)
             assert first.refused_workloads == ("mining",)
+        if number in (10, 11):
+            assert first.phase == ("ingress" if number == 10 else "active")
     assert feed.columns.lists["acct_provider"][1] >= {"acct_cash"}
     withdrawn = [one for (name, _), one in _all(feed).items() if name == SIZE.node(1)]
     assert withdrawn == [], "a node that left for good is no node"

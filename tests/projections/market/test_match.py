@@ -81,7 +81,8 @@ def test_a_row_gives_back_what_was_put_in(rows: list[OfferedNode]) -> None:
     columns.fill(rows)
     for row in rows:
         place = columns.rows_of[row.node_id][key_of(row)[1:]]
-        tier = max(row.security_tier, row.terms.security_tier or 0)
+        stated = row.terms.security_tier
+        tier = row.security_tier if stated is None else min(row.security_tier, stated)
         assert columns.nodes([place])[0] == replace(row, security_tier=tier)
 
 

@@ -1,0 +1,79 @@
+"""One of each thing that an address can name, made over HTTP by those whose it is."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from tests.scenes.server import Scene
+
+_numbers = itertools.count(1)
+DESCRIBED: dict[str, Any] = {"vendor": "nvidia", "model": "NVIDIA A100-PCIE-40GB", "gpus": 4}
+"""A machine that is to come in, as its owner describes it."""
+FIRMWARE = ("tpm_cleared", "csm_off", "secure_boot_off")
+ADMITTED = ("requested", "validated", "shipped", "firmware", "installed")
+"""How far a machine is let in, in order."""
+
+
+def datastore() -> dict[str, Any]:
+    """What adds a datastore."""
+    return {"name": f"d{next(_numbers)}", "kind": "nfs", "address": "10.0.0.5", "root_path": "/"}
+
+
+def reservation() -> dict[str, Any]:
+    """What reserves a port for a name."""
+    number = next(_numbers)
+    return {"name": f"r{number}", "host_name": f"h{number}", "port": 8_888}
+
+
+def volume(scene: Scene) -> dict[str, Any]:
+    """What creates a volume in the first region."""
+    return {"name": "v", "region_id": scene.provider.region_id, "size_gib": 1}
+
+
+def dataset(scene: Scene) -> dict[str, Any]:
+    """What places a dataset in the first region."""
+    return {"name": "s3://matrix", "region_ids": [scene.provider.region_id]}
+
+
+def with_plan_team(scene: Scene) -> None:
+    """The owner's account gets the plan team, which datastores and reservations need."""
+    scene.operator.made(f"/v1/accounts/{scene.owner.account_id}/plan", {"plan": "team"})
+
+
+def added_of_team(scene: Scene, sort: str, body: dict[str, Any]) -> str:
+    """The id of a thing in the owner's region that needs the plan team."""
+    with_plan_team(scene)
+    told = scene.owner.made(f"/v1/regions/{scene.provider.region_id}/{sort}", body)
+    return str(told[f"{sort.removesuffix('s')}_id"])
+
+
+def added_edge_device(scene: Scene) -> str:
+    """The id of a device in a new region with central storage."""
+    region_id = scene.central_region(f"edges-{next(_numbers)}")
+    body = {"region_id": region_id, "model": "jetson-orin-nano"}
+    device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
+    return device_id
+
+
+def approved_region(scene: Scene) -> str:
+    """A region of the owner where machines come in by the whole procedure."""
+    terms = {"storage_mode": "local", "admission": "approved"}
+    return scene.region(f"approved-{next(_numbers)}", **terms)
+
+
+def admission(scene: Scene, until: str = "requested") -> str:
+    """The id of an admission in a region of its own, led as far as one of `ADMITTED`."""
+    body = {**DESCRIBED, "region_id": approved_region(scene)}
+    admission_id: str = scene.owner.made("/v1/admissions", body)["admission_id"]
+    path, reached = f"/v1/admissions/{admission_id}", ADMITTED.index(until)
+    if reached >= ADMITTED.index("validated"):
+        scene.operator.made(f"{path}/validate")
+    if reached >= ADMITTED.index("shipped"):
+        scene.operator.made(f"{path}/ship", {"tracking": "1Z"})
+    if reached >= ADMITTED.index("firmware"):
+        for step in FIRMWARE:
+            scene.owner.made(f"{path}/firmware", {"step": step})
+    if reached >= ADMITTED.index("installed"):
+        scene.owner.made(f"{path}/installed", {"minion_id": "minion-4f21"})
+    return admission_id
