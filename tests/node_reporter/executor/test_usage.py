@@ -20,7 +20,7 @@ BURN_S = 1.5
 BURN = f"""
 import time
 kept = bytearray(48 * 1024 * 1024)
-with open("/work/file", "wb") as file:
+with open("file", "wb") as file:  # the work folder is where it starts
     file.write(bytes(4 * 1024 * 1024))
 while time.process_time() < {BURN_S}:
     pass
