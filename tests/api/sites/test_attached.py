@@ -197,6 +197,19 @@ def test_c_36_names_are_unique_logins_are_smb_s_and_strangers_see_nothing(site: 
     assert (stolen.status_code, stolen.json()["code"]) == (404, "datastore_unknown")
 
 
+@pytest.mark.parametrize("sort", ["mounts", "reservation"])
+def test_a_guessed_id_tells_no_stranger_the_region_that_it_is_in(site: Scene, sort: str) -> None:
+    """Not by `match_impossible` either, which names the region that a job is pinned to."""
+    mine = _mounting(_store(site)) if sort == "mounts" else {"reservation_id": _port(site)}
+    job = site.job(models=["NVIDIA H100 PCIe"], attached=mine)
+    assert site.owner.post("/v1/jobs", job).json()["code"] == "match_impossible"
+    for path, body in (("/v1/jobs", job), ("/v1/leases", {"job": job})):
+        told = site.rival.post(path, body)
+        assert told.status_code == 404, told.text
+        assert told.json()["code"] in {"datastore_unknown", "reservation_unknown"}
+        assert site.provider.region_id not in told.text
+
+
 @pytest.mark.parametrize(
     "path", ["/../dir1", "subdir2", "//x", "/%2e%2e/dir1", "/a\\..\\b", "/\uff0e\uff0e", "/x.lnk"]
 )
