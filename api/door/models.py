@@ -25,7 +25,8 @@ from pydantic import (
 from api.door.amounts import INTEGER_MAX
 from api.door.moments import parse_moment
 from domain.jobs.plan import REFERENCE_MAX
-from domain.lease.mounts import PATH_BYTES_MAX, VolumeMount
+from domain.lease.mounts import VolumeMount
+from domain.paths import PATH_BYTES_MAX
 
 LeaseState = Literal[
     "requested",
