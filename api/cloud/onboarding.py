@@ -25,7 +25,7 @@ from api.fleet.providers import READ, WRITE, own_provider
 from domain.calendar import day_of, day_text
 from domain.cloud.onboarding import PROJECT_ID, STEPS, CheckCloudAccount, required_of
 from domain.cloud.reasons import CloudReason
-from domain.cloud.regions import regions_on
+from domain.fleet.cloud_regions import regions_on
 from domain.fleet.provider import CloudAccountChecked, provider_stream
 from domain.fleet.reasons import FleetReason
 from domain.prices.provider_kinds import is_cloud

@@ -51,6 +51,11 @@ SENTENCES: dict[Reason, Sentence] = {
             "`--cloud-region`, and give no site.",
             rule="named",
         ),
+        when(
+            "The cloud region {cloud_region:text} cannot be opened here. `tallystick cloud regions` "
+            "lists those that can.",
+            rule="listed",
+        ),
         "The cloud region does not fit the provider. `tallystick region list` shows the regions.",
     ),
     FleetReason.REGION_UNKNOWN: sentence(

@@ -44,9 +44,8 @@ from domain.sites.reasons import SitesReason
 from ledger.beside import datastore_logins
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
-from projections.metering import meters
-from projections.metering.meters import METERS
-from projections.sites import sites
+from projections.sites import edge_devices, sites
+from projections.sites.edge_devices import EDGE_DEVICES
 from projections.sites.sites import SITES
 
 resource = Resource("sites")
@@ -207,10 +206,10 @@ def login_key(call: Call, datastore_id: str) -> bytes:
 
 def machines_of(call: Call, region_id: str) -> int:
     """Whether the region has a compute node or an edge device: how many were found, two at most."""
-    with call.read(FLEET, METERS) as view:
+    with call.read(FLEET, EDGE_DEVICES) as view:
         nodes = fleet.read_nodes(view.connection, region_id=region_id, limit=50)
         standing = [one for one in nodes if one.phase not in ("joining", "confirmed", "retired")]
-        return len(standing[:1]) + meters.count_edge_devices(view.connection, region_id)
+        return len(standing[:1]) + edge_devices.count_edge_devices(view.connection, region_id)
 
 
 def _told(row: Any) -> DatastoreAnswer:

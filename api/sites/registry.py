@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.sites import datastores, reservations
+from api.sites import datastores, edge_devices, reservations
 
-RESOURCES: tuple[Resource, ...] = (datastores.resource, reservations.resource)
+RESOURCES: tuple[Resource, ...] = (
+    edge_devices.resource,
+    datastores.resource,
+    reservations.resource,
+)

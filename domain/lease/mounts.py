@@ -1,4 +1,4 @@
-"""What a lease mounts: volumes, each at a path of its program that is confined (`domain/paths.py`)."""
+"""What a lease mounts: volumes, each at a path of its program, which is confined."""
 
 from __future__ import annotations
 

@@ -6,18 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from domain.fleet.device import CapacityAccrued
-from domain.fleet.edge_device import DeviceFeeCharged
 from domain.fleet.storage_node import StorageNodeCharged
 from domain.money import Asset
 from ledger.books.entry import Book, Entry, entry, taken
-
-
-def _device_fee(fact: DeviceFeeCharged) -> Iterable[Entry]:
-    return entry(
-        Asset.CREDIT,
-        *taken(fact.account_id, fact.drawn, fact.owed),
-        ("network:revenue:device", -fact.charge.units),
-    )
 
 
 def _storage_node(fact: StorageNodeCharged) -> Iterable[Entry]:
@@ -47,8 +38,4 @@ def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
     )
 
 
-BOOKS: dict[type[Any], Book] = {
-    CapacityAccrued: _capacity,
-    DeviceFeeCharged: _device_fee,
-    StorageNodeCharged: _storage_node,
-}
+BOOKS: dict[type[Any], Book] = {CapacityAccrued: _capacity, StorageNodeCharged: _storage_node}

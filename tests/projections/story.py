@@ -19,7 +19,7 @@ from domain.corrections import dispute, sla
 from domain.duration import DAY_US
 from domain.epochs import epoch, reward_changes, reward_correction
 from domain.epochs.reward_changes import Reward
-from domain.fleet import device, edge_device, executor_key, node, provider, storage_node
+from domain.fleet import device, executor_key, node, provider, storage_node
 from domain.fleet import keys as node_key
 from domain.fleet import verdicts as node_hardware
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
@@ -48,6 +48,7 @@ from domain.parties import counterparty, webhook
 from domain.prices import price_feed
 from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.prices.tariff import METERS, MeterRate, TariffPublished, UsageFee
+from domain.sites import edge_device
 from domain.stream import Stream
 from domain.trust import challenge
 from domain.trust import record as trust_record

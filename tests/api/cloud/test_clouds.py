@@ -118,6 +118,10 @@ def test_c_28_there_are_ten_regions_and_quotas_are_shown_as_limit_and_used(
     listed = scene.owner.read("/v1/cloud-regions")
     names = {one["name"] for one in listed["data"]}
     assert (len(listed["data"]), len(names), listed["from_day"]) == (10, 10, "2023-01-01")
+    other = {**REGION, "provider_id": cloud.provider_id, "name": "n", "cloud_region": "us-south1"}
+    refused = scene.owner.post("/v1/regions", other)
+    assert (refused.status_code, refused.json()["code"]) == (409, "cloud_region")
+    assert "`tallystick cloud regions`" in refused.json()["detail"]
     path = f"/v1/regions/{cloud.region_id}/cloud-quotas"
     scene.owner.made(path, _quotas(8))
     lease = scene.lease(job=scene.job(gpu_count=2, **JOB))

@@ -17,7 +17,7 @@ from domain.epochs import epoch, reward_changes
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_changes import Reward
-from domain.fleet import device, edge_device, storage_node
+from domain.fleet import device, storage_node
 from domain.fleet.revenue_share import OwnerPart, OwnerShare, split_among
 from domain.funds import card_money, debt, deposit, funding, payment, promotion
 from domain.funds.draw import Drawn
@@ -30,6 +30,7 @@ from domain.leasing import other_resources as resource_usage
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.prices.charge_split import Parts, peel
 from domain.prices.tariff import MeterRate
+from domain.sites import edge_device
 from ledger.books import postings
 from ledger.books.chart import kind_of
 from ledger.books.entry import Entry, entry

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from domain.calendar import day_named, day_start_us, day_text, days_in, month_of_day
 from domain.duration import DAY_US
-from domain.fleet.edge_device import (
+from domain.fleet.reasons import FleetReason
+from domain.funds.draw import Drawn
+from domain.funds.reasons import FundsReason
+from domain.money import credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.tariff import NETWORK
+from domain.sites.edge_device import (
     EDGE_MODELS,
     AddEdgeDevice,
     ChargeDeviceFee,
@@ -22,12 +28,6 @@ from domain.fleet.edge_device import (
     edge_devices_of,
     stream_of,
 )
-from domain.fleet.reasons import FleetReason
-from domain.funds.draw import Drawn
-from domain.funds.reasons import FundsReason
-from domain.money import credit
-from domain.parties.reasons import PartiesReason
-from domain.prices.tariff import NETWORK
 from domain.stream import Stream
 from tests.domain.scenes.supply import (
     ALICE,

@@ -1,4 +1,4 @@
-"""What costs by the calendar: edge devices and their daily fee, storage nodes of regions."""
+"""Edge devices of a region, and the fee of each day."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import Field
 
 from api.door.amounts import Money, credits_
 from api.door.auth import with_scope
-from api.door.call import Call, Caller
+from api.door.call import Caller
 from api.door.models import (
     AccountId,
     AccountQuery,
@@ -17,9 +17,7 @@ from api.door.models import (
     Count,
     EmptyRequest,
     Position,
-    ProviderId,
     RegionId,
-    RegionInPath,
     RegionQuery,
     RequestModel,
     Told_at,
@@ -29,25 +27,15 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.fleet.providers import own_region
+from api.fleet.providers import own_region, visible_region
 from domain.calendar import day_of, day_text
-from domain.fleet.edge_device import AddEdgeDevice, RemoveEdgeDevice, ReportEdgeDevice, stream_of
 from domain.fleet.reasons import FleetReason
-from domain.fleet.storage_node import (
-    ProvisionStorageNode,
-    ReadyStorageNode,
-    RemoveStorageNode,
-    ReplaceStorageNode,
-)
-from domain.fleet.storage_node import stream_of as storage_stream
 from domain.funds.reasons import FundsReason
 from domain.parties.reasons import PartiesReason
-from domain.prices.reasons import PricesReason
-from domain.refusal import Refused
-from projections.fleet import fleet
+from domain.sites.edge_device import AddEdgeDevice, RemoveEdgeDevice, ReportEdgeDevice, stream_of
 from projections.fleet.fleet import FLEET
-from projections.metering import meters
-from projections.metering.meters import METERS
+from projections.sites import edge_devices
+from projections.sites.edge_devices import EDGE_DEVICES
 
 resource = Resource("edge")
 
@@ -59,7 +47,6 @@ Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", examples=["2
 Model = Literal[
     "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx", "jetson-orin-nano"
 ]
-StorageClass = Annotated[str, Field(pattern=r"^[0-9a-z-]{1,40}$", examples=["pd-ssd"])]
 
 
 class EdgeDeviceRequest(RequestModel):
@@ -111,49 +98,6 @@ class DeviceFeeAnswer(AnswerModel):
     owed: Money
     charged_at: Told_at
     charged_position: Position
-
-
-class StorageNodeRequest(RequestModel):
-    """The class of storage. It runs always: a commitment with the cloud makes it cheaper there."""
-
-    storage_class: StorageClass
-
-    model_config = with_examples({"storage_class": "pd-ssd"})
-
-
-class StorageNodeAnswer(AnswerModel):
-    """The `sequence`th of its region. `charge` is up to `charged_until`; `owed` of it found no
-    balance.
-    """
-
-    region_id: RegionId
-    sequence: Count
-    account_id: AccountId
-    provider_id: ProviderId
-    storage_class: StorageClass
-    per_hour: Money
-    tariff_version: Count
-    provisioned_at: Told_at
-    ready_at: Told_at | None = None
-    removed_at: Told_at | None = None
-    charged_until: Told_at
-    charge: Money
-    owed: Money
-
-
-class StorageNodesAnswer(AnswerModel):
-    """The storage nodes a region has had, the last one first."""
-
-    region_id: RegionId
-    storage_nodes: list[StorageNodeAnswer]
-    position: Position
-
-
-class StorageNodeStateAnswer(AnswerModel):
-    region_id: RegionId
-    sequence: Count
-    state: Literal["none", "provisioned", "active"]
-    position: Position | None = None
 
 
 @resource.post(
@@ -261,10 +205,10 @@ def list_edge_devices(
     those of a region that you administer.
     """
     place = call.place(cursor, [0])
-    with call.read(FLEET, METERS) as view:
+    with call.read(FLEET, EDGE_DEVICES) as view:
         if region_id is not None:
-            _visible_region(call, view.connection, region_id)
-        rows = meters.read_edge_devices(
+            visible_region(call, view.connection, region_id)
+        rows = edge_devices.read_edge_devices(
             view.connection,
             account_id=call.principal.among(account_id) if region_id is None else account_id,
             region_id=region_id,
@@ -280,8 +224,8 @@ def list_device_fees(
 ) -> Response:
     """Lists the fee for edge devices, day by day."""
     place = call.place(cursor, ["", ""])
-    with call.read(METERS) as view:
-        rows = meters.read_device_fees(
+    with call.read(EDGE_DEVICES) as view:
+        rows = edge_devices.read_device_fees(
             view.connection,
             account_id=call.principal.among(account_id),
             after=(place.after[0], place.after[1]),
@@ -290,144 +234,7 @@ def list_device_fees(
         return call.page(view, place, rows, limit, lambda row: [row.account_id, row.day], _fee)
 
 
-# --- storage nodes ---------------------------------------------------------------------------
-
-
-@resource.post(
-    "/v1/regions/{region_id}/storage-node",
-    WRITE,
-    StorageNodeStateAnswer,
-    status=201,
-    problems=[
-        FleetReason.REGION_UNKNOWN,
-        FleetReason.REGION_NOT_SUITED,
-        PartiesReason.ACCOUNT_CLOSED,
-        FleetReason.STORAGE_NODE_STATE,
-        FundsReason.UNPAID_DEBT,
-        FundsReason.CREDIT_TOO_LOW,
-        PricesReason.TARIFF_UNKNOWN,
-    ],
-)
-def provision_storage_node(
-    region_id: RegionInPath, body: StorageNodeRequest, call: Caller
-) -> Response:
-    """Requests the storage node of a central region of yours. It costs by the hour from now on."""
-
-    def commands() -> ProvisionStorageNode:
-        own_region(call, region_id)
-        return ProvisionStorageNode(
-            region_id=region_id,
-            storage_class=body.storage_class,
-            by=call.principal.member_id,
-            at_us=call.now_us,
-        )
-
-    return call.record(commands, lambda after: _state(region_id, after))
-
-
-@resource.post(
-    "/v1/regions/{region_id}/storage-node/ready",
-    WRITE,
-    StorageNodeStateAnswer,
-    problems=[FleetReason.REGION_UNKNOWN, FleetReason.STORAGE_NODE_STATE],
-)
-def confirm_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Reports that the storage node serves, sent by the machine itself with a key of its provider's
-    account. It is active, and nodes may join the region from now on.
-    """
-    del body
-
-    def commands() -> ReadyStorageNode:
-        own_region(call, region_id)
-        return ReadyStorageNode(region_id=region_id, by=call.principal.member_id, at_us=call.now_us)
-
-    return call.record(commands, lambda after: _state(region_id, after))
-
-
-@resource.post(
-    "/v1/regions/{region_id}/storage-node/replace",
-    WRITE,
-    StorageNodeStateAnswer,
-    problems=[
-        FleetReason.REGION_UNKNOWN,
-        FleetReason.STORAGE_NODE_STATE,
-        FundsReason.UNPAID_DEBT,
-        FundsReason.CREDIT_TOO_LOW,
-        PricesReason.TARIFF_UNKNOWN,
-    ],
-)
-def replace_storage_node(
-    region_id: RegionInPath, body: StorageNodeRequest, call: Caller
-) -> Response:
-    """Replaces the storage node: the old one is charged to now, the next one is provisioned in the
-    same moment, and the nodes of the region stay.
-    """
-
-    def commands() -> ReplaceStorageNode:
-        own_region(call, region_id)
-        return ReplaceStorageNode(
-            region_id=region_id,
-            storage_class=body.storage_class,
-            by=call.principal.member_id,
-            at_us=call.now_us,
-        )
-
-    return call.record(commands, lambda after: _state(region_id, after))
-
-
-@resource.post(
-    "/v1/regions/{region_id}/storage-node/remove",
-    WRITE,
-    StorageNodeStateAnswer,
-    problems=[FleetReason.REGION_UNKNOWN, FleetReason.STORAGE_NODE_STATE],
-)
-def remove_storage_node(region_id: RegionInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Removes the storage node of a region without nodes. The time up to now is charged."""
-    del body
-
-    def commands() -> RemoveStorageNode:
-        own_region(call, region_id)
-        return RemoveStorageNode(
-            region_id=region_id, by=call.principal.member_id, at_us=call.now_us
-        )
-
-    return call.record(commands, lambda after: _state(region_id, after))
-
-
-@resource.get(
-    "/v1/regions/{region_id}/storage-node",
-    READ,
-    StorageNodesAnswer,
-    problems=[FleetReason.REGION_UNKNOWN],
-)
-def read_storage_node(region_id: RegionInPath, call: Caller) -> Response:
-    """Returns the storage nodes of a region and their cost."""
-    with call.read(FLEET, METERS) as view:
-        _visible_region(call, view.connection, region_id)
-        rows = meters.read_storage_nodes(view.connection, region_id)
-        told = StorageNodesAnswer(
-            region_id=region_id,
-            storage_nodes=[_storage_node(row) for row in rows],
-            position=view.position,
-        )
-        return call.answer(view, told)
-
-
-def _visible_region(call: Call, connection: Any, region_id: str) -> None:
-    only = call.principal.only
-    if not fleet.read_regions(connection, region_id=region_id, account_id=only, limit=1):
-        raise Refused(FleetReason.REGION_UNKNOWN, region_id=region_id)
-
-
-def _state(region_id: str, after: Any) -> StorageNodeStateAnswer:
-    state = after.state(storage_stream(region_id))
-    name: Any = "none"
-    if state.provisioned is not None:
-        name = "active" if state.is_ready else "provisioned"
-    return StorageNodeStateAnswer(region_id=region_id, sequence=state.number, state=name)
-
-
-def _device(row: meters.EdgeDevice) -> EdgeDeviceAnswer:
+def _device(row: edge_devices.EdgeDevice) -> EdgeDeviceAnswer:
     model: Any = row.model
     state: Any = "added" if row.active_at_us is None else "active"
     return EdgeDeviceAnswer(
@@ -443,7 +250,7 @@ def _device(row: meters.EdgeDevice) -> EdgeDeviceAnswer:
     )
 
 
-def _fee(row: meters.DeviceFee) -> DeviceFeeAnswer:
+def _fee(row: edge_devices.DeviceFee) -> DeviceFeeAnswer:
     return DeviceFeeAnswer(
         account_id=row.account_id,
         day=row.day,
@@ -455,22 +262,4 @@ def _fee(row: meters.DeviceFee) -> DeviceFeeAnswer:
         owed=credits_(row.owed_units),
         charged_at=moment(row.at_us),
         charged_position=row.position,
-    )
-
-
-def _storage_node(row: meters.StorageNode) -> StorageNodeAnswer:
-    return StorageNodeAnswer(
-        region_id=row.region_id,
-        sequence=row.number,
-        account_id=row.account_id,
-        provider_id=row.provider_id,
-        storage_class=row.storage_class,
-        per_hour=credits_(row.per_hour_units),
-        tariff_version=row.tariff_version,
-        provisioned_at=moment(row.at_us),
-        ready_at=moment_or_none(row.ready_at_us),
-        removed_at=moment_or_none(row.removed_at_us),
-        charged_until=moment(row.charged_until_us),
-        charge=credits_(row.charge_units),
-        owed=credits_(row.owed_units),
     )
