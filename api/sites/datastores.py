@@ -38,6 +38,7 @@ from domain.sites.datastore import (
     RemoveDatastore,
     advice_of,
     datastore_stream,
+    decide_add,
 )
 from domain.sites.paths import PATH_CHARACTERS_MAX
 from domain.sites.reasons import SitesReason
@@ -126,17 +127,7 @@ def add_datastore(region_id: RegionInPath, body: DatastoreRequest, call: Caller)
 
     def commands() -> AddDatastore:
         own_region(call, region_id)
-        if body.user is not None and body.password is not None:
-            with call.service.connection() as connection:
-                datastore_logins.keep(
-                    connection,
-                    login_key(call, datastore_id),
-                    datastore_id,
-                    body.user,
-                    body.password,
-                    call.now_us,
-                )
-        return AddDatastore(
+        command = AddDatastore(
             datastore_id=datastore_id,
             region_id=region_id,
             name=body.name,
@@ -148,6 +139,14 @@ def add_datastore(region_id: RegionInPath, body: DatastoreRequest, call: Caller)
             by=call.principal.member_id,
             at_us=call.now_us,
         )
+        if body.user is not None and body.password is not None:
+            decide_add(command, call.service.ledger.world())  # what is refused leaves no login
+            key = login_key(call, datastore_id)
+            with call.service.connection() as connection:
+                datastore_logins.keep(
+                    connection, key, datastore_id, body.user, body.password, call.now_us
+                )
+        return command
 
     def told(after: Any) -> DatastoreAnswer:
         return _told(after.state(datastore_stream(datastore_id)).added)

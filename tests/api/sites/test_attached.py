@@ -179,6 +179,14 @@ def test_c_36_the_password_is_in_no_log_and_is_forgotten_with_the_store(site: Sc
     assert site.owner.read("/v1/datastores")["data"] == []
 
 
+def test_c_36_a_store_that_is_refused_leaves_no_login(site: Scene) -> None:
+    _store(site, **SMB)
+    taken = site.owner.post(f"{_region(site)}/datastores", SMB)
+    assert (taken.status_code, taken.json()["code"]) == (409, "site_name_taken")
+    with site.service.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM datastore_login").fetchone() == (1,)
+
+
 def test_c_36_names_are_unique_logins_are_smb_s_and_strangers_see_nothing(site: Scene) -> None:
     store, path = _store(site), f"{_region(site)}/datastores"
     taken = site.owner.post(path, STORE)
