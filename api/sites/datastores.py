@@ -204,11 +204,10 @@ def login_key(call: Call, datastore_id: str) -> bytes:
 
 
 def machines_of(call: Call, region_id: str) -> int:
-    """Whether the region has a compute node or an edge device: how many were found, two at most."""
+    """How many compute nodes and edge devices stand in the region."""
     with call.read(FLEET, EDGE_DEVICES) as view:
-        nodes = fleet.read_nodes(view.connection, region_id=region_id, limit=50)
-        standing = [one for one in nodes if one.phase not in ("joining", "confirmed", "retired")]
-        return len(standing[:1]) + edge_devices.count_edge_devices(view.connection, region_id)
+        nodes = fleet.count_standing(view.connection, region_id)
+        return nodes + edge_devices.count_edge_devices(view.connection, region_id)
 
 
 def _told(row: Any) -> DatastoreAnswer:

@@ -562,6 +562,14 @@ def read_nodes(
     )
 
 
+def count_standing(connection: Connection, region_id: str) -> int:
+    """How many nodes of a region were admitted and are not retired."""
+    sql = """SELECT count(*) FROM proj_fleet.node
+        WHERE region_id = %s AND phase NOT IN ('joining', 'confirmed', 'retired')"""
+    row = connection.execute(sql, (region_id,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def read_last_heard(connection: Connection, node_ids: list[str]) -> dict[str, int]:
     """When each node last told its inventory or sent a signed report."""
     sql = """SELECT n.node_id,
