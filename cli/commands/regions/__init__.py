@@ -1,5 +1,5 @@
-"""Which region is a machine's, and where do earnings go that leave through a wallet? Places, wait
-lists and signatures go in as `tallystick home` and `wallet`; answers of a server come out.
+"""Where do machines stand, what stands beside them, and where do their earnings go that leave
+through a wallet? Commands about regions go in; answers of a server come out.
 """
 
 __all__ = ()
