@@ -1,5 +1,5 @@
-"""Where do machines stand, what stands beside them, and where do their earnings go that leave
-through a wallet? Commands about regions go in; answers of a server come out.
+"""Where do machines stand, and what stands beside them? Commands about regions, clouds, sites and
+devices, and about wallets that take their earnings, go in; answers of a server come out.
 """
 
 __all__ = ()
