@@ -24,9 +24,9 @@ from pydantic import (
 
 from api.door.amounts import INTEGER_MAX
 from api.door.moments import parse_moment
-from domain.jobs.plan import REFERENCE_MAX
 from domain.lease.mounts import VolumeMount
 from domain.paths import PATH_BYTES_MAX
+from domain.references import REFERENCE_MAX
 
 LeaseState = Literal[
     "requested",
