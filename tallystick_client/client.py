@@ -1541,79 +1541,6 @@ class Client(Calls):
         found = self._call("GET", at("/v1/regions/{region_id}/ingress", region_id=region_id))
         return cast("forms.IngressLoadsAnswer", found)
 
-    def add_edge_device(
-        self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceAnswer:
-        """Adds an edge device in a region of yours: a physical one with the storage mode
-        central.
-        """
-        found = self._call(
-            "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.EdgeDeviceAnswer", found)
-
-    def list_edge_devices(
-        self,
-        *,
-        account_id: str | None = None,
-        region_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.EdgeDevicePage:
-        """Lists edge devices in the order in which they were added, removed ones too: your
-        own, or.
-        """
-        found = self._call(
-            "GET",
-            "/v1/edge-devices",
-            query={
-                "account_id": account_id,
-                "region_id": region_id,
-                "limit": limit,
-                "cursor": cursor,
-            },
-        )
-        return cast("forms.EdgeDevicePage", found)
-
-    def report_edge_device(
-        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceStateAnswer:
-        """Reports that an edge device runs, sent by the device with a key of its owner's
-        account. It is.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/edge-devices/{edge_device_id}/report", edge_device_id=edge_device_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.EdgeDeviceStateAnswer", found)
-
-    def remove_edge_device(
-        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceRemovedAnswer:
-        """Removes an edge device. It is charged for today and no longer."""
-        found = self._call(
-            "POST",
-            at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.EdgeDeviceRemovedAnswer", found)
-
-    def list_device_fees(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DeviceFeePage:
-        """Lists the fee for edge devices, day by day."""
-        found = self._call(
-            "GET",
-            "/v1/device-fees",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
-        )
-        return cast("forms.DeviceFeePage", found)
-
     def provision_storage_node(
         self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
@@ -2098,6 +2025,179 @@ class Client(Calls):
         """Returns regions, and where people wait, as dots of a map in GeoJSON."""
         found = self._call("GET", "/v1/where-next/map")
         return cast("forms.RegionMapAnswer", found)
+
+    def add_edge_device(
+        self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceAnswer:
+        """Adds an edge device in a region of yours: a physical one with the storage mode
+        central.
+        """
+        found = self._call(
+            "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.EdgeDeviceAnswer", found)
+
+    def list_edge_devices(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.EdgeDevicePage:
+        """Lists edge devices in the order in which they were added, removed ones too: your
+        own, or.
+        """
+        found = self._call(
+            "GET",
+            "/v1/edge-devices",
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.EdgeDevicePage", found)
+
+    def report_edge_device(
+        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceStateAnswer:
+        """Reports that an edge device runs, sent by the device with a key of its owner's
+        account. It is.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/report", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDeviceStateAnswer", found)
+
+    def remove_edge_device(
+        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceRemovedAnswer:
+        """Removes an edge device. It is charged for today and no longer."""
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDeviceRemovedAnswer", found)
+
+    def list_device_fees(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.DeviceFeePage:
+        """Lists the fee for edge devices, day by day."""
+        found = self._call(
+            "GET",
+            "/v1/device-fees",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DeviceFeePage", found)
+
+    def set_device_config(
+        self, region_id: str, body: forms.DeviceConfigRequest, *, idempotency_key: str | None = None
+    ) -> forms.DeviceConfigAnswer:
+        """Sets a revision of a device configuration of a region of yours. Devices keep what
+        they run.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/device-configs", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DeviceConfigAnswer", found)
+
+    def list_device_configs(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DeviceConfigPage:
+        """Lists device configurations, each with its last revision."""
+        found = self._call(
+            "GET",
+            "/v1/device-configs",
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.DeviceConfigPage", found)
+
+    def list_device_config_revisions(
+        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.DeviceConfigPage:
+        """Lists the revisions of a device configuration, from the first on."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/regions/{region_id}/device-configs/{config}",
+                region_id=region_id,
+                config=config,
+            ),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DeviceConfigPage", found)
+
+    def deploy_device_config(
+        self,
+        edge_device_id: str,
+        body: forms.DeviceDeploymentRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DeviceDeploymentAnswer:
+        """Deploys the last revision of a configuration to an active edge device, which runs
+        it instead.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/deploy", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DeviceDeploymentAnswer", found)
+
+    def report_inference(
+        self,
+        edge_device_id: str,
+        body: forms.DeviceInferenceRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DeviceInferenceAnswer:
+        """Reports how the inference of an edge device goes, sent by the device with a key
+        of its.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/inference", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DeviceInferenceAnswer", found)
+
+    def read_device_work(self, edge_device_id: str, *, boot_id: str) -> forms.DeviceRunsAnswer:
+        """Returns what an edge device runs in this boot, asked by the device with a key of
+        its owner's.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/edge-devices/{edge_device_id}/work", edge_device_id=edge_device_id),
+            query={"boot_id": boot_id},
+        )
+        return cast("forms.DeviceRunsAnswer", found)
 
     def add_datastore(
         self, region_id: str, body: forms.DatastoreRequest, *, idempotency_key: str | None = None

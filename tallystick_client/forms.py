@@ -1388,6 +1388,50 @@ class DeviceAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class DeviceConfigAnswer(TypedDict):
+    """One revision, which never changes."""
+
+    region_id: str
+    account_id: str
+    name: str
+    revision: int
+    work: DeviceWorkAnswer
+    set_at: str
+    position: NotRequired[int]
+
+
+class DeviceConfigPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[DeviceConfigAnswer]
+
+
+class DeviceConfigRequest(TypedDict):
+    """`revision`: 1 for a new name, and one more than the last one's after that."""
+
+    name: str
+    revision: int
+    work: DeviceWorkForm
+
+
+class DeviceDeploymentAnswer(TypedDict):
+    device_id: str
+    config: str
+    revision: int
+    deployment: int
+    deployed_at: str
+    position: NotRequired[int]
+
+
+class DeviceDeploymentRequest(TypedDict):
+    """`config`: a configuration of the device's region; its last revision is deployed."""
+
+    config: str
+
+
 class DeviceFeeAnswer(TypedDict):
     """The fee of one UTC day; `due` is what the month has come to by then."""
 
@@ -1438,6 +1482,40 @@ class DeviceHoldingAnswer(TypedDict):
     since: str
 
 
+class DeviceInferenceAnswer(TypedDict):
+    """`inference` of the last deployment, which `deployment` is."""
+
+    device_id: str
+    deployment: int
+    inference: Literal["pending", "running", "exited"]
+    position: NotRequired[int]
+
+
+class DeviceInferenceRequest(TypedDict):
+    """`deployment`: the one that it is told of. `boot_id`: another one after each boot.
+    `exit_code`: of a command that exited.
+    """
+
+    deployment: int
+    boot_id: str
+    status: Literal["running", "exited"]
+    exit_code: NotRequired[int | None]
+
+
+class DeviceMountAnswer(TypedDict):
+    """A datastore of the region, and the folder below its root that the command uses."""
+
+    datastore_id: str
+    path: str
+
+
+class DeviceMountForm(TypedDict):
+    """A datastore of the region, and the folder below its root that the command uses."""
+
+    datastore_id: str
+    path: NotRequired[str]
+
+
 class DevicePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -1473,6 +1551,31 @@ class DeviceReshapingRequest(TypedDict):
     lease_ids: list[str]
 
 
+class DeviceRunAnswer(TypedDict):
+    """What the device runs, always on. `access`: what of the board the command may use.
+    `mount`: the folder of the datastore, with the login of an smb server. `environment`:
+    with its values.
+    """
+
+    config: str
+    revision: int
+    deployment: int
+    work: DeviceWorkAnswer
+    environment: list[VariableAnswer]
+    access: list[Literal["accelerator", "video", "media"]]
+    mount: NotRequired[StoreMountAnswer]
+
+
+class DeviceRunsAnswer(TypedDict):
+    """`run` is absent where nothing was deployed, or where the command exited in this boot:
+    then the device runs nothing until it is rebooted or something is deployed.
+    """
+
+    device_id: str
+    run: NotRequired[DeviceRunAnswer]
+    position: NotRequired[int]
+
+
 class DeviceTimeAnswer(TypedDict):
     """One device's attested time. `reason` says why it does not count; absent when it does."""
 
@@ -1494,6 +1597,42 @@ class DeviceTrustAnswer(TypedDict):
     available_us: int
     energy_mj: int
     findings: list[TrustFindingAnswer]
+
+
+class DeviceVariableForm(TypedDict):
+    """A variable of the environment. Its value enters no log, and only the device is told
+    it.
+    """
+
+    name: str
+    value: str
+
+
+class DeviceWorkAnswer(TypedDict):
+    """`environment`: names of variables; their values are told to the device alone."""
+
+    image: str
+    model: str
+    command: list[str]
+    checkpoints: list[str]
+    datastore: NotRequired[DeviceMountAnswer]
+    environment: list[str]
+    keys: list[str]
+
+
+class DeviceWorkForm(TypedDict):
+    """`model`: where the code is kept; `command` begins in its root folder. `checkpoints`,
+    `datastore`, `environment` and `keys` may be left out; keys are names in a secret store
+    of yours.
+    """
+
+    image: str
+    model: str
+    command: list[str]
+    checkpoints: NotRequired[list[str]]
+    datastore: NotRequired[DeviceMountForm | None]
+    environment: NotRequired[list[DeviceVariableForm]]
+    keys: NotRequired[list[str]]
 
 
 class DisputeAnswer(TypedDict):
@@ -1734,11 +1873,16 @@ class EarningsMaturityAnswer(TypedDict):
 
 
 class EdgeDeviceAnswer(TypedDict):
-    """Charged for every UTC day from `first_day` to `last_day`, both included."""
+    """Charged for every UTC day from `first_day` to `last_day`, both included. `access`:
+    what of the board the one model that runs on it may use. `inference`: how the last
+    deployment goes, since `inference_at`; it is pending until the device tells of it.
+    """
 
     device_id: str
     account_id: str
     region_id: str
+    name: str
+    minion_id: str
     model: Literal[
         "jetson-agx-xavier",
         "jetson-xavier-nx",
@@ -1746,7 +1890,15 @@ class EdgeDeviceAnswer(TypedDict):
         "jetson-orin-nx",
         "jetson-orin-nano",
     ]
+    access: list[Literal["accelerator", "video", "media"]]
     state: Literal["added", "active", "removed"]
+    config: NotRequired[str]
+    revision: NotRequired[int]
+    deployment: NotRequired[int]
+    deployed_at: NotRequired[str]
+    inference: NotRequired[Literal["pending", "running", "exited"]]
+    exit_code: NotRequired[int]
+    inference_at: NotRequired[str]
     first_day: str
     last_day: NotRequired[str]
     added_at: str
@@ -1770,9 +1922,13 @@ class EdgeDeviceRemovedAnswer(TypedDict):
 
 
 class EdgeDeviceRequest(TypedDict):
-    """Each add is a new device, also of the same machine, and is charged from today on."""
+    """Each add is a new device, also of the same machine, and is charged from today on.
+    `name` is unique in the region; `minion_id` is what the machine shows.
+    """
 
     region_id: str
+    name: str
+    minion_id: str
     model: Literal[
         "jetson-agx-xavier",
         "jetson-xavier-nx",
@@ -7237,6 +7393,13 @@ class UtilisationPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[UtilisationAnswer]
+
+
+class VariableAnswer(TypedDict):
+    """A variable of the environment, with its value."""
+
+    name: str
+    value: str
 
 
 class VolumeAnswer(TypedDict):

@@ -8,7 +8,7 @@ from fastapi import Path, Response
 from pydantic import Field, model_validator
 
 from api.door.auth import with_scope
-from api.door.call import Call, Caller
+from api.door.call import Call, Caller, View
 from api.door.models import (
     AccountId,
     AccountQuery,
@@ -40,7 +40,7 @@ from domain.sites.datastore import (
     datastore_stream,
     decide_add,
 )
-from domain.sites.paths import PATH_CHARACTERS_MAX
+from domain.sites.paths import PATH_CHARACTERS_MAX, joined
 from domain.sites.reasons import SitesReason
 from ledger.beside import datastore_logins
 from projections.fleet import fleet
@@ -100,6 +100,19 @@ class DatastoreAnswer(AnswerModel):
     advice: list[str]
     added_at: Told_at
     position: Position | None = None
+
+
+class StoreMountAnswer(AnswerModel):
+    """A folder that the work mounts: `path` on the server, with its root. `user` and `password`
+    are told to the node alone.
+    """
+
+    kind: Literal["nfs", "smb"]
+    address: str
+    path: str
+    use: Literal["input", "output", "scratch"]
+    user: str | None = None
+    password: str | None = None
 
 
 class DatastoreRemovedAnswer(AnswerModel):
@@ -196,6 +209,29 @@ def remove_datastore(datastore_id: DatastoreInPath, body: EmptyRequest, call: Ca
         )
 
     return call.record(commands, lambda _after: DatastoreRemovedAnswer(datastore_id=datastore_id))
+
+
+def store_mount(
+    call: Call, view: View, datastore_id: str, path: str, use: Any, *, has_login: bool
+) -> StoreMountAnswer:
+    """A folder of a store as a machine mounts it; `has_login`: with user and password, for the
+    machine alone.
+    """
+    store = call.service.ledger.market.state_of(datastore_stream(datastore_id)).added
+    assert store is not None, datastore_id
+    user, password = None, None
+    if has_login and store.has_login:
+        key = login_key(call, datastore_id)
+        user, password = datastore_logins.read(view.connection, key, datastore_id) or (None, None)
+    kind: Any = store.kind
+    return StoreMountAnswer(
+        kind=kind,
+        address=store.address,
+        path=joined(store.root_path, path),
+        use=use,
+        user=user,
+        password=password,
+    )
 
 
 def login_key(call: Call, datastore_id: str) -> bytes:

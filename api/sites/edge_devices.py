@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Path, Response
 from pydantic import Field
@@ -28,11 +28,21 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_region, visible_region
+from api.sites.datastores import SiteName
 from domain.calendar import day_of, day_text
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.parties.reasons import PartiesReason
-from domain.sites.edge_device import AddEdgeDevice, RemoveEdgeDevice, ReportEdgeDevice, stream_of
+from domain.sites.edge_device import (
+    EDGE_MODELS,
+    MINION_ID,
+    AddEdgeDevice,
+    RemoveEdgeDevice,
+    ReportEdgeDevice,
+    stream_of,
+)
+from domain.sites.inference import ACCESS, EXIT_CODE_MAX
+from domain.sites.reasons import SitesReason
 from projections.fleet.fleet import FLEET
 from projections.sites import edge_devices
 from projections.sites.edge_devices import EDGE_DEVICES
@@ -47,25 +57,55 @@ Day = Annotated[str, Field(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", examples=["2
 Model = Literal[
     "jetson-agx-xavier", "jetson-xavier-nx", "jetson-agx-orin", "jetson-orin-nx", "jetson-orin-nano"
 ]
+assert get_args(Model) == EDGE_MODELS
+MinionId = Annotated[str, Field(pattern=MINION_ID)]
+DeviceAccess = Literal["accelerator", "video", "media"]
+assert get_args(DeviceAccess) == ACCESS
+InferenceStatus = Literal["pending", "running", "exited"]
+ExitCode = Annotated[int, Field(ge=0, le=EXIT_CODE_MAX)]
 
 
 class EdgeDeviceRequest(RequestModel):
-    """Each add is a new device, also of the same machine, and is charged from today on."""
+    """Each add is a new device, also of the same machine, and is charged from today on. `name` is
+    unique in the region; `minion_id` is what the machine shows.
+    """
 
     region_id: RegionId
+    name: SiteName
+    minion_id: MinionId
     model: Model
 
-    model_config = with_examples({"region_id": "region_" + "1" * 32, "model": "jetson-orin-nano"})
+    model_config = with_examples(
+        {
+            "region_id": "region_" + "1" * 32,
+            "name": "gate-1",
+            "minion_id": "minion-4f21",
+            "model": "jetson-orin-nano",
+        }
+    )
 
 
 class EdgeDeviceAnswer(AnswerModel):
-    """Charged for every UTC day from `first_day` to `last_day`, both included."""
+    """Charged for every UTC day from `first_day` to `last_day`, both included. `access`: what of
+    the board the one model that runs on it may use. `inference`: how the last deployment goes,
+    since `inference_at`; it is pending until the device tells of it.
+    """
 
     device_id: EdgeId
     account_id: AccountId
     region_id: RegionId
+    name: SiteName
+    minion_id: MinionId
     model: Model
+    access: list[DeviceAccess]
     state: Literal["added", "active", "removed"]
+    config: SiteName | None = None
+    revision: Count | None = None
+    deployment: Count | None = None
+    deployed_at: Told_at | None = None
+    inference: InferenceStatus | None = None
+    exit_code: ExitCode | None = None
+    inference_at: Told_at | None = None
     first_day: Day
     last_day: Day | None = None
     added_at: Told_at
@@ -108,6 +148,8 @@ class DeviceFeeAnswer(AnswerModel):
     problems=[
         FleetReason.REGION_UNKNOWN,
         FleetReason.REGION_NOT_SUITED,
+        SitesReason.DEVICE_INVALID,
+        SitesReason.SITE_NAME_TAKEN,
         PartiesReason.ACCOUNT_CLOSED,
         PartiesReason.COUNT_OUT_OF_RANGE,
         FundsReason.UNPAID_DEBT,
@@ -125,6 +167,8 @@ def add_edge_device(body: EdgeDeviceRequest, call: Caller) -> Response:
             device_id=device_id,
             account_id=account_id,
             region_id=body.region_id,
+            name=body.name,
+            minion_id=body.minion_id,
             model=body.model,
             by=call.principal.member_id,
             at_us=call.now_us,
@@ -136,7 +180,10 @@ def add_edge_device(body: EdgeDeviceRequest, call: Caller) -> Response:
             device_id=device_id,
             account_id=account_id,
             region_id=body.region_id,
+            name=body.name,
+            minion_id=body.minion_id,
             model=body.model,
+            access=list(get_args(DeviceAccess)),
             state="added",
             first_day=day_text(device.first_day),
             added_at=moment(call.now_us),
@@ -237,12 +284,23 @@ def list_device_fees(
 def _device(row: edge_devices.EdgeDevice) -> EdgeDeviceAnswer:
     model: Any = row.model
     state: Any = "added" if row.active_at_us is None else "active"
+    inference: Any = row.inference
     return EdgeDeviceAnswer(
         state=state if row.last_day is None else "removed",
         device_id=row.device_id,
         account_id=row.account_id,
         region_id=row.region_id,
+        name=row.name,
+        minion_id=row.minion_id,
         model=model,
+        access=list(get_args(DeviceAccess)),
+        config=row.config,
+        revision=row.revision,
+        deployment=row.deployment,
+        deployed_at=moment_or_none(row.deployed_at_us),
+        inference=inference,
+        exit_code=row.exit_code,
+        inference_at=moment_or_none(row.inference_at_us),
         first_day=row.first_day,
         last_day=row.last_day,
         added_at=moment(row.at_us),

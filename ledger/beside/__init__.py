@@ -7,6 +7,7 @@ __all__ = (
     "chain_store",
     "charged",
     "datastore_logins",
+    "device_environments",
     "dispute_texts",
     "lease_halves",
     "lease_logs",

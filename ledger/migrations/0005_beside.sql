@@ -107,6 +107,17 @@ CREATE TABLE datastore_login (
 
 GRANT INSERT, UPDATE, DELETE ON datastore_login TO tallystick_app, tallystick_projections;
 
+-- Variables of device configurations: in no log, sealed with a key of the server. The digest is
+-- keyed too, and covers them: a row never changes.
+
+CREATE TABLE device_environment (
+    digest text COLLATE "C" PRIMARY KEY CHECK (digest ~ '^[0-9a-f]{64}$'),
+    sealed bytea NOT NULL CHECK (octet_length(sealed) BETWEEN 40 AND 1048576),
+    kept_us bigint NOT NULL
+);
+
+GRANT INSERT, DELETE ON device_environment TO tallystick_app, tallystick_projections;
+
 -- The words of disputes: claims, statements, reasons of rulings. The log holds their SHA-256 only, so
 -- a text can be erased here and what was decided stays proven.
 

@@ -565,9 +565,8 @@ def read_nodes(
 def count_standing(connection: Connection, region_id: str) -> int:
     """How many nodes of a region were admitted and are not retired."""
     sql = """SELECT count(*) FROM proj_fleet.node
-        WHERE region_id = %s AND phase NOT IN ('joining', 'confirmed', 'retired')"""
-    row = connection.execute(sql, (region_id,)).fetchone()
-    return 0 if row is None else int(row[0])
+        WHERE region_id = %(region)s AND phase NOT IN ('joining', 'confirmed', 'retired')"""
+    return read.number(connection, sql, region=region_id)
 
 
 def read_last_heard(connection: Connection, node_ids: list[str]) -> dict[str, int]:

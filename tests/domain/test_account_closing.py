@@ -100,6 +100,8 @@ def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_i
         device_id="edge_1",
         account_id=WHO,
         region_id="region_a",
+        name="gate-1",
+        minion_id="minion-1",
         model="jetson-orin-nano",
         first_day="2026-11-20",
         by="mem_a",

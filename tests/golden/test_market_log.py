@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        461,
-        "a8c5844fea2045cb241e2a5ee27c1e390196cd07b559dc8ad797f2be1fa8e38e",
-        "c5e3e73867bafbd79b4bbec6b460f22264366996f37a58300e5ae3626666d6ec",
+        466,
+        "2b02f5509fa5005725b351dc3e9a0853503fbb4cbb022239df746c8de3315aba",
+        "1b1d3d223235d961d525f5225443fa80b58d754888c8193cf6ac3f9f8aaf41e6",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -62,7 +62,7 @@ from tests.projections.governance.story import policies
 from tests.projections.market.story import bidding
 from tests.projections.parties.story import GROUP, INNER, demanding
 from tests.projections.pools.story import POOLS, pools
-from tests.projections.sites.story import placed
+from tests.projections.sites.story import deployed, placed
 from tests.projections.storage.story import stored
 
 Told = tuple[Stream[Any], Any]
@@ -1614,6 +1614,8 @@ def _metered(size: Size) -> Iterator[Told]:
                 device_id=name,
                 account_id=who,
                 region_id="region_1",
+                name=name.replace("_", "-"),
+                minion_id=f"minion-{name}",
                 model="jetson-orin-nano",
                 first_day="2027-01-01",
                 by="mem_a",
@@ -1624,6 +1626,7 @@ def _metered(size: Size) -> Iterator[Told]:
         stream,
         edge_device.EdgeDeviceActivated(device_id="edge_1", account_id=who, by="mem_a", at_us=at),
     )
+    yield from deployed(who, at)
     yield (
         stream,
         edge_device.EdgeDeviceRemoved(

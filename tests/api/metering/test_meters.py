@@ -15,6 +15,7 @@ from domain.duration import DAY_US, HOUR_US
 from domain.leasing.other_resources import PATIENCE_US
 from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, MeterRate, PublishTariff
+from tests.scenes.holdings import edge_device
 from tests.scenes.server import CLOUD_ACCOUNT, NOW_US, Scene
 from tests.scenes.serving import Market
 from tests.scenes.work import MINUTE_US, accrue_now, pin_and_sign, send, used
@@ -362,9 +363,9 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
     """C-22, C-34: over HTTP."""
     region = scene.central_region()
     scene.owner.made(f"/v1/regions/{region}/storage-node/remove")
-    body = {"region_id": region, "model": "jetson-orin-nx"}
+    body = {**edge_device(region), "model": "jetson-orin-nx"}
     first = scene.owner.made("/v1/edge-devices", body)
-    second = scene.owner.made("/v1/edge-devices", body)
+    second = scene.owner.made("/v1/edge-devices", {**edge_device(region), "model": body["model"]})
     today = day_text(day_of(NOW_US))
     assert (first["first_day"], first["device_id"] != second["device_id"]) == (today, True)
     assert scene.rival.post("/v1/edge-devices", body).status_code == 404
@@ -415,7 +416,7 @@ def test_a_storage_node_costs_by_the_hour_over_http(scene: Scene) -> None:
     assert "positive balance" in refused.json()["detail"]
     local = f"/v1/regions/{scene.provider.region_id}/storage-node"
     assert scene.owner.post(local, body).json()["code"] == "region_not_suited"
-    edge = {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
+    edge = edge_device(scene.provider.region_id)
     assert scene.owner.post("/v1/edge-devices", edge).json()["code"] == "region_not_suited"
     poor = scene.owner.post("/v1/edge-devices", {**edge, "region_id": region})
     assert poor.json()["code"] == "credit_too_low"
