@@ -172,6 +172,7 @@ MAY_BE_ABSENT = {
         "LeaseReady.credentials",
         "LeaseReady.endpoint",
         "LeaseWorkEnded.exit_code",
+        "InferenceReported.exit_code",
         "NodeKeyRotated.token_sha256",
         "NodeSetupStated.uplink",
         "NodeSetupStated.upnp",
