@@ -1414,7 +1414,7 @@ class DeviceConfigRequest(TypedDict):
 
     name: str
     revision: int
-    work: DeviceWorkForm
+    work: DeviceWorkRequest
 
 
 class DeviceDeploymentAnswer(TypedDict):
@@ -1509,7 +1509,7 @@ class DeviceMountAnswer(TypedDict):
     path: str
 
 
-class DeviceMountForm(TypedDict):
+class DeviceMountRequest(TypedDict):
     """A datastore of the region, and the folder below its root that the command uses."""
 
     datastore_id: str
@@ -1561,7 +1561,7 @@ class DeviceRunAnswer(TypedDict):
     revision: int
     deployment: int
     work: DeviceWorkAnswer
-    environment: list[VariableAnswer]
+    environment: list[DeviceVariableAnswer]
     access: list[Literal["accelerator", "video", "media"]]
     mount: NotRequired[StoreMountAnswer]
 
@@ -1599,7 +1599,14 @@ class DeviceTrustAnswer(TypedDict):
     findings: list[TrustFindingAnswer]
 
 
-class DeviceVariableForm(TypedDict):
+class DeviceVariableAnswer(TypedDict):
+    """A variable of the environment, with its value."""
+
+    name: str
+    value: str
+
+
+class DeviceVariableRequest(TypedDict):
     """A variable of the environment. Its value enters no log, and only the device is told
     it.
     """
@@ -1620,7 +1627,7 @@ class DeviceWorkAnswer(TypedDict):
     keys: list[str]
 
 
-class DeviceWorkForm(TypedDict):
+class DeviceWorkRequest(TypedDict):
     """`model`: where the code is kept; `command` begins in its root folder. `checkpoints`,
     `datastore`, `environment` and `keys` may be left out; keys are names in a secret store
     of yours.
@@ -1630,8 +1637,8 @@ class DeviceWorkForm(TypedDict):
     model: str
     command: list[str]
     checkpoints: NotRequired[list[str]]
-    datastore: NotRequired[DeviceMountForm | None]
-    environment: NotRequired[list[DeviceVariableForm]]
+    datastore: NotRequired[DeviceMountRequest | None]
+    environment: NotRequired[list[DeviceVariableRequest]]
     keys: NotRequired[list[str]]
 
 
@@ -7393,13 +7400,6 @@ class UtilisationPage(TypedDict):
     next_cursor: NotRequired[str]
     position: int
     data: list[UtilisationAnswer]
-
-
-class VariableAnswer(TypedDict):
-    """A variable of the environment, with its value."""
-
-    name: str
-    value: str
 
 
 class VolumeAnswer(TypedDict):

@@ -65,21 +65,21 @@ Words = Annotated[
 ]
 
 
-class DeviceVariableForm(RequestModel):
+class DeviceVariableRequest(RequestModel):
     """A variable of the environment. Its value enters no log, and only the device is told it."""
 
     name: VariableName
     value: Annotated[str, Field(max_length=VALUE_MAX, pattern=r"^[^\x00]*$")]
 
 
-class DeviceMountForm(RequestModel):
+class DeviceMountRequest(RequestModel):
     """A datastore of the region, and the folder below its root that the command uses."""
 
     datastore_id: DatastoreId
     path: StorePath = "/"
 
 
-class DeviceWorkForm(RequestModel):
+class DeviceWorkRequest(RequestModel):
     """`model`: where the code is kept; `command` begins in its root folder. `checkpoints`,
     `datastore`, `environment` and `keys` may be left out; keys are names in a secret store of
     yours.
@@ -89,8 +89,8 @@ class DeviceWorkForm(RequestModel):
     model: ReferenceName
     command: Words
     checkpoints: ReferenceNames = Field(default_factory=list)
-    datastore: DeviceMountForm | None = None
-    environment: Annotated[list[DeviceVariableForm], Field(max_length=LIST_MAX)] = Field(
+    datastore: DeviceMountRequest | None = None
+    environment: Annotated[list[DeviceVariableRequest], Field(max_length=LIST_MAX)] = Field(
         default_factory=list
     )
     keys: ReferenceNames = Field(default_factory=list)
@@ -101,7 +101,7 @@ class DeviceConfigRequest(RequestModel):
 
     name: SiteName
     revision: Revision
-    work: DeviceWorkForm
+    work: DeviceWorkRequest
 
     model_config = with_examples(
         {
@@ -270,7 +270,7 @@ def told_work(work: DeviceWork) -> DeviceWorkAnswer:
     )
 
 
-def _work(form: DeviceWorkForm, digest: str) -> DeviceWork:
+def _work(form: DeviceWorkRequest, digest: str) -> DeviceWork:
     store, names = form.datastore, [one.name for one in form.environment]
     return DeviceWork(
         image=form.image,

@@ -90,7 +90,7 @@ class DeviceInferenceAnswer(AnswerModel):
     position: Position | None = None
 
 
-class VariableAnswer(AnswerModel):
+class DeviceVariableAnswer(AnswerModel):
     """A variable of the environment, with its value."""
 
     name: VariableName
@@ -106,7 +106,7 @@ class DeviceRunAnswer(AnswerModel):
     revision: Revision
     deployment: Deployment
     work: DeviceWorkAnswer
-    environment: list[VariableAnswer]
+    environment: list[DeviceVariableAnswer]
     access: list[DeviceAccess]
     mount: StoreMountAnswer | None = None
 
@@ -233,7 +233,9 @@ def _run(call: Call, view: View, world: World, deployed: DeviceConfigDeployed) -
         revision=deployed.revision,
         deployment=deployed.deployment,
         work=told_work(work),
-        environment=[VariableAnswer(name=key, value=value) for key, value in variables.items()],
+        environment=[
+            DeviceVariableAnswer(name=key, value=value) for key, value in variables.items()
+        ],
         access=list(get_args(DeviceAccess)),
         mount=mount,
     )

@@ -13,7 +13,7 @@ from cli.terminal import InputUnusable, columns, facts, group
 from cli.work_options import words_of
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import DeviceConfigRequest, DeviceWorkForm
+    from tallystick_client.forms import DeviceConfigRequest, DeviceWorkRequest
 
 device = group("device", "Edge devices, which pay by the month.", "tallystick device list")
 
@@ -113,7 +113,7 @@ def configure_devices(
     ] = None,
 ) -> None:
     """Set a revision of a device configuration; devices get it with `device deploy`."""
-    work: DeviceWorkForm = {
+    work: DeviceWorkRequest = {
         "image": image,
         "model": model,
         "command": words_of(command),
