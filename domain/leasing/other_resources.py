@@ -17,9 +17,9 @@ by itself and in the order of its lane, so batching and delay change no total.
 
 What an auditor needs is in the fact: the node's reports in its lane after `after_position` up to
 `through_position` were read, `mark` says how far time has been counted, and `refused` names every
-row that did not count in full. The reports are under the pins of the log, so an auditor with an
-export can count again; `audit verify` checks the reports and not yet this sum. Rows R-7, J-6;
-design economics 3 and 4, metering 5.
+row that did not count in full. The reports are under the pins of the log, so `audit verify` decides
+each charge of an export again (`ledger/bundle/recount.py`). Rows R-7, J-6; design economics 3 and
+4, metering 5.
 """
 
 from __future__ import annotations
