@@ -1804,6 +1804,7 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
                 rows=1,
                 mark=resource_usage.Mark("boot", turn, at),
                 time_us=turn,
+                told_us=turn,
                 measured=quantity * SCALE_OF[meter],
                 quantity=quantity,
                 quantity_new=new.total,
@@ -1821,7 +1822,12 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
         before = parts
     if meter == "network":
         rest = (EscrowPart("cash", credit(100)),)
-        yield stream, resource_usage.ResourceReturned(parts=rest, **told)
+        yield (
+            stream,
+            resource_usage.ResourceReturned(
+                parts=rest, from_us=at - 90, until_us=at, ran_us=80, told_us=30, **told
+            ),
+        )
 
 
 def _leaving(size: Size) -> Iterator[Told]:

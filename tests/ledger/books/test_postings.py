@@ -666,8 +666,12 @@ def resources(draw: st.DrawFn) -> resource_usage.ResourceAccrued:
 
 
 def resource_hold(parts: tuple[EscrowPart, ...], *, returned: bool) -> Any:
-    kind = resource_usage.ResourceReturned if returned else resource_usage.ResourceHeld
-    return kind(lease_id=LEASE, meter="storage", account_id=RENTER, parts=parts, at_us=AT_US)
+    told = {"lease_id": LEASE, "meter": "storage", "account_id": RENTER, "parts": parts}
+    if not returned:
+        return resource_usage.ResourceHeld(**told, at_us=AT_US)
+    return resource_usage.ResourceReturned(
+        **told, from_us=0, until_us=9, ran_us=8, told_us=7, at_us=AT_US
+    )
 
 
 def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.ResourceAccrued:
@@ -689,6 +693,7 @@ def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.Reso
         rows=1,
         mark=None,
         time_us=1,
+        told_us=1,
         measured=1,
         quantity=1,
         quantity_new=1,
