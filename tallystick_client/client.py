@@ -2273,7 +2273,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.UtilisationPage:
-        """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
+        """Lists the accelerators' time by use: leased, idle, mined, stranded, unavailable."""
         found = self._call(
             "GET",
             "/v1/utilisation",

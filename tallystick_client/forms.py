@@ -7211,8 +7211,9 @@ class UsedKnownAnswer(TypedDict):
 
 
 class UtilisationAnswer(TypedDict):
-    """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset`
-    is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
+    """Milliseconds of one group: leased + idle + mined + stranded + unavailable = physical.
+    `mined`: no lease held a part of the device, and its provider states that the node mines
+    then. `asset` is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
     """
 
     hour: NotRequired[str]
@@ -7225,6 +7226,7 @@ class UtilisationAnswer(TypedDict):
     physical: str
     leased: str
     idle: str
+    mined: str
     stranded: str
     unavailable: str
     leased_ppm: int

@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         461,
-        "a8c5844fea2045cb241e2a5ee27c1e390196cd07b559dc8ad797f2be1fa8e38e",
-        "c5e3e73867bafbd79b4bbec6b460f22264366996f37a58300e5ae3626666d6ec",
+        "36cf4eb19a3e57b91f02267a97e366b96f2037cf278d6ec2d977aee9549c2df2",
+        "982607ed64460dfbdc36c490369df461417f47bc81eb6bf86a3eb77d1bdbf1bb",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

@@ -134,7 +134,8 @@ def _device(draw: random.Random, name: str) -> Thread:
 def _books(draw: random.Random, name: str, node: str) -> Callable[[int], Told]:
     span_us = draw.randrange(1, 12 * HOUR_US)
     lost_ms = draw.choice((0, span_us // 2_000, span_us // 1_000))
-    amounts = {"physical": span_us // 1_000, "leased": 0, "stranded": 0, "unavailable": lost_ms}
+    amounts = {"physical": span_us // 1_000, "unavailable": lost_ms}
+    amounts |= {"leased": 0, "stranded": 0, "mined": 0}
     booked = {what: Amount(Asset.GPU_MS, units) for what, units in amounts.items()}
     fact = replace(
         sample(device.CapacityAccrued, leave_out_optional=True),
