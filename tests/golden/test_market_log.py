@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        461,
-        "36cf4eb19a3e57b91f02267a97e366b96f2037cf278d6ec2d977aee9549c2df2",
-        "982607ed64460dfbdc36c490369df461417f47bc81eb6bf86a3eb77d1bdbf1bb",
+        462,
+        "03921cb31f7992805b9dec619792018cc173150e1c73f8537238610649224713",
+        "a9da0904d063095987063ada7e9c398e8170207bcad59f0aac2e4552dae075a6",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

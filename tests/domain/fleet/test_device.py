@@ -444,9 +444,7 @@ def test_the_shares_of_a_device_never_add_up_to_more_than_the_whole(lived: list[
 
 
 @given(steps)
-def test_leased_idle_mined_stranded_and_unavailable_are_the_whole_time(
-    lived: list[Step],
-) -> None:
+def test_leased_idle_mined_stranded_and_unavailable_are_the_whole_time(lived: list[Step]) -> None:
     history = History()
     for step in lived:
         history.live(step)
