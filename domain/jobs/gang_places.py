@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from domain.lease.choice import Candidate
 from domain.market.matching import (
@@ -30,7 +29,7 @@ from domain.market.matching import (
 )
 from domain.money import PPM
 
-NO_NODES: Mapping[str, Collection[str]] = MappingProxyType({})
+NO_NODES: Mapping[str, Collection[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)

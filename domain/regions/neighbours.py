@@ -145,7 +145,7 @@ def may_tell(node: NodeState) -> bool:
     return node.accepts_usage and node.phase != "retired"
 
 
-def decide(command: TellNeighbours, world: World) -> list[Change]:
+def decide_neighbours(command: TellNeighbours, world: World) -> list[Change]:
     """No fact for what was recorded already, or sooner than CHANGED_EVERY_US after the last one.
 
     Raises Refused: NODE_UNKNOWN, NODE_STATE, REGION_NOT_SUITED, COUNT_OUT_OF_RANGE, UNKNOWN_MODE,
@@ -275,4 +275,4 @@ def _verdict(others: int, missed: bool, untried: bool) -> str:
 
 
 STREAMS: dict[str, tuple[Any, Any]] = {"neighbours": (Neighbours(), evolve)}
-DECIDERS: dict[type[Any], Any] = {TellNeighbours: decide}
+DECIDERS: dict[type[Any], Any] = {TellNeighbours: decide_neighbours}

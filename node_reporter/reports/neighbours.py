@@ -18,7 +18,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
@@ -72,8 +72,13 @@ def own_addresses() -> list[str]:
 class Answers:
     """What this node answers its neighbours: a thread for each of its private addresses."""
 
-    def __init__(self, node_id: str, key: SigningKey) -> None:
-        self.node_id, self.key = node_id, key
+    def __init__(
+        self,
+        node_id: str,
+        key: SigningKey,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
+    ) -> None:
+        self.node_id, self.key, self._now_us = node_id, key, now_us
         self.addresses: list[str] = []
         self._open: list[socket.socket] = []
 
@@ -102,7 +107,7 @@ class Answers:
                 return
             with suppress(OSError), asked:
                 asked.settimeout(TIMEOUT_S)
-                answer = self.answer(_line(asked), host, time.time_ns() // 1_000)
+                answer = self.answer(_line(asked), host, self._now_us())
                 if answer is not None:
                     asked.sendall(answer.encode() + b"\n")
 

@@ -14,7 +14,7 @@ from domain.duration import MINUTE_US, SECOND_US
 from domain.jobs.gang import GANG_WAIT_US
 from domain.pools import queue as pool_queue
 from tests.api.leasing.test_turns import interruptible, watch
-from tests.api.leasing.test_work import Told
+from tests.api.leasing.test_work import Told, executor_of
 from tests.api.market.test_bidding import (
     MONTH_HOURS,
     Market,
@@ -27,7 +27,7 @@ from tests.api.market.test_bidding import (
 )
 from tests.api.pools.test_pools import ask, job, pool, run, state
 from tests.scenes.server import Provider, Scene
-from tests.scenes.work import accrue_now, executor_of
+from tests.scenes.work import accrue_now
 from tests.scenes.work import run as work_of
 
 __all__ = ["market", "spot"]

@@ -10,9 +10,9 @@ from domain.stream import Stream
 from tests.api.jobs.test_plans import make_ready, parts, tick
 from tests.api.leasing.test_events import told as events_of
 from tests.api.leasing.test_turns import interruptible
-from tests.api.leasing.test_work import EXECUTOR
+from tests.api.leasing.test_work import EXECUTOR, executor_of
 from tests.scenes.server import HOUR_US, Caller, Scene
-from tests.scenes.work import accrue_now, executor_of, reported, run, send
+from tests.scenes.work import accrue_now, reported, run, send
 
 
 def credits_of(units: int) -> dict[str, str]:

@@ -17,15 +17,9 @@ from domain.metering.pin import PinUsage
 from domain.metering.resources import ResourceRow
 from ledger.tree import cut, trees
 from tests.domain.scenes.epochs import POLICY
-from tests.scenes.server import NOW_US, Caller, Provider, Scene
+from tests.scenes.server import NOW_US, Provider, Scene
 
 MINUTE_US = 60_000_000
-
-
-def executor_of(scene: Scene, provider: Provider) -> Caller:
-    """The executor of a node, with a key of its own."""
-    told = provider.node.made(f"/v1/nodes/{provider.node_id}/executor-key")
-    return Caller(scene.http, told["executor_key"], provider.node_id)
 
 
 def reported(

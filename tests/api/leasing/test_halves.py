@@ -6,8 +6,9 @@ from typing import Any
 
 from api.leasing.log_timer import run_lease_logs
 from ledger.beside import lease_halves as lease_health
+from tests.api.leasing.test_work import executor_of
 from tests.scenes.server import HOUR_US, Scene
-from tests.scenes.work import MINUTE_US, accrue_now, executor_of, run
+from tests.scenes.work import MINUTE_US, accrue_now, run
 
 RENTERS = {"machine": "workstation-7", "arch": "x86_64", "os": "linux", "kernel": "6.8.0-31"}
 

@@ -11,12 +11,16 @@ from nacl.public import PrivateKey, SealedBox
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
 from ledger.beside import lease_logs
-from tests.scenes.server import Caller, Scene
-from tests.scenes.work import executor_of
+from tests.scenes.server import Caller, Provider, Scene
 
 EXECUTOR = "e0" * 8
 COMMAND = ["python", "train.py"]
 KEY = PrivateKey(b"renter" + b"\0" * 26)
+
+
+def executor_of(scene: Scene, provider: Provider) -> Caller:
+    told = provider.node.made(f"/v1/nodes/{provider.node_id}/executor-key")
+    return Caller(scene.http, told["executor_key"], provider.node_id)
 
 
 def work(**changes: Any) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def test_mined_time_is_told_apart_from_idle_and_is_no_usage_of_a_lease(scene: Sc
     )["data"]
     mined_hour, idle_hour = (row for row in rows if row["node"] == scene.provider.node_id)
     parts = ("physical", "leased", "idle", "mined", "stranded", "unavailable")
-    quarters = {part: n for part, n in zip(parts, (8, 2, 2, 4, 0, 0), strict=True)}
+    quarters = dict(zip(parts, (8, 2, 2, 4, 0, 0), strict=True))
     assert {part: int(mined_hour[part]) for part in parts} == {
         part: n * quarter_ms for part, n in quarters.items()
     }

@@ -18,18 +18,10 @@ from domain.leasing.other_resources import PATIENCE_US
 from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, MeterRate, PublishTariff
 from domain.trust.evidence import SLACK_US
+from tests.api.leasing.test_work import executor_of
 from tests.scenes.server import CLOUD_ACCOUNT, NOW_US, Scene
 from tests.scenes.serving import Market
-from tests.scenes.work import (
-    MINUTE_US,
-    accrue_now,
-    executor_of,
-    pin_and_sign,
-    present,
-    reported,
-    send,
-    used,
-)
+from tests.scenes.work import MINUTE_US, accrue_now, pin_and_sign, present, reported, send, used
 
 GB = 10**9
 

@@ -670,12 +670,11 @@ def resources(draw: st.DrawFn) -> resource_usage.ResourceAccrued:
 
 
 def resource_hold(parts: tuple[EscrowPart, ...], *, returned: bool) -> Any:
-    told = {"lease_id": LEASE, "meter": "storage", "account_id": RENTER, "parts": parts}
+    told: dict[str, Any] = {"lease_id": LEASE, "meter": "storage", "account_id": RENTER}
+    told |= {"parts": parts, "at_us": AT_US}
     if not returned:
-        return resource_usage.ResourceHeld(**told, at_us=AT_US)
-    return resource_usage.ResourceReturned(
-        **told, from_us=0, until_us=9, ran_us=8, told_us=7, at_us=AT_US
-    )
+        return resource_usage.ResourceHeld(**told)
+    return resource_usage.ResourceReturned(**told, from_us=0, until_us=9, ran_us=8, told_us=7)
 
 
 def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.ResourceAccrued:
