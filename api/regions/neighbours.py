@@ -41,6 +41,7 @@ from domain.regions.neighbours import (
     Told,
     Tried,
     answer_text,
+    require_recent,
     see,
     statement,
     verdict_of,
@@ -186,6 +187,8 @@ def report_neighbours(
     def commands() -> TellNeighbours:
         if not call.node_of_caller(node_id):
             raise Refused(FleetReason.NODE_UNKNOWN, node_id=node_id)
+        # Before all signatures, of which there may be many.
+        require_recent(challenge, call.now_us)
         market = call.service.ledger.market
         message = statement(node_id, challenge, addresses, tried)
         node_signatures.require(

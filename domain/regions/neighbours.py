@@ -185,10 +185,14 @@ def decide_neighbours(command: TellNeighbours, world: World) -> list[Change]:
     return [Change(neighbours_stream(command.node_id), fact)]
 
 
+def require_recent(challenge: int, now_us: int) -> None:
+    """Raises Refused: BAD_PERIOD."""
+    if not now_us - CHALLENGE_US <= challenge <= now_us:
+        raise Refused(FleetReason.BAD_PERIOD, from_us=challenge, until_us=now_us)
+
+
 def _require_form(command: TellNeighbours) -> None:
-    now_us = command.at_us
-    if not now_us - CHALLENGE_US <= command.challenge <= now_us:
-        raise Refused(FleetReason.BAD_PERIOD, from_us=command.challenge, until_us=now_us)
+    require_recent(command.challenge, command.at_us)
     addresses, peers = command.addresses, [one.node_id for one in command.tried]
     if not len(set(addresses)) == len(addresses) <= ADDRESSES_MAX:
         raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, field="addresses", at_most=ADDRESSES_MAX)
