@@ -1968,8 +1968,8 @@ class Client(Calls):
         return cast("forms.WaitListsAnswer", found)
 
     def read_node_targets(self, node_id: str) -> forms.NodeTargetsAnswer:
-        """Lists what a node's reporter should time connections to: its region's control and
-        ingress.
+        """Lists what a node's reporter should try: its region's control and ingress, and
+        neighbours.
         """
         found = self._call("GET", at("/v1/nodes/{node_id}/targets", node_id=node_id))
         return cast("forms.NodeTargetsAnswer", found)
@@ -2013,6 +2013,35 @@ class Client(Calls):
         """
         found = self._call("GET", at("/v1/regions/{region_id}/ingress-bytes", region_id=region_id))
         return cast("forms.IngressDaysAnswer", found)
+
+    def report_neighbours(
+        self, node_id: str, body: forms.NodeNeighboursRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeNeighboursAnswer:
+        """Records the private addresses of a node and the neighbours it reached, signed by
+        its key.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/neighbours", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeNeighboursAnswer", found)
+
+    def read_neighbours(self, node_id: str) -> forms.NodeNeighboursAnswer:
+        """Returns which nodes of its region a node reaches on private addresses, before it
+        is admitted.
+        """
+        found = self._call("GET", at("/v1/nodes/{node_id}/neighbours", node_id=node_id))
+        return cast("forms.NodeNeighboursAnswer", found)
+
+    def read_region_neighbours(self, region_id: str) -> forms.RegionNeighboursAnswer:
+        """Returns whether all nodes of a region reach each other on private addresses, node
+        by node.
+        """
+        found = self._call("GET", at("/v1/regions/{region_id}/neighbours", region_id=region_id))
+        return cast("forms.RegionNeighboursAnswer", found)
 
     def read_where_next(self) -> forms.WhereNextAnswer:
         """Shows where regions are wanted: accounts that wait, unmet demand, and what is
@@ -2373,7 +2402,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.UtilisationPage:
-        """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
+        """Lists the accelerators' time by use: leased, idle, mined, stranded, unavailable."""
         found = self._call(
             "GET",
             "/v1/utilisation",

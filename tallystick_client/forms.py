@@ -4344,7 +4344,11 @@ class NodeAnswer(TypedDict):
 
 
 class NodeConditionAnswer(TypedDict):
-    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink."""
+    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink.
+    `private_network`: whether it reaches the admitted nodes of its region on private
+    addresses, as the nodes tried; also before it is admitted. Absent in a region of a
+    cloud.
+    """
 
     node_id: str
     phase: str
@@ -4357,6 +4361,7 @@ class NodeConditionAnswer(TypedDict):
     exclusive_access: bool
     idle_mining: bool
     stated: list[str]
+    private_network: NotRequired[Literal["connected", "disconnected", "unknown", "single"]]
     position: NotRequired[int]
 
 
@@ -4576,6 +4581,49 @@ class NodeLatencyWayRequest(TypedDict):
     samples: int
 
 
+class NodeNeighbourTargetAnswer(TypedDict):
+    """`addresses`: private ones, as that node told them; `public_key`: it signs what
+    answers.
+    """
+
+    node_id: str
+    addresses: list[str]
+    public_key: str
+
+
+class NodeNeighbourTargetsAnswer(TypedDict):
+    """`challenge`: what a neighbour that answers signs, with both nodes' ids."""
+
+    challenge: str
+    data: list[NodeNeighbourTargetAnswer]
+
+
+class NodeNeighboursAnswer(TypedDict):
+    """`verdict` of the node among the admitted nodes of its region: `connected` when each
+    reached the other within a day, `disconnected` when one of a pair tried and did not,
+    `unknown` when a pair was not tried, `single` when there is no other node. Absent in a
+    region of a cloud.
+    """
+
+    node_id: str
+    region_id: str
+    verdict: NotRequired[Literal["connected", "disconnected", "unknown", "single"]]
+    addresses: list[str]
+    told_at: NotRequired[str]
+    reached: list[str]
+    missed: list[str]
+    untried: list[str]
+    position: NotRequired[int]
+
+
+class NodeNeighboursRequest(TypedDict):
+    """`addresses`: those of RFC 1918 that the node answers its neighbours on."""
+
+    challenge: str
+    addresses: list[str]
+    tried: list[NodeTriedRequest]
+
+
 class NodePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -4698,12 +4746,15 @@ class NodeTargetAnswer(TypedDict):
 
 
 class NodeTargetsAnswer(TypedDict):
-    """`role`: of an ingress, its reporter tells the bytes that go through it."""
+    """`role`: of an ingress, its reporter tells the bytes that go through it. `neighbours`:
+    nodes of the region to try on private addresses; absent in a region of a cloud.
+    """
 
     node_id: str
     region_id: str
     role: Literal["worker", "ingress", "control"]
     data: list[NodeTargetAnswer]
+    neighbours: NotRequired[NodeNeighbourTargetsAnswer]
     position: int
 
 
@@ -4724,6 +4775,15 @@ class NodeTransferRequest(TypedDict):
     """The account that gets your whole part of what the node earns, once it accepts."""
 
     account_id: str
+
+
+class NodeTriedRequest(TypedDict):
+    """`proof`: hex of the neighbour's Ed25519 signature over the challenge and both ids;
+    absent: it did not answer.
+    """
+
+    node_id: str
+    proof: NotRequired[str | None]
 
 
 class NodeTroubleAnswer(TypedDict):
@@ -6281,6 +6341,27 @@ class RegionMapFeatureAnswer(TypedDict):
     properties: dict[str, Any]
 
 
+class RegionNeighbourAnswer(TypedDict):
+    """How many other nodes it reaches both ways, misses, and has not tried."""
+
+    node_id: str
+    verdict: Literal["connected", "disconnected", "unknown", "single"]
+    addresses: list[str]
+    told_at: NotRequired[str]
+    reached: int
+    missed: int
+    untried: int
+
+
+class RegionNeighboursAnswer(TypedDict):
+    """`verdict` of the region: of all of its admitted nodes. Absent in a region of a cloud."""
+
+    region_id: str
+    verdict: NotRequired[Literal["connected", "disconnected", "unknown", "single"]]
+    data: list[RegionNeighbourAnswer]
+    position: int
+
+
 class RegionNodeAnswer(TypedDict):
     node_id: str
     phase: str
@@ -6458,9 +6539,10 @@ class ReputationAnswer(TypedDict):
 
 class ReputationEvidenceAnswer(TypedDict):
     """What the fact at `fact_position` said for one input, known since `known_position`:
-    `good` of `total` micro-observations, or microseconds of uptime. It counts from
-    `counts_from` on. The sums by input, day, first day and client, each floored, give the
-    score again.
+    `good` of `total` micro-observations, or microseconds of uptime; below zero where it
+    takes back what was counted, or takes time away. It counts from `counts_from` on. The
+    sums by input, day, first day and client, each floored and `good` not below zero, give
+    the score again.
     """
 
     input: Literal[
@@ -7374,8 +7456,9 @@ class UsedKnownAnswer(TypedDict):
 
 
 class UtilisationAnswer(TypedDict):
-    """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset`
-    is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
+    """Milliseconds of one group: leased + idle + mined + stranded + unavailable = physical.
+    `mined`: no lease held a part of the device, and its provider states that the node mines
+    then. `asset` is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
     """
 
     hour: NotRequired[str]
@@ -7388,6 +7471,7 @@ class UtilisationAnswer(TypedDict):
     physical: str
     leased: str
     idle: str
+    mined: str
     stranded: str
     unavailable: str
     leased_ppm: int

@@ -143,6 +143,7 @@ Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
 Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Short = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
 Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
+SignedCount = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 Position = Annotated[
     int, Field(ge=0, le=INTEGER_MAX, description="A position of the market log", examples=[42])
 ]

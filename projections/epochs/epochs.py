@@ -206,9 +206,9 @@ _RULES = (
     ),
     # What strangers paid of a charge, by source. An accrual in burned credits retires all that it
     # burns at once; of others the part that each source paid waits for its burn. Burned credits
-    # count as used all the same where they have no weight.
+    # count as used all the same where they have no weight. A resource beside the GPU has no time.
     Rule(
-        ("lease.usage_accrued.v1",),
+        ("lease.usage_accrued.v1", "resource.accrued.v1"),
         "node_id text, account_id text, provider_account_id text, client_account_id text,"
         " owners json, gpu_us_new bigint, parts_new json, charge_new json, drawn json",
         f"""INSERT INTO own.counted
@@ -216,18 +216,19 @@ _RULES = (
             CASE WHEN d.is_own THEN '' ELSE provider_account_id END,
             CASE WHEN d.is_burned AND d.source <> 'burned' THEN 0
                 ELSE div((parts_new->>'burn')::numeric * d.units, c.charge) END,
-            CASE WHEN d.is_own THEN 0 ELSE div(gpu_us_new * d.units, c.charge) END, c.charge
+            CASE WHEN d.is_own THEN 0 ELSE div(coalesce(gpu_us_new, 0) * d.units, c.charge) END,
+            c.charge
         FROM facts f CROSS JOIN LATERAL (
             SELECT (charge_new->>'units')::numeric AS charge) c {_PAID}
         WHERE NOT d.is_own OR d.source = 'burned'""",
     ),
     Rule(
-        ("resource.accrued.v1", "lease.term_ended_early.v1"),
-        "account_id text, drawn json, charge_new json, kept json",
+        ("lease.term_ended_early.v1",),
+        "account_id text, drawn json, kept json",
         """INSERT INTO own.counted
         SELECT f.position, 'burned', coalesce(part->>'account_id', f.account_id), '', '',
             sum((part->'amount'->>'units')::numeric), 0,
-            (coalesce(charge_new, kept)->>'units')::bigint
+            (kept->>'units')::bigint
         FROM facts f CROSS JOIN LATERAL json_array_elements(drawn) part
         WHERE part->>'source' = 'burned' AND (part->'amount'->>'units')::numeric > 0
         GROUP BY f.position, 3, 8""",

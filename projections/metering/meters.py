@@ -312,14 +312,12 @@ def read_holds_due(
     connection: Connection, closed_until_us: int, *, after: int = 0, limit: int = 500
 ) -> list[tuple[int, str, str]]:
     """(position, lease, meter) of holds whose lease was closed by then, or never ran, and is over:
-    what is left of them goes back.
+    what is left of them goes back, if anything is.
     """
     sql = """SELECT h.position, h.lease_id, h.meter FROM proj_meters.hold h
         JOIN proj_leases.lease s ON s.lease_id = h.lease_id AND s.settled_position IS NOT NULL
             AND (s.opened_at_us IS NULL OR s.closed_at_us <= %(until)s)
-        LEFT JOIN proj_meters.resource r ON r.lease_id = h.lease_id AND r.meter = h.meter
         WHERE NOT h.is_returned AND h.position > %(after)s
-            AND h.units > coalesce(r.charge_units, 0)
         ORDER BY h.position LIMIT %(limit)s"""
     values = {"until": closed_until_us, "after": after, "limit": limit}
     return [(row[0], row[1], row[2]) for row in connection.execute(sql.encode(), values)]

@@ -1252,10 +1252,12 @@ def _capacity(node_id: str, device_id: str, index: int, hour: int, hours: int, s
         leased=Amount(Asset.GPU_MS, leased),
         stranded=Amount(Asset.GPU_MS, 0),
         unavailable=Amount(Asset.GPU_MS, 0),
+        mined=Amount(Asset.GPU_MS, (whole - leased) // 3),
         physical_us=count * GPU_HOUR_US,
         leased_ppm_us=count * GPU_HOUR_US * share,
         stranded_ppm_us=0,
         unavailable_ppm_us=0,
+        mined_ppm_us=count * GPU_HOUR_US * (PPM - share) // 3,
         at_us=from_us + GPU_HOUR_US,
         node_id=node_id,
         lane=None,
@@ -1808,6 +1810,7 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
                 rows=1,
                 mark=resource_usage.Mark("boot", turn, at),
                 time_us=turn,
+                told_us=turn,
                 measured=quantity * SCALE_OF[meter],
                 quantity=quantity,
                 quantity_new=new.total,
@@ -1825,7 +1828,12 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
         before = parts
     if meter == "network":
         rest = (EscrowPart("cash", credit(100)),)
-        yield stream, resource_usage.ResourceReturned(parts=rest, **told)
+        yield (
+            stream,
+            resource_usage.ResourceReturned(
+                parts=rest, from_us=at - 90, until_us=at, ran_us=80, told_us=30, **told
+            ),
+        )
 
 
 def _leaving(size: Size) -> Iterator[Told]:

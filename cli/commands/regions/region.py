@@ -88,6 +88,17 @@ def ingress_load(remote: Remote, region_id: RegionId) -> None:
     remote.tell(told, columns(told["data"], names))
 
 
+@region.command("neighbours", epilog="Example: tallystick region neighbours region_1f0c...")
+@reads
+def region_neighbours(remote: Remote, region_id: RegionId) -> None:
+    """Show whether all nodes of a region reach each other on private addresses."""
+    told: Any = remote.ask(lambda c: c.read_region_neighbours(region_id))
+    names = ("node_id", "verdict", "reached", "missed", "untried", "told_at")
+    lines = facts({"region_id": region_id, "verdict": told.get("verdict", "-")})
+    rows = [{"told_at": "-", **one} for one in told["data"]]
+    remote.tell(told, lines + columns(rows, names))
+
+
 Words = Annotated[list[str] | None, typer.Option(metavar="CLASS", help="Once for each class.")]
 
 

@@ -118,6 +118,9 @@ ROWS: dict[str, Row] = {
     "read_latency": Row("renter"),
     "report_ingress_bytes": Row("node", "other_node", lambda _s: _through()),
     "list_ingress_bytes": OWNERS,
+    "report_neighbours": Row("node", "other_node", lambda _s: _nobody_near()),
+    "read_neighbours": OWNERS,
+    "read_region_neighbours": OWNERS,
     "read_where_next": Row("owner"),
     "read_region_map": Row("owner"),
     "set_plan": Row("operator", body=lambda _s: {"plan": "team"}),
@@ -755,6 +758,10 @@ def _berlin() -> dict[str, Any]:
 
 def _ways() -> dict[str, Any]:
     return {"ways": [{"target": "control", "rtt_us": 1_000, "samples": 5}]}
+
+
+def _nobody_near() -> dict[str, Any]:
+    return {"challenge": "1", "addresses": [], "tried": []}
 
 
 def _through() -> dict[str, Any]:

@@ -353,6 +353,7 @@ NOT_AS_THEY_STAND = {
     "report_cloud_quotas": "needs a region of a cloud provider",
     "release_revenue_shares": "needs a node that several own",
     "accept_node_transfer": "needs a part that is offered",
+    "report_neighbours": "needs a challenge of now and a real signature",
     "report_ingress_bytes": "needs an ingress node and a real signature",
     "scale_job": "needs a job with members; tests/api/jobs/test_plans.py does what it shows",
     "push_tasks": "needs a queue job",

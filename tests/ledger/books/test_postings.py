@@ -307,7 +307,9 @@ def topped_up(units: int) -> lease.LeaseToppedUp:
     )
 
 
-def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> device.CapacityAccrued:
+def capacity(
+    physical: int, leased: int, stranded: int, unavailable: int, mined: int = 0
+) -> device.CapacityAccrued:
     return device.CapacityAccrued(
         device_id=GPU,
         from_us=0,
@@ -316,12 +318,14 @@ def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> dev
         leased_ppm_us=0,
         stranded_ppm_us=0,
         unavailable_ppm_us=0,
+        mined_ppm_us=0,
         at_us=AT_US,
         node_id="node_1",
         physical=Amount(Asset.GPU_MS, physical),
         leased=Amount(Asset.GPU_MS, leased),
         stranded=Amount(Asset.GPU_MS, stranded),
         unavailable=Amount(Asset.GPU_MS, unavailable),
+        mined=Amount(Asset.GPU_MS, mined),
         lane=None,
         usage_position=None,
     )
@@ -667,8 +671,11 @@ def resources(draw: st.DrawFn) -> resource_usage.ResourceAccrued:
 
 
 def resource_hold(parts: tuple[EscrowPart, ...], *, returned: bool) -> Any:
-    kind = resource_usage.ResourceReturned if returned else resource_usage.ResourceHeld
-    return kind(lease_id=LEASE, meter="storage", account_id=RENTER, parts=parts, at_us=AT_US)
+    told: dict[str, Any] = {"lease_id": LEASE, "meter": "storage", "account_id": RENTER}
+    told |= {"parts": parts, "at_us": AT_US}
+    if not returned:
+        return resource_usage.ResourceHeld(**told)
+    return resource_usage.ResourceReturned(**told, from_us=0, until_us=9, ran_us=8, told_us=7)
 
 
 def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.ResourceAccrued:
@@ -690,6 +697,7 @@ def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.Reso
         rows=1,
         mark=None,
         time_us=1,
+        told_us=1,
         measured=1,
         quantity=1,
         quantity_new=1,
@@ -815,9 +823,10 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     funding.PromotionExpired: positive.map(expired),
     lease.UsageAccrued: accruals(),
     device.CapacityAccrued: st.builds(
-        lambda leased, stranded, away, idle: capacity(
-            leased + stranded + away + idle, leased, stranded, away
+        lambda leased, stranded, away, mined, idle: capacity(
+            leased + stranded + away + mined + idle, leased, stranded, away, mined
         ),
+        units,
         units,
         units,
         units,
@@ -1080,13 +1089,14 @@ def test_burned_credits_that_do_not_pay_the_whole_burn_are_a_bug() -> None:
         entries_for(accrued({"burned": 5}, Parts(1, 0, 0, 4)))
 
 
-def test_physical_time_is_idle_less_what_was_leased_stranded_or_unavailable() -> None:
-    assert lines(capacity(3_600_000, 900_000, 100_000, 600_000), Asset.GPU_MS) == {
+def test_physical_time_is_idle_less_what_was_leased_stranded_unavailable_or_mined() -> None:
+    assert lines(capacity(3_600_000, 900_000, 100_000, 600_000, 300_000), Asset.GPU_MS) == {
         "device:GPU-1:physical": -3_600_000,
-        "device:GPU-1:idle": 2_000_000,
+        "device:GPU-1:idle": 1_700_000,
         "device:GPU-1:leased": 900_000,
         "device:GPU-1:stranded": 100_000,
         "device:GPU-1:unavailable": 600_000,
+        "device:GPU-1:mined": 300_000,
     }
 
 
@@ -1182,10 +1192,12 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
         physical=Amount(Asset.GPU_MS, 10),
         stranded=Amount(Asset.GPU_MS, 2),
         unavailable=Amount(Asset.GPU_MS, 1),
+        mined=Amount(Asset.GPU_MS, 2),
         physical_us=10_000,
         leased_ppm_us=4 * 10**9,
         stranded_ppm_us=2 * 10**9,
         unavailable_ppm_us=10**9,
+        mined_ppm_us=2 * 10**9,
         at_us=AT_US,
         node_id="node_1",
         lane=None,
@@ -1195,10 +1207,11 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
     booked = lines(fact, Asset.GPU_MS)
     assert {name.rpartition(":")[2]: moved for name, moved in booked.items()} == {
         "physical": -10,
-        "idle": 3,
+        "idle": 1,
         "leased": 4,
         "stranded": 2,
         "unavailable": 1,
+        "mined": 2,
     }
     assert all(name.startswith(f"device:{device_id}:") for name in booked)
 
