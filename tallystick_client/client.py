@@ -2811,6 +2811,13 @@ class Client(Calls):
         found = self._call("GET", at("/v1/epochs/{epoch}/epoch.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
+    def read_epoch_clients(self, epoch: int) -> dict[str, Any]:
+        """Returns by compute client whose work the rewards of a sealed epoch pay for: the
+        companion of.
+        """
+        found = self._call("GET", at("/v1/epochs/{epoch}/clients.json", epoch=epoch))
+        return cast("dict[str, Any]", found)
+
     def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
         """Explains a node's reward in a sealed epoch, also a reward of zero."""
         found = self._call(

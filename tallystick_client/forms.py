@@ -749,6 +749,18 @@ class BreakersAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class BroughtByClientAnswer(TypedDict):
+    """Lifetime totals by compute client. `received`: from accounts that are paid to this
+    one, and from regions that share. `paid`: in cash, whatever came back of it.
+    """
+
+    client_id: NotRequired[str]
+    matured: Money
+    received: Money
+    swept: Money
+    paid: Money
+
+
 class BudgetAnswer(TypedDict):
     """`used`: what went into escrow this month less what came back of it.
     `alerted_percent`: the highest threshold crossed this month.
@@ -799,12 +811,14 @@ class CapacityClassRequest(TypedDict):
 
 class CashOutAnswer(TypedDict):
     """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the
-    processor. `returned` is what came back after it was paid.
+    processor. `returned` is what came back after it was paid. `clients`: whose work it pays
+    for; their amounts are the whole amount.
     """
 
     cash_out_id: str
     account_id: str
     amount: Money
+    clients: list[ClientUnitsAnswer]
     destination: str
     by: str
     state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
@@ -976,6 +990,15 @@ class ClientQuotaRequest(TypedDict):
 
     pool_id: NotRequired[str | None]
     gpu_ppm_max: NotRequired[int | None]
+
+
+class ClientUnitsAnswer(TypedDict):
+    """What of an amount is for work that one compute client brought; without a `client_id`:
+    what no client is known of.
+    """
+
+    client_id: NotRequired[str]
+    amount: Money
 
 
 class CloudAccountAnswer(TypedDict):
@@ -1718,7 +1741,8 @@ class EarningsForgoneAnswer(TypedDict):
 class EarningsMaturityAnswer(TypedDict):
     """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
     `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves
-    now.
+    now. `clients`: which compute clients brought it, at most 200, the one that brought most
+    first.
     """
 
     account_id: str
@@ -1730,6 +1754,7 @@ class EarningsMaturityAnswer(TypedDict):
     swept: Money
     upcoming: list[UpcomingMaturityAnswer]
     holds: list[CashOutHoldAnswer]
+    clients: list[BroughtByClientAnswer]
     position: NotRequired[int]
 
 
@@ -1823,6 +1848,7 @@ class EpochAnswer(TypedDict):
     chunks_credited: int
     chunks_matured: int
     file_sha256: NotRequired[str]
+    clients_sha256: NotRequired[str]
     unissued: NotRequired[Money]
     recyclable: NotRequired[Money]
     release: NotRequired[Money]
@@ -1840,7 +1866,7 @@ class EpochAnswer(TypedDict):
 
 class EpochExplanationAnswer(TypedDict):
     """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is
-    one.
+    one. `clients`: whose work the compute part of it pays for.
     """
 
     epoch: int
@@ -1860,6 +1886,7 @@ class EpochExplanationAnswer(TypedDict):
     availability: RewardShareAnswer
     owner_cap: NotRequired[Money]
     paid: Money
+    clients: list[RewardClientAnswer]
     reasons: list[str]
     signals: WashSignalsAnswer
     position: int
@@ -6596,6 +6623,15 @@ class RewardAdjustmentRequest(TypedDict):
     delta: str
     reason: str
     evidence_position: NotRequired[int | None]
+
+
+class RewardClientAnswer(TypedDict):
+    """What of a node's compute reward is for work that one compute client brought; without
+    a `client_id`: what no client is known of.
+    """
+
+    client_id: NotRequired[str]
+    reward: Money
 
 
 class RewardCorrectionAnswer(TypedDict):

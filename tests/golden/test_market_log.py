@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        461,
-        "a8c5844fea2045cb241e2a5ee27c1e390196cd07b559dc8ad797f2be1fa8e38e",
-        "c5e3e73867bafbd79b4bbec6b460f22264366996f37a58300e5ae3626666d6ec",
+        462,
+        "8f542714092f62820178da264e199df3a97a92ce09395cc7b507712e1de90dbd",
+        "e1305516ab4f2a20f1ec508ed4f553951b3f23ac687600d2c3a5479ae13eb23e",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

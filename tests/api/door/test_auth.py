@@ -300,6 +300,7 @@ ROWS: dict[str, Row] = {
     "list_renter_signals": Row("operator"),
     "read_payout_file": Row("anybody"),
     "read_epoch_file": Row("anybody"),
+    "read_epoch_clients": Row("anybody"),
     "list_payouts": Row("anybody"),
     "list_claims": Row("renter"),
     "read_rewards": RENTERS,

@@ -97,6 +97,7 @@ MAY_BE_ABSENT = {
         "DeviceRegistered.gpu_class",
         "DeviceReserved.mig",
         "EpochSealed.price_snapshot",
+        "EpochSealed.clients_sha256",
         "BurnIntended.price_snapshot",
         "GangRequested.key_id",
         "GangRequested.pool_id",
