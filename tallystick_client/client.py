@@ -3494,6 +3494,17 @@ class Client(Calls):
         found = self._call("GET", at("/v1/offers/{offer_id}/prices", offer_id=offer_id))
         return cast("forms.OfferPriceListAnswer", found)
 
+    def list_unmatched_requests(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.UnmatchedRequestPage:
+        """Lists requests that found no node, the newest first: your own; all of them for
+        operators and.
+        """
+        found = self._call(
+            "GET", "/v1/unmatched-requests", query={"limit": limit, "cursor": cursor}
+        )
+        return cast("forms.UnmatchedRequestPage", found)
+
     def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None
     ) -> forms.PoolCreatedAnswer:

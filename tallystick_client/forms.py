@@ -3921,7 +3921,8 @@ class MarketPricesAnswer(TypedDict):
 
 class MatchCandidateAnswer(TypedDict):
     """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is
-    the sum of weight x factor.
+    the sum of weight x factor. `paused_bid`: the lowest standing bid that would make room
+    there.
     """
 
     node_id: str
@@ -3933,6 +3934,7 @@ class MatchCandidateAnswer(TypedDict):
     down_ranked: NotRequired[bool]
     score_ppm: NotRequired[int]
     factors_ppm: NotRequired[MatchFactorsAnswer]
+    paused_bid: NotRequired[Money]
 
 
 class MatchDimensionAnswer(TypedDict):
@@ -7077,6 +7079,39 @@ class UnbilledUsageAnswer(TypedDict):
     charge: Money
     leases: list[UnbilledLeaseAnswer]
     leases_left_out: int
+
+
+class UnmatchedRequestAnswer(TypedDict):
+    """What was asked, and what each demand left of the nodes. `eased`: the nearest single
+    demand to ease. `times`: refusals for the same since it was last recorded.
+    """
+
+    account_id: str
+    client_id: str
+    project_id: str
+    code: str
+    need_sha256: str
+    members: int
+    gpu_count: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    pricing: NotRequired[str]
+    fleet_position: int
+    nodes: int
+    dimensions: list[MatchDimensionAnswer]
+    eased: NotRequired[MatchRelaxationAnswer]
+    times: int
+    at: str
+    recorded_position: int
+
+
+class UnmatchedRequestPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[UnmatchedRequestAnswer]
 
 
 class UnmetDemandAnswer(TypedDict):

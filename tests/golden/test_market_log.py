@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        462,
-        "8f542714092f62820178da264e199df3a97a92ce09395cc7b507712e1de90dbd",
-        "e1305516ab4f2a20f1ec508ed4f553951b3f23ac687600d2c3a5479ae13eb23e",
+        464,
+        "5dfdcbe87184648a41fc7680e9f60f85132c9398d9e283821b1867a0d2aa7bbd",
+        "0aeab89400c2f70a94b1d42cbd184d7c4c62fc59a29f347b20319fccf4c3ee63",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

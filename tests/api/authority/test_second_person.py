@@ -23,8 +23,8 @@ from tests.api.prices.test_tariffs import NEXT
 from tests.domain.scenes.epochs import POLICY
 from tests.scenes.governors import ANNA, BORIS, CLEO, DIDO, Governor, enrol_all, signatures
 from tests.scenes.server import NOW_US, Scene
-from tests.scenes.work import run_income as run
 from tests.scenes.work import hours_of_work
+from tests.scenes.work import run_income as run
 
 SMALL = 500
 Asked = tuple[str, dict[str, Any]]

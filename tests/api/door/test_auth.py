@@ -220,6 +220,7 @@ ROWS: dict[str, Row] = {
     "open_lease": Row("renter", None, lambda s: {"job": s.job()}),
     "close_lease": Row("renter", "stranger", _nothing),
     "list_auctions": Row("owner"),
+    "list_unmatched_requests": Row("renter"),
     "read_auction": Row("owner"),
     "submit_bid": Row("owner", None, lambda s: _bid(s)),
     "list_auction_bids": Row("renter"),

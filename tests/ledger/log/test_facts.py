@@ -62,6 +62,8 @@ MAY_BE_ABSENT = {
         "VolumeProvisioned.rate",
     ),
     "it was not asked for": (
+        "RequestUnmatched.constraints",
+        "RequestUnmatched.pricing",
         "ActTaken.content",
         "ActTaken.content_sha256",
         "GangRequested.funds",
@@ -191,6 +193,7 @@ MAY_BE_ABSENT = {
         "TopUpEnded.reason",
     ),
     "there is nothing of it: no breach, no debt, no change": (
+        "RequestUnmatched.eased",
         "AdjustmentBooked.late",
         "GrantProposed.stated_micro_usd",
         "ChallengeJudged.rule",
