@@ -1,13 +1,14 @@
 """Requests that found no node: recorded right after their refusal, and listed.
 
 What is recorded, and how often, the decision says (`domain/market/unmatched.py`). The fleet is
-asked once more for it; where it has a place by then, nothing is recorded. A request that is
-answered is never refused for what happens here.
+asked once more for it; where it has a place by then, nothing is recorded. Whatever goes wrong here,
+the answer to the request stays what it was.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable
 
 from fastapi import Response
@@ -31,6 +32,8 @@ from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
 from projections.market import unmatched
 from projections.market.unmatched import UNMATCHED
+
+logger = logging.getLogger(__name__)
 
 resource = Resource("unmatched")
 
@@ -71,6 +74,9 @@ def keep_unmatched(call: Call, problem: Problem, asked: Asked, members: int = 1)
         service.ledger.handle(command, key=None, now_us=call.now_us)
     except Refused:
         return  # the request itself was told why
+    except Exception:
+        logger.exception("why a request found no node was not recorded")  # its answer stays
+        return
     service.misses.recorded(account_id, need)
 
 
