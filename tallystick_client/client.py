@@ -2940,6 +2940,13 @@ class Client(Calls):
         found = self._call("GET", at("/v1/epochs/{epoch}/epoch.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
+    def read_epoch_clients(self, epoch: int) -> dict[str, Any]:
+        """Returns by compute client whose work the rewards of a sealed epoch pay for: the
+        companion of.
+        """
+        found = self._call("GET", at("/v1/epochs/{epoch}/clients.json", epoch=epoch))
+        return cast("dict[str, Any]", found)
+
     def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
         """Explains a node's reward in a sealed epoch, also a reward of zero."""
         found = self._call(
@@ -3615,6 +3622,17 @@ class Client(Calls):
         """Returns the price list of an offer, where its provider has set one."""
         found = self._call("GET", at("/v1/offers/{offer_id}/prices", offer_id=offer_id))
         return cast("forms.OfferPriceListAnswer", found)
+
+    def list_unmatched_requests(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.UnmatchedRequestPage:
+        """Lists requests that found no node, the newest first: your own; all of them for
+        operators and.
+        """
+        found = self._call(
+            "GET", "/v1/unmatched-requests", query={"limit": limit, "cursor": cursor}
+        )
+        return cast("forms.UnmatchedRequestPage", found)
 
     def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None

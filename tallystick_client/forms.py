@@ -749,6 +749,18 @@ class BreakersAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class BroughtByClientAnswer(TypedDict):
+    """Lifetime totals by compute client. `received`: from accounts that are paid to this
+    one, and from regions that share. `paid`: in cash, whatever came back of it.
+    """
+
+    client_id: NotRequired[str]
+    matured: Money
+    received: Money
+    swept: Money
+    paid: Money
+
+
 class BudgetAnswer(TypedDict):
     """`used`: what went into escrow this month less what came back of it.
     `alerted_percent`: the highest threshold crossed this month.
@@ -799,12 +811,14 @@ class CapacityClassRequest(TypedDict):
 
 class CashOutAnswer(TypedDict):
     """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the
-    processor. `returned` is what came back after it was paid.
+    processor. `returned` is what came back after it was paid. `clients`: whose work it pays
+    for; their amounts are the whole amount.
     """
 
     cash_out_id: str
     account_id: str
     amount: Money
+    clients: list[ClientUnitsAnswer]
     destination: str
     by: str
     state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
@@ -976,6 +990,15 @@ class ClientQuotaRequest(TypedDict):
 
     pool_id: NotRequired[str | None]
     gpu_ppm_max: NotRequired[int | None]
+
+
+class ClientUnitsAnswer(TypedDict):
+    """What of an amount is for work that one compute client brought; without a `client_id`:
+    what no client is known of.
+    """
+
+    client_id: NotRequired[str]
+    amount: Money
 
 
 class CloudAccountAnswer(TypedDict):
@@ -1864,7 +1887,8 @@ class EarningsForgoneAnswer(TypedDict):
 class EarningsMaturityAnswer(TypedDict):
     """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
     `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves
-    now.
+    now. `clients`: which compute clients brought it, at most 200, the one that brought most
+    first.
     """
 
     account_id: str
@@ -1876,6 +1900,7 @@ class EarningsMaturityAnswer(TypedDict):
     swept: Money
     upcoming: list[UpcomingMaturityAnswer]
     holds: list[CashOutHoldAnswer]
+    clients: list[BroughtByClientAnswer]
     position: NotRequired[int]
 
 
@@ -1986,6 +2011,7 @@ class EpochAnswer(TypedDict):
     chunks_credited: int
     chunks_matured: int
     file_sha256: NotRequired[str]
+    clients_sha256: NotRequired[str]
     unissued: NotRequired[Money]
     recyclable: NotRequired[Money]
     release: NotRequired[Money]
@@ -2003,7 +2029,7 @@ class EpochAnswer(TypedDict):
 
 class EpochExplanationAnswer(TypedDict):
     """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is
-    one.
+    one. `clients`: whose work the compute part of it pays for.
     """
 
     epoch: int
@@ -2023,6 +2049,7 @@ class EpochExplanationAnswer(TypedDict):
     availability: RewardShareAnswer
     owner_cap: NotRequired[Money]
     paid: Money
+    clients: list[RewardClientAnswer]
     reasons: list[str]
     signals: WashSignalsAnswer
     position: int
@@ -4057,7 +4084,8 @@ class MarketPricesAnswer(TypedDict):
 
 class MatchCandidateAnswer(TypedDict):
     """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is
-    the sum of weight x factor.
+    the sum of weight x factor. `paused_bid`: the lowest standing bid that would make room
+    there.
     """
 
     node_id: str
@@ -4069,6 +4097,7 @@ class MatchCandidateAnswer(TypedDict):
     down_ranked: NotRequired[bool]
     score_ppm: NotRequired[int]
     factors_ppm: NotRequired[MatchFactorsAnswer]
+    paused_bid: NotRequired[Money]
 
 
 class MatchDimensionAnswer(TypedDict):
@@ -6843,6 +6872,15 @@ class RewardAdjustmentRequest(TypedDict):
     evidence_position: NotRequired[int | None]
 
 
+class RewardClientAnswer(TypedDict):
+    """What of a node's compute reward is for work that one compute client brought; without
+    a `client_id`: what no client is known of.
+    """
+
+    client_id: NotRequired[str]
+    reward: Money
+
+
 class RewardCorrectionAnswer(TypedDict):
     """`slashed` was taken of what had not matured; `adjusted` settles with
     `adjusted_epoch`.
@@ -7286,6 +7324,39 @@ class UnbilledUsageAnswer(TypedDict):
     charge: Money
     leases: list[UnbilledLeaseAnswer]
     leases_left_out: int
+
+
+class UnmatchedRequestAnswer(TypedDict):
+    """What was asked, and what each demand left of the nodes. `eased`: the nearest single
+    demand to ease. `times`: refusals for the same since it was last recorded.
+    """
+
+    account_id: str
+    client_id: str
+    project_id: str
+    code: str
+    need_sha256: str
+    members: int
+    gpu_count: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    pricing: NotRequired[str]
+    fleet_position: int
+    nodes: int
+    dimensions: list[MatchDimensionAnswer]
+    eased: NotRequired[MatchRelaxationAnswer]
+    times: int
+    at: str
+    recorded_position: int
+
+
+class UnmatchedRequestPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[UnmatchedRequestAnswer]
 
 
 class UnmetDemandAnswer(TypedDict):

@@ -91,7 +91,9 @@ def _members(
     is_answered: bool = False,
     placed_on: Sequence[str] = (),
 ) -> tuple[tuple[str, ...], list[Any]]:
-    one = within_quotas(service.ledger.world(), _member(asked, now_us, first), spec, leases=members)
+    one = within_quotas(
+        service.ledger.world(), member_of(asked, now_us, first), spec, leases=members
+    )
     here = Round.of_one(service.ledger.world(), now_us, members)
     found = places(service, wish_of(one, spec, here), here)
     matches = place(
@@ -121,7 +123,7 @@ def _members(
         )
     leases, commands = [], list[Any]()
     for number, matched in enumerate(matches, first):
-        request = replace(_member(asked, now_us, number), overflow=one.overflow)
+        request = replace(member_of(asked, now_us, number), overflow=one.overflow)
         leases.append(request.lease_id)
         commands += [request, reserving(request.lease_id, found.place(matched), now_us)]
     return tuple(leases), commands
@@ -134,7 +136,7 @@ def _parted(service: Service, now_us: int) -> Mapping[str, Collection[str]]:
         return regions.read_parted(connection, now_us - FRESH_US)
 
 
-def _member(asked: Asked, now_us: int, number: int) -> RequestLease:
+def member_of(asked: Asked, now_us: int, number: int) -> RequestLease:
     """The request of one member."""
     return RequestLease(
         lease_id=derive_id("lease", asked.account_id, asked.gang_id, number),

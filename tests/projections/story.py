@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 
+from domain import brought
 from domain.chain import burn
 from domain.chain import payout_root as payout
 from domain.corrections import dispute, sla
@@ -1343,6 +1344,7 @@ def _epoch_end() -> Iterator[Told]:
             availability_tier_2_weight=0,
             adjustments_open=(),
             price_snapshot=None,
+            clients_sha256="33" * 32,
         ),
     )
     worker, treasury = Reward("acct_provider", token(67)), Reward("treasury", token(10))
@@ -1506,13 +1508,32 @@ def _money_out() -> Iterator[Told]:
                 amount=credit(100),
                 at_us=at,
                 **common,
-                clients=(),
+                clients=(brought.ClientPart("acct_client", 60), brought.ClientPart("", 40)),
+                before=after and 100,
             ),
         )
     yield (
         stream,
+        maturity.EarningsBrought(
+            source="region-day:region_1/1",
+            book="payable",
+            amount=credit(5),
+            clients=(brought.ClientPart("direct", 5),),
+            before=200,
+            at_us=at,
+            **common,
+        ),
+    )
+    yield (
+        stream,
         maturity.EarningsSwept(
-            day=at // DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at, **common
+            day=at // DAY_US,
+            amount=credit(150),
+            to_account_id="acct_cash",
+            at_us=at,
+            clients=(brought.ClientPart("acct_client", 90), brought.ClientPart("", 60)),
+            before=0,
+            **common,
         ),
     )
     yield from _cash_outs(at)
@@ -1537,6 +1558,7 @@ def _cash_outs(at: int) -> Iterator[Told]:
         stream = cash_out.stream_of(cash_out_id)
         common: dict[str, Any] = {"cash_out_id": cash_out_id}
         amount = credit(10)
+        clients = (brought.ClientPart("acct_client", 6), brought.ClientPart("", 4))
         yield (
             stream,
             cash_out.CashOutRequested(
@@ -1545,6 +1567,7 @@ def _cash_outs(at: int) -> Iterator[Told]:
                 destination="acct_x",
                 by="mem_a",
                 at_us=at,
+                clients=clients,
                 **common,
             ),
         )
@@ -1559,10 +1582,15 @@ def _cash_outs(at: int) -> Iterator[Told]:
         yield stream, cash_out.CashOutStarted(processor="bank", at_us=at, **common)
         yield (
             stream,
-            cash_out.CashOutSent(reference=f"po_{number}", instructions=None, at_us=at, **common),
+            cash_out.CashOutSent(
+                reference=f"po_{number}", instructions=None, at_us=at, clients=clients, **common
+            ),
         )
         if ends == "paid":
-            yield stream, cash_out.CashOutPaid(amount=amount, by="job", at_us=at, **common)
+            yield (
+                stream,
+                cash_out.CashOutPaid(amount=amount, by="job", at_us=at, clients=clients, **common),
+            )
             for so_far in (3, 4):
                 yield (
                     stream,
@@ -1696,6 +1724,7 @@ def _region_day(size: Size) -> Iterator[Told]:
             through_position=90,
             amount=credit(10),
             nodes=(region_pool.NodeEarned(first, 7), region_pool.NodeEarned(second, 3)),
+            clients=(brought.ClientPart("direct", 10),),
             **here,
         ),
     )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.brought import ClientPart
 from domain.chain import burn
 from domain.chain import payout_root as payout
 from domain.corrections import dispute
@@ -379,6 +380,7 @@ def sealed(compute: int, availability: int, treasury: int, before: int, carry: i
         availability_tier_2_weight=0,
         adjustments_open=(),
         price_snapshot=None,
+        clients_sha256=None,
     )
 
 
@@ -422,6 +424,10 @@ forfeited = st.builds(
 )
 
 
+def nobodys(units: int) -> tuple[ClientPart, ...]:
+    return (ClientPart("", units),) if units else ()
+
+
 def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
     return maturity.EarningsMatured(
         account_id=OWNER,
@@ -431,22 +437,31 @@ def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
         reduced=credit(reduced),
         amount=credit(gross),
         at_us=AT_US,
-        clients=(),
+        clients=nobodys(gross),
+        before=0,
     )
 
 
 def earnings_swept(amount: int, to: str) -> maturity.EarningsSwept:
     return maturity.EarningsSwept(
-        account_id=OWNER, day=1, amount=credit(amount), to_account_id=to, at_us=AT_US
+        account_id=OWNER,
+        day=1,
+        amount=credit(amount),
+        to_account_id=to,
+        at_us=AT_US,
+        clients=nobodys(amount),
+        before=0,
     )
 
 
 def cash_out_fact(kind: type[Any], amount: int, account_id: str | None) -> Any:
     common: dict[str, Any] = {"cash_out_id": "co_1", "amount": credit(amount), "at_us": AT_US}
     if kind is cash_out.CashOutRequested:
-        return kind(account_id=OWNER, destination="acct_x", by="mem", **common)
+        return kind(
+            account_id=OWNER, destination="acct_x", by="mem", clients=nobodys(amount), **common
+        )
     if kind is cash_out.CashOutPaid:
-        return kind(by="job", **common)
+        return kind(by="job", clients=nobodys(amount), **common)
     if kind is cash_out.CashOutReturned:
         return kind(account_id=account_id, returned=credit(amount), reason="r", **common)
     reason = {"reason": "r"} if kind is cash_out.CashOutFailed else {}
@@ -858,6 +873,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
             nodes=(region_pool.NodeEarned("node_a", units),),
             amount=credit(units),
             at_us=AT_US,
+            clients=nobodys(units),
         )
     ),
     region_pool.RegionDayShared: region_days(),
@@ -1028,6 +1044,8 @@ def test_earnings_go_from_holdback_to_payable_to_the_billing_account() -> None:
         "party:acct_owner:payable": 5,
         "party:acct_renter:earned": -5,
     }
+    with pytest.raises(AssertionError):
+        lines(replace(earnings_swept(5, RENTER), clients=nobodys(4)))
 
 
 def test_a_resource_is_paid_from_its_own_hold_and_shared_like_a_charge() -> None:
