@@ -7354,7 +7354,9 @@ class VolumeShownAnswer(TypedDict):
 
 class VoteRequest(TypedDict):
     """A governor's signed vote. `signature`: over the text of `tallystick vote v1`, in hex;
-    of an Ed25519 key 64 bytes, of a wallet 65 bytes behind 0x.
+    of an Ed25519 key 64 bytes, of a wallet 65 bytes behind 0x. Of a passkey `passkey:`,
+    then the authenticator data, the client data and the signature of an assertion, with
+    dots between; its challenge is the SHA-256 of the text.
     """
 
     governor_id: str
