@@ -4359,15 +4359,16 @@ class NodeKeyRevocationRequest(TypedDict):
 
 
 class NodeKeyRotatedAnswer(TypedDict):
-    """`node_key` replaces the key that came with the previous signing key, which is not
-    valid any more. It is shown only to the caller that signs with the new key, and is not
-    stored.
+    """`sealed_node_key`: the bearer key that replaces the one of the previous signing key,
+    which is not valid any more. It is a sealed box of libsodium, in hex, and only the new
+    signing key opens it (`crypto_box_seal_open`, with the X25519 key that follows from the
+    Ed25519 key).
     """
 
     node_id: str
     key_id: str
     from_seq: int
-    node_key: NotRequired[str]
+    sealed_node_key: str
     position: NotRequired[int]
 
 

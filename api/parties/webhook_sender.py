@@ -55,7 +55,16 @@ GONE = 410
 
 # What leaves the network unasked is less than what its reader may ask for.
 WITHHELD = frozenset(
-    {"blind", "key_sha256", "code_sha256", "token_sha256", "message", "signature", "saved_method"}
+    {
+        "blind",
+        "key_sha256",
+        "code_sha256",
+        "token_sha256",
+        "sealed_token",
+        "message",
+        "signature",
+        "saved_method",
+    }
 )
 """Of every fact: what credentials, links of wallets and saved cards are made of."""
 RENTERS_ALONE = frozenset(

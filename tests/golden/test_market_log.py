@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         461,
-        "a8c5844fea2045cb241e2a5ee27c1e390196cd07b559dc8ad797f2be1fa8e38e",
-        "c5e3e73867bafbd79b4bbec6b460f22264366996f37a58300e5ae3626666d6ec",
+        "d7fa804d2e13856b1ababb50dcff2a3da5713141b44ccdb0959f2d87b76edff0",
+        "bfb86b72212d0cf2e440f7be42e736ff7a2013307798a9f7aba5749f1a480bf5",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

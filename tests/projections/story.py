@@ -1855,10 +1855,13 @@ def _leaving(size: Size) -> Iterator[Told]:
         ),
     )
     rotated = {"key_id": "key_next", "public_key": "cd" * 32, "previous_key_id": f"key_{last}"}
-    signed = {"previous_signature": "ee" * 64, "signature": "ff" * 64, "token_sha256": "ab" * 32}
+    signed = {"previous_signature": "ee" * 64, "signature": "ff" * 64}
+    token = {"token_sha256": "ab" * 32, "sealed_token": "aa" * 48}
     yield (
         stream,
-        node_key.NodeKeyRotated(node_id=size.node(last), from_seq=3, at_us=at, **rotated, **signed),
+        node_key.NodeKeyRotated(
+            node_id=size.node(last), from_seq=3, at_us=at, **rotated, **signed, **token
+        ),
     )
     yield (
         stream,

@@ -172,6 +172,7 @@ MAY_BE_ABSENT = {
         "LeaseReady.credentials",
         "LeaseReady.endpoint",
         "LeaseWorkEnded.exit_code",
+        "NodeKeyRotated.sealed_token",
         "NodeKeyRotated.token_sha256",
         "NodeSetupStated.uplink",
         "NodeSetupStated.upnp",
