@@ -148,6 +148,7 @@ def rotate_node_key(
     def told(after: After) -> AnswerModel:
         rotated = after.state(node_stream(node_id)).rotated
         assert rotated is not None
+        assert rotated.sealed_token is not None
         return NodeKeyRotatedAnswer(
             node_id=node_id,
             key_id=rotated.key_id,

@@ -33,7 +33,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.fleet.constraints import MigStart, Mode
 from api.fleet.nodes import own_node, visible_node
-from api.sites.datastores import login_key
+from api.sites.datastores import login_of
 from domain.fleet.reasons import FleetReason
 from domain.jobs.gang import gang_stream
 from domain.jobs.job import job_stream, workload_hash
@@ -47,7 +47,6 @@ from domain.sites.datastore import datastore_stream
 from domain.sites.paths import joined
 from domain.sites.reservation import reservation_stream
 from domain.storage.volume import volume_stream
-from ledger.beside import datastore_logins
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
 from projections.lease import leases, work
@@ -321,8 +320,7 @@ def _mounts(call: Call, view: View, job: leases.Job, node_id: str) -> list[Store
         store: Any = call.service.ledger.market.state_of(datastore_stream(name)).added
         user, password = None, None
         if is_machine and store.has_login:
-            key = login_key(call, name)
-            user, password = datastore_logins.read(view.connection, key, name) or (None, None)
+            user, password = login_of(call.service, view.connection, name)
         found.append(
             StoreMountAnswer(
                 kind=store.kind,

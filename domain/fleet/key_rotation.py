@@ -118,8 +118,8 @@ def decide_alternating(command: RecordAlternatingBoots, world: World) -> list[Ch
 
 def _is_same(rotated: NodeKeyRotated, known: NodeKeyRotated) -> bool:
     """One statement of both keys, whenever it came; the token is the server's to say."""
-    of_the_server = {"token_sha256": known.token_sha256, "sealed_token": known.sealed_token}
-    return replace(rotated, at_us=known.at_us, **of_the_server) == known
+    said = replace(rotated, token_sha256=known.token_sha256, sealed_token=known.sealed_token)
+    return replace(said, at_us=known.at_us) == known
 
 
 def _rotated(command: RotateNodeKey) -> NodeKeyRotated:

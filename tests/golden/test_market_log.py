@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         461,
-        "d7fa804d2e13856b1ababb50dcff2a3da5713141b44ccdb0959f2d87b76edff0",
-        "bfb86b72212d0cf2e440f7be42e736ff7a2013307798a9f7aba5749f1a480bf5",
+        "d903ff0efc81b647904dcbfddbe263d1efbb2c43022d54dccf551a2df142e196",
+        "822794963cb61882f547d2d63f4860b9bd983c9080b7da7edb36fb934dac4005",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

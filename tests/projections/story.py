@@ -1168,6 +1168,7 @@ def _hooks(who: str, at: int) -> Iterator[Told]:
                 account_id=who,
                 url="https://x.example",
                 types=("lease.",),
+                secret_id="secret_a",
                 by="m",
                 at_us=at,
             ),
@@ -1175,7 +1176,12 @@ def _hooks(who: str, at: int) -> Iterator[Told]:
         yield (
             stream,
             webhook.WebhookSecretRotated(
-                endpoint_id=name, generation=2, overlap_until_us=at, by="m", at_us=at
+                endpoint_id=name,
+                secret_id="secret_b",
+                previous_id="secret_a",
+                overlap_until_us=at,
+                by="m",
+                at_us=at,
             ),
         )
         yield (

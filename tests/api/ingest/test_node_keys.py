@@ -165,7 +165,8 @@ def test_the_bearer_key_changes_with_the_key_and_is_told_again_to_whoever_holds_
     for headers in ({}, {"Idempotency-Key": "another"}):
         again = rotate(scene, provider, asked, headers=headers)
         assert (again.status_code, opened(again.json())) == (200, opened(told))
-    scene.clock.advance(400 * DAY_US)
+    clock: Any = scene.clock
+    clock.advance(400 * DAY_US)
     assert opened(rotate(scene, provider, asked).json()) == opened(told), "away for a year"
     facts = str(scene.service.ledger.market.read_facts(0, 100_000))
     assert opened(told) not in facts
@@ -183,7 +184,7 @@ def test_the_servers_key_and_the_log_together_do_not_give_a_nodes_bearer_key(sce
     drawn: list[str] = []
     for from_seq, new in ((2, NEW), (3, SigningKey(b"m" * 32))):
         rotated(scene, provider, from_seq, new)
-        drawn.append(provider.node.key)
+        drawn.append(str(provider.node.key))
         provider.signing = with_key(provider.signing, new)
     assert drawn[0] != drawn[1]
     for key, public in zip(drawn, (NEW, SigningKey(b"m" * 32)), strict=True):
