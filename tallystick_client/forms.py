@@ -6675,6 +6675,7 @@ class RewardTermsAnswer(TypedDict):
     """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
 
     source_weights: list[RewardRatingAnswer]
+    burned_per_gpu_hour: NotRequired[Money]
     class_ratings: list[RewardRatingAnswer]
     cap_multiple_ppm: NotRequired[int]
     cap_goes_to: str

@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         461,
-        "d903ff0efc81b647904dcbfddbe263d1efbb2c43022d54dccf551a2df142e196",
-        "822794963cb61882f547d2d63f4860b9bd983c9080b7da7edb36fb934dac4005",
+        "aabe70ba2227d8bfc486bcd4413d353a1ce4876d1f526a03515d1a1d6509cc55",
+        "a5f9474a543088703e4d76069dccdc75402c1667ad73b1d89fd92d450b49ff27",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
