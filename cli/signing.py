@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
+from base64 import urlsafe_b64decode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -39,6 +42,7 @@ PASSWORD = "TALLYSTICK_KEYSTORE_PASSWORD"  # noqa: S105 - a name, not a password
 NO_CHAIN = 0
 """Of a wallet that signs texts alone."""
 _FORM = "tallystick-governor-key-v1"
+_PASSKEY_FORM = "tallystick-passkey-v1"
 _SHOWN_MAX = 200
 
 
@@ -49,25 +53,41 @@ def make_key(file: Path) -> str:
     from nacl.signing import SigningKey
 
     secret = SigningKey.generate()
-    content = json.dumps({"format": _FORM, "secret": bytes(secret).hex()}) + "\n"
+    _write(file, {"format": _FORM, "secret": bytes(secret).hex()})
+    return Ed25519Key(secret).public
+
+
+def keep_passkey(file: Path, key: str) -> str:
+    """Write the public key of a passkey, whose secret its authenticator keeps; the public key.
+    Raises InputUnusable.
+    """
+    from domain.authority.vote import PASSKEY_PATTERN
+
+    if re.fullmatch(PASSKEY_PATTERN, key) is None:
+        raise InputUnusable("a passkey is passkey:<COSE key in hex>@<origin>")
+    _write(file, {"format": _PASSKEY_FORM, "key": key})
+    return key
+
+
+def _write(file: Path, told: dict[str, str]) -> None:
+    content = json.dumps(told) + "\n"
     try:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
             out.write(content)
     except OSError as error:
         raise InputUnusable(f"{file}: {error.strerror}") from None
-    return Ed25519Key(secret).public
 
 
 class PersonalKey(Protocol):
-    """What a governor signs with: an Ed25519 key of ours, or a wallet."""
+    """What a governor signs with: an Ed25519 key of ours, a wallet, or a passkey."""
 
     @property
     def public(self) -> str:
-        """`ed25519:` or `wallet:`, as it is enrolled."""
+        """`ed25519:`, `wallet:` or `passkey:`, as it is enrolled."""
         ...
 
     def sign(self, text: str) -> str:
-        """Hex; of a wallet behind 0x (EIP-191)."""
+        """Hex; of a wallet behind 0x (EIP-191), of a passkey an assertion. Raises InputUnusable."""
         ...
 
 
@@ -95,6 +115,28 @@ class WalletKey:
         return "0x" + self.signer.sign_text(text).hex()
 
 
+@dataclass(frozen=True, slots=True)
+class Passkey:
+    """The secret is in an authenticator: a browser asks it, and its answer is pasted here."""
+
+    public: str
+
+    def sign(self, text: str) -> str:
+        """Of one line of stdin, the assertion as JSON (`PublicKeyCredential.toJSON`)."""
+        challenge = sha256(text.encode()).hexdigest()
+        origin = self.public.partition("@")[2]
+        note(f"at {origin}, assert the challenge {challenge}; paste the assertion's JSON, one line")
+        try:
+            told = json.loads(sys.stdin.readline())["response"]
+            parts = [
+                urlsafe_b64decode(told[name] + "==").hex()
+                for name in ("authenticatorData", "clientDataJSON", "signature")
+            ]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputUnusable(f"this is no assertion: {error!r}") from None
+        return "passkey:" + ".".join(parts)
+
+
 def read_key(file: Path) -> PersonalKey:
     """A key of `governor make-key`, or a wallet's keystore (JSON), whose password is asked for.
 
@@ -108,6 +150,8 @@ def read_key(file: Path) -> PersonalKey:
         told = json.loads(file.read_text(encoding="utf-8"))
         if {"crypto", "Crypto"} & told.keys():
             return WalletKey(unlocked(file, NO_CHAIN))
+        if told["format"] == _PASSKEY_FORM:
+            return Passkey(told["key"])
         if told["format"] != _FORM:
             raise ValueError("another format")
         return Ed25519Key(SigningKey(bytes.fromhex(told["secret"])))

@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from nacl.exceptions import CryptoError
+from nacl.public import SealedBox
 from nacl.signing import SigningKey
 
 from domain.fleet import keys as node_key
@@ -33,6 +35,15 @@ def public_key(key: SigningKey) -> bytes:
 def key_id(public: bytes) -> str:
     """Short name of a key in envelopes."""
     return sha256(public).hexdigest()[:16]
+
+
+def unsealed(key: SigningKey, sealed: str) -> str:
+    """The text that was sealed for this key (hex); empty where it was not."""
+    try:
+        opened = SealedBox(key.to_curve25519_private_key()).decrypt(bytes.fromhex(sealed))
+        return opened.decode("ascii")
+    except (CryptoError, ValueError):
+        return ""
 
 
 def fingerprint(public: bytes) -> str:

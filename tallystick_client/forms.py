@@ -4556,15 +4556,16 @@ class NodeKeyRevocationRequest(TypedDict):
 
 
 class NodeKeyRotatedAnswer(TypedDict):
-    """`node_key` replaces the key that came with the previous signing key, which is not
-    valid any more. It is shown only to the caller that signs with the new key, and is not
-    stored.
+    """`sealed_node_key`: the bearer key that replaces the one of the previous signing key,
+    which is not valid any more. It is a sealed box of libsodium, in hex, and only the new
+    signing key opens it (`crypto_box_seal_open`, with the X25519 key that follows from the
+    Ed25519 key).
     """
 
     node_id: str
     key_id: str
     from_seq: int
-    node_key: NotRequired[str]
+    sealed_node_key: str
     position: NotRequired[int]
 
 
@@ -6957,6 +6958,7 @@ class RewardTermsAnswer(TypedDict):
     """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
 
     source_weights: list[RewardRatingAnswer]
+    burned_per_gpu_hour: NotRequired[Money]
     class_ratings: list[RewardRatingAnswer]
     cap_multiple_ppm: NotRequired[int]
     cap_goes_to: str
@@ -7672,7 +7674,9 @@ class VolumeShownAnswer(TypedDict):
 
 class VoteRequest(TypedDict):
     """A governor's signed vote. `signature`: over the text of `tallystick vote v1`, in hex;
-    of an Ed25519 key 64 bytes, of a wallet 65 bytes behind 0x.
+    of an Ed25519 key 64 bytes, of a wallet 65 bytes behind 0x. Of a passkey `passkey:`,
+    then the authenticator data, the client data and the signature of an assertion, with
+    dots between; its challenge is the SHA-256 of the text.
     """
 
     governor_id: str

@@ -3,7 +3,7 @@
     a vote reaches the domain  =>  the governor's personal key signed `vote_text` of it
 
 The API key of the call only carries the vote; nothing is decided by it. The governor's public key
-is the one that was enrolled, Ed25519 or a wallet (EIP-191).
+is the one that was enrolled: Ed25519, a wallet (EIP-191) or a passkey (WebAuthn).
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ EXAMPLE = {
 
 class VoteRequest(RequestModel):
     """A governor's signed vote. `signature`: over the text of `tallystick vote v1`, in hex; of an
-    Ed25519 key 64 bytes, of a wallet 65 bytes behind 0x.
+    Ed25519 key 64 bytes, of a wallet 65 bytes behind 0x. Of a passkey `passkey:`, then the
+    authenticator data, the client data and the signature of an assertion, with dots between; its
+    challenge is the SHA-256 of the text.
     """
 
     governor_id: GovernorId

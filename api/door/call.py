@@ -107,7 +107,7 @@ class Call:
         """
         assert self.key is not None
         told = (purpose, self.account, self.key, *parts)
-        name = sha256("\0".join(told).encode()).digest()
+        name = secret_files.derive(self.service.server_key, "secret-salt/v1", *told)[:32]
         with self.service.connection() as connection:
             salt = secret_salts.find(connection, name, self.now_us)
             if salt is None and self._known(self._command_key()) is not None:
@@ -129,6 +129,7 @@ class Call:
         told: Callable[[After], AnswerModel],
         *,
         reveal: Callable[[], dict[str, Any]] | None = None,
+        beside: Callable[[Connection], None] | None = None,
         again_on: frozenset[Reason] = frozenset(),
         reads: Reads | None = None,
         tag: Callable[[dict[str, Any]], int] | None = None,
@@ -137,12 +138,13 @@ class Call:
 
         `commands` is asked only when the request is new, at every attempt, and may raise Refused;
         `again_on` names refusals after which it is asked once more. `told` makes the stored
-        answer; `reveal` adds what is shown for 24 hours and never stored. `reads`: streams to load
-        together.
+        answer; `reveal` adds what is shown for 24 hours and never stored. `beside` writes what
+        stands beside the log, once the commands are decided and before they are recorded: no fact
+        is ever without it. `reads`: streams to load together.
         `tag` takes the version for the ETag out of the answer.
         """
         key = self._command_key()
-        outcome = self._known(key) or self._handle(key, commands, told, again_on, reads)
+        outcome = self._known(key) or self._handle(key, commands, told, beside, again_on, reads)
         if {change.stream.kind for change in outcome.changes} & KEYS_CHANGED:
             self.service.keys_changed()
         headers = {positions.POSITION: str(outcome.position)}
@@ -187,6 +189,7 @@ class Call:
         key: CommandKey | None,
         commands: Callable[[], Any],
         told: Callable[[After], AnswerModel],
+        beside: Callable[[Connection], None] | None,
         again_on: frozenset[Reason],
         reads: Reads | None,
     ) -> Outcome:
@@ -194,6 +197,9 @@ class Call:
         code = self.operation.status
 
         def answer(changes: Sequence[Change]) -> Answer:
+            if beside is not None:
+                with self.service.connection() as connection:
+                    beside(connection)
             return _stored(code, told(After(self.service, changes)))
 
         try:

@@ -26,6 +26,7 @@ from domain.authority.register import Register, register_of
 from domain.authority.vote import GOVERNOR_PATTERN, SIGNATURE_PATTERN, digest
 from domain.checked_acts import CheckedAct
 from domain.refusal import Refused
+from ledger.bundle import passkey
 from ledger.tree.checkpoint import signed_by
 
 HEADER = "governor-signatures"
@@ -108,6 +109,8 @@ def signed_with(key: str, text: str, signature: str) -> bool:
             return signer_of(text, signature) == public
         except SignatureInvalid:
             return False
+    if form == "passkey":
+        return passkey.is_asserted(public, text, signature)
     if len(signature) != 128:
         return False
     return signed_by(bytes.fromhex(public), text.encode(), bytes.fromhex(signature))

@@ -7,6 +7,7 @@ revocation nothing that the node signs or asks is taken: the machine joins anew,
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Annotated
 
 from fastapi import Response
@@ -32,7 +33,6 @@ from api.fleet import node_signatures
 from api.fleet.joining import NodeSignature
 from api.fleet.nodes import NodeStateAnswer, may_run, node_state
 from api.ingest.door import Refusal
-from api.process import secret_files
 from domain.fleet import keys as node_key
 from domain.fleet.key_rotation import RevokeNodeKey, RotateNodeKey
 from domain.fleet.keys import rotation
@@ -71,14 +71,15 @@ class NodeKeyRotationRequest(RequestModel):
 
 
 class NodeKeyRotatedAnswer(AnswerModel):
-    """`node_key` replaces the key that came with the previous signing key, which is not valid any
-    more. It is shown only to the caller that signs with the new key, and is not stored.
+    """`sealed_node_key`: the bearer key that replaces the one of the previous signing key, which is
+    not valid any more. It is a sealed box of libsodium, in hex, and only the new signing key opens
+    it (`crypto_box_seal_open`, with the X25519 key that follows from the Ed25519 key).
     """
 
     node_id: NodeId
     key_id: KeyId
     from_seq: Count
-    node_key: str | None = None
+    sealed_node_key: Annotated[str, Field(pattern=r"^[0-9a-f]{64,512}$")]
     position: Position | None = None
 
 
@@ -115,8 +116,9 @@ def rotate_node_key(
     """Replaces a node's signing key from a report on. The node calls this, with both keys.
 
     The bearer key changes with it, so no other credential is needed: a node that lost the answer
-    has only its new key to ask again with. `Node-Signature`: base64 of the new key's signature over
-    the DSSE encoding of the body's exact bytes, type `org.tallystick.node.rotate-request.v1`.
+    has only its new key to ask again with, and only that key opens the answer.
+    `Node-Signature`: base64 of the new key's signature over the DSSE encoding of the body's exact
+    bytes, type `org.tallystick.node.rotate-request.v1`.
     """
     if not _node(call, node_id).exists:
         raise errors.of_refusal(Refused(FleetReason.NODE_UNKNOWN, node_id=node_id))
@@ -126,13 +128,10 @@ def rotate_node_key(
         node_signatures.from_base64(node_signature),
     )
     call.account = f"rotate:{node_id}"
-    bearer = auth.node_key(
-        secret_files.derive(call.service.server_key, "node-key/v2", node_id, body.public_key)
-    )
-    token_sha256 = hashlib.sha256(bearer.encode()).hexdigest()
 
     def commands() -> RotateNodeKey:
         _require_both(_node(call, node_id), body)
+        bearer = auth.node_key(os.urandom(32))
         return RotateNodeKey(
             node_id=node_id,
             public_key=body.public_key,
@@ -141,18 +140,26 @@ def rotate_node_key(
             last_seq=_last_seq(call, node_id),
             previous_signature=body.previous_signature,
             signature=body.signature,
-            token_sha256=token_sha256,
+            token_sha256=hashlib.sha256(bearer.encode()).hexdigest(),
+            sealed_token=node_signatures.sealed_for(body.public_key, bearer),
             at_us=call.now_us,
         )
 
     def told(after: After) -> AnswerModel:
-        state = after.state(node_stream(node_id))
-        return NodeKeyRotatedAnswer(node_id=node_id, key_id=state.key_id, from_seq=body.from_seq)
+        rotated = after.state(node_stream(node_id)).rotated
+        assert rotated is not None
+        assert rotated.sealed_token is not None
+        return NodeKeyRotatedAnswer(
+            node_id=node_id,
+            key_id=rotated.key_id,
+            from_seq=rotated.from_seq,
+            sealed_node_key=rotated.sealed_token,
+        )
 
     try:
         # A report of this number that is on its way was judged by the key before.
         with call.service.ingest.hold(node_id):
-            return call.record(commands, told, reveal=lambda: {"node_key": bearer})
+            return call.record(commands, told)
     except Refusal as busy:
         raise errors.problem(busy.code, busy.detail, Retry_After="1") from None
 

@@ -1,4 +1,6 @@
-"""Signatures that a node's key makes outside its usage reports: joining, changing the key."""
+"""Signatures that a node's key makes outside its usage reports: joining, changing the key; and what
+is sealed for that key alone.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import binascii
 import hashlib
 
 from nacl.exceptions import BadSignatureError
+from nacl.public import SealedBox
 from nacl.signing import VerifyKey
 
 from api.door import errors
@@ -31,6 +34,12 @@ def require(public_key: str, message: bytes, signature: bytes) -> None:
     except (BadSignatureError, ValueError):
         # ValueError: 32 bytes that are no point of the curve.
         raise _bad() from None
+
+
+def sealed_for(public_key: str, text: str) -> str:
+    """Hex that the holder of this Ed25519 key (hex) opens, and nobody else; other hex each time."""
+    box = SealedBox(VerifyKey(bytes.fromhex(public_key)).to_curve25519_public_key())
+    return box.encrypt(text.encode()).hex()
 
 
 def fingerprint(public_key: str) -> str:

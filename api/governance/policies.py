@@ -24,7 +24,7 @@ from api.authority.votes import (
     ballot_told,
     checked,
 )
-from api.door.amounts import Money, Units, money, tokens, tokens_or_none
+from api.door.amounts import Money, Units, credits_or_none, money, tokens, tokens_or_none
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Call, Caller
 from api.door.errors import etag, problem
@@ -173,6 +173,7 @@ class RewardTermsAnswer(AnswerModel):
     """How rewards are shared in an epoch, and up to what cap; an absent cap means no cap."""
 
     source_weights: list[RewardRatingAnswer]
+    burned_per_gpu_hour: Money | None = None
     class_ratings: list[RewardRatingAnswer]
     cap_multiple_ppm: Count | None = None
     cap_goes_to: str
@@ -623,6 +624,7 @@ def _rewards(terms: RewardTerms) -> RewardTermsAnswer:
 
     return RewardTermsAnswer(
         source_weights=rated(terms.source_weights),
+        burned_per_gpu_hour=credits_or_none(terms.burned_per_gpu_hour),
         class_ratings=rated(terms.class_ratings),
         cap_multiple_ppm=terms.cap_multiple_ppm,
         cap_goes_to=terms.cap_goes_to,

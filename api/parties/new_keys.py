@@ -9,7 +9,7 @@ from pydantic import Field
 from api.door import keys
 from api.door.call import Call
 from api.process.service import Service
-from ledger.beside import secret_salts
+from ledger.beside import sealed_secrets, secret_salts
 from projections.runner import Connection
 
 Role = Literal["owner", "admin", "billing", "member", "viewer"]
@@ -44,8 +44,10 @@ def new_code(call: Call) -> str:
 
 
 def run_secrets(_service: Service, connection: Connection, now_us: int) -> int:
-    """Erase what secrets that were shown 24 hours ago could be made from; how many."""
-    return secret_salts.forget(connection, now_us)
+    """Erase what secrets that were shown 24 hours ago could be made from, and the secrets that
+    sign no more; how many.
+    """
+    return secret_salts.forget(connection, now_us) + sealed_secrets.forget(connection, now_us)
 
 
 def id_of_key(key: str) -> str:

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from api.door.moments import moment
-from api.process import secret_files
+from api.process.service import Service
 from domain.duration import SECOND_US
 from domain.parties.webhook import DisableWebhook
-from ledger.beside import webhook_deliveries
+from ledger.beside import sealed_secrets, webhook_deliveries
 from ledger.log.handle import LOG_AWAY
 from projections.audit import audit_index
 from projections.audit.audit_index import AUDIT_INDEX
@@ -52,10 +52,21 @@ PER_ROUND_MAX = 50
 """Facts told to one endpoint in one round of the job."""
 SLOW_DOWN = (429, 502, 504)
 GONE = 410
+SECRET_LOST = "secret_lost"  # noqa: S105 - the name of an error
+"""An attempt that was not made: the sealing key is another than the one that sealed the secret."""
 
 # What leaves the network unasked is less than what its reader may ask for.
 WITHHELD = frozenset(
-    {"blind", "key_sha256", "code_sha256", "token_sha256", "message", "signature", "saved_method"}
+    {
+        "blind",
+        "key_sha256",
+        "code_sha256",
+        "token_sha256",
+        "sealed_token",
+        "message",
+        "signature",
+        "saved_method",
+    }
 )
 """Of every fact: what credentials, links of wallets and saved cards are made of."""
 RENTERS_ALONE = frozenset(
@@ -96,10 +107,27 @@ def public_address(host: str, port: int, resolve: Resolve = addresses_of) -> str
     return found[0]
 
 
-def secret_of(server_key: bytes, endpoint_id: str, generation: int) -> str:
-    """`whsec_` and base64 of 32 bytes; equal whenever it is asked for."""
-    derived = secret_files.derive(server_key, "webhook/v1", endpoint_id, str(generation))
-    return "whsec_" + base64.b64encode(derived[:32]).decode()
+def sealed_name(secret_id: str) -> str:
+    """Under which name a secret stands beside the log."""
+    return f"webhook/{secret_id}"
+
+
+def told_secret(secret: bytes) -> str:
+    """How 32 bytes are told to the owner: `whsec_` and base64."""
+    return "whsec_" + base64.b64encode(secret).decode()
+
+
+def secrets_of(
+    service: Service, connection: Connection, endpoint: Endpoint, now_us: int
+) -> list[str]:
+    """What signs for an endpoint: its secret, for a day also the one before. Empty: both lost."""
+    names = [endpoint.secret_id]
+    if now_us < endpoint.overlap_until_us:
+        names.append(endpoint.previous_id)
+    kept = [
+        sealed_secrets.read(connection, service.sealing_key, sealed_name(name)) for name in names
+    ]
+    return [told_secret(one) for one in kept if one is not None]
 
 
 def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
@@ -283,19 +311,23 @@ def _attempt(
     event = audit_index.read_event(connection, position)
     assert event is not None, position
     body = body_of(event, moment(event.recorded_us), endpoint.account_id)
+    secrets = secrets_of(service, connection, endpoint, now_us)
+    return _send(secrets, endpoint, position, now_us, body, send)
+
+
+def _send(
+    secrets: Sequence[str], endpoint: Endpoint, position: int, now_us: int, body: bytes, send: Post
+) -> Sent:
+    """Nothing leaves unsigned: without its secrets the owner is told to rotate."""
+    if not secrets:
+        return Sent(None, SECRET_LOST)
     named = message_id(endpoint.endpoint_id, position)
-    return send(endpoint.url, body, _headers(service.server_key, endpoint, named, now_us, body))
+    return send(endpoint.url, body, _headers(secrets, named, now_us, body))
 
 
-def _headers(
-    server_key: bytes, endpoint: Endpoint, named: str, now_us: int, body: bytes
-) -> dict[str, str]:
+def _headers(secrets: Sequence[str], named: str, now_us: int, body: bytes) -> dict[str, str]:
     """The headers of the scheme; while a rotated secret still counts, both sign."""
     timestamp = now_us // SECOND_US
-    generations = [endpoint.generation]
-    if endpoint.generation > 1 and now_us < endpoint.overlap_until_us:
-        generations.append(endpoint.generation - 1)
-    secrets = [secret_of(server_key, endpoint.endpoint_id, one) for one in generations]
     return {
         "Content-Type": "application/json",
         "User-Agent": "tallystick",
@@ -305,12 +337,11 @@ def _headers(
     }
 
 
-def send_test(server_key: bytes, endpoint: Endpoint, now_us: int, send: Post = post) -> Sent:
+def send_test(secrets: Sequence[str], endpoint: Endpoint, now_us: int, send: Post = post) -> Sent:
     """Tell an endpoint that it is one, now. It is nothing that was recorded."""
     told = {"type": "webhook.test", "timestamp": moment(now_us), "data": {}}
     body = json.dumps(told, separators=(",", ":")).encode()
-    named = message_id(endpoint.endpoint_id, 0)
-    return send(endpoint.url, body, _headers(server_key, endpoint, named, now_us, body))
+    return _send(secrets, endpoint, 0, now_us, body, send)
 
 
 def _disable(service: Any, endpoint: Endpoint, position: int, now_us: int, *, gone: bool) -> None:

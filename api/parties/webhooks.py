@@ -33,13 +33,13 @@ from domain.parties.webhook import (
     DisableWebhook,
     EnableWebhook,
     RotateWebhookSecret,
-    WebhookState,
     webhook_stream,
 )
 from domain.refusal import Refused
-from ledger.beside import webhook_deliveries
+from ledger.beside import sealed_secrets, webhook_deliveries
 from projections.parties import webhooks
 from projections.parties.webhooks import WEBHOOKS, Endpoint
+from projections.runner import Connection
 
 resource = Resource("webhooks")
 
@@ -59,10 +59,6 @@ class WebhookRequest(RequestModel):
     types: Annotated[list[TypePrefix], Field(max_length=TYPES_MAX)] = Field(default_factory=list)
 
     model_config = with_examples({"url": "https://hooks.example.com/tally", "types": ["lease."]})
-
-
-SHOWN = "webhook-shown/v1"
-"""The secret follows from the endpoint, because we sign with it; this says how long it is shown."""
 
 
 class WebhookAnswer(AnswerModel):
@@ -133,18 +129,17 @@ class WebhookTestAnswer(AnswerModel):
 def add_webhook(body: WebhookRequest, call: Caller) -> Response:
     """Adds an HTTPS endpoint that receives everything recorded about your account from now on."""
     endpoint_id = call.id("hook")
-    call.secret(SHOWN)
+    secret = _new_secret(call)
     command = AddWebhook(
         endpoint_id=endpoint_id,
         account_id=call.principal.account_id,
         url=body.url,
         types=tuple(body.types),
+        secret_id=call.id("secret"),
         by=call.principal.member_id,
         at_us=call.now_us,
     )
-    return call.record(
-        lambda: command, _told(endpoint_id), reveal=lambda: _secret(call, endpoint_id, 1)
-    )
+    return _record(call, command, secret)
 
 
 @resource.get("/v1/webhooks", READ, page_of(WebhookAnswer), problems=["cursor_invalid"])
@@ -170,18 +165,15 @@ def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 def rotate_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Creates a new secret. The old one signs beside it for 24 hours."""
     del body
-    call.secret(SHOWN)
+    secret = _new_secret(call)
     command = RotateWebhookSecret(
         endpoint_id=endpoint_id,
         account_id=call.principal.account_id,
+        secret_id=call.id("secret"),
         by=call.principal.member_id,
         at_us=call.now_us,
     )
-
-    def reveal() -> dict[str, Any]:
-        return _secret(call, endpoint_id, _state(call, endpoint_id).generation)
-
-    return call.record(lambda: command, _told(endpoint_id), reveal=reveal)
+    return _record(call, command, secret)
 
 
 @resource.post(
@@ -236,11 +228,13 @@ def test_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) 
     del body
     with call.read(WEBHOOKS) as view:
         endpoint = _own(call, view, endpoint_id)
-        sent = webhook_sender.send_test(call.service.server_key, endpoint, call.now_us)
-        told = WebhookTestAnswer(
-            endpoint_id=endpoint_id, delivered=sent.is_taken, answer=sent.status, error=sent.error
-        )
-        return call.answer(view, told)
+        secrets = webhook_sender.secrets_of(call.service, view.connection, endpoint, call.now_us)
+    # A slow endpoint holds up its own caller, and no connection to the database.
+    sent = webhook_sender.send_test(secrets, endpoint, call.now_us)
+    told = WebhookTestAnswer(
+        endpoint_id=endpoint_id, delivered=sent.is_taken, answer=sent.status, error=sent.error
+    )
+    return call.answer(view, told)
 
 
 @resource.post(
@@ -296,12 +290,31 @@ def _own(call: Call, view: View, endpoint_id: str) -> Endpoint:
     return found[0]
 
 
-def _state(call: Call, endpoint_id: str) -> WebhookState:
-    return call.service.ledger.market.state_of(webhook_stream(endpoint_id))
+def _new_secret(call: Call) -> bytes:
+    """The same for the same request, so that a lost answer can be asked for again in 24 hours."""
+    return call.secret("webhook/v2")[:32]
 
 
-def _secret(call: Call, endpoint_id: str, generation: int) -> dict[str, Any]:
-    return {"secret": webhook_sender.secret_of(call.service.server_key, endpoint_id, generation)}
+def _record(call: Call, command: AddWebhook | RotateWebhookSecret, secret: bytes) -> Response:
+    """Record an endpoint's new secret, which stands sealed beside the log, and show it."""
+    stream, key = webhook_stream(command.endpoint_id), call.service.sealing_key
+
+    def keep(connection: Connection) -> None:
+        name = webhook_sender.sealed_name(command.secret_id)
+        sealed_secrets.keep(connection, key, name, secret, call.now_us)
+
+    answer = call.record(
+        lambda: command,
+        _told(command.endpoint_id),
+        reveal=lambda: {"secret": webhook_sender.told_secret(secret)},
+        beside=keep,
+    )
+    state = call.service.ledger.market.state_of(stream)
+    if state.previous_id:  # not before the rotation is recorded: until then it is the only one
+        previous = webhook_sender.sealed_name(state.previous_id)
+        with call.service.connection() as connection:
+            sealed_secrets.end(connection, previous, state.overlap_until_us)
+    return answer
 
 
 def _told(endpoint_id: str, reason: Any = None) -> Any:

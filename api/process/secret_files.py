@@ -2,10 +2,13 @@
 
     blinding.key   blinds the leaves of the market log; fixed for a log
     signer.key     signs the log's heads
-    server.key     derives what is shown once (API keys, join codes, node keys) and seals cursors
+    sealing.key    seals what the server must keep: secrets of webhooks, logins of datastores
+    server.key     one half of what is shown once, the other is a salt that is erased; cursors, the
+                   moments and the primes of challenges
 
 Each is made the first time it is asked for, whole or not at all, so that two processes starting
-together agree. Losing `server.key` loses no right: what was issued stays known by its hash.
+together agree. Losing `server.key` loses no right: what was issued stays known by its hash, and
+nothing that anybody holds follows from it.
 """
 
 from __future__ import annotations
@@ -60,8 +63,9 @@ def _make(path: Path) -> None:
 
 
 def derive(server_key: bytes, purpose: str, *parts: str) -> bytes:
-    """64 bytes that only this server can name, the same for the same parts: a request sent twice
-    is shown the same key twice, and no database ever holds it.
+    """64 bytes that only this server can name, the same for the same parts. Whoever has an old copy
+    of the key makes them too: what anybody keeps as a secret has a salt among its parts
+    (`Call.secret`), which is erased.
     """
     told = "\0".join((purpose, *parts)).encode()
     return hmac.new(server_key, told, hashlib.sha512).digest()

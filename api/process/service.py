@@ -56,7 +56,7 @@ class Service:
 
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
-    `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
+    `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
     `geography` (where addresses are), `processors` (who moves real money), `chain_id` (what
     wallets sign for: the deployment's, else the embedded chain's).
     """
@@ -67,6 +67,7 @@ class Service:
         self.clock = clock
         keys = secret_files.folder_of(settings.data_dir)
         self.server_key = secret_files.read_or_make(keys / "server.key")
+        self.sealing_key = secret_files.read_or_make(keys / "sealing.key")
         self.ledger = Ledger(
             conninfo, blinding_key=secret_files.read_or_make(keys / "blinding.key")
         )

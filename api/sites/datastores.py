@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Path, Response
@@ -28,7 +29,7 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_region
-from api.process.secret_files import derive
+from api.process.service import Service
 from domain.fleet.reasons import FleetReason
 from domain.refusal import Refused
 from domain.sites.datastore import (
@@ -38,13 +39,13 @@ from domain.sites.datastore import (
     RemoveDatastore,
     advice_of,
     datastore_stream,
-    decide_add,
 )
 from domain.sites.paths import PATH_CHARACTERS_MAX, joined
 from domain.sites.reasons import SitesReason
-from ledger.beside import datastore_logins
+from ledger.beside import sealed_secrets
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
+from projections.runner import Connection
 from projections.sites import edge_devices, sites
 from projections.sites.edge_devices import EDGE_DEVICES
 from projections.sites.sites import SITES
@@ -140,7 +141,7 @@ def add_datastore(region_id: RegionInPath, body: DatastoreRequest, call: Caller)
 
     def commands() -> AddDatastore:
         own_region(call, region_id)
-        command = AddDatastore(
+        return AddDatastore(
             datastore_id=datastore_id,
             region_id=region_id,
             name=body.name,
@@ -152,19 +153,17 @@ def add_datastore(region_id: RegionInPath, body: DatastoreRequest, call: Caller)
             by=call.principal.member_id,
             at_us=call.now_us,
         )
-        if body.user is not None and body.password is not None:
-            decide_add(command, call.service.ledger.world())  # what is refused leaves no login
-            key = login_key(call, datastore_id)
-            with call.service.connection() as connection:
-                datastore_logins.keep(
-                    connection, key, datastore_id, body.user, body.password, call.now_us
-                )
-        return command
 
     def told(after: Any) -> DatastoreAnswer:
         return _told(after.state(datastore_stream(datastore_id)).added)
 
-    return call.record(commands, told)
+    def keep(connection: Connection) -> None:
+        if body.user is not None:
+            login = json.dumps([body.user, body.password]).encode()
+            name, key = _login(datastore_id), call.service.sealing_key
+            sealed_secrets.keep(connection, key, name, login, call.now_us)
+
+    return call.record(commands, told, beside=keep)
 
 
 @resource.get("/v1/datastores", READ, page_of(DatastoreAnswer), problems=["cursor_invalid"])
@@ -202,13 +201,14 @@ def remove_datastore(datastore_id: DatastoreInPath, body: EmptyRequest, call: Ca
         added = call.service.ledger.market.state_of(datastore_stream(datastore_id)).added
         if added is None or not call.principal.owns(added.account_id):
             raise Refused(SitesReason.DATASTORE_UNKNOWN, datastore_id=datastore_id)
-        with call.service.connection() as connection:
-            datastore_logins.erase(connection, datastore_id)
         return RemoveDatastore(
             datastore_id=datastore_id, by=call.principal.member_id, at_us=call.now_us
         )
 
-    return call.record(commands, lambda _after: DatastoreRemovedAnswer(datastore_id=datastore_id))
+    answer = call.record(commands, lambda _after: DatastoreRemovedAnswer(datastore_id=datastore_id))
+    with call.service.connection() as connection:
+        sealed_secrets.erase(connection, _login(datastore_id))
+    return answer
 
 
 def store_mount(
@@ -221,8 +221,7 @@ def store_mount(
     assert store is not None, datastore_id
     user, password = None, None
     if has_login and store.has_login:
-        key = login_key(call, datastore_id)
-        user, password = datastore_logins.read(view.connection, key, datastore_id) or (None, None)
+        user, password = _login_of(call.service, view.connection, datastore_id)
     kind: Any = store.kind
     return StoreMountAnswer(
         kind=kind,
@@ -234,9 +233,20 @@ def store_mount(
     )
 
 
-def login_key(call: Call, datastore_id: str) -> bytes:
-    """What seals the login of a store: known to this server alone."""
-    return derive(call.service.server_key, "datastore/v1", datastore_id)[:32]
+def _login_of(
+    service: Service, connection: Connection, datastore_id: str
+) -> tuple[str, str] | tuple[None, None]:
+    """User and password of an SMB store, for the node that mounts it."""
+    kept = sealed_secrets.read(connection, service.sealing_key, _login(datastore_id))
+    if kept is None:
+        return None, None
+    user, password = json.loads(kept)
+    return str(user), str(password)
+
+
+def _login(datastore_id: str) -> str:
+    """The name of a store's sealed login."""
+    return f"datastore/{datastore_id}"
 
 
 def machines_of(call: Call, region_id: str) -> int:

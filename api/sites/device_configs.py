@@ -28,6 +28,7 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_region, visible_region
 from api.process.secret_files import derive
+from api.process.service import Service
 from api.sites.datastores import READ, WRITE, DatastoreId, SiteName, StorePath
 from domain.fleet.reasons import FleetReason
 from domain.references import REFERENCE_MAX
@@ -42,12 +43,12 @@ from domain.sites.device_config import (
     DeviceMount,
     DeviceWork,
     SetDeviceConfig,
-    decide_set,
     device_config_stream,
 )
 from domain.sites.reasons import SitesReason
-from ledger.beside import device_environments
+from ledger.beside import sealed_secrets
 from projections.fleet.fleet import FLEET
+from projections.runner import Connection
 from projections.sites import edge_devices
 from projections.sites.edge_devices import EDGE_DEVICES
 
@@ -169,11 +170,11 @@ def set_device_config(region_id: RegionInPath, body: DeviceConfigRequest, call: 
     """
 
     variables = {one.name: one.value for one in body.work.environment}
+    digest = _digest(call, region_id, body.name, variables)
 
     def commands() -> SetDeviceConfig:
         own_region(call, region_id)
-        digest = digest_of(call, region_id, body.name, variables)
-        command = SetDeviceConfig(
+        return SetDeviceConfig(
             region_id=region_id,
             name=body.name,
             revision=body.revision,
@@ -181,18 +182,17 @@ def set_device_config(region_id: RegionInPath, body: DeviceConfigRequest, call: 
             by=call.principal.member_id,
             at_us=call.now_us,
         )
-        if variables:
-            decide_set(command, call.service.ledger.world())  # what is refused leaves no values
-            key = environment_key(call, digest)
-            with call.service.connection() as connection:
-                device_environments.keep(connection, key, digest, variables, call.now_us)
-        return command
 
     def told(after: Any) -> DeviceConfigAnswer:
         last = after.state(device_config_stream(region_id, body.name)).last
         return _config(last, last.work)
 
-    return call.record(commands, told)
+    def keep(connection: Connection) -> None:
+        if variables:
+            name, key = _environment(digest), call.service.sealing_key
+            sealed_secrets.keep(connection, key, name, json.dumps(variables).encode(), call.now_us)
+
+    return call.record(commands, told, beside=keep)
 
 
 @resource.get("/v1/device-configs", READ, page_of(DeviceConfigAnswer), problems=["cursor_invalid"])
@@ -239,19 +239,27 @@ def list_device_config_revisions(
         return call.page(view, place, rows, limit, lambda row: [row.revision], _of_row)
 
 
-def digest_of(call: Call, region_id: str, name: str, variables: dict[str, str]) -> str:
+def environment_of(service: Service, connection: Connection, digest: str) -> dict[str, str] | None:
+    """The variables that have this digest; None: this server has not sealed them."""
+    kept = sealed_secrets.read(connection, service.sealing_key, _environment(digest))
+    if kept is None:
+        return None
+    found: dict[str, str] = json.loads(kept)
+    return found
+
+
+def _environment(digest: str) -> str:
+    """The name of sealed variables: a digest covers its values, so what it names never changes."""
+    return f"device-environment/{digest}"
+
+
+def _digest(call: Call, region_id: str, name: str, variables: dict[str, str]) -> str:
     """What the log holds of the values of a configuration's variables; nobody guesses them by it,
-    for the server's key is in it.
+    for the sealing key is in it.
     """
     told = json.dumps(variables, sort_keys=True)
-    return derive(call.service.server_key, "device-environment/v1", region_id, name, told)[
-        :32
-    ].hex()
-
-
-def environment_key(call: Call, digest: str) -> bytes:
-    """What seals the variables of this digest: known to this server alone."""
-    return derive(call.service.server_key, "device-environment-seal/v1", digest)[:32]
+    key = call.service.sealing_key
+    return derive(key, "device-environment/v1", region_id, name, told)[:32].hex()
 
 
 def told_work(work: DeviceWork) -> DeviceWorkAnswer:

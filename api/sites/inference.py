@@ -16,7 +16,7 @@ from api.sites.device_configs import (
     DeviceWorkAnswer,
     Revision,
     VariableName,
-    environment_key,
+    environment_of,
     told_work,
     work_of,
 )
@@ -36,7 +36,6 @@ from domain.sites.inference import (
 )
 from domain.sites.reasons import SitesReason
 from domain.stream import World
-from ledger.beside import device_environments
 from projections.sites import edge_devices
 from projections.sites.edge_devices import EDGE_DEVICES
 
@@ -248,7 +247,7 @@ def _variables(
     if work.environment is None:
         return {}
     digest = work.environment.digest
-    found = device_environments.read(view.connection, environment_key(call, digest), digest)
+    found = environment_of(call.service, view.connection, digest)
     if found is None:
         device_id = deployed.device_id
         raise Refused(SitesReason.DEVICE_STATE, device_id=device_id, rule="environment")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import os
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Annotated, Protocol
@@ -42,7 +43,6 @@ from api.door.models import (
 )
 from api.door.moments import moment
 from api.door.operation import Resource
-from api.process import secret_files
 from domain.fleet.node import node_stream
 from domain.fleet.reasons import FleetReason
 from domain.metering import report
@@ -135,11 +135,6 @@ def create_attestation_nonce(
 ) -> Response:
     """Returns the nonce that a device must sign, bound to the last report of the node."""
     del body
-    assert call.key is not None
-    drawn = secret_files.derive(
-        call.service.server_key, "attestation/v1", node_id, device_id, call.key
-    )
-    server_nonce = drawn[:32].hex()
 
     def commands() -> IssueNonce:
         _own(call, node_id)
@@ -147,7 +142,7 @@ def create_attestation_nonce(
         return IssueNonce(
             device_id=device_id,
             node_id=node_id,
-            server_nonce=server_nonce,
+            server_nonce=os.urandom(32).hex(),
             acked_seq=acked_seq,
             head=head,
             at_us=call.now_us,

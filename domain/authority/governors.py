@@ -207,7 +207,10 @@ def _after(now: GovernorSet, change: GovernorChangeProposed) -> GovernorSet:
     members, threshold, mode = now.members, now.threshold, now.mode
     if change.action == ENROL:
         if change.key is None or not is_key(change.key):
-            raise _invalid("a key is ed25519:<64 hex digits> or wallet:0x<40 hex digits>")
+            raise _invalid(
+                "a key is ed25519:<64 hex digits>, wallet:0x<40 hex digits> or"
+                " passkey:<COSE key in hex>@<origin>"
+            )
         assert change.governor_id is not None
         if change.governor_id in members:
             raise _invalid("this key is enrolled already")

@@ -19,9 +19,16 @@ from typing import Any
 YES, NO, CANCEL = "yes", "no", "cancel"
 SINGLE, SHARED = "single", "shared"
 """`single`: one signature carries a vote, for there were never three governors at once."""
-KEY_PATTERN = r"ed25519:[0-9a-f]{64}|wallet:0x[0-9a-f]{40}"
+ES256_PATTERN = r"a5010203262001215820[0-9a-f]{64}225820[0-9a-f]{64}"
+EDDSA_PATTERN = r"a4010103272006215820[0-9a-f]{64}"
+"""Public keys of passkeys as COSE writes them (RFC 9053), whole: one key has one text."""
+ORIGIN_PATTERN = r"(?:https://[a-z0-9.-]{1,253}|http://localhost)(?::[0-9]{1,5})?"
+PASSKEY_PATTERN = f"passkey:(?:{ES256_PATTERN}|{EDDSA_PATTERN})@{ORIGIN_PATTERN}"
+KEY_PATTERN = f"(?:ed25519:[0-9a-f]{{64}}|wallet:0x[0-9a-f]{{40}}|{PASSKEY_PATTERN})"
 GOVERNOR_PATTERN = r"gov_[0-9a-f]{32}"
-SIGNATURE_PATTERN = r"(0x)?[0-9a-f]{128,130}"
+ASSERTION_PATTERN = r"passkey:[0-9a-f]{74}\.(?:[0-9a-f]{2}){1,512}\.(?:[0-9a-f]{2}){8,72}"
+"""Authenticator data without extensions, client data and signature, each in hex."""
+SIGNATURE_PATTERN = f"(?:(?:0x)?[0-9a-f]{{128,130}}|{ASSERTION_PATTERN})"
 _KEY = re.compile(KEY_PATTERN)
 
 

@@ -27,7 +27,13 @@ from domain.nesting import read_json
 
 EPOCH_FORMAT = "tallystick-epoch-v4"
 ROWS_AT_ONCE = 1_000
-_WIDE = ("availability_cap_per_gpu_hour", "availability_cap_per_node", "owner_cap", "release_cap")
+_WIDE = (
+    "availability_cap_per_gpu_hour",
+    "availability_cap_per_node",
+    "burned_per_gpu_hour",
+    "owner_cap",
+    "release_cap",
+)
 
 
 def epoch_file(settlement: Settlement) -> bytes:

@@ -10,6 +10,7 @@ others. What is zero says why, in words an owner understands. Source: design eco
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from domain.epochs.policy import PolicyPublished
@@ -141,6 +142,7 @@ def explain(
         owner_cap=terms.owner_cap,
         reasons=(
             *_why_no_work(node, policy, weights, worked),
+            *_why_less_time(node, policy, weights),
             *_why_not_there(node, terms, devices, low, idle),
         ),
     )
@@ -210,6 +212,21 @@ def _why_no_work(
             f" it gets at most {share.cap}"
         ]
     return _no_pool("compute", share)
+
+
+def _why_less_time(
+    node: NodeCut, policy: PolicyPublished, weights: dict[str, int]
+) -> Iterator[str]:
+    """Where time is the weight, and too little was burned to weigh all of it."""
+    least = None if policy.rewards is None else policy.rewards.burned_per_gpu_hour
+    if policy.compute_base == "burned_value" or least is None:
+        return
+    for use in node.uses:
+        if weights.get(use.source, 0) and use.burned * GPU_HOUR_US < use.gpu_us * least:
+            yield (
+                f"compute: {use.burned} were burned for {use.gpu_us} us paid with {use.source}:"
+                f" {use.burned * GPU_HOUR_US // least} us count, at {least} an hour"
+            )
 
 
 def _why_not_there(

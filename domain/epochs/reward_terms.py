@@ -44,9 +44,10 @@ class Rated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewardTerms:
-    """`None` of a cap is no cap. Amounts are TOKEN units."""
+    """`None` of a cap is no cap. Amounts are TOKEN units, but for `burned_per_gpu_hour`."""
 
     source_weights: tuple[Rated, ...]  # of funding sources; one that is not named weighs nothing
+    burned_per_gpu_hour: Big | None  # micro-credits burned, that one GPU-hour weighs whole by time
     class_ratings: tuple[Rated, ...]  # of hardware classes; one that is not named weighs 10^6
     cap_multiple_ppm: int | None  # compute reward <= this part of the TOKEN burned for the node
     cap_goes_to: str  # what is above a cap
@@ -68,6 +69,7 @@ class RewardTerms:
 
 REWARD_TERMS = RewardTerms(
     source_weights=(Rated("burned", PPM), Rated("cash", PPM)),
+    burned_per_gpu_hour=None,
     class_ratings=(),
     cap_multiple_ppm=PPM,
     cap_goes_to=UNISSUED,
@@ -92,6 +94,7 @@ confirmed.
 
 NO_TERMS = RewardTerms(
     source_weights=(Rated("burned", PPM), Rated("cash", PPM)),
+    burned_per_gpu_hour=None,
     class_ratings=(),
     cap_multiple_ppm=None,
     cap_goes_to=NEXT_EPOCH,
@@ -157,6 +160,7 @@ def check_terms(terms: RewardTerms) -> None:
 
 def _ranges(terms: RewardTerms) -> tuple[tuple[str, int, int | None, int], ...]:
     return (
+        ("burned_per_gpu_hour", 1, terms.burned_per_gpu_hour, UNITS_MAX),
         ("cap_multiple_ppm", 0, terms.cap_multiple_ppm, MULTIPLE_MAX_PPM),
         ("bonus_from_ppm", 0, terms.bonus_from_ppm, PPM),
         ("bonus_range_ppm", 1, terms.bonus_range_ppm, PPM),

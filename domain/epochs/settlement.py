@@ -251,18 +251,25 @@ def availability_parts(fresh: int, carry: int, terms: RewardTerms) -> tuple[int,
 
 
 def compute_weight(node: NodeCut, terms: RewardTerms, base: str) -> int:
-    """floor(sum(used x weight of its source) x bonus / 10^12): one floor, so monotone in use."""
+    """floor(sum(used x weight of its source) x bonus / 10^12): monotone in use.
+
+    used == burned, by value; by time, where a GPU-hour weighs whole for `least` burned
+    used == min(time, floor(burned x hour / least)),    so  used x least <= burned x hour
+    """
     return _compute_weights((node,), terms, base)[0]
 
 
 def _compute_weights(nodes: Iterable[NodeCut], terms: RewardTerms, base: str) -> list[int]:
     weight_of = _by_name(terms.source_weights)
-    by_value = base == "burned_value"
+    by_value, least = base == "burned_value", terms.burned_per_gpu_hour
     found = []
     for node in nodes:
         used = 0
         for source, burned, gpu_us in node.uses:
-            used += (burned if by_value else gpu_us) * weight_of.get(source, 0)
+            units = burned if by_value else gpu_us
+            if not by_value and least is not None:
+                units = min(units, burned * GPU_HOUR_US // least)
+            used += units * weight_of.get(source, 0)
         found.append(used * bonus_ppm(terms, node.score_ppm) // (PPM * PPM) if used else 0)
     return found
 

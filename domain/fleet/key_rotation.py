@@ -36,6 +36,7 @@ class RotateNodeKey:
     signature: str
     at_us: int
     token_sha256: str | None = None
+    sealed_token: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,8 @@ def decide_alternating(command: RecordAlternatingBoots, world: World) -> list[Ch
 
 def _is_same(rotated: NodeKeyRotated, known: NodeKeyRotated) -> bool:
     """One statement of both keys, whenever it came; the token is the server's to say."""
-    return replace(rotated, at_us=known.at_us, token_sha256=known.token_sha256) == known
+    said = replace(rotated, token_sha256=known.token_sha256, sealed_token=known.sealed_token)
+    return replace(said, at_us=known.at_us) == known
 
 
 def _rotated(command: RotateNodeKey) -> NodeKeyRotated:
@@ -131,6 +133,7 @@ def _rotated(command: RotateNodeKey) -> NodeKeyRotated:
         signature=command.signature,
         at_us=command.at_us,
         token_sha256=command.token_sha256,
+        sealed_token=command.sealed_token,
     )
 
 

@@ -35,6 +35,7 @@ class NodeKeyRotated:
     signature: str  # hex, by the new key over the same
     at_us: int
     token_sha256: str | None  # of the bearer token that goes with the new key
+    sealed_token: str | None  # the token in hex, for whoever holds the new key and nobody else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,8 @@ from domain.refusal import Refused
 
 ERROR, WARNING = "error", "warning"
 GPU_TIME = "gpu_time"
+WEIGHT_LEAST = 10_000
+"""A cent: what at least is burned for a GPU-hour, in micro-credits, where time is the weight."""
 BONUS_MAX_PPM = 2_000_000
 """With the weight itself, 10^6."""
 
@@ -64,7 +66,7 @@ RULES: dict[str, str] = {
     "splitting_gains_nothing": "one node shown as several earns no more",
     "flat_node_cap": "a cap per node is gone round by showing one node as several",
     "bonus_bounded": "a bonus has bounds",
-    "weight_costs": "a weight by GPU time costs what the owner asks, which may be nothing",
+    "weight_costs": "a weight by GPU time costs what its rewards.burned_per_gpu_hour says",
     "segments_overlap": "segments of the emission do not overlap",
     "totals_within_cap": "all segments together stay within the hard cap",
     "rewards_missing": "the terms say how an epoch's rewards are shared, and up to what bound",
@@ -173,8 +175,13 @@ def _terms(document: Document) -> Iterator[Finding]:
         told = f"{terms.compute_base!r} is none of {', '.join(COMPUTE_BASES)}"
         yield _error("terms_invalid", "terms.compute_base", told)
     if terms.compute_base == GPU_TIME:
-        told = "whoever leases from itself for next to nothing takes from others in a small pool"
-        yield _warning("weight_costs", "terms.compute_base", told)
+        least = None if terms.rewards is None else terms.rewards.burned_per_gpu_hour
+        if least is None or least < WEIGHT_LEAST:
+            told = (
+                "whoever leases from itself for next to nothing takes from others in a small pool:"
+                f" set rewards.burned_per_gpu_hour to {WEIGHT_LEAST} micro-credits or more"
+            )
+            yield _error("weight_costs", "terms.compute_base", told)
     rules = terms.governance
     if rules is not None and not (
         APPROVALS_MIN <= rules.approvals <= APPROVALS_MAX

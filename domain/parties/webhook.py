@@ -4,7 +4,7 @@
     position, at least once, from the fact after the one that added it
 
 Only the wish is a fact; what was sent and how it went is not. The secret that signs is nowhere in
-the log: it follows from the server's own key, the endpoint and the number of its generation.
+the log: a fact names it, and it stands sealed beside the log (`ledger/beside/sealed_secrets.py`).
 Scheme: Standard Webhooks (design api 11).
 """
 
@@ -28,16 +28,18 @@ class WebhookAdded:
     account_id: str
     url: str
     types: tuple[str, ...]  # prefixes of stored names, such as "lease." or "payment."; empty: all
+    secret_id: str  # the name of the secret that signs, which says nothing of it
     by: str
     at_us: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSecretRotated:
-    """Both secrets sign until `overlap_until_us`."""
+    """Both secrets sign until `overlap_until_us`; then the previous one is erased."""
 
     endpoint_id: str
-    generation: int
+    secret_id: str
+    previous_id: str
     overlap_until_us: int
     by: str
     at_us: int
@@ -68,6 +70,7 @@ class AddWebhook:
     account_id: str
     url: str
     types: tuple[str, ...]
+    secret_id: str
     by: str
     at_us: int
 
@@ -76,6 +79,7 @@ class AddWebhook:
 class RotateWebhookSecret:
     endpoint_id: str
     account_id: str
+    secret_id: str
     by: str
     at_us: int
 
@@ -115,7 +119,8 @@ OVERLAP_US = 24 * 3_600_000_000
 @dataclass(frozen=True, slots=True)
 class WebhookState:
     added: WebhookAdded | None = None
-    generation: int = 1
+    secret_id: str = ""
+    previous_id: str = ""
     overlap_until_us: int = 0
     is_enabled: bool = False
 
@@ -126,10 +131,13 @@ def evolve(
 ) -> WebhookState:
     match fact:
         case WebhookAdded():
-            return WebhookState(fact, is_enabled=True)
+            return WebhookState(fact, secret_id=fact.secret_id, is_enabled=True)
         case WebhookSecretRotated():
             return replace(
-                state, generation=fact.generation, overlap_until_us=fact.overlap_until_us
+                state,
+                secret_id=fact.secret_id,
+                previous_id=fact.previous_id,
+                overlap_until_us=fact.overlap_until_us,
             )
         case WebhookDisabled():
             return replace(state, is_enabled=False)
@@ -175,6 +183,7 @@ def decide_add(command: AddWebhook, world: World) -> list[Change]:
         account_id=command.account_id,
         url=command.url,
         types=command.types,
+        secret_id=command.secret_id,
         by=command.by,
         at_us=command.at_us,
     )
@@ -182,11 +191,14 @@ def decide_add(command: AddWebhook, world: World) -> list[Change]:
 
 
 def decide_rotate(command: RotateWebhookSecret, world: World) -> list[Change]:
-    """Raises Refused: WEBHOOK_UNKNOWN."""
+    """To the same secret twice is once. Raises Refused: WEBHOOK_UNKNOWN."""
     state = webhook_of(world, command.endpoint_id, command.account_id)
+    if command.secret_id == state.secret_id:
+        return []
     rotated = WebhookSecretRotated(
         endpoint_id=command.endpoint_id,
-        generation=state.generation + 1,
+        secret_id=command.secret_id,
+        previous_id=state.secret_id,
         overlap_until_us=command.at_us + OVERLAP_US,
         by=command.by,
         at_us=command.at_us,

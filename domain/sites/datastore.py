@@ -3,7 +3,7 @@
     attached to one of them  =>  the job runs in its region and nowhere else
 
 NFS or SMB/CIFS, at an address, with a root that hides the rest (`domain/sites/paths.py`).
-User and password of SMB stand beside the log, sealed (`ledger/beside/datastore_logins.py`); the log
+User and password of SMB stand beside the log, sealed (`ledger/beside/sealed_secrets.py`); the log
 says only that there are some. A store needs the plan team, and a machine in the region that could
 use it. Rows C-9, C-36 and C-37.
 """

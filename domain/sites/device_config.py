@@ -10,7 +10,7 @@ keys are not. Row C-35.
     the log holds of the environment names and a keyed digest, and no value
 
 Values of variables may be secret, and the log forgets nothing: they stand beside it, sealed, under
-their digest (`ledger/beside/device_environments.py`). Keys are named and never held, and what
+their digest (`ledger/beside/sealed_secrets.py`). Keys are named and never held, and what
 looks like a secret is refused in the fields that are told openly.
 """
 

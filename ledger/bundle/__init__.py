@@ -2,4 +2,13 @@
 verdict of executing it again.
 """
 
-__all__ = ("epoch_replay", "export", "journal", "parquet", "root_replay", "shape", "verify")
+__all__ = (
+    "epoch_replay",
+    "export",
+    "journal",
+    "parquet",
+    "passkey",
+    "root_replay",
+    "shape",
+    "verify",
+)

@@ -34,7 +34,7 @@ from domain.metering.report import (
     report_hash,
 )
 from domain.nesting import read_json
-from ledger.bundle import parquet
+from ledger.bundle import parquet, passkey
 from ledger.bundle.recount import Recount
 from ledger.bundle.shape import (
     CHECKPOINT_FILE,
@@ -114,7 +114,9 @@ class VerifyReport:
             f"{self.facts} facts, {self.reports} reports of {self.nodes} nodes, {self.pins} pins"
         ]
         if self.votes:
-            left = f", {self.unchecked} by wallets not checked" if self.unchecked else ""
+            left = (
+                f", {self.unchecked} by wallets or passkeys not checked" if self.unchecked else ""
+            )
             lines.append(f"{self.votes} signatures of governors{left}")
         if self.charges or self.charges_unread:
             behind = self.charges_unread
@@ -145,7 +147,8 @@ def verify_bundle(
 ) -> VerifyReport:
     """Recompute a bundle. `root` is a file with a checkpoint got from elsewhere, earlier or now;
     `key` the log's verifier key, else the one in the bundle is used. `wallet_signer`: the address
-    that signed a text (EIP-191), or None; without it, votes by wallets are counted as not checked.
+    that signed a text (EIP-191), or None; without it, votes by wallets are counted as not checked,
+    as are those by passkeys without their library.
 
     Never raises for what a bundle contains: what differs is in `problems`.
     """
@@ -332,7 +335,9 @@ class _Verification:
             self.bad("market", what, position)
         for one in self.notes.authority.signed:
             form, _, public = one.key.partition(":")
-            if form == "wallet" and self.wallet_signer is None:
+            if (form == "wallet" and self.wallet_signer is None) or (
+                form == "passkey" and not passkey.is_checkable()
+            ):
                 self.unchecked += 1
             elif not self._is_signed(form, public, one.text, one.signature):
                 self.bad("market", f"not signed by the governor's key {one.key}", one.position)
@@ -340,6 +345,8 @@ class _Verification:
     def _is_signed(self, form: str, public: str, text: str, signature: str) -> bool:
         if form == "wallet":
             return self.wallet_signer is not None and self.wallet_signer(text, signature) == public
+        if form == "passkey":
+            return passkey.is_asserted(public, text, signature)
         try:
             return signed_by(bytes.fromhex(public), text.encode(), bytes.fromhex(signature))
         except ValueError:

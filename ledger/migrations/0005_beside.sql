@@ -97,26 +97,19 @@ COMMENT ON TABLE service_account IS 'Erasable, like every address';
 
 GRANT INSERT, UPDATE, DELETE ON service_account TO tallystick_app, tallystick_projections;
 
--- Users and passwords of SMB datastores: in no log, sealed with a key of the server.
+-- What signs webhooks, logins of SMB datastores, variables of edge devices: in no log, sealed with a key that lies in a
+-- file, so that the database alone gives none of them back.
 
-CREATE TABLE datastore_login (
-    datastore_id text COLLATE "C" PRIMARY KEY,
-    sealed bytea NOT NULL CHECK (octet_length(sealed) BETWEEN 40 AND 4096),
-    updated_us bigint NOT NULL
-) WITH (fillfactor = 70);
-
-GRANT INSERT, UPDATE, DELETE ON datastore_login TO tallystick_app, tallystick_projections;
-
--- Variables of device configurations: in no log, sealed with a key of the server. The digest is
--- keyed too, and covers them: a row never changes.
-
-CREATE TABLE device_environment (
-    digest text COLLATE "C" PRIMARY KEY CHECK (digest ~ '^[0-9a-f]{64}$'),
+CREATE TABLE sealed_secret (
+    name text COLLATE "C" PRIMARY KEY,
     sealed bytea NOT NULL CHECK (octet_length(sealed) BETWEEN 40 AND 1048576),
-    kept_us bigint NOT NULL
-);
+    kept_us bigint NOT NULL,
+    until_us bigint      -- it is erased then; NULL: it is in use
+) WITH (fillfactor = 70);
+CREATE INDEX ON sealed_secret (until_us) WHERE until_us IS NOT NULL;
+COMMENT ON TABLE sealed_secret IS 'Sealed with keys/sealing.key, which lies in no backup of the database';
 
-GRANT INSERT, DELETE ON device_environment TO tallystick_app, tallystick_projections;
+GRANT INSERT, UPDATE, DELETE ON sealed_secret TO tallystick_app, tallystick_projections;
 
 -- The words of disputes: claims, statements, reasons of rulings. The log holds their SHA-256 only, so
 -- a text can be erased here and what was decided stays proven.

@@ -42,6 +42,7 @@ ANSWER_BYTES_MAX = 1024 * 1024
 for all it does, and the page may be reading another answer at the same time."""
 OFFSETS_KEPT = 8
 NODE_KEY = re.compile(r"[!-~]{1,200}")
+_SEALED = re.compile(r"[0-9a-f]{96,512}")
 TAG = re.compile(r'"[!#-~]{1,100}"')
 GZIP_BYTES_MIN = 16_384
 """A usual minute's report goes out as it is; what was kept through an outage goes out packed."""
@@ -85,7 +86,7 @@ class Answer:
     head: bytes | None = None
     retry_after_s: int | None = None
     receipts: tuple[Mapping[str, Any], ...] = field(default_factory=tuple)
-    node_key: str = ""  # the bearer key that goes with a new signing key
+    sealed_key: str = ""  # the bearer key that goes with a new signing key, which alone opens it
 
 
 class HttpTransport:
@@ -268,9 +269,9 @@ class UsageClient:
         headers["Node-Signature"] = rotation.request_signature
         response = self._call("POST", "/keys/rotate", body, headers)
         document = _document(response.body)
-        told = document.get("node_key")
-        key = told if isinstance(told, str) and NODE_KEY.fullmatch(told) else ""
-        return replace(_answer(response, document), node_key=key)
+        told = document.get("sealed_node_key")
+        sealed = told if isinstance(told, str) and _SEALED.fullmatch(told) else ""
+        return replace(_answer(response, document), sealed_key=sealed)
 
     def use(self, node_key: str) -> None:
         """Call with this bearer key from now on."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from node_reporter.clock import Clock
 from node_reporter.identity import Rotation
-from node_reporter.reports.client import Answer, Unreachable, UsageClient
+from node_reporter.reports.client import NODE_KEY, Answer, Unreachable, UsageClient
 from node_reporter.reports.spool import HistoryDiffers, Spool, Verdict
 
 REPORTS_MAX = 64
@@ -132,9 +132,10 @@ class Delivery:
 
     def _take_key(self, rotation: Rotation, answer: Answer) -> None:
         """The bearer key that goes with the new key is on disk before the change counts as told."""
-        if answer.node_key:
-            self._keep_key(answer.node_key)
-            self._client.use(answer.node_key)
+        key = self._spool.unsealed(answer.sealed_key)
+        if NODE_KEY.fullmatch(key):
+            self._keep_key(key)
+            self._client.use(key)
             self._spool.remember_told(rotation)
 
     def send(self) -> bool:

@@ -25,7 +25,7 @@ from nacl.signing import SigningKey
 from domain.metering import report
 from domain.metering.resources import ResourceRow
 from node_reporter.clock import ClockOffset, Moment
-from node_reporter.identity import Rotation, key_id, public_key
+from node_reporter.identity import Rotation, key_id, public_key, unsealed
 from node_reporter.meter import rows
 from node_reporter.meter.leases import Window
 from node_reporter.meter.rows import WALL_JUMP_US, Stretch
@@ -260,6 +260,10 @@ class Spool:
         known = self.rotations()
         told = self._file.meta("told_key", "")
         return known[-1] if known and known[-1].public_key != told else None
+
+    def unsealed(self, sealed: str) -> str:
+        """What the server sealed for the present key; empty where another opens it, or none."""
+        return unsealed(self._key, sealed)
 
     def remember_told(self, rotation: Rotation) -> None:
         self._remember("told_key", rotation.public_key)

@@ -10,9 +10,10 @@ from projections.runner import Connection, Projection, Rule
 _TABLES = """
     CREATE TABLE own.endpoint (
         endpoint_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
-        url text NOT NULL, types text[] NOT NULL, generation int NOT NULL,
-        overlap_until_us bigint NOT NULL, enabled boolean NOT NULL, disabled_reason text,
-        at_us bigint NOT NULL, position bigint NOT NULL) WITH (fillfactor = 70);
+        url text NOT NULL, types text[] NOT NULL, secret_id text NOT NULL,
+        previous_id text NOT NULL, overlap_until_us bigint NOT NULL, enabled boolean NOT NULL,
+        disabled_reason text, at_us bigint NOT NULL,
+        position bigint NOT NULL) WITH (fillfactor = 70);
 """
 
 _INDEXES = """
@@ -23,16 +24,17 @@ _INDEXES = """
 _RULES = (
     Rule(
         ("webhook.added.v1",),
-        "endpoint_id text, account_id text, url text, types text[], at_us bigint",
+        "endpoint_id text, account_id text, url text, types text[], secret_id text, at_us bigint",
         """INSERT INTO own.endpoint
-        SELECT endpoint_id, account_id, url, types, 1, 0, true, NULL, at_us, position
+        SELECT endpoint_id, account_id, url, types, secret_id, '', 0, true, NULL, at_us, position
         FROM facts""",
     ),
     Rule(
         ("webhook.secret_rotated.v1",),
-        "endpoint_id text, generation int, overlap_until_us bigint",
+        "endpoint_id text, secret_id text, previous_id text, overlap_until_us bigint",
         """UPDATE own.endpoint e
-        SET generation = f.generation, overlap_until_us = f.overlap_until_us
+        SET secret_id = f.secret_id, previous_id = f.previous_id,
+            overlap_until_us = f.overlap_until_us
         FROM (SELECT DISTINCT ON (endpoint_id) * FROM facts
             ORDER BY endpoint_id, position DESC) f
         WHERE e.endpoint_id = f.endpoint_id""",
@@ -59,7 +61,8 @@ class Endpoint:
     account_id: str
     url: str
     types: list[str]
-    generation: int
+    secret_id: str
+    previous_id: str
     overlap_until_us: int
     enabled: bool
     disabled_reason: str | None

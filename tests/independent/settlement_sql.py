@@ -41,6 +41,7 @@ RESULTS = (
 
 _WITHOUT_TERMS: dict[str, Any] = {
     "source_weights": [["burned", MILLION], ["cash", MILLION]],
+    "burned_per_gpu_hour": None,
     "class_ratings": [],
     "cap_multiple_ppm": None,
     "cap_goes_to": "next_epoch",
@@ -62,7 +63,8 @@ _WITHOUT_TERMS: dict[str, Any] = {
 _WEIGHED = """
     CREATE OR REPLACE TEMP TABLE weighed AS
     WITH used AS (
-        SELECT node, sum(CASE WHEN $by_value THEN burned::HUGEINT ELSE gpu_us::HUGEINT END
+        SELECT node, sum(CASE WHEN $by_value THEN burned::HUGEINT ELSE least(gpu_us::HUGEINT,
+            coalesce(burned::HUGEINT * 3600000000 // $least::HUGEINT, gpu_us::HUGEINT)) END
             * s.ppm::HUGEINT)::HUGEINT AS units
         FROM use JOIN source s USING (source) GROUP BY node
     ), present AS (
@@ -355,6 +357,7 @@ def _weigh(
         _WEIGHED,
         {
             "by_value": by_value,
+            "least": terms["burned_per_gpu_hour"],
             "min_tier": terms["availability_min_tier"],
             "paid_tier": 2 if terms["availability_tier_2_ppm"] else terms["availability_min_tier"],
             "min_uptime": terms["availability_min_uptime_ppm"],

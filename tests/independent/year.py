@@ -216,6 +216,7 @@ def policies(epochs: int) -> tuple[PublishPolicy, PublishPolicy]:
         zero_weight_goes_to=UNISSUED,
         availability_cap_per_gpu_hour=30_000_000,
         owner_cap=600_000_000_000,
+        burned_per_gpu_hour=10_000,
         source_weights=(Rated("burned", 1_000_000), Rated("cash", 900_000)),
     )
     second = replace(

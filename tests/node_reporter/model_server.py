@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 from nacl.exceptions import BadSignatureError
+from nacl.public import SealedBox
 from nacl.signing import VerifyKey
 
 from domain.fleet import keys as node_key
@@ -51,6 +52,7 @@ class ModelServer:
     refuse_posts: list[tuple[int, str]] = field(default_factory=list)
     batch_max: int = 64
     rotations: list[dict[str, Any]] = field(default_factory=list)
+    sealed_key: str | None = None  # answered to a change of the key in place of the right one
     received_us: dict[int, int] = field(default_factory=dict)
 
     # --- what a test looks at ----------------------------------------------------------------
@@ -153,7 +155,7 @@ class ModelServer:
         signature = base64.b64decode(headers["Node-Signature"])
         VerifyKey(bytes.fromhex(body["public_key"])).verify(asked, signature)
         if self.rotations and body == self.rotations[-1]:
-            return _json(200, {"node_key": self.node_key})
+            return _json(200, self._sealed_key())
         old, new = self.key_at(self.seq + 1), bytes.fromhex(body["public_key"])
         if body["previous_key_id"] != key_id(old) or body["from_seq"] <= self.seq:
             self.alerts.append("rotation")
@@ -162,7 +164,16 @@ class ModelServer:
         VerifyKey(old).verify(said, bytes.fromhex(body["previous_signature"]))
         VerifyKey(new).verify(said, bytes.fromhex(body["signature"]))
         self.rotations.append(body)
-        return _json(200, {"node_key": self.node_key})
+        return _json(200, self._sealed_key())
+
+    def sealed(self) -> str:
+        """The bearer key, for the holder of the newest signing key alone."""
+        newest = VerifyKey(bytes.fromhex(self.rotations[-1]["public_key"]))
+        box = SealedBox(newest.to_curve25519_public_key())
+        return box.encrypt(self.node_key.encode()).hex()
+
+    def _sealed_key(self) -> dict[str, str]:
+        return {"sealed_node_key": self.sealed_key or self.sealed()}
 
     def key_at(self, seq: int) -> bytes:
         """The public key that signs the report of this number."""

@@ -1170,6 +1170,7 @@ def _hooks(who: str, at: int) -> Iterator[Told]:
                 account_id=who,
                 url="https://x.example",
                 types=("lease.",),
+                secret_id="secret_a",
                 by="m",
                 at_us=at,
             ),
@@ -1177,7 +1178,12 @@ def _hooks(who: str, at: int) -> Iterator[Told]:
         yield (
             stream,
             webhook.WebhookSecretRotated(
-                endpoint_id=name, generation=2, overlap_until_us=at, by="m", at_us=at
+                endpoint_id=name,
+                secret_id="secret_b",
+                previous_id="secret_a",
+                overlap_until_us=at,
+                by="m",
+                at_us=at,
             ),
         )
         yield (
@@ -1896,10 +1902,13 @@ def _leaving(size: Size) -> Iterator[Told]:
         ),
     )
     rotated = {"key_id": "key_next", "public_key": "cd" * 32, "previous_key_id": f"key_{last}"}
-    signed = {"previous_signature": "ee" * 64, "signature": "ff" * 64, "token_sha256": "ab" * 32}
+    signed = {"previous_signature": "ee" * 64, "signature": "ff" * 64}
+    token = {"token_sha256": "ab" * 32, "sealed_token": "aa" * 48}
     yield (
         stream,
-        node_key.NodeKeyRotated(node_id=size.node(last), from_seq=3, at_us=at, **rotated, **signed),
+        node_key.NodeKeyRotated(
+            node_id=size.node(last), from_seq=3, at_us=at, **rotated, **signed, **token
+        ),
     )
     yield (
         stream,

@@ -7,10 +7,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
+from urllib.parse import urlsplit
 
+from cryptography.hazmat.primitives.asymmetric.ec import (
+    ECDSA,
+    SECP256R1,
+    EllipticCurvePrivateKey,
+    derive_private_key,
+)
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.hashes import SHA256
 from eth_account import Account
 from eth_account.messages import encode_defunct
 from nacl.signing import SigningKey
@@ -122,6 +132,44 @@ class WalletGovernor(Governor):
         return "0x" + bytes(self._account.sign_message(encode_defunct(text=text)).signature).hex()
 
 
+PRESENT, VERIFIED = 0x01, 0x04
+"""Flags of authenticator data."""
+
+
+class PasskeyGovernor(Governor):
+    """One person with an authenticator, in software: it asserts what a browser asks it to.
+
+    `origin`, `flags`, `kind`: what a page elsewhere, or an authenticator without its person, says.
+    """
+
+    def __init__(self, name: str, *, is_eddsa: bool, origin: str = "https://pool.example") -> None:
+        seed = hashlib.sha256(b"passkey " + name.encode()).digest()
+        self.origin, self.flags, self.kind = origin, PRESENT | VERIFIED, "webauthn.get"
+        self._held: Ed25519PrivateKey | EllipticCurvePrivateKey
+        if is_eddsa:
+            self._held = Ed25519PrivateKey.from_private_bytes(seed)
+            public = "a4010103272006215820" + self._held.public_key().public_bytes_raw().hex()
+        else:
+            self._held = derive_private_key(int.from_bytes(seed, "big"), SECP256R1())
+            point = self._held.public_key().public_numbers()
+            public = f"a5010203262001215820{point.x:064x}225820{point.y:064x}"
+        self.key = f"passkey:{public}@{origin}"
+        self.governor_id = governor_id(self.key)
+
+    def sign(self, text: str) -> str:
+        challenge = urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+        told = {"type": self.kind, "challenge": challenge, "origin": self.origin}
+        client_data = json.dumps({**told, "crossOrigin": False}).encode()
+        party = hashlib.sha256((urlsplit(self.origin).hostname or "").encode()).digest()
+        data = party + bytes([self.flags]) + (7).to_bytes(4, "big")
+        signed = data + hashlib.sha256(client_data).digest()
+        if isinstance(self._held, Ed25519PrivateKey):
+            signature = self._held.sign(signed)
+        else:
+            signature = self._held.sign(signed, ECDSA(SHA256(), deterministic_signing=True))
+        return f"passkey:{data.hex()}.{client_data.hex()}.{signature.hex()}"
+
+
 def subject_of(told: Mapping[str, Any]) -> Subject:
     """What a ballot that was told is about."""
     return Subject(
@@ -217,6 +265,7 @@ __all__ = [
     "NETWORK",
     "THREE",
     "Governor",
+    "PasskeyGovernor",
     "WalletGovernor",
     "enrol_all",
     "enrol_in",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.remote import Remote, reads, records
-from cli.signing import KeyFile, make_key, read_key, vote_on
+from cli.signing import KeyFile, keep_passkey, make_key, read_key, vote_on
 from cli.terminal import AsJson, InputUnusable, columns, facts, group, tell
 
 if TYPE_CHECKING:
@@ -28,10 +28,16 @@ Number = Annotated[int, typer.Argument(metavar="NUMBER", help="The change's numb
 @app.command("make-key", epilog="Example: tallystick governor make-key me.key")
 def make(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="New file for the secret.")],
+    passkey: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Public key of a passkey; no secret is made.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Make a personal key. The secret stays in FILE, which only you can read."""
-    told = {"file": str(file), "key": make_key(file)}
+    told = {
+        "file": str(file),
+        "key": make_key(file) if passkey is None else keep_passkey(file, passkey),
+    }
     tell(told, facts(told), as_json=as_json)
 
 

@@ -8,11 +8,15 @@ import pytest
 
 from api.funds.promotion_timer import run_promotions
 from api.leasing.restarts import run_restarts
+from domain.duration import HOUR_US
+from domain.epochs.reward_terms import REWARD_TERMS
 from domain.lease.close_codes import FUNDS_ENDED
 from domain.lease.lease import CloseLease
 from tests.scenes.server import Caller, Scene
+from tests.scenes.work import accrue_now, reported, send
 
 DAY_US = 86_400_000_000
+EXPIRY = "2027-01-01T00:00:00Z"
 
 
 def credits_(units: int) -> dict[str, str]:
@@ -69,6 +73,37 @@ def test_a_grant_is_spent_before_cash_comes_back_as_a_grant_and_expires_into_bre
     told = scene.auditor.read("/v1/promotions/spring")
     assert (told["granted"], told["left"]) == (credits_(3_000_000), credits_(0))
     assert scene.service.ledger.books.balance("party:acct_operator:cash") == 47_000_000
+
+
+def test_e_l5_a_promotion_spent_at_ones_own_node_brings_what_its_sponsor_paid_and_no_more(
+    scene: Scene,
+) -> None:
+    """The owner of a node spends a grant of its second account there. It earns the provider's
+    share of the grant: the sponsor paid it, no other account loses a credit, it buys no weight.
+    """
+    second, clock = scene.account(), scene.clock
+    promotion(scene, "spring")
+    grant = {"account_id": second.account_id, "amount": credits_(3_000_000), "priority": 5}
+    scene.operator.made("/v1/promotions/spring/grants", {**grant, "expires_at": EXPIRY})
+    books = scene.service.ledger.books
+
+    def held(who: Caller, *parts: str) -> int:
+        return sum(books.balance(f"party:{who.account_id}:{part}") for part in parts)
+
+    others = (scene.renter, scene.stranger, scene.rival, scene.operator)
+    before = [held(who, "cash", "earned", "holdback") for who in others]
+    bank, had = books.balance("world:bank"), held(scene.owner, "cash", "holdback")
+    lease = scene.running(renter=second)
+    clock.advance(HOUR_US)  # type: ignore[attr-defined]
+    send(scene, scene.provider, reported(scene.provider, lease))
+    second.made(f"/v1/leases/{lease['lease_id']}/close")
+    accrue_now(scene, lease["lease_id"])
+    spent = 3_000_000 - held(second, "grant.spring")
+    gained = held(scene.owner, "cash", "holdback") - had + held(second, "cash", "earned")
+    assert 0 < gained < spent
+    assert [held(who, "cash", "earned", "holdback") for who in others] == before
+    assert books.balance("world:bank") == bank, "the sponsor's deposit is what was paid with"
+    assert not any(one.name.startswith("grant") for one in REWARD_TERMS.source_weights)
 
 
 def test_promotions_are_the_operators(shared: Scene) -> None:

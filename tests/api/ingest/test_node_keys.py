@@ -10,9 +10,14 @@ from typing import Any
 
 import psycopg
 import pytest
+from nacl.exceptions import CryptoError
+from nacl.public import SealedBox
 from nacl.signing import SigningKey
 
+from api.door import auth
+from api.process import secret_files
 from api.timers import Timers
+from domain.duration import DAY_US
 from domain.fleet import keys as node_key
 from domain.fleet.keys import NodeBootsAlternated
 from domain.metering import report
@@ -61,8 +66,14 @@ def rotated(scene: Scene, provider: Provider, from_seq: int, new: SigningKey = N
     """The node signs with another key from here on, and calls with the bearer key it was given."""
     answer = rotate(scene, provider, rotation(provider, from_seq, new), new)
     assert answer.status_code == 200, answer.text
-    provider.node.key = answer.json()["node_key"]
+    provider.node.key = opened(answer.json(), new)
     return answer.json()
+
+
+def opened(told: dict[str, Any], new: SigningKey = NEW) -> str:
+    """The bearer key of an answer, as the holder of the new key reads it."""
+    sealed = bytes.fromhex(told["sealed_node_key"])
+    return SealedBox(new.to_curve25519_private_key()).decrypt(sealed).decode()
 
 
 def send(scene: Scene, node: Node, body: bytes) -> Any:
@@ -153,10 +164,34 @@ def test_the_bearer_key_changes_with_the_key_and_is_told_again_to_whoever_holds_
     assert provider.node.get(path).status_code == 200
     for headers in ({}, {"Idempotency-Key": "another"}):
         again = rotate(scene, provider, asked, headers=headers)
-        assert (again.status_code, again.json()["node_key"]) == (200, told["node_key"])
-    assert told["node_key"] not in str(scene.service.ledger.market.read_facts(0, 100_000))
+        assert (again.status_code, opened(again.json())) == (200, opened(told))
+    clock: Any = scene.clock
+    clock.advance(400 * DAY_US)
+    assert opened(rotate(scene, provider, asked).json()) == opened(told), "away for a year"
+    facts = str(scene.service.ledger.market.read_facts(0, 100_000))
+    assert opened(told) not in facts
+    assert told["sealed_node_key"] in facts
+    with pytest.raises(CryptoError):
+        opened(told, SigningKey(scene.service.server_key))
     seen = rotate(scene, provider, asked, SigningKey(b"e" * 32), {"Idempotency-Key": "third"})
     assert seen.status_code == 401, "both signatures stand in the log for everybody to see"
+
+
+def test_the_servers_key_and_the_log_together_do_not_give_a_nodes_bearer_key(scene: Scene) -> None:
+    """S-M9: the bearer key after a rotation followed from `server.key` and the public key."""
+    provider = scene.provider
+    sent(scene, provider.signing)
+    drawn: list[str] = []
+    for from_seq, new in ((2, NEW), (3, SigningKey(b"m" * 32))):
+        rotated(scene, provider, from_seq, new)
+        drawn.append(str(provider.node.key))
+        provider.signing = with_key(provider.signing, new)
+    assert drawn[0] != drawn[1]
+    for key, public in zip(drawn, (NEW, SigningKey(b"m" * 32)), strict=True):
+        told = (provider.node_id, bytes(public.verify_key).hex())
+        for purpose in ("node-key/v1", "node-key/v2"):
+            old = secret_files.derive(scene.service.server_key, purpose, *told)
+            assert auth.node_key(old) != key
 
 
 def test_a_key_that_was_replaced_accuses_nobody_and_is_taken_back_alone(scene: Scene) -> None:

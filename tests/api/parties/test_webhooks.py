@@ -103,6 +103,26 @@ def test_the_reference_library_verifies_what_we_send_also_with_a_rotated_secret(
     assert len(base64.b64decode(second.removeprefix("whsec_"))) == 32
 
 
+def test_without_the_sealing_key_nothing_leaves_unsigned_and_a_rotation_mends_it(
+    scene: Scene,
+) -> None:
+    """A server that is restored without `sealing.key` makes a new one."""
+    clock: Any = scene.clock
+    endpoint_id, endpoint = added(scene, ["deposit."])
+    scene.deposit(scene.renter, 5)
+    scene.service.sealing_key = bytes(32)
+    assert run(scene, endpoint) == 0
+    assert endpoint.told == []
+    (waiting,) = scene.renter.read(f"/v1/webhooks/{endpoint_id}/deliveries")["data"]
+    assert (waiting["outcome"], waiting["error"]) == ("waiting", "secret_lost")
+    tried = scene.renter.made(f"/v1/webhooks/{endpoint_id}/test")
+    assert (tried["delivered"], tried["error"]) == (False, "secret_lost")
+    second = scene.renter.made(f"/v1/webhooks/{endpoint_id}/rotate")["secret"]
+    assert second != endpoint.secret
+    clock.advance(RETRIES_US[1])
+    assert run(scene, endpoint) == 1
+
+
 def _at(timestamp: str) -> Any:
     import datetime
 

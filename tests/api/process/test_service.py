@@ -57,7 +57,7 @@ def test_key_files_are_for_their_owner_only_and_stay_the_same(
     with Service.open(_settings(tmp_path, database)) as service:
         first = service.server_key
         assert service.signer.verifier_key.name == "localhost/v1/audit/log"
-    for name in ("server.key", "blinding.key", "signer.key"):
+    for name in ("server.key", "sealing.key", "blinding.key", "signer.key"):
         assert stat.S_IMODE((tmp_path / "keys" / name).stat().st_mode) == 0o600
     with Service.open(_settings(tmp_path, database)) as service:
         assert service.server_key == first

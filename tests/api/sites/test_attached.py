@@ -166,14 +166,14 @@ def test_c_36_the_password_is_in_no_log_and_is_forgotten_with_the_store(site: Sc
     assert "s3cret" not in listed.text
     assert [one["has_login"] for one in listed.json()["data"]] == [True]
     with site.service.connect() as connection:
-        for table, column in (("market_events", "state"), ("datastore_login", "sealed")):
+        for table, column in (("market_events", "state"), ("sealed_secret", "sealed")):
             found = connection.execute(
                 f"SELECT count(*) FROM {table} WHERE position('s3cret'::bytea IN {column}) > 0"
             ).fetchone()
             assert found == (0,), table
     site.owner.made(f"/v1/datastores/{store}/remove")
     with site.service.connect() as connection:
-        assert connection.execute("SELECT count(*) FROM datastore_login").fetchone() == (0,)
+        assert connection.execute("SELECT count(*) FROM sealed_secret").fetchone() == (0,)
     gone = site.owner.post("/v1/leases", {"job": site.job(attached=_mounting(store))})
     assert gone.json()["code"] == "datastore_unknown"
     assert site.owner.read("/v1/datastores")["data"] == []

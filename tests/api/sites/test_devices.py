@@ -10,7 +10,7 @@ from api.metering.meter_timer import run_device_fees
 from domain.calendar import day_of, day_start_us
 from domain.duration import MINUTE_US
 from domain.sites.edge_device import EDGE_MODELS
-from ledger.beside import device_environments
+from ledger.beside import sealed_secrets
 from tests.scenes.holdings import (
     added_edge_device,
     datastore,
@@ -23,6 +23,7 @@ from tests.scenes.server import NOW_US, Scene
 BOOT, NEXT_BOOT = "boot_id=3f0c9a52-7d1e", "boot_id=9b57c1aa-11e0"
 JETSONS = ("agx-xavier", "xavier-nx", "agx-orin", "orin-nx", "orin-nano")
 SECRET = "s3cret-of-the-camera"
+SEALED = "SELECT name FROM sealed_secret WHERE name LIKE 'device-environment/%'"
 
 
 @pytest.fixture
@@ -305,21 +306,21 @@ def test_c_35_values_of_the_environment_are_in_no_log_and_no_answer_but_the_devi
         for table, column, named in (
             ("market_events", "state", 1),
             ("command", "body", 1),
-            ("device_environment", "sealed", 0),
+            ("sealed_secret", "sealed", 0),
         ):
             held = f"SELECT count(*) FROM {table} WHERE position(%s::bytea IN {column}) > 0"
             for text, count in ((SECRET, 0), ('"PIN"', named)):
                 assert connection.execute(held, (text.encode(),)).fetchone() == (count,), table
-        (digest,) = connection.execute("SELECT digest FROM device_environment").fetchone() or ("",)
-        assert device_environments.read(connection, b"\0" * 32, digest) is None, "another's key"
+        (name,) = connection.execute(SEALED).fetchone() or ("",)
+        assert sealed_secrets.read(connection, b"\0" * 32, name) is None, "another's key"
     # A value that is changed is another revision, and the one that a device runs keeps its own.
     other = [{"name": "PIN", "value": "other"}]
     path, body = f"/v1/regions/{region}/device-configs", device_config()
     same = {**body, "work": {**body["work"], "environment": other}}
     assert scene.owner.post(path, same).json()["code"] == "site_name_taken"
     with scene.service.connect() as connection:
-        kept = connection.execute("SELECT count(*) FROM device_environment").fetchone()
-        assert kept == (1,), "what is refused leaves no values"
+        kept = connection.execute(SEALED).fetchall()
+        assert len(kept) == 1, "what is refused leaves no values"
     scene.owner.made(path, {**same, "revision": 2})
     run = _runs(scene, device)
     assert run is not None
@@ -330,7 +331,7 @@ def test_c_35_values_of_the_environment_are_in_no_log_and_no_answer_but_the_devi
     assert run["environment"] == other
     # Where the values are gone, it is refused rather than run without them.
     with scene.service.connect() as connection:
-        connection.execute("DELETE FROM device_environment")
+        connection.execute("DELETE FROM sealed_secret")
     lost = scene.owner.get(f"/v1/edge-devices/{device}/work?{BOOT}")
     assert (lost.status_code, lost.json()["code"]) == (409, "device_state")
     assert "Send them with the next revision" in lost.json()["detail"]

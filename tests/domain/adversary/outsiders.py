@@ -9,6 +9,7 @@
                                                             itself, W = all weight, n = nodes
     (D(i) - A(i)) x credits(i) / tokens(i)  <=  m x w       where weights are credits burned: at the
                                                             price at which the network burned for i
+    w x burned_per_gpu_hour  <=  what it burned x hour      where weights are time
 
 So hiding behind many accounts and nodes takes nothing that an honest competitor with the same use
 would not take, and each credit's worth that an outsider loses to a coalition has cost it at least
@@ -31,6 +32,7 @@ from domain.epochs.settlement import (
     compute_weight,
     settle,
 )
+from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
 
 COMPETITOR = "competitor"
@@ -81,13 +83,25 @@ def require_fair(
     fair = replaced(cut, members, from_others)
     own = sum(one.compute_weight for one in paid.nodes if one.account_id in members)
     own -= next(one.compute_weight for one in fair.nodes if one.node_id == COMPETITOR)
+    own = max(0, own)  # dear and cheap time of one node may weigh more than of two
     lost = {at: max(0, _by_node(fair)[at].compute - one.compute) for at, one in rewards.items()}
     pool = paid.compute_pool + cut.openings.compute_carry
     if sum(lost.values()) * paid.compute_weight > pool * own + len(cut.nodes) * paid.compute_weight:
         raise Fell(lost, own, paid.compute_weight, pool)
+    _require_time_paid_for(ours, own, cut)
     if cut.policy.compute_base == "burned_value":
         for node in cut.nodes:
             _require_paid_for(node, lost.get(node.node_id, 0), own, cut)
+
+
+def _require_time_paid_for(ours: Iterable[NodeCut], own: int, cut: Cut) -> None:
+    """What a coalition weighs by time it has burned for, at the price that the terms say."""
+    least = cut.terms.burned_per_gpu_hour
+    if cut.policy.compute_base == "burned_value" or least is None:
+        return
+    burned = sum(use.burned for node in ours for use in node.uses)
+    if own * least > burned * GPU_HOUR_US:
+        raise Fell(own, least, burned)
 
 
 def _require_paid_for(node: NodeCut, lost: int, own: int, cut: Cut) -> None:

@@ -13,6 +13,7 @@ from domain.duration import DAY_US
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NEXT_EPOCH, REWARD_TERMS, TIER_2_MAX_PPM, UNISSUED, Rated
+from domain.governance.lint import WEIGHT_LEAST
 from domain.money import PPM, credit
 from domain.prices.profit_bound import breach_of, multiple_of
 from domain.prices.tariff import (
@@ -109,6 +110,7 @@ def terms_of(
             REWARD_TERMS,
             cap_multiple_ppm=multiple,
             source_weights=weights,
+            burned_per_gpu_hour=WEIGHT_LEAST if base else None,
             availability_tier_2_ppm=pools.tier_2_ppm,
             availability_cap_per_gpu_hour=pools.cap_per_gpu_hour,
             owner_cap=pools.owner_cap,

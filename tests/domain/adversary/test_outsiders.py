@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use, settle
+from domain.governance.lint import WEIGHT_LEAST
 from domain.money import PPM
 from tests.domain.adversary.network import HONEST, OWNERS
 from tests.domain.adversary.outsiders import COMPETITOR, Fell, replaced, require_fair
@@ -25,12 +26,19 @@ def node(
     return NodeCut(name, owner, (Use("cash", burned, burned),), tokens, None, attested)
 
 
-def epoch(*nodes: NodeCut, pools: Pools, base: int = 0) -> Settlement:
+def epoch(*nodes: NodeCut, pools: Pools, base: int = 0, least: int | None = None) -> Settlement:
+    """`least`: the terms' `burned_per_gpu_hour`."""
     terms = terms_of(
         {"platform": 150_000, "provider": 350_000}, "burn", PPM, base=base, pools=pools
     )
+    assert terms.policy.rewards is not None
+    rewards = replace(terms.policy.rewards, burned_per_gpu_hour=least)
     cut = Cut(
-        epoch=1, cut_position=0, policy=terms.policy, openings=Openings(unissued=POOL), nodes=nodes
+        epoch=1,
+        cut_position=0,
+        policy=replace(terms.policy, rewards=rewards),
+        openings=Openings(unissued=POOL),
+        nodes=nodes,
     )
     return settle(cut)
 
@@ -79,11 +87,20 @@ def test_time_shown_by_two_nodes_takes_no_more_than_by_one() -> None:
 
 
 def test_by_gpu_time_a_weight_costs_next_to_nothing() -> None:
-    """So a policy by GPU time has the bound by use alone, and none in credits."""
+    """Where the terms do not say what a GPU-hour costs, which the lint refuses."""
     cheap = NodeCut("node_evil1", OWNERS[0], (Use("cash", 1, 180 * CREDIT),), 1)
     paid = epoch(HONEST_NODE, cheap, pools=Pools(10 * TOKEN), base=1)
     assert reward(paid, "node_honest") == TOKEN, "of 10, though one micro-credit was burned"
     assert reward(paid, "node_evil1") == 1
+    require_fair(paid, MEMBERS, {"node_evil1": ()})
+
+
+def test_by_gpu_time_a_weight_costs_what_the_terms_say() -> None:
+    """The same lease of 180 s for one micro-credit weighs the 0.36 s that it buys at a cent."""
+    cheap = NodeCut("node_evil1", OWNERS[0], (Use("cash", 1, 180 * CREDIT),), 1)
+    paid = epoch(HONEST_NODE, cheap, pools=Pools(10 * TOKEN), base=1, least=WEIGHT_LEAST)
+    assert [one.compute_weight for one in paid.nodes] == [360_000, 20 * CREDIT]
+    assert reward(paid, "node_honest") == 10 * TOKEN * 20_000 // 20_360
     require_fair(paid, MEMBERS, {"node_evil1": ()})
 
 

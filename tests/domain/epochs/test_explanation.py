@@ -8,7 +8,7 @@ from hypothesis import given
 
 from domain.epochs.explanation import Explanation, Totals, explain
 from domain.epochs.settlement import Attested, NodeCut, Settlement, Use, settle
-from tests.domain.epochs.test_settlement import HOUR_US, RULED, cut, fleets, terms
+from tests.domain.epochs.test_settlement import HOUR_US, RULED, TERMS, cut, fleets, terms
 from tests.domain.scenes.epochs import POLICY
 
 
@@ -68,4 +68,15 @@ def test_an_owner_reads_why_there_was_nothing() -> None:
     burned = NodeCut("n", "a", (Use("cash", 10, 5),), burned_tokens=7)
     assert reasons_of(burned)[0] == (
         "compute: 7949819230768 was its share, and 7 were burned for it: it gets at most 7"
+    )
+
+
+def test_time_that_too_little_was_burned_for_is_told_as_what_counts_of_it() -> None:
+    rewards = replace(TERMS, burned_per_gpu_hour=10_000)
+    policy = replace(POLICY, rewards=rewards, compute_base="gpu_time")
+    node = NodeCut("n", "a", (Use("cash", 1, HOUR_US), Use("burned", 10_000, HOUR_US)), 10**13)
+    why = told(settle(cut(node, policy=policy)), node)
+    assert why.compute.weight == HOUR_US // 10_000 + HOUR_US
+    assert why.reasons[0] == (
+        "compute: 1 were burned for 3600000000 us paid with cash: 360000 us count, at 10000 an hour"
     )

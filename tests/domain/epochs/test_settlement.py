@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, bonus_ppm
+from domain.epochs.reward_terms import REWARD_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm
 from domain.epochs.settlement import (
     AVAILABILITY,
     CAP,
@@ -21,6 +21,7 @@ from domain.epochs.settlement import (
     Settlement,
     Unallocated,
     Use,
+    compute_weight,
     settle,
 )
 from domain.money import PPM
@@ -70,8 +71,9 @@ fleets = st.lists(inner, max_size=8).map(
 )
 caps = st.none() | st.integers(0, 10**13)
 terms = st.builds(
-    lambda multiple, hourly, flat, owner, cap_to, zero_to, tau, release_cap, low: replace(
+    lambda multiple, hourly, flat, owner, cap_to, zero_to, tau, release_cap, low, least: replace(
         REWARD_TERMS,
+        burned_per_gpu_hour=least,
         availability_tier_2_ppm=low,
         cap_multiple_ppm=multiple,
         availability_cap_per_gpu_hour=hourly,
@@ -92,6 +94,7 @@ terms = st.builds(
     st.none() | st.integers(1, 9),
     st.integers(0, 10**12),
     st.sampled_from([0, 1, 200_000, 500_000]),
+    st.none() | st.integers(1, 10**9),
 )
 deltas = st.dictionaries(
     st.sampled_from(["acct_a", "acct_b", "acct_z"]), st.integers(-(10**13), 10**13), max_size=3
@@ -324,3 +327,20 @@ def test_remainders_are_fewer_than_recipients_and_stay_in_their_pool() -> None:
     s = settle(cut(*fleet))
     assert s.unallocated[0] == Unallocated(COMPUTE, ROUNDING, s.compute_carry, 0)
     assert 0 < s.compute_carry < 7
+
+
+@given(inner, terms, st.integers(1, 10**9))
+def test_time_weighs_no_more_than_what_was_burned_for_it(
+    node: NodeCut, told: RewardTerms, least: int
+) -> None:
+    """A lease at next to nothing weighs next to nothing, and one that is dear enough its time."""
+    plain = replace(told, bonus_max_ppm=0, burned_per_gpu_hour=None)
+    costly = replace(plain, burned_per_gpu_hour=least)
+    weight, whole = (compute_weight(node, one, "gpu_time") for one in (costly, plain))
+    assert weight * least <= sum(use.burned for use in node.uses) * HOUR_US
+    assert weight <= whole
+    dear = node._replace(uses=tuple(use._replace(burned=10**30) for use in node.uses))
+    assert compute_weight(dear, costly, "gpu_time") == whole
+    assert compute_weight(node, costly, "burned_value") == compute_weight(
+        node, plain, "burned_value"
+    )

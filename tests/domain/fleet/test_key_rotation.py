@@ -47,6 +47,7 @@ rotated = NodeKeyRotated(
     signature="bb" * 64,
     at_us=NOON_US,
     token_sha256=None,
+    sealed_token=None,
 )
 revoke = RevokeNodeKey(node_id=NODE, key_id="nk_1", by="mem_alice", at_us=NOON_US)
 revoked = NodeKeyRevoked(node_id=NODE, key_id="nk_1", by="mem_alice", at_us=NOON_US)

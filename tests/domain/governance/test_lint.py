@@ -147,8 +147,19 @@ def test_every_published_slip_is_found_by_its_rule(
 def test_one_wrong_value_is_found_by_its_rule(place: str, value: Any, rule: str) -> None:
     found = lint(changed(place, value)).findings
     assert rule in {one.rule for one in found}, found
-    wanted = WARNING if rule in ("flat_node_cap", "weight_costs") else ERROR
+    wanted = WARNING if rule == "flat_node_cap" else ERROR
     assert {one.severity for one in found if one.rule == rule} == {wanted}
+
+
+@pytest.mark.parametrize(("least", "passes"), [(None, False), (9_999, False), (10_000, True)])
+def test_a_weight_by_time_passes_where_a_gpu_hour_costs_a_cent(
+    least: int | None, passes: bool
+) -> None:
+    by_time = changed("terms.compute_base", "gpu_time")
+    if least is not None:
+        by_time["terms"]["rewards"]["burned_per_gpu_hour"] = least
+    report = lint(by_time)
+    assert (report.passes, rules(report)) == (passes, [] if passes else ["weight_costs"])
 
 
 def test_a_bonus_without_a_bound_and_a_cap_of_nothing_are_found() -> None:

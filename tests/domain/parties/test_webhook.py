@@ -26,10 +26,13 @@ add = AddWebhook(
     account_id=RENTER,
     url="https://hooks.example.com/x?y=1",
     types=("lease.",),
+    secret_id="secret_1",
     by="mem",
     at_us=NOON_US,
 )
-rotate = RotateWebhookSecret(endpoint_id=HOOK, account_id=RENTER, by="mem", at_us=NOON_US)
+rotate = RotateWebhookSecret(
+    endpoint_id=HOOK, account_id=RENTER, secret_id="secret_2", by="mem", at_us=NOON_US
+)
 stop = DisableWebhook(
     endpoint_id=HOOK, account_id=RENTER, reason="owner", position=7, by="mem", at_us=NOON_US
 )
@@ -70,18 +73,19 @@ def test_an_endpoint_is_added_once_for_an_open_account() -> None:
 
 
 def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:
-    scene().after(add).when(rotate).then(
-        (
-            Stream("webhook", HOOK),
-            WebhookSecretRotated(
-                endpoint_id=HOOK,
-                generation=2,
-                overlap_until_us=NOON_US + OVERLAP_US,
-                by="mem",
-                at_us=NOON_US,
-            ),
-        )
+    rotated = WebhookSecretRotated(
+        endpoint_id=HOOK,
+        secret_id="secret_2",
+        previous_id="secret_1",
+        overlap_until_us=NOON_US + OVERLAP_US,
+        by="mem",
+        at_us=NOON_US,
     )
+    scene().after(add).when(rotate).then((Stream("webhook", HOOK), rotated))
+    scene().after(add).after(rotate).when(rotate).then_nothing()
+    third = replace(rotated, secret_id="secret_3", previous_id="secret_2")
+    again = replace(rotate, secret_id="secret_3")
+    scene().after(add).after(rotate).when(again).then((Stream("webhook", HOOK), third))
 
 
 def test_stopping_and_starting_twice_is_once() -> None:

@@ -27,12 +27,22 @@ from domain.epochs.policy import PolicyGovernance
 from domain.governance.grant import GrantOpened
 from domain.money import token
 from domain.parties.account import ApiKeyIssued, OperatorBootstrapped
+from ledger.bundle import passkey
 from ledger.bundle.shape import MarketNotes
 from ledger.bundle.verify import _Verification
 from ledger.log import codec
 from tests.domain.scenes.booked import Booked
 from tests.domain.scenes.epochs import POLICY
-from tests.scenes.governors import ANNA, BORIS, CLEO, DIDO, NETWORK, Governor, WalletGovernor
+from tests.scenes.governors import (
+    ANNA,
+    BORIS,
+    CLEO,
+    DIDO,
+    NETWORK,
+    Governor,
+    PasskeyGovernor,
+    WalletGovernor,
+)
 
 BY: dict[str, Any] = {"by": "mem_op", "at_us": 1}
 
@@ -236,6 +246,24 @@ def test_a_wallets_vote_is_checked_where_the_library_is_there() -> None:
     place = next(place for place, fact in enumerate(facts) if isinstance(fact, VoteCast))
     facts[place] = replace(facts[place], rehearsal_sha256="0" * 64)
     assert [position for position, _ in faults(*facts, wallet_signer=signer_of)] == [place + 1]
+
+
+@pytest.mark.parametrize("is_eddsa", [False, True])
+def test_a_passkeys_vote_is_checked_with_its_public_key_alone(
+    is_eddsa: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, paula = Booked(), PasskeyGovernor("paula", is_eddsa=is_eddsa)
+    enrol(world, paula)
+    world.do(ProposeGovernorChange(network=NETWORK, **BORIS.enrolment(NETWORK, 1), **BY))
+    vote(world, paula)
+    facts = [change.fact for change in world.log]
+    assert faults(*facts) == []
+    place = next(place for place, fact in enumerate(facts) if isinstance(fact, VoteCast))
+    for changed in ("0" * 64, "1" * 64):
+        facts[place] = replace(facts[place], rehearsal_sha256=changed)
+        assert [position for position, _ in faults(*facts)] == [place + 1]
+    monkeypatch.setattr(passkey, "is_checkable", lambda: False)
+    assert faults(*facts) == [], "without the library it is counted as not checked"
 
 
 HOUR_US = 3_600_000_000

@@ -176,6 +176,7 @@ MAY_BE_ABSENT = {
         "LeaseReady.endpoint",
         "LeaseWorkEnded.exit_code",
         "InferenceReported.exit_code",
+        "NodeKeyRotated.sealed_token",
         "NodeKeyRotated.token_sha256",
         "NodeSetupStated.uplink",
         "NodeSetupStated.upnp",

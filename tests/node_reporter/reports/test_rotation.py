@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from nacl.public import SealedBox
 from nacl.signing import SigningKey, VerifyKey
 
 from domain.fleet import keys as node_key
 from domain.metering import report
-from node_reporter.identity import key_id, load_key, make_key, public_key
+from node_reporter.identity import key_id, load_key, make_key, public_key, unsealed
 from node_reporter.machine.config import Settings, StateFolder
 from node_reporter.programs.run import only_one
 from node_reporter.reports import rotation
@@ -88,6 +89,23 @@ def test_a_key_is_changed_again_and_again(node: Rotating) -> None:
     node.run(2)
     assert len(node.reports_by_key()) == 4
     assert _is_one_chain(node.server)
+
+
+def test_a_bearer_key_is_taken_only_where_it_is_sealed_for_the_nodes_own_key(
+    node: Rotating,
+) -> None:
+    node.run(2)
+    before, other = node.node_key, SigningKey(b"x" * 32)
+    node.state.keep_node_key(before)
+    for_other = SealedBox(other.verify_key.to_curve25519_public_key())
+    node.server.sealed_key = for_other.encrypt(b"of_another").hex()
+    node.rotate()
+    assert node.node_key == before, "what it cannot open is no key"
+    node.server.sealed_key = None
+    node.run(2)
+    assert node.node_key == node.server.node_key != before
+    assert unsealed(node.key, node.server.sealed()) == node.server.node_key
+    assert unsealed(other, node.server.sealed()) == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
