@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         461,
-        "a8c5844fea2045cb241e2a5ee27c1e390196cd07b559dc8ad797f2be1fa8e38e",
-        "c5e3e73867bafbd79b4bbec6b460f22264366996f37a58300e5ae3626666d6ec",
+        "da1197b821dbc31890ab828a3806efaa25e790cb4adfda7dde86614acaa3b508",
+        "a7dd621e9545ab2fe919f89613e5d46c749b61170c569247d4076ce17e7e520d",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
