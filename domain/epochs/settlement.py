@@ -182,50 +182,17 @@ def settle(cut: Cut) -> Settlement:
     nodes = ordered(cut.nodes)
     emission = min(scheduled(cut.policy.segments, cut.epoch), opening.unissued)
     released = released_of(terms, opening.recyclable)
-    compute, availability, treasury = pools_of(emission + released, cut.policy)
+    for_compute, for_availability, treasury = pools_of(emission + released, cut.policy)
 
-    weights = _compute_weights(nodes, terms, cut.policy.compute_base)
-    times = _availability_weights(nodes, terms, terms.availability_min_tier)
-    low_times = _availability_weights(nodes, terms, paid_tier(terms))
-    all_weight, all_time, all_low_time = sum(weights), sum(times), sum(low_times)
-    compute_all = compute + opening.compute_carry
-    availability_all = availability + opening.availability_carry
-    compute_shares = _shares(compute_all, weights, all_weight)
-    low, high = availability_parts(availability, opening.availability_carry, terms)
-    availability_shares = [
-        one + other
-        for one, other in zip(
-            _shares(low, low_times, all_low_time), _shares(high, times, all_time), strict=True
-        )
-    ]
-    compute_paid = _capped(compute_shares, [compute_cap(node, terms) for node in nodes])
-    availability_paid = _capped(availability_shares, [idle_cap(node, terms) for node in nodes])
+    compute = _split_compute(nodes, for_compute, cut)
+    availability = _split_availability(nodes, for_availability, cut)
     if terms.owner_cap is not None:
-        _cap_owners(nodes, compute_paid, availability_paid, terms.owner_cap)
+        _cap_owners(nodes, compute.paid, availability.paid, terms.owner_cap)
 
-    left = [
-        *_left(
-            COMPUTE,
-            compute_all,
-            compute,
-            0 if all_weight else compute_all,
-            compute_shares,
-            compute_paid,
-            terms,
-        ),
-        *_left(
-            AVAILABILITY,
-            availability_all,
-            availability,
-            (0 if all_low_time else low) + (0 if all_time else high),
-            availability_shares,
-            availability_paid,
-            terms,
-        ),
-    ]
+    left = (*_left(compute, terms), *_left(availability, terms))
     returned = sum(part.returned for part in left)
     returned_release = min(returned, released)
-    earned = _by_account(nodes, compute_paid, availability_paid)
+    earned = _by_account(nodes, compute.paid, availability.paid)
     rewards, still_open = _adjusted(earned, treasury, opening.adjustments)
     settlement = Settlement(
         cut=Cut(
@@ -237,14 +204,16 @@ def settle(cut: Cut) -> Settlement:
         ),
         emission=emission,
         release=released,
-        compute_pool=compute,
-        availability_pool=availability,
+        compute_pool=for_compute,
+        availability_pool=for_availability,
         treasury_pool=treasury,
-        compute_weight=all_weight,
-        availability_weight=all_time,
-        availability_tier_2_weight=all_low_time,
-        nodes=_rewards(nodes, weights, compute_paid, times, availability_paid),
-        unallocated=tuple(left),
+        compute_weight=sum(compute.weights),
+        availability_weight=sum(availability.weights),
+        availability_tier_2_weight=availability.tier_2_weight,
+        nodes=_rewards(
+            nodes, compute.weights, compute.paid, availability.weights, availability.paid
+        ),
+        unallocated=left,
         compute_carry=_carried(left, COMPUTE),
         availability_carry=_carried(left, AVAILABILITY),
         returned_emission=returned - returned_release,
@@ -385,6 +354,57 @@ def _has_negative(node: NodeCut) -> bool:
 # --- sharing ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Split:
+    """One pool among the nodes of a cut, in their order; `_cap_owners` cuts `paid` down further."""
+
+    pool: str
+    fresh: int  # of this epoch
+    everything: int  # with what was carried into it
+    nobodys: int  # of it, where nobody has a weight
+    weights: list[int]
+    tier_2_weight: int  # of all nodes, in the part that tier 2 shares
+    shares: list[int]
+    paid: list[int]  # shares, less what is above a cap
+
+
+def _split_compute(nodes: Sequence[NodeCut], fresh: int, cut: Cut) -> _Split:
+    everything = fresh + cut.openings.compute_carry
+    weights = _compute_weights(nodes, cut.terms, cut.policy.compute_base)
+    whole = sum(weights)
+    shares = _shares(everything, weights, whole)
+    return _Split(
+        pool=COMPUTE,
+        fresh=fresh,
+        everything=everything,
+        nobodys=0 if whole else everything,
+        weights=weights,
+        tier_2_weight=0,
+        shares=shares,
+        paid=_capped(shares, [compute_cap(node, cut.terms) for node in nodes]),
+    )
+
+
+def _split_availability(nodes: Sequence[NodeCut], fresh: int, cut: Cut) -> _Split:
+    terms, carry = cut.terms, cut.openings.availability_carry
+    low, high = availability_parts(fresh, carry, terms)
+    low_times = _availability_weights(nodes, terms, paid_tier(terms))
+    times = _availability_weights(nodes, terms, terms.availability_min_tier)
+    low_whole, whole = sum(low_times), sum(times)
+    low_shares, high_shares = _shares(low, low_times, low_whole), _shares(high, times, whole)
+    shares = [one + other for one, other in zip(low_shares, high_shares, strict=True)]
+    return _Split(
+        pool=AVAILABILITY,
+        fresh=fresh,
+        everything=fresh + carry,
+        nobodys=(0 if low_whole else low) + (0 if whole else high),
+        weights=times,
+        tier_2_weight=low_whole,
+        shares=shares,
+        paid=_capped(shares, [idle_cap(node, terms) for node in nodes]),
+    )
+
+
 def _shares(pool: int, weights: Sequence[int], whole: int) -> list[int]:
     if not whole:
         return [0] * len(weights)
@@ -413,26 +433,18 @@ def _cap_owners(
                 over[nodes[index].account_id] = excess - cut
 
 
-def _left(
-    pool: str,
-    everything: int,
-    fresh: int,
-    nobodys: int,
-    shares: Sequence[int],
-    paid: Sequence[int],
-    terms: RewardTerms,
-) -> list[Unallocated]:
-    """What nobody gets of a pool, by reason; in `nobodys` of it nobody has a weight. Only this
-    epoch's part can go back: the carry is minted already.
+def _left(split: _Split, terms: RewardTerms) -> list[Unallocated]:
+    """What nobody gets of a pool, by reason. Only this epoch's part can go back: the carry is
+    minted already.
     """
-    shared, given = sum(shares), sum(paid)
-    above = shared - given
+    shared, nobodys, fresh = sum(split.shares), split.nobodys, split.fresh
+    above = shared - sum(split.paid)
     back = min(nobodys, fresh) if terms.zero_weight_goes_to == UNISSUED else 0
     back_above = min(above, fresh - back) if terms.cap_goes_to == UNISSUED else 0
     left = (
-        Unallocated(pool, ROUNDING, everything - nobodys - shared, 0),
-        Unallocated(pool, ZERO_WEIGHT, nobodys, back),
-        Unallocated(pool, CAP, above, back_above),
+        Unallocated(split.pool, ROUNDING, split.everything - nobodys - shared, 0),
+        Unallocated(split.pool, ZERO_WEIGHT, nobodys, back),
+        Unallocated(split.pool, CAP, above, back_above),
     )
     return [part for part in left if part.units]
 
