@@ -1,4 +1,4 @@
-"""A command line beside a market that a test holds, with a real EVM in a file."""
+"""A command line beside a market that a test holds, its timers, and a real EVM in a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from api.pools.controller_timer import check_controllers
+from api.timers import Timers, all_timers
 from cli import remote as cli_remote
 from contracts.chain import Chain
 from contracts.devnet import Devnet
@@ -17,6 +18,7 @@ from contracts.signers import LocalKeySigner
 from tallystick_client import Client
 from tests.scenes.server import Caller, Scene
 from tests.scenes.shell import Ran, tallystick
+from tests.scenes.work import pin_and_sign
 
 OWNER_KEY = 3
 
@@ -41,9 +43,7 @@ class Desk:
         with pytest.MonkeyPatch.context() as patched:
             http: Any = self.scene.http
             client = Client("", who.key, http=http)
-            patched.setattr(cli_remote.Remote, "ask", lambda _self, call: call(client))
-            pages = lambda _self, call, limit: call(client, min(limit, 500), None)  # noqa: E731
-            patched.setattr(cli_remote.Remote, "list", pages)
+            patched.setattr(cli_remote.Remote, "_reach", lambda _self, call: call(client))
             return tallystick(*words, *more, "--json", API_KEY=who.key, URL="http://127.0.0.1:1")
 
     def told(self, who: Caller, *words: object, on_chain: bool = False) -> Any:
@@ -56,6 +56,17 @@ class Desk:
             signer = LocalKeySigner(devnet.keys[OWNER_KEY - 1], devnet.chain_id)
             return work(Chain(devnet.w3), signer)
 
+    def timers(self, *names: str) -> dict[str, int]:
+        """A round of these timers of the server, by their names; what each did."""
+        service = self.scene.service
+        chosen = [one for one in all_timers(service) if one.name in names]
+        assert len(chosen) == len(names), names
+        return Timers(service, chosen).run_once()
+
+    def pass_time(self, us: int) -> None:
+        clock: Any = self.scene.clock
+        clock.advance(us)
+
     def check(self) -> int:
         """A round of the timer."""
 
@@ -65,3 +76,17 @@ class Desk:
                 return check_controllers(self.scene.service, connection, chain, now_us)
 
         return int(self.on_chain(check))
+
+    def audited(self) -> Any:
+        """All that was recorded, exported and checked without the server by two commands, under a
+        head that is signed now.
+        """
+        pin_and_sign(self.scene)
+        settings, bundle = self.scene.service.settings, self.folder / "bundle"
+        here = {"DATA_DIR": settings.data_dir, "DATABASE_URL": settings.database_url}
+        made = tallystick("audit", "export", bundle, "--json", **here)
+        assert made.code == 0, made.err
+        seen = tallystick("audit", "verify", bundle, "--key", made.document["log_key"], "--json")
+        assert seen.code == 0, seen.err
+        assert seen.document["facts"] == self.scene.head()
+        return seen.document
