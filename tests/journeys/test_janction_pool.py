@@ -7,8 +7,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from api.metering.meter_timer import run_resources
-from api.pools.scheduling import run_schedule
 from contracts import pool_controller
 from domain.duration import HOUR_US
 from domain.prices.tariff import MARKETPLACE, publish
@@ -37,22 +35,19 @@ def priced(scene: Scene) -> None:
 
 
 def asking(scene: Scene, pool_id: str, **demands: Any) -> dict[str, Any]:
+    """Half of the compute of a GPU and a quarter of its memory."""
     maxima = [
         {"meter": meter, "amount": {"asset": "CREDIT", "units": "1000000"}}
         for meter in ("storage", "network")
     ]
-    constraints = {"pool_id": pool_id, **demands}
-    return {"job": scene.job(constraints=constraints, meter_maxima=maxima)}
-
-
-def run_timer(scene: Scene, timer: Any) -> int:
-    with scene.service.connect() as connection:
-        return int(timer(scene.service, connection, scene.clock.now_us()))
+    constraints = {"pool_id": pool_id, "mode": "mps", **demands}
+    half = {"share_ppm": 500_000, "mem_ppm": 250_000}
+    return {"job": scene.job(constraints=constraints, meter_maxima=maxima, **half)}
 
 
 def test_a_janction_pool_from_its_contract_to_the_release(scene: Scene, tmp_path: Path) -> None:
     desk, owner, renter = Desk.beside(scene, tmp_path), scene.owner, scene.renter
-    waits_for_it, clock = scene.stranger, scene.clock
+    waits_for_it = scene.stranger
     scene.deposit(waits_for_it, 10_000_000)
     priced(scene)
     cash = scene.service.ledger.books.balance
@@ -83,12 +78,12 @@ def test_a_janction_pool_from_its_contract_to_the_release(scene: Scene, tmp_path
     assert pending["route_id"] == "vxlan-7"
     second = waits_for_it.made("/v1/leases", asking(scene, pool_id, storage_gib=1))
     assert (second["state"], second["waits_for"]) == ("requested", pool_id), "no disk is left"
-    assert run_timer(scene, run_schedule) == 0
+    assert desk.timers("schedule") == {"schedule": 0}
 
     # Manage and monitor: it runs, its node signs what it uses, and the pool says how it is.
     at_node = f"/v1/nodes/{scene.provider.node_id}/assignments/{lease_id}/ready"
     scene.provider.node.made(at_node)
-    clock.advance(HALF_AN_HOUR * MINUTE_US)  # type: ignore[attr-defined]
+    desk.pass_time(HALF_AN_HOUR * MINUTE_US)
     amounts = {"storage_byte_s": 60 * 80 * GB, "received_bytes": GB, "sent_bytes": GB}
     report = used(scene.provider, lease, minutes=HALF_AN_HOUR, **amounts)
     assert send(scene, scene.provider, report).status_code == 200
@@ -101,26 +96,38 @@ def test_a_janction_pool_from_its_contract_to_the_release(scene: Scene, tmp_path
 
     # Release: everything is free in that moment, and the one that waited has its turn.
     desk.told(renter, "lease", "close", lease_id)
-    assert run_timer(scene, run_schedule) == 1
+    assert desk.timers("schedule") == {"schedule": 1}
     assert waits_for_it.read(f"/v1/leases/{second['lease_id']}")["state"] == "reserved"
     (decision,) = desk.told(renter, "pool", "decisions", pool_id)["data"]
     assert (decision["chosen"], decision["rule"]) == (second["lease_id"], "first_come/1")
 
+    # The pool's owner sets another scheduler, and the next decision is by that one.
+    desk.told(owner, "pool", "set-policy", pool_id, "--scheduler", "drf")
+    third = waits_for_it.made("/v1/leases", asking(scene, pool_id, storage_gib=100))
+    assert third["state"] == "requested", "one GiB is taken"
+    desk.told(waits_for_it, "lease", "close", second["lease_id"])
+    assert desk.timers("schedule") == {"schedule": 1}
+    rules = {
+        one["chosen"]: one["rule"]
+        for one in desk.told(renter, "pool", "decisions", pool_id)["data"]
+    }
+    assert rules == {second["lease_id"]: "first_come/1", third["lease_id"]: "drf/1"}
+
     # Metered and priced, all three: to the unit what the renter paid and the provider got.
     accrue_now(scene, lease_id)
-    clock.advance(HOUR_US)  # type: ignore[attr-defined]
-    assert run_timer(scene, run_resources) >= 2
+    desk.pass_time(HOUR_US)
+    assert desk.timers("resources")["resources"] >= 2
     gpu = int(renter.read(f"/v1/leases/{lease_id}")["charge"]["units"])
     told = renter.read(f"/v1/leases/{lease_id}/resources")["resources"]
     charges = {one["meter"]: int(one["charge"]["units"]) for one in told}
     seconds = HALF_AN_HOUR * 60
-    assert gpu == 2_000_000 * seconds // 3_600
+    assert gpu == 2_000_000 * seconds // 3_600 // 2, "half of a GPU"
     assert charges == {
         "storage": 80 * seconds * 100_000 // 2_592_000,
         "network": 2 * HALF_AN_HOUR * 10_000,
     }
-    clock.advance(25 * HOUR_US)  # type: ignore[attr-defined]
-    run_timer(scene, run_resources)
+    desk.pass_time(25 * HOUR_US)
+    desk.timers("resources")
     assert cash(f"party:{renter.account_id}:cash") == 100_000_000 - gpu - sum(charges.values())
     fee = int(renter.read(f"/v1/leases/{lease_id}/charges")["data"][0]["fee"]["units"])
     parts = [gpu - fee, *charges.values()]
