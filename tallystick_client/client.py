@@ -3261,6 +3261,9 @@ class Client(Calls):
         kind: str | None = None,
         max_latency_ms: int | None = None,
         gpu_count: int | None = None,
+        sla_class: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
         vendor: str | None = None,
         memory_mib: int | None = None,
         mode: Literal["whole", "mig", "mps", "time_slice", "memory"] | None = None,
@@ -3281,9 +3284,6 @@ class Client(Calls):
         min_reputation_ppm: int | None = None,
         region_id: str | None = None,
         pool_id: str | None = None,
-        sla_class: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
     ) -> forms.OfferPage:
         """Lists open offers that meet every demand, cheapest first, with what is known of
         each.
@@ -3301,6 +3301,9 @@ class Client(Calls):
                 "kind": kind,
                 "max_latency_ms": max_latency_ms,
                 "gpu_count": gpu_count,
+                "sla_class": sla_class,
+                "limit": limit,
+                "cursor": cursor,
                 "vendor": vendor,
                 "memory_mib": memory_mib,
                 "mode": mode,
@@ -3321,9 +3324,6 @@ class Client(Calls):
                 "min_reputation_ppm": min_reputation_ppm,
                 "region_id": region_id,
                 "pool_id": pool_id,
-                "sla_class": sla_class,
-                "limit": limit,
-                "cursor": cursor,
             },
         )
         return cast("forms.OfferPage", found)
