@@ -2621,9 +2621,7 @@ class Client(Calls):
         *,
         idempotency_key: str | None = None,
     ) -> forms.VolumeErasedAnswer:
-        """Confirms that nothing of a deleted volume is left in the storage of the node's
-        region.
-        """
+        """Confirms that nothing of a deleted volume is left where the node keeps volumes."""
         found = self._call(
             "POST",
             at(

@@ -366,8 +366,8 @@ class AssignmentAnswer(TypedDict):
 
 class AssignmentsAnswer(TypedDict):
     """`data`: leases that are running or have not been reported to their end. `pending` is
-    to be started, `stopping` to be stopped. `to_erase`: deleted volumes of the region whose
-    data are to be erased.
+    to be started, `stopping` to be stopped. `to_erase`: deleted volumes that this node had
+    attached: their data are to be erased here.
     """
 
     data: list[AssignmentAnswer]
@@ -1823,10 +1823,11 @@ class DriverLibraryRequest(TypedDict):
 
 class EarningAnswer(TypedDict):
     """fee + provider + client + platform + burn = charge. `provider` is the provider's
-    part; `burn` is retired for it and paid in TOKEN when the epoch is sealed. `earned` is
-    what this account got: of its own leases, or as an owner of the node or as the client
-    that brought the job, whose rows hold nothing else. A lease hour counts in the UTC
-    `hour` in which it begins.
+    part; `burn` is retired for it and paid in TOKEN when the epoch is sealed. What volumes
+    earn in the provider's regions has neither node_id nor lease_id. `earned` is what this
+    account got: of its own leases, or as an owner of the node or as the client that brought
+    the job, whose rows hold nothing else. A lease hour counts in the UTC `hour` in which it
+    begins.
     """
 
     account_id: str
@@ -7112,6 +7113,7 @@ class StatementLineAnswer(TypedDict):
     movement: SignedMoney
     balance_after: Money
     lease_id: NotRequired[str]
+    volume_id: NotRequired[str]
     client_id: NotRequired[str]
     project_id: NotRequired[str]
     end_user_ref: NotRequired[str]
@@ -7562,8 +7564,9 @@ class UtilisationPage(TypedDict):
 class VolumeAnswer(TypedDict):
     """`leases` have it attached now. `charge` covers the time until `charged_until`, once
     for the volume. In state grace its funds have ended: it is deleted at `deletes_at`,
-    unless credits come before. `reserve` is held for that time. Erased: its region has said
-    that the data are gone.
+    unless credits come before. `reserve` is held for that time. Deleted: `nodes_left` have
+    not said yet that nothing of it is left with them. Erased: every node that ever had it
+    attached has.
     """
 
     volume_id: str
@@ -7584,6 +7587,7 @@ class VolumeAnswer(TypedDict):
     deletes_at: NotRequired[str]
     deleted_at: NotRequired[str]
     deleted_because: NotRequired[Literal["owner", "funds_ended"]]
+    nodes_left: NotRequired[int]
     erased_at: NotRequired[str]
     position: NotRequired[int]
 
@@ -7667,6 +7671,7 @@ class VolumeShownAnswer(TypedDict):
     deletes_at: NotRequired[str]
     deleted_at: NotRequired[str]
     deleted_because: NotRequired[Literal["owner", "funds_ended"]]
+    nodes_left: NotRequired[int]
     erased_at: NotRequired[str]
     position: NotRequired[int]
     attachments: list[JobAttachmentAnswer]

@@ -69,6 +69,8 @@ class EarningAnswer(AnswerModel):
     """fee + provider + client + platform + burn = charge. `provider` is the provider's part; `burn`
     is retired for it and paid in TOKEN when the epoch is sealed.
 
+    What volumes earn in the provider's regions has neither node_id nor lease_id.
+
     `earned` is what this account got: of its own leases, or as an owner of the node or as the
     client that brought the job, whose rows hold nothing else. A lease hour counts in the UTC `hour`
     in which it begins.
@@ -268,8 +270,8 @@ def _accrual(call: Call, view: View, position: int) -> UsageAccrued:
 def _earning(row: earnings.Earned) -> EarningAnswer:
     return EarningAnswer(
         account_id=row.account_id,
-        node_id=row.node_id,
-        lease_id=row.lease_id,
+        node_id=row.node_id or None,
+        lease_id=row.lease_id or None,
         hour=moment_or_none(row.hour_us),
         epoch=row.epoch,
         accruals=row.accruals,

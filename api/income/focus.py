@@ -25,6 +25,7 @@ from typing import Any
 from domain.calendar import day_named, day_start_us
 from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
+from domain.storage.volume import BYTE_US_PER_GB_SECOND, BYTES_PER_GIB
 from projections.income.charges import Charge
 
 BATCH_ROWS = 1_000
@@ -302,6 +303,47 @@ def _resources(bill: Bill, charge: Charge) -> _Priced:
     )
 
 
+def _volume(bill: Bill, charge: Charge) -> _Priced:
+    """Hours of a volume. Where several paid for them, this one's part of the time is its part."""
+    del bill
+    body = charge.body
+    rate, whole, until_us = body["rate"], int(body["charge_new"]["units"]), int(body["until_us"])
+    elapsed_us, size_gib, per = int(body["elapsed_us_new"]), int(body["size_gib"]), int(rate["per"])
+    byte_us = size_gib * BYTES_PER_GIB * elapsed_us * 10**QUANTITY_PLACES * charge.units
+    return _Priced(
+        category="Usage",
+        frequency="Usage-Based",
+        service=("Storage", "Other (Storage)", "Volumes"),
+        description=f"{size_gib} GiB of volume {body['volume_id']}",
+        start_us=until_us - elapsed_us,
+        end_us=until_us,
+        sku="volume",
+        meter="Volumes",
+        price=int(rate["price"]["units"]),
+        quantity=_scaled(byte_us // (BYTE_US_PER_GB_SECOND * per * whole), QUANTITY_PLACES),
+        unit=f"{per} GB-Seconds",
+        consumed=_scaled(byte_us // (BYTE_US_PER_GB_SECOND * whole), QUANTITY_PLACES),
+        consumed_unit="GB-Seconds",
+        resource=(body["volume_id"], "Volume"),
+    )
+
+
+def _storage_node(bill: Bill, charge: Charge) -> _Priced:
+    del bill
+    region_id = charge.body["region_id"]
+    return _by_the_credit(
+        charge,
+        category="Purchase",
+        frequency="Recurring",
+        service=("Storage", "Other (Storage)", "Storage nodes"),
+        description=f"Storage node {charge.body['number']} of region {region_id}",
+        start_us=charge.recorded_us,
+        end_us=charge.recorded_us + 1,
+        sku="storage-node",
+        resource=(region_id, "Region"),
+    )
+
+
 def _device_fee(bill: Bill, charge: Charge) -> _Priced:
     del bill
     body = charge.body
@@ -365,6 +407,8 @@ _PRICED = {
     "usage": _usage,
     "federated_fee": _federated,
     "resources": _resources,
+    "volume": _volume,
+    "storage_node": _storage_node,
     "device_fee": _device_fee,
     "early_end": _early_end,
     "adjustment": _adjustment,

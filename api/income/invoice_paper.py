@@ -39,6 +39,8 @@ WHAT = {
     "usage": "GPU time",
     "federated_fee": "Federated jobs",
     "resources": "Other resources",
+    "volume": "Volumes",
+    "storage_node": "Storage nodes of regions",
     "device_fee": "Edge devices",
     "early_end": "Reserved terms ended early",
     "late_usage": "GPU time reported late",

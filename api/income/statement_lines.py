@@ -41,6 +41,7 @@ from domain.lease.accrual_steps import Step, steps
 from domain.lease.lease import UsageAccrued
 from domain.leasing.other_resources import ResourceAccrued, resource_steps
 from domain.metering.report import report_hash
+from domain.storage.volume import VolumeCharged, volume_steps
 from ledger.log import codec
 from ledger.log.chain import split_body, usage_leaf
 from ledger.tree import prove
@@ -232,6 +233,8 @@ def arithmetic(call: Call, event: audit_index.Event) -> list[Step]:
     fact = codec.decode_values(event.topic, event.body)
     if isinstance(fact, ResourceAccrued):
         return resource_steps(fact)
+    if isinstance(fact, VolumeCharged):
+        return volume_steps(fact)
     if not isinstance(fact, UsageAccrued):
         return []
     return steps(consumed.lease_before(call.service.ledger, fact, event.position), fact)

@@ -30,6 +30,7 @@ from api.door.models import (
     Position,
     TextQuery,
     Told_at,
+    VolumeId,
 )
 from api.door.moments import moment
 from api.door.operation import Resource
@@ -97,6 +98,7 @@ class StatementLineAnswer(AnswerModel):
     movement: SignedMoney
     balance_after: Money
     lease_id: LeaseId | None = None
+    volume_id: VolumeId | None = None
     client_id: str | None = None
     project_id: str | None = None
     end_user_ref: str | None = None
@@ -329,6 +331,7 @@ def line_told(row: movements.Movement) -> StatementLineAnswer:
         movement=SignedMoney(asset=asset, units=str(row.change)),
         balance_after=Money(asset=asset, units=str(row.balance_after)),
         lease_id=row.lease_id,
+        volume_id=row.volume_id,
         client_id=row.client_id,
         project_id=row.project_id,
         end_user_ref=row.end_user_ref,

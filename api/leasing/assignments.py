@@ -147,8 +147,8 @@ class WorkToStopAnswer(AnswerModel):
 
 class AssignmentsAnswer(AnswerModel):
     """`data`: leases that are running or have not been reported to their end. `pending` is to be
-    started, `stopping` to be stopped. `to_erase`: deleted volumes of the region whose data are to
-    be erased.
+    started, `stopping` to be stopped. `to_erase`: deleted volumes that this node had
+    attached: their data are to be erased here.
     """
 
     data: list[AssignmentAnswer]
@@ -212,7 +212,7 @@ def list_assignments(node_id: NodeInPath, call: Caller) -> Response:
         told = AssignmentsAnswer(
             data=[one for row in rows for one in _assignments(row, taken.get(row.lease_id))],
             pending=[_pending(call, view, row, node) for row in rows if row.state == "reserved"],
-            to_erase=volumes.read_to_erase(view.connection, node.region_id, TO_ERASE_MAX),
+            to_erase=volumes.read_to_erase(view.connection, node_id, TO_ERASE_MAX),
             stopping=[_stop(row) for row in taken.values() if row.closed_at_us is not None],
             position=view.position,
         )

@@ -35,10 +35,10 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.nodes import own_node
-from domain.fleet.node import existing_node
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
 from domain.jobs.job import AttachVolume, DetachVolume, existing_job, job_stream
+from domain.lease.funds import total
 from domain.lease.mounts import VolumeMount
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
@@ -111,7 +111,8 @@ class JobAttachmentAnswer(AnswerModel):
 class VolumeAnswer(AnswerModel):
     """`leases` have it attached now. `charge` covers the time until `charged_until`, once for the
     volume. In state grace its funds have ended: it is deleted at `deletes_at`, unless credits come
-    before. `reserve` is held for that time. Erased: its region has said that the data are gone.
+    before. `reserve` is held for that time. Deleted: `nodes_left` have not said yet that nothing of
+    it is left with them. Erased: every node that ever had it attached has.
     """
 
     volume_id: VolumeId
@@ -132,6 +133,7 @@ class VolumeAnswer(AnswerModel):
     deletes_at: Told_at | None = None
     deleted_at: Told_at | None = None
     deleted_because: Literal["owner", "funds_ended"] | None = None
+    nodes_left: Count | None = None
     erased_at: Told_at | None = None
     position: Position | None = None
 
@@ -307,17 +309,13 @@ def delete_volume(volume_id: VolumeInPath, body: EmptyRequest, call: Caller) -> 
 def confirm_volume_erased(
     node_id: NodeInPath, volume_id: VolumeInPath, body: EmptyRequest, call: Caller
 ) -> Response:
-    """Confirms that nothing of a deleted volume is left in the storage of the node's region."""
+    """Confirms that nothing of a deleted volume is left where the node keeps volumes."""
     del body
 
     def commands() -> ConfirmErased:
         if not (call.node_of_caller(node_id) or call.executor_of_caller(node_id)):
             own_node(call, node_id)
-        joined = existing_node(call.service.ledger.world(), node_id).joined
-        assert joined is not None
-        return ConfirmErased(
-            volume_id=volume_id, node_id=node_id, region_id=joined.region_id, at_us=call.now_us
-        )
+        return ConfirmErased(volume_id=volume_id, node_id=node_id, at_us=call.now_us)
 
     def told(after: After) -> VolumeErasedAnswer:
         state: Any = after.state(volume_stream(volume_id)).state
@@ -339,34 +337,33 @@ def _mounts(job_id: str, after: After) -> JobVolumesAnswer:
 
 
 def _told(state: Volume) -> VolumeAnswer:
-    """A volume as its stream has it."""
+    """A volume as its stream has it, told as the view's row of it would be."""
     made, deleted, grace = state.provisioned, state.deleted, state.grace
     assert made is not None
-    name: Any = state.state
-    because: Any = None if deleted is None else deleted.cause
-    rate = None
-    if made.rate is not None:
-        rate = VolumeRateAnswer(price=credits_(made.rate.price.units), per=made.rate.per)
-    return VolumeAnswer(
+    rate = made.rate
+    row = volumes.VolumeRow(
         volume_id=made.volume_id,
         name=made.name,
         account_id=made.account_id,
         project_id=made.project_id,
         region_id=made.region_id,
         size_gib=made.size_gib,
-        state=name,
-        leases=len(state.attached),
-        rate=rate,
+        price_units=None if rate is None else rate.price.units,
+        per=None if rate is None else rate.per,
         tariff_version=made.tariff_version,
-        gb_seconds=gb_seconds(made.size_gib, state.charged_until_us - made.at_us),
-        charge=credits_(state.charge_units),
-        charged_until=moment(state.charged_until_us),
-        reserve=credits_(sum(one.amount.units for one in state.held)),
-        provisioned_at=moment(made.at_us),
-        deletes_at=None if grace is None or deleted else moment(grace.deletes_at_us),
-        deleted_at=None if deleted is None else moment(deleted.deleted_at_us),
-        deleted_because=because,
+        charged_until_us=state.charged_until_us,
+        charge_units=state.charge_units,
+        reserve_units=total(state.held),
+        deletes_at_us=None if grace is None else grace.deletes_at_us,
+        deleted_at_us=None if deleted is None else deleted.deleted_at_us,
+        cause=None if deleted is None else deleted.cause,
+        at_us=made.at_us,
+        position=0,
+        leases=len(state.attached),
+        nodes_left=len(state.nodes - state.erased_on),
+        erased_at_us=deleted.deleted_at_us if deleted is not None and state.is_erased else None,
     )
+    return _volume(row)
 
 
 def _volume(row: volumes.VolumeRow) -> VolumeAnswer:
@@ -398,6 +395,7 @@ def _volume(row: volumes.VolumeRow) -> VolumeAnswer:
         deletes_at=None if row.deleted_at_us else moment_or_none(row.deletes_at_us),
         deleted_at=moment_or_none(row.deleted_at_us),
         deleted_because=because,
+        nodes_left=None if row.deleted_at_us is None else row.nodes_left,
         erased_at=moment_or_none(row.erased_at_us),
     )
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.arguments import JobId, RegionId
+from cli.arguments import JobId, NodeId, RegionId
 from cli.remote import Limit, Remote, reads, records
 from cli.terminal import columns, facts, group
 
@@ -91,6 +91,16 @@ def delete_volume(remote: Remote, volume_id: VolumeId) -> None:
     """Delete a volume that no lease has attached. Its data are erased."""
     told = remote.ask(lambda c: c.delete_volume(volume_id, {}, idempotency_key=remote.key))
     remote.tell(told, facts(_plain(told)))
+
+
+@volume.command("erased", epilog="Example: tallystick volume erased node_1f0c... volume_1f0c...")
+@records
+def confirm_erased(remote: Remote, node_id: NodeId, volume_id: VolumeId) -> None:
+    """Confirm that a node of yours has nothing of a deleted volume. Its executor does it itself."""
+    told = remote.ask(
+        lambda c: c.confirm_volume_erased(node_id, volume_id, {}, idempotency_key=remote.key)
+    )
+    remote.tell(told, facts(told))
 
 
 def _plain(told: Any) -> dict[str, Any]:

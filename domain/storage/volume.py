@@ -1,6 +1,6 @@
 """Volumes: disk of a region that outlives the jobs that use it.
 
-    none --VolumeProvisioned--> kept --VolumeDeleted--> deleted --VolumeErased--> erased
+    none --VolumeProvisioned--> kept --VolumeDeleted--> deleted --VolumeErased*--> erased
     kept --VolumeAttached--> attached by a lease --VolumeDetached--> kept    many leases at once
     kept --VolumeGraceStarted--> in grace --VolumeGraceEnded--> kept         funds ended, are back
     in grace --VolumeDeleted--> deleted                                      `GRACE_US` later
@@ -8,8 +8,10 @@
     GB-seconds = size in GiB x 2^30 / 10^9 x seconds           from provisioning to deletion, of the
     charge     = floor(GB-seconds x price / per)               volume: however many leases attach it
     charge_new == drawn + drawn from the reserve               to the unit, in every charge
+    provider + platform + burn == charge                       as the tariff splits other resources
     reserve put in == drawn from it + refunded + held          nothing is owed for a volume, ever
     deleted  =>  no lease has it attached
+    erased  <=>  deleted, and every node that ever attached it has said that nothing is left
 
 A volume is provisioned with a positive balance: the price of its grace is held as its reserve, and
 the first hour must be there too. Its price is that of the tariff in force then, for as long as it
@@ -17,7 +19,10 @@ stands; in a region of one's own it costs nothing. Hours are charged when they a
 last part of one at the deletion. When the balance does not cover an hour, the grace starts with
 that hour: nothing new attaches it, the reserve pays, and 72 hours later it is deleted, whoever has
 it attached. When the balance covers an hour and the reserve again before that, the grace is over.
-Row R-20, design marketplace 8.
+
+The region's provider provides the disk and has the provider's share of each charge. Nodes of a
+region may keep volumes in folders of their own, so what one of them has erased says nothing of the
+others. Row R-20, design marketplace 8; decision 0060.
 """
 
 from __future__ import annotations
@@ -33,12 +38,14 @@ from domain.fleet.storage_node import require_storage
 from domain.funds.draw import Drawn, draw
 from domain.funds.funding import Source, require_no_debt, sources_of
 from domain.funds.reasons import FundsReason
+from domain.lease.accrual_steps import Step
 from domain.lease.funds import EscrowPart, Held, collect, deposits_of, take, total, without
 from domain.lease.mounts import VolumeMount, mounts_rule
 from domain.money import Amount, Big, credit
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
-from domain.prices.tariff import VOLUME, MeterRate, meter_rate, tariff_in_force
+from domain.prices.charge_split import NOTHING, Parts, peel
+from domain.prices.tariff import VOLUME, MeterRate, meter_rate, tariff_in_force, tariff_version
 from domain.refusal import Refused
 from domain.storage.reasons import StorageReason
 from domain.stream import Change, Stream, World
@@ -53,6 +60,7 @@ class VolumeProvisioned:
     account_id: str
     project_id: str | None  # only jobs of this project attach it; None: all of the account
     region_id: str
+    provider_account_id: str  # of the region's provider: whose disk it is
     size_gib: int
     rate: MeterRate | None  # locked; None: it costs nothing
     tariff_version: int
@@ -89,11 +97,18 @@ class VolumeCharged:
 
     volume_id: str
     account_id: str
+    provider_account_id: str
     project_id: str | None
+    size_gib: int
     until_us: int
     elapsed_us: Big  # since it was provisioned
+    elapsed_us_new: Big
+    rate: MeterRate | None
+    tariff_version: int
     charge: Amount  # cumulative
     charge_new: Amount
+    parts: Parts  # cumulative
+    parts_new: Parts
     drawn: tuple[Drawn, ...]  # new: of the balance, in spend order
     reserve_drawn: tuple[EscrowPart, ...]  # new: of the reserve
     at_us: int
@@ -132,7 +147,7 @@ class VolumeDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VolumeErased:
-    """The region's storage has nothing of its data any more, as a node of the region says."""
+    """A node that had it attached says that nothing of its data is left where it keeps volumes."""
 
     volume_id: str
     node_id: str
@@ -183,11 +198,10 @@ class DeleteVolume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmErased:
-    """A node of the region says that nothing is left of a deleted volume."""
+    """A node says that nothing is left of a deleted volume."""
 
     volume_id: str
     node_id: str
-    region_id: str  # of the node
     at_us: int
 
 
@@ -210,11 +224,13 @@ class Volume:
     attached: dict[str, VolumeAttached] = field(default_factory=dict)  # by lease
     charged_until_us: int = 0
     charge_units: Big = 0
+    parts: Parts = NOTHING
     held: Held = ()  # of the reserve
     deposits: int = 0
     grace: VolumeGraceStarted | None = None
     deleted: VolumeDeleted | None = None
-    is_erased: bool = False
+    nodes: frozenset[str] = frozenset()  # that ever had it attached
+    erased_on: frozenset[str] = frozenset()
 
     @property
     def state(self) -> str:
@@ -225,6 +241,10 @@ class Volume:
         if self.grace is not None:
             return "grace"
         return "attached" if self.attached else "detached"
+
+    @property
+    def is_erased(self) -> bool:
+        return self.deleted is not None and self.nodes <= self.erased_on
 
     @property
     def is_kept(self) -> bool:
@@ -242,7 +262,8 @@ def evolve(state: Volume, fact: Fact) -> Volume:
                 deposits=deposits_of(fact.reserve),
             )
         case VolumeAttached():
-            return replace(state, attached={**state.attached, fact.lease_id: fact})
+            attached = {**state.attached, fact.lease_id: fact}
+            return replace(state, attached=attached, nodes=state.nodes | {fact.node_id})
         case VolumeDetached():
             left = {who: one for who, one in state.attached.items() if who != fact.lease_id}
             return replace(state, attached=left)
@@ -251,6 +272,7 @@ def evolve(state: Volume, fact: Fact) -> Volume:
                 state,
                 charged_until_us=fact.until_us,
                 charge_units=fact.charge.units,
+                parts=fact.parts,
                 held=without(state.held, fact.reserve_drawn),
             )
         case VolumeGraceStarted():
@@ -262,7 +284,7 @@ def evolve(state: Volume, fact: Fact) -> Volume:
         case VolumeDeleted():
             return replace(state, deleted=fact, held=without(state.held, fact.refund))
         case VolumeErased():
-            return replace(state, is_erased=True)
+            return replace(state, erased_on=state.erased_on | {fact.node_id})
         case _:
             assert_never(fact)
 
@@ -313,6 +335,29 @@ def _hours_paid(made: VolumeProvisioned, units: int, most: int) -> int:
     return most if not each else min(most, ((units + 1) * scale - 1) // each)
 
 
+def volume_steps(fact: VolumeCharged) -> list[Step]:
+    """How a charge came about: time to GB-seconds to credits. A volume without a price has none."""
+    if fact.rate is None:
+        return []
+    rate, before_us = fact.rate, fact.elapsed_us - fact.elapsed_us_new
+    seconds = [gb_seconds(fact.size_gib, us) for us in (before_us, fact.elapsed_us)]
+    charges = [cost_units(fact.size_gib, us, rate) for us in (before_us, fact.elapsed_us)]
+    assert charges[1] == fact.charge.units, fact
+    assert charges[1] - charges[0] == fact.charge_new.units, fact
+    size = {"size_gib": fact.size_gib, "elapsed_us": fact.elapsed_us}
+    formula = f"floor(size_gib x {BYTES_PER_GIB} x elapsed_us / {BYTE_US_PER_GB_SECOND})"
+    price = f"floor(size_gib x {BYTES_PER_GIB} x elapsed_us x price / (per x"
+    return [
+        Step("gb_seconds", formula, size, *seconds),
+        Step(
+            "charge",
+            f"{price} {BYTE_US_PER_GB_SECOND}))",
+            {**size, "price": rate.price.units, "per": rate.per},
+            *charges,
+        ),
+    ]
+
+
 # How we decide.
 
 
@@ -351,6 +396,7 @@ def decide_provision(command: ProvisionVolume, world: World) -> list[Change]:
         account_id=command.account_id,
         project_id=command.project_id,
         region_id=command.region_id,
+        provider_account_id=owner.account_id,
         size_gib=command.size_gib,
         rate=rate,
         tariff_version=tariff.version,
@@ -487,20 +533,42 @@ def _charge(
     if short:
         from_reserve = take(state.held, min(short, total(state.held)))
     assert total(from_reserve) == short, (short, state.held)
+    parts = _parts(made, charge, world)
+    assert parts.total == charge, (parts, charge)
     charged = VolumeCharged(
         volume_id=made.volume_id,
         account_id=made.account_id,
+        provider_account_id=made.provider_account_id,
         project_id=made.project_id,
+        size_gib=made.size_gib,
         until_us=until_us,
         elapsed_us=until_us - made.at_us,
+        elapsed_us_new=until_us - state.charged_until_us,
+        rate=made.rate,
+        tariff_version=made.tariff_version,
         charge=credit(charge),
         charge_new=credit(new),
+        parts=parts,
+        parts_new=parts - state.parts,
         drawn=taken.drawn,
         reserve_drawn=from_reserve,
         at_us=at_us,
     )
     counted = taken.counted(world, f"volume/{made.volume_id}", at_us)
     return [Change(volume_stream(made.volume_id), charged), *counted]
+
+
+def _parts(made: VolumeProvisioned, charge: int, world: World) -> Parts:
+    """As other resources are shared: no usage fee, and no client brought it."""
+    tariff = tariff_version(world, made.tariff_version)
+    return peel(
+        charge,
+        price=1,
+        fee_rate=0,
+        provider_share_ppm=tariff.provider_share_ppm,
+        burn_share_ppm=tariff.burn_share_ppm,
+        split=tariff.split,
+    )
 
 
 def decide_delete(command: DeleteVolume, world: World) -> list[Change]:
@@ -582,17 +650,16 @@ def _paid_until_us(
 
 
 def decide_erased(command: ConfirmErased, world: World) -> list[Change]:
-    """Twice is once, whichever node of the region says it.
+    """Each node says it for itself, and twice is once.
 
-    Raises Refused: VOLUME_UNKNOWN (also of another region), VOLUME_STATE.
+    Raises Refused: VOLUME_UNKNOWN (also on a node that never had it attached), VOLUME_STATE.
     """
     state = volume_of(world, command.volume_id)
-    made = state.provisioned
-    if made is None or made.region_id != command.region_id:
+    if command.node_id not in state.nodes:
         raise Refused(StorageReason.VOLUME_UNKNOWN, volume_id=command.volume_id)
     if state.deleted is None:
         raise Refused(StorageReason.VOLUME_STATE, volume_id=command.volume_id, status=state.state)
-    if state.is_erased:
+    if command.node_id in state.erased_on:
         return []
     erased = VolumeErased(volume_id=command.volume_id, node_id=command.node_id, at_us=command.at_us)
     return [Change(volume_stream(command.volume_id), erased)]

@@ -41,14 +41,17 @@ def _deleted(fact: VolumeDeleted) -> Iterable[Entry]:
 
 
 def _charged(fact: VolumeCharged) -> Iterable[Entry]:
-    """Of the balance and of the reserve: nothing is owed."""
+    """Of the balance and of the reserve, to provider and platform: nothing is owed."""
     drawn = sum(one.amount.units for one in fact.drawn) + total(fact.reserve_drawn)
-    assert drawn == fact.charge_new.units, fact
+    new = fact.parts_new
+    assert drawn == fact.charge_new.units == new.total, fact
     return entry(
         Asset.CREDIT,
         *taken(fact.account_id, fact.drawn, credit(0)),
         *_reserve(fact.volume_id, fact.reserve_drawn, 1),
-        ("network:revenue:storage", -fact.charge_new.units),
+        (f"party:{fact.provider_account_id}:holdback", -new.provider),
+        ("network:revenue:take", -new.platform),
+        ("network:burn_due", -new.burn),
     )
 
 

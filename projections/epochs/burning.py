@@ -70,6 +70,10 @@ _WAITING_LOTS = """
                 part->>'purpose' IS NULL AS is_usage
             FROM json_array_elements(f.drawn) part
             UNION ALL
+            SELECT part->>'source', coalesce(part->>'account_id', f.account_id),
+                (part->'amount'->>'units')::numeric, true
+            FROM json_array_elements(f.reserve_drawn) part
+            UNION ALL
             SELECT 'owed', coalesce(f.owed->>'account_id', f.account_id),
                 coalesce(f.owed->'amount'->>'units', f.owed->>'units')::numeric, true
             WHERE f.owed IS NOT NULL
@@ -90,6 +94,7 @@ _WAITING_LOTS = """
                 SELECT -sum((line->>'units')::numeric) FROM json_array_elements(f.lines) line
                 WHERE line->>'account' = 'network:burn_due')
             WHEN 'resource.accrued.v1' THEN (f.parts_new->>'burn')::numeric - coalesce(b.burned, 0)
+            WHEN 'volume.charged.v1' THEN (f.parts_new->>'burn')::numeric
             ELSE CASE WHEN b.burned > 0 THEN 0 WHEN topic = 'lease.usage_accrued.v1'
                 THEN (f.parts_new->>'burn')::numeric ELSE (f.parts->>'burn')::numeric END
             END AS due, b.whole
@@ -107,6 +112,7 @@ _WAITING_LOTS = """
 _CHARGES = (
     "lease.usage_accrued.v1",
     "resource.accrued.v1",
+    "volume.charged.v1",
     "lease.term_ended_early.v1",
     "adjustment.booked.v1",
 )
@@ -114,7 +120,8 @@ _CHARGES = (
 LOTS = (
     Rule(
         _CHARGES,
-        "account_id text, parts json, parts_new json, drawn json, owed json, lines json, late json",
+        "account_id text, parts json, parts_new json, drawn json, reserve_drawn json, owed json,"
+        " lines json, late json",
         f""", {_WAITING_LOTS}
         INSERT INTO own.due
         SELECT w.position, 'waiting', w.payer_id, w.units, coalesce((

@@ -88,6 +88,10 @@ _OTHERS = f"""received AS (
 """SQL: the same of CPU, memory, storage and network: they belong to the hour of their accrual."""
 
 
+_VOLUME_FIELDS = "provider_account_id text, at_us bigint, charge_new json, parts_new json"
+_VOLUME = _OTHERS.replace("f.node_id, f.lease_id", "'' AS node_id, '' AS lease_id")
+"""SQL: the same of volumes, which no node and no lease earns: both names are empty."""
+
 _EARLY_FIELDS = (
     "provider_account_id text, node_id text, lease_id text, at_us bigint, kept json, parts json,"
     " owners json, client_account_id text"
@@ -147,6 +151,7 @@ _RULES = (
     ),
     *_rules("lease.usage_accrued.v1", _FIELDS, _RECEIVED),
     *_rules("resource.accrued.v1", _OTHERS_FIELDS, _OTHERS),
+    *_rules("volume.charged.v1", _VOLUME_FIELDS, _VOLUME),
     *_rules("lease.term_ended_early.v1", _EARLY_FIELDS, _EARLY),
 )
 

@@ -16,7 +16,15 @@ from projections import read
 from projections.runner import Connection, Projection, Rule
 
 KINDS_OF = {
-    "charges": ("usage", "federated_fee", "resources", "device_fee", "early_end"),
+    "charges": (
+        "usage",
+        "federated_fee",
+        "resources",
+        "volume",
+        "storage_node",
+        "device_fee",
+        "early_end",
+    ),
     "earnings": ("earning",),
 }
 """Which lines of a bill each kind of invoice is made of (`projections/income/movements.py`). What

@@ -76,7 +76,7 @@ KINDS: Mapping[str, str | tuple[str, str]] = {
     "storage_node.charged.v1": "storage_node",
     "volume.provisioned.v1": "hold",
     "volume.grace_ended.v1": "hold",
-    "volume.charged.v1": "volume",
+    "volume.charged.v1": ("volume", "earning"),
     "volume.deleted.v1": "refund",
     "region.earnings_gathered.v1": "region_pool",
     "region.day_shared.v1": "region_cost",
@@ -273,6 +273,7 @@ class Movement:
     recorded_us: int
     at_us: int
     lease_id: str | None
+    volume_id: str | None
     client_id: str | None
     project_id: str | None
     end_user_ref: str | None
@@ -345,7 +346,8 @@ def read_movements(
             WHERE b.party = %(party)s ORDER BY m.position, b.part LIMIT %(limit)s
         ) l JOIN public.market_events e ON e.notification_id = l.position
         CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
-            AS f(at_us bigint, lease_id text, client_id text, project_id text, end_user_ref text)
+            AS f(at_us bigint, lease_id text, volume_id text, client_id text, project_id text,
+                end_user_ref text)
         ORDER BY l.position, l.part"""
     return read.many(
         connection,

@@ -1,6 +1,7 @@
 """Which volumes and datasets are there, where, for whom, and what do volumes cost?
 
 charge_units of a volume == sum of its charges        billed once, however many leases attach it
+erased_at_us of a volume == the last of its traces    once it is deleted and every node has said so
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _TABLES = """
         region_id text COLLATE "C" NOT NULL, size_gib bigint NOT NULL, price_units bigint,
         per bigint, tariff_version int NOT NULL, charged_until_us bigint NOT NULL,
         charge_units bigint NOT NULL, reserve_units bigint NOT NULL, deletes_at_us bigint,
-        deleted_at_us bigint, cause text, erased_at_us bigint, at_us bigint NOT NULL,
+        deleted_at_us bigint, cause text, at_us bigint NOT NULL,
         position bigint NOT NULL, CONSTRAINT reserve_not_negative CHECK (reserve_units >= 0)
     ) WITH (fillfactor = 70);
     CREATE TABLE own.attachment (
@@ -26,6 +27,10 @@ _TABLES = """
         at_us bigint NOT NULL, detached_at_us bigint, cause text, position bigint NOT NULL,
         PRIMARY KEY (volume_id, lease_id));
     COMMENT ON TABLE own.attachment IS 'Which leases have or had a volume, and where they saw it';
+    CREATE TABLE own.trace (
+        volume_id text COLLATE "C", node_id text COLLATE "C", erased_at_us bigint,
+        PRIMARY KEY (volume_id, node_id)) WITH (fillfactor = 80);
+    COMMENT ON TABLE own.trace IS 'Nodes that had a volume attached; until one says it is gone';
     CREATE TABLE own.dataset (
         dataset_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
         name text NOT NULL, region_ids text[] NOT NULL, pinned boolean NOT NULL,
@@ -36,8 +41,7 @@ _TABLES = """
 _INDEXES = """
     CREATE INDEX ON own.volume (account_id, position);
     CREATE INDEX ON own.volume (position) WHERE deleted_at_us IS NULL;
-    CREATE INDEX ON own.volume (region_id) WHERE deleted_at_us IS NOT NULL
-        AND erased_at_us IS NULL;
+    CREATE INDEX ON own.trace (node_id) WHERE erased_at_us IS NULL;
     CREATE INDEX ON own.dataset (account_id, position);
 """
 
@@ -64,7 +68,7 @@ _RULES = (
         f"""INSERT INTO own.volume
         SELECT volume_id, name, account_id, project_id, region_id, size_gib,
             (rate->'price'->>'units')::bigint, (rate->>'per')::bigint, tariff_version, at_us, 0,
-            {_SUM.format("reserve")}, NULL, NULL, NULL, NULL, at_us, position
+            {_SUM.format("reserve")}, NULL, NULL, NULL, at_us, position
         FROM facts""",
     ),
     Rule(
@@ -74,6 +78,12 @@ _RULES = (
         """INSERT INTO own.attachment
         SELECT volume_id, lease_id, job_id, node_id, path, read_only, at_us, NULL, NULL, position
         FROM facts""",
+    ),
+    Rule(
+        ("volume.attached.v1",),
+        "volume_id text, node_id text",
+        """INSERT INTO own.trace SELECT DISTINCT volume_id, node_id FROM facts
+        ON CONFLICT DO NOTHING""",
     ),
     Rule(
         ("volume.detached.v1",),
@@ -108,9 +118,9 @@ _RULES = (
     ),
     Rule(
         ("volume.erased.v1",),
-        "volume_id text, at_us bigint",
-        """UPDATE own.volume v SET erased_at_us = f.at_us FROM facts f
-        WHERE v.volume_id = f.volume_id""",
+        "volume_id text, node_id text, at_us bigint",
+        """UPDATE own.trace t SET erased_at_us = f.at_us FROM facts f
+        WHERE (t.volume_id, t.node_id) = (f.volume_id, f.node_id)""",
     ),
     Rule(
         ("dataset.placed.v1",),
@@ -136,7 +146,9 @@ VOLUMES = Projection("volumes", _TABLES, _RULES, _INDEXES)
 
 @dataclass(frozen=True, slots=True)
 class VolumeRow:
-    """A volume; `leases` have it attached now. Without a price it costs nothing."""
+    """A volume; `leases` have it attached now. Without a price it costs nothing. `nodes_left`: so
+    many have not said yet that nothing of it is left; `erased_at_us`: when the last of them did.
+    """
 
     volume_id: str
     name: str
@@ -153,10 +165,11 @@ class VolumeRow:
     deletes_at_us: int | None
     deleted_at_us: int | None
     cause: str | None
-    erased_at_us: int | None
     at_us: int
     position: int
     leases: int
+    nodes_left: int
+    erased_at_us: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +201,13 @@ class DatasetRow:
 
 
 _VOLUME = """SELECT v.*, (SELECT count(*) FROM proj_volumes.attachment a
-        WHERE a.volume_id = v.volume_id AND a.detached_at_us IS NULL)::int AS leases
-    FROM proj_volumes.volume v"""
+        WHERE a.volume_id = v.volume_id AND a.detached_at_us IS NULL)::int AS leases,
+        t.nodes_left, CASE WHEN t.nodes_left = 0
+            THEN greatest(v.deleted_at_us, t.erased_at_us) END AS erased_at_us
+    FROM proj_volumes.volume v CROSS JOIN LATERAL (
+        SELECT count(*) FILTER (WHERE erased_at_us IS NULL)::int AS nodes_left,
+            max(erased_at_us) AS erased_at_us
+        FROM proj_volumes.trace WHERE volume_id = v.volume_id) t"""
 
 
 def read_volumes(
@@ -224,11 +242,13 @@ def read_kept(connection: Connection, account_id: str | None = None) -> list[str
     return [row[0] for row in connection.execute(sql, {"account": account_id})]
 
 
-def read_to_erase(connection: Connection, region_id: str, limit: int) -> list[str]:
-    """Ids of deleted volumes of a region whose data nobody has said to be gone."""
-    sql = """SELECT volume_id FROM proj_volumes.volume WHERE region_id = %(region)s
-        AND deleted_at_us IS NOT NULL AND erased_at_us IS NULL ORDER BY position LIMIT %(limit)s"""
-    found = connection.execute(sql, {"region": region_id, "limit": limit})
+def read_to_erase(connection: Connection, node_id: str, limit: int) -> list[str]:
+    """Ids of deleted volumes that a node had attached and has not said to be gone."""
+    sql = """SELECT t.volume_id FROM proj_volumes.trace t
+        JOIN proj_volumes.volume v USING (volume_id)
+        WHERE t.node_id = %(node)s AND t.erased_at_us IS NULL AND v.deleted_at_us IS NOT NULL
+        ORDER BY v.position LIMIT %(limit)s"""
+    found = connection.execute(sql, {"node": node_id, "limit": limit})
     return [row[0] for row in found]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -14,6 +15,10 @@ from contracts import manifest
 from domain.epochs.epoch import EpochGateOverridden
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_changes import RewardSlashed
+from domain.pools.component import ComponentRegistered
+from domain.regions.wait_list import RegionWaitlistJoined
+from domain.storage.dataset import DatasetPlaced
+from domain.storage.volume import VolumeAttached, VolumeErased
 from tests.independent.payout_root import root_of
 from tests.independent.settlement_sql import breaks, differences
 from tests.independent.year import CHAIN_ID, DISTRIBUTOR, Year, leaves_of, live
@@ -92,6 +97,15 @@ def test_every_fault_has_happened() -> None:
     assert any(isinstance(fact, RewardSlashed) for fact in facts)
     assert any(s.adjustments for s in year.settlements.values()), "a debt outlives its epoch"
     assert all(s.release for s in year.settlements.values())
+
+
+def test_homes_pools_volumes_and_leases_have_grown_beside_the_rewards() -> None:
+    """Each week one of each, charged to the unit (`tests/independent/grown.py`)."""
+    facts = Counter(type(fact) for _, fact in short().world.facts)
+    weeks = SHORT[0]
+    for each in (RegionWaitlistJoined, ComponentRegistered, DatasetPlaced, VolumeAttached):
+        assert facts[each] == weeks, each
+    assert facts[VolumeErased] == weeks - 1, "the last one is kept"
 
 
 def _without_use(year: Year, epoch: int) -> int:

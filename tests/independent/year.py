@@ -72,6 +72,7 @@ from ledger.log import codec
 from ledger.log.chain import GENESIS_MARKET, chain, genesis_usage, market_leaf
 from ledger.tree.cut import LaneRecord, Pin
 from ledger.tree.merkle import EMPTY_ROOT
+from tests.independent import grown
 from tests.scenes.governors import ANNA, enrolling
 
 START_US = 1_800_000_000_000_000
@@ -284,8 +285,10 @@ def live(epochs: int, nodes: int, seed: int = 1, *, order: int = 0) -> Year:
     machines = [_machine(drawn, index) for index in range(nodes)]
     for index in range(0, nodes, 3):
         _open(world, index // 3)
+    grown.begin(world, START_US)
     for epoch in range(1, epochs + 1):
         end_us = START_US + epoch * EPOCH_LENGTH_US
+        grown.week(world, epoch, end_us - EPOCH_LENGTH_US + HOUR_US)
         faults = {name for name, every in FAULTS.items() if epoch > 1 and epoch % every == 0}
         if epoch == second.effective_from_epoch - 4:  # so many epochs of notice
             _vote_on_policy(world, second, end_us - 6)

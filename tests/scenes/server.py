@@ -25,6 +25,7 @@ from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings
 from domain.fleet import keys as node_key
+from domain.metering import report
 from domain.parties.account import BootstrapOperator
 from domain.prices.tariff import CLOUDBENDER, publish
 from ledger.log.usage import item
@@ -96,6 +97,9 @@ class Caller:
 class Provider:
     """A provider with one region and one active node that rents out its devices."""
 
+    vendor = "nvidia"
+    """Of the devices of machines that join from now on."""
+
     def __init__(
         self,
         scene: Scene,
@@ -140,29 +144,38 @@ class Provider:
 
     def ask(self, scene: Scene, name: str, model: str) -> None:
         """A machine asks to join the region: it is the provider's node from now on."""
-        owner = self.owner
+        self.machine(name)
+        code = self.owner.made("/v1/nodes/join-codes", {"region_id": self.region_id})["code"]
+        self.joined(scene.anybody.made(JOIN, self.joining(code, model)))
+
+    def machine(self, name: str) -> None:
+        """Two devices and a key that signs; it has not joined yet."""
         self.device_ids = [f"GPU-{name}-{index}" for index in range(2)]
         self.signing = SigningNode(name)
         self.signing.key = SigningKey(hashlib.sha256(name.encode()).digest())
         self.signing.public_key = bytes(self.signing.key.verify_key)
         self.signing.key_id = hashlib.sha256(self.signing.public_key).hexdigest()[:16]
-        code = owner.made("/v1/nodes/join-codes", {"region_id": self.region_id})["code"]
-        joined = scene.anybody.made("/v1/nodes/join", self.joining(code, model))
-        self.node_id: str = joined["node_id"]
-        self.node = Caller(scene.http, joined["node_key"])
 
-    def offer(self, price: int) -> None:
-        """The node is offered for so many micro-credits an hour."""
-        self.offer_id = self.owner.made(
-            "/v1/offers",
-            {
-                "provider_id": self.provider_id,
-                "node_id": self.node_id,
-                "settlement": "cash",
-                "price_per_gpu_hour": {"asset": "CREDIT", "units": str(price)},
-                "fractions": True,
-            },
-        )["offer_id"]
+    def joined(self, told: dict[str, Any]) -> None:
+        """What the server answered to the machine: its reports are signed under this name."""
+        self.node_id: str = told["node_id"]
+        self.node = Caller(self.owner.http, told["node_key"])
+        self.signing.id = self.node_id
+        self.signing.genesis = self.signing.head = report.genesis(
+            self.node_id, self.signing.public_key
+        )
+
+    def offer(self, price: int, **terms: Any) -> None:
+        """The node is for rent, whole or in parts, for credits of any kind but burned ones."""
+        body = {
+            "provider_id": self.provider_id,
+            "node_id": self.node_id,
+            "settlement": "cash",
+            "price_per_gpu_hour": {"asset": "CREDIT", "units": str(price)},
+            "fractions": True,
+            **terms,
+        }
+        self.offer_id = self.owner.made("/v1/offers", body)["offer_id"]
 
     def joining(self, code: str, model: str, seed: str | None = None) -> dict[str, Any]:
         """What a machine sends to join: this one, or another whose key has this seed (hex)."""
@@ -177,7 +190,7 @@ class Provider:
             "devices": [
                 {
                     "device_id": device,
-                    "vendor": "nvidia",
+                    "vendor": self.vendor,
                     "model": model,
                     "memory_mib": 81_559,
                     "connection": "pcie",
@@ -201,12 +214,6 @@ class Provider:
         self.owner.made(f"{path}/confirm", {"key_id": self.signing.key_id})
         scene.operator.made(f"{path}/admit")
         self.owner.made(f"{path}/activate")
-        self.signing.id = self.node_id
-        from domain.metering import report
-
-        self.signing.genesis = self.signing.head = report.genesis(
-            self.node_id, self.signing.public_key
-        )
 
 
 CLOUD_ACCOUNT: dict[str, Any] = {

@@ -65,12 +65,12 @@ def reported(
 
 
 def used(
-    provider: Provider, lease: dict[str, Any], *, first: int = 0, minutes: int = 1, **amounts: Any
+    provider: Provider, *leases: dict[str, Any], first: int = 0, minutes: int = 1, **amounts: Any
 ) -> bytes:
-    """The node's next report: what one lease used beside its GPU, so much in each minute."""
+    """The node's next report: what leases used beside their GPU, each so much in each minute."""
     rows = tuple(
         ResourceRow(
-            lease=0,
+            lease=index,
             mono_start_us=minute * MINUTE_US,
             len_us=MINUTE_US,
             wall_minus_mono_us=NOW_US,
@@ -78,8 +78,9 @@ def used(
             **amounts,
         )
         for minute in range(first, first + minutes)
+        for index in range(len(leases))
     )
-    return reported(provider, lease, first=first, minutes=minutes, resources=rows)
+    return reported(provider, *leases, first=first, minutes=minutes, resources=rows)
 
 
 def present(scene: Scene, provider: Provider, until_us: int, first_us: int = NOW_US) -> None:

@@ -331,6 +331,24 @@ def device_day(units: int, unique: int) -> Charge:
     return charge("device_fee", units, body, from_us=None, price_units=None, gpu_class=None)
 
 
+def volume_hours(units: int, elapsed_us: int, size_gib: int, whole: int | None = None) -> Charge:
+    body = {
+        "volume_id": "volume_a",
+        "project_id": "p",
+        "size_gib": size_gib,
+        "until_us": FROM_US + elapsed_us,
+        "elapsed_us_new": str(elapsed_us),
+        "rate": {"price": {"asset": "CREDIT", "units": "100000"}, "per": "2592000"},
+        "charge_new": {"asset": "CREDIT", "units": str(whole or units)},
+    }
+    return charge("volume", units, body, from_us=None, price_units=None, gpu_class=None)
+
+
+def storage_node(units: int) -> Charge:
+    body = {"region_id": "region_a", "number": 1}
+    return charge("storage_node", units, body, from_us=None, price_units=None, gpu_class=None)
+
+
 def federated(units: int) -> Charge:
     body = {**LEASE, "hour_index": 0, "until_us": FROM_US + 3_600_000_000}
     return charge("federated_fee", units, body)
@@ -339,6 +357,8 @@ def federated(units: int) -> Charge:
 EVERY = [
     usage(2_779_999, 3_599_999_000),
     metered(3, 12_345, 1_000, 3_600),
+    volume_hours(14_913, 3_600_000_000, 100),
+    storage_node(100_000),
     device_day(500_000, 1),
     federated(1_850_000),
     charge("early_end", 647_100_000, dict(LEASE)),
@@ -359,7 +379,7 @@ def test_every_kind_of_charge_is_valid_and_every_kind_is_here() -> None:
     assert sum(Decimal(row["BilledCost"]) for row in rows) * 1_000_000 == sum(
         each.units for each in EVERY
     )
-    assert [row["InvoiceId"] for row in rows] == ["INV-000001"] * 5 + [""]
+    assert [row["InvoiceId"] for row in rows] == ["INV-000001"] * 7 + [""]
 
 
 def test_a_correction_has_the_class_only_when_it_corrects_an_earlier_month() -> None:
@@ -378,6 +398,17 @@ def test_list_cost_is_exactly_price_times_quantity_whatever_was_used(
     assert abs(Decimal(row["PricingQuantity"]) - exact) < Decimal("1e-11")
 
 
+@given(st.integers(1, 10**9), st.integers(1, 10**12), st.integers(1, 2**20), st.integers(1, 9))
+def test_volumes_are_priced_by_their_gb_seconds(
+    units: int, elapsed_us: int, size_gib: int, payers: int
+) -> None:
+    """Where several paid, each one's part of the time is its part of the charge."""
+    (row,) = written(volume_hours(units, elapsed_us, size_gib, units * payers))
+    exact = Decimal(size_gib * 2**30 * elapsed_us) / 10**15 / payers
+    assert abs(Decimal(row["ConsumedQuantity"]) - exact) < Decimal("1e-11")
+    assert abs(Decimal(row["PricingQuantity"]) - exact / 2_592_000) < Decimal("1e-11")
+
+
 @given(st.integers(1, 10**9), st.integers(1, 10**15), st.integers(1, 10**9), st.integers(1, 10**6))
 def test_meters_are_priced_exactly(units: int, quantity: int, price: int, per: int) -> None:
     (row,) = written(metered(units, quantity, price, per))
@@ -388,12 +419,12 @@ def test_parquet_holds_the_same_decimals(tmp_path: Path) -> None:
     path = tmp_path / "focus.parquet"
     path.write_bytes(b"".join(focus.parquet_pieces(focus.rows_of(BILL, EVERY * 400))))
     table = pq.read_table(path)
-    assert table.num_rows == 2_400
+    assert table.num_rows == 400 * len(EVERY)
     rows = written(*EVERY)
     for name, kind in COLUMNS.items():
         if kind == focus.COST:
             told = [None if not row[name] else Decimal(row[name]) for row in rows]
-            assert table[name].to_pylist()[:6] == told
+            assert table[name].to_pylist()[: len(EVERY)] == told
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -12,68 +10,20 @@ from typing import Any
 import pytest
 
 from api.leasing.watch_timer import run_watch
-from api.pools.controller_timer import check_controllers, record_of
-from cli import remote as cli_remote
+from api.pools.controller_timer import record_of
 from contracts import pool_controller
 from contracts.abi import POOL_CONTROLLER, artifact
-from contracts.chain import Call, Chain
-from contracts.devnet import Devnet
-from contracts.signers import LocalKeySigner
+from contracts.chain import Call
 from ledger.log.chain import market_leaf
 from projections import tables
-from tallystick_client import Client
-from tests.scenes.server import HOUR_US, Caller, Scene
-from tests.scenes.shell import Ran, tallystick
+from tests.scenes.desk import Desk
+from tests.scenes.server import HOUR_US, Scene
 from tests.scenes.work import MINUTE_US, run
-
-OWNER_KEY = 3
-
-
-@dataclass(frozen=True)
-class Desk:
-    """A command line beside a market, with an EVM in a file that commands open and close."""
-
-    scene: Scene
-    folder: Path
-
-    def run(self, who: Caller, *words: object, on_chain: bool = False) -> Ran:
-        chain = ["--chain-file", self.folder / "chain.sqlite", "--dev-key", OWNER_KEY]
-        more = chain if on_chain else []
-        with pytest.MonkeyPatch.context() as patched:
-            http: Any = self.scene.http
-            client = Client("", who.key, http=http)
-            patched.setattr(cli_remote.Remote, "ask", lambda _self, call: call(client))
-            pages = lambda _self, call, limit: call(client, min(limit, 500), None)  # noqa: E731
-            patched.setattr(cli_remote.Remote, "list", pages)
-            return tallystick(*words, *more, "--json", API_KEY=who.key, URL="http://127.0.0.1:1")
-
-    def told(self, who: Caller, *words: object, on_chain: bool = False) -> Any:
-        ran = self.run(who, *words, on_chain=on_chain)
-        assert ran.code == 0, ran.err
-        return ran.document
-
-    def on_chain(self, work: Callable[[Chain, LocalKeySigner], Any]) -> Any:
-        with Devnet(self.folder / "chain.sqlite") as devnet:
-            signer = LocalKeySigner(devnet.keys[OWNER_KEY - 1], devnet.chain_id)
-            return work(Chain(devnet.w3), signer)
-
-    def check(self) -> int:
-        """A round of the timer."""
-
-        def check(chain: Chain, _signer: LocalKeySigner) -> int:
-            with self.scene.service.connect() as connection:
-                now_us = self.scene.clock.now_us()
-                return check_controllers(self.scene.service, connection, chain, now_us)
-
-        return int(self.on_chain(check))
 
 
 @pytest.fixture(scope="module")
 def desk(shared: Scene, tmp_path_factory: pytest.TempPathFactory) -> Desk:
-    folder = tmp_path_factory.mktemp("chain")
-    with Devnet(folder / "chain.sqlite") as devnet:
-        devnet.mine(1)
-    return Desk(shared, folder)
+    return Desk.beside(shared, tmp_path_factory.mktemp("chain"))
 
 
 def pool(desk: Desk, *, with_contract: bool = True) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Generator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +12,13 @@ import pytest
 
 from api.storage.volume_timer import run_volumes
 from domain.duration import HOUR_US
+from domain.income.invoice import period_bounds_us
 from domain.prices.tariff import PRESETS, publish
 from domain.storage.node_room import room_stream
 from domain.storage.volume import GRACE_US, cost_units, reserve_units
+from tests.api.income.test_focus import must_be_valid, read_csv
 from tests.api.leasing.test_work import executor_of
-from tests.scenes.server import NOW_US, Caller, Scene
+from tests.scenes.server import NOW_US, Caller, Provider, Scene
 from tests.scenes.serving import Market
 
 SIZE = 100
@@ -117,6 +121,7 @@ def test_a_volume_is_attached_to_many_jobs_at_once_reattached_and_billed_once(sc
         "owner",
         0,
     )
+    assert gone["nodes_left"] == 1
     assert cash(scene) == before - units(gone["charge"])
     assert scene.renter.made(f"{path}/delete")["charge"] == gone["charge"], "twice is once"
     node = f"/v1/nodes/{scene.provider.node_id}"
@@ -130,6 +135,70 @@ def test_a_volume_is_attached_to_many_jobs_at_once_reattached_and_billed_once(sc
     assert erased["state"] == "erased"
     assert executor.read(f"{node}/assignments")["to_erase"] == []
     assert scene.renter.read(path)["state"] == "erased"
+
+
+def test_every_node_that_had_a_volume_erases_its_own_folder(scene: Scene) -> None:
+    """Nodes of a region may keep volumes apart: what one erased says nothing of the others."""
+    first, second = copy.copy(scene.provider), scene.provider
+    second.join(scene, "alpha-2", "NVIDIA A100-PCIE-80GB", 2_000_000)
+    volume = created(scene)
+    path = f"/v1/volumes/{volume['volume_id']}"
+    for _ in range(len(first.device_ids) + 1):  # one more than the first node has
+        scene.lease(job=scene.job(volumes=mounting(volume)))
+    leases = scene.renter.read("/v1/leases")["data"]
+    assert {one["node_id"] for one in leases} == {first.node_id, second.node_id}
+    for lease in leases:
+        scene.renter.post(f"/v1/leases/{lease['lease_id']}/close", {})
+    assert scene.renter.made(f"{path}/delete")["nodes_left"] == 2
+
+    def erased(node: Provider) -> dict[str, Any]:
+        told = node.node.read(f"/v1/nodes/{node.node_id}/assignments")["to_erase"]
+        assert told == [volume["volume_id"]]
+        gone = f"/v1/nodes/{node.node_id}/volumes/{volume['volume_id']}/erased"
+        node.node.made(gone)
+        assert node.node.read(f"/v1/nodes/{node.node_id}/assignments")["to_erase"] == []
+        return node.node.made(gone)
+
+    assert erased(first)["state"] == "deleted"
+    told = scene.renter.read(path)
+    assert (told["state"], told["nodes_left"], "erased_at" in told) == ("deleted", 1, False)
+    assert erased(second)["state"] == "erased"
+    told = scene.renter.read(path)
+    assert (told["state"], told["nodes_left"], "erased_at" in told) == ("erased", 0, True)
+
+
+def test_what_a_volume_costs_is_on_every_paper_and_its_disk_is_paid(scene: Scene) -> None:
+    """Statement, line, invoice, FOCUS, and the provider's share as other resources are shared."""
+    volume = created(scene, project_id="p")
+    later(scene, 3 * HOUR_US)
+    charge = cost_units(SIZE, 3 * HOUR_US, RATE)
+    books, owner = scene.service.ledger.books, scene.provider.owner.account_id
+    assert books.balance(f"party:{owner}:holdback") == charge // 2
+    assert books.balance("network:revenue:take") == charge - charge // 2
+    earned = scene.owner.read("/v1/earnings", by="node_id,epoch")["data"]
+    (told,) = [one for one in earned if "node_id" not in one]
+    assert (units(told["charge"]), units(told["earned"])) == (charge, charge // 2)
+
+    account = f"/v1/accounts/{scene.renter.account_id}"
+    (line,) = scene.renter.read(f"{account}/statements", kind="volume")["lines"]
+    assert (int(line["movement"]["units"]), line["part"]) == (-charge, "cash")
+    assert (line["volume_id"], line["project_id"]) == (volume["volume_id"], "p")
+    detail = scene.renter.read(f"{account}/statements/lines/{line['position']}")
+    assert [(one["name"], one["after"]) for one in detail["arithmetic"]] == [
+        ("gb_seconds", str(SIZE * 2**30 * 3 * 3_600 // 10**9)),
+        ("charge", str(charge)),
+    ]
+    scene.renter.made(f"/v1/volumes/{volume['volume_id']}/delete")
+    clock: Any = scene.clock
+    clock.advance(period_bounds_us("2026-11")[1] + 2 * HOUR_US - clock.now_us())
+    issued = scene.operator.made(f"{account}/invoices", {"period": "2026-11", "kind": "charges"})
+    (paid,) = scene.renter.read(f"{account}/invoices/{issued['written_number']}")["lines"]
+    assert (paid["what"], units(paid["amount"])) == ("volume", charge)
+    (row,) = read_csv(scene.renter.get(f"{account}/statements/2026-11.csv").content)
+    must_be_valid([row])
+    assert (row["ResourceId"], row["ServiceCategory"]) == (volume["volume_id"], "Storage")
+    assert int(Decimal(row["BilledCost"]) * 1_000_000) == charge
+    assert row["SubAccountId"] == "p"
 
 
 def test_a_volume_pins_the_region_of_its_jobs(scene: Scene) -> None:
@@ -174,7 +243,7 @@ def test_when_funds_end_a_volume_is_kept_for_72_hours_and_then_deleted(scene: Sc
     later(scene, 100 * HOUR_US)
     later(scene, 2 * GRACE_US)
     told = renter.read(path)
-    assert (told["state"], told["deleted_because"]) == ("deleted", "funds_ended")
+    assert (told["state"], told["deleted_because"]) == ("erased", "funds_ended")
     books = scene.service.ledger.books
     assert books.balance(f"party:{renter.account_id}:owed") == 0, "nothing is owed for a volume"
     assert not any(books.balances(f"escrow:{volume['volume_id']}:").values())

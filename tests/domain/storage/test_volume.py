@@ -23,6 +23,7 @@ from domain.market.dimensions import BY_NAME
 from domain.market.need import need_of
 from domain.money import credit
 from domain.parties.reasons import PartiesReason
+from domain.prices.charge_split import Parts
 from domain.prices.tariff import NETWORK, VOLUME, MeterRate
 from domain.storage.reasons import StorageReason
 from domain.storage.volume import (
@@ -139,6 +140,7 @@ def test_a_volume_is_provisioned_at_the_price_in_force_with_its_grace_held() -> 
                 account_id=RENTER,
                 project_id=None,
                 region_id=REGION,
+                provider_account_id=market.OWNER,
                 size_gib=100,
                 rate=RATE,
                 tariff_version=2,
@@ -235,7 +237,7 @@ def test_a_job_cannot_mount_what_is_not_its_own() -> None:
     scene.when(replace(job, account_id=market.OWNER)).then_refused(StorageReason.VOLUME_UNKNOWN)
     other = founded().after(replace(provision, project_id="q"))
     other.when(job).then_refused(StorageReason.VOLUME_STATE, project_id="q", rule="project")
-    scene.after(delete()).when(job).then_refused(StorageReason.VOLUME_STATE, status="deleted")
+    scene.after(delete()).when(job).then_refused(StorageReason.VOLUME_STATE, status="erased")
 
 
 def test_volumes_of_two_regions_are_refused_together() -> None:
@@ -268,17 +270,26 @@ def test_hours_are_charged_once_however_many_leases_have_it() -> None:
     scene = leased(leased(founded().after(provision), 0), 1)
     after = 2 * HOUR_US + 1
     expected = 2 * HOUR_US * 100 * BYTES_PER_GIB * 100_000 // (2_592_000 * 10**15)
+    half = expected // 2
+    parts = Parts(fee=0, provider=half, platform=expected - half, burn=0)
     scene.when(charge(after)).then(
         (
             STREAM,
             VolumeCharged(
                 volume_id=VOLUME_ID,
                 account_id=RENTER,
+                provider_account_id=market.OWNER,
                 project_id=None,
+                size_gib=100,
                 until_us=NOON_US + 2 * HOUR_US,
                 elapsed_us=2 * HOUR_US,
+                elapsed_us_new=2 * HOUR_US,
+                rate=RATE,
+                tariff_version=2,
                 charge=credit(expected),
                 charge_new=credit(expected),
+                parts=parts,
+                parts_new=parts,
                 drawn=(Drawn(RENTER, "cash", credit(expected)),),
                 reserve_drawn=(),
                 at_us=NOON_US + after,
@@ -386,16 +397,30 @@ def test_credits_that_come_in_time_end_the_grace_and_fill_the_reserve() -> None:
 # --- erased, closed ---------------------------------------------------------------------------
 
 
-def test_a_node_of_its_region_says_once_that_it_is_erased() -> None:
-    erased = ConfirmErased(volume_id=VOLUME_ID, node_id=NODE, region_id=REGION, at_us=NOON_US)
-    scene = founded().after(provision)
+def test_it_is_erased_when_every_node_that_had_it_has_said_so_once() -> None:
+    """erased <=> deleted, and every node that ever attached it has said that nothing is left."""
+    erased = ConfirmErased(volume_id=VOLUME_ID, node_id=NODE, at_us=NOON_US)
+    scene = closed(leased(founded().after(provision)), 0)
+    second = replace(volume_facts(scene, VolumeAttached)[0], lease_id="lease_9", node_id="node_b")
+    away = VolumeDetached(
+        volume_id=VOLUME_ID, lease_id="lease_9", cause="lease_over", at_us=NOON_US
+    )
+    scene = scene.given((STREAM, second), (STREAM, away))
     scene.when(erased).then_refused(StorageReason.VOLUME_STATE, status="detached")
     scene = scene.after(delete())
-    elsewhere = replace(erased, region_id="region_b")
-    scene.when(elsewhere).then_refused(StorageReason.VOLUME_UNKNOWN)
+    stranger = replace(erased, node_id="node_c")
+    scene.when(stranger).then_refused(StorageReason.VOLUME_UNKNOWN)
     fact = VolumeErased(volume_id=VOLUME_ID, node_id=NODE, at_us=NOON_US)
     scene.when(erased).then((STREAM, fact))
-    scene.after(erased).when(erased).then_nothing()
+    scene = scene.after(erased)
+    scene.when(erased).then_nothing()
+    assert volume_of(scene, VOLUME_ID).state == "deleted", "the other node has not said it"
+    scene = scene.after(replace(erased, node_id="node_b"))
+    assert volume_of(scene, VOLUME_ID).state == "erased"
+
+
+def test_what_no_lease_ever_attached_left_nothing_to_erase() -> None:
+    assert volume_of(founded().after(provision).after(delete()), VOLUME_ID).state == "erased"
 
 
 def test_an_account_with_a_volume_does_not_close() -> None:
@@ -463,6 +488,7 @@ def test_every_unit_is_in_the_balance_in_the_reserve_or_charged(
         assert cash + held + state.charge_units == put_in
         elapsed_us = state.charged_until_us - NOON_US
         assert state.charge_units == cost_units(100, elapsed_us, RATE)
+        assert state.parts.total == state.charge_units
         if state.deleted is not None:
             assert not state.attached
             assert held == 0

@@ -12,7 +12,7 @@ from domain.lease import reserved_term
 from domain.lease.funds import EscrowPart
 from domain.market import auction
 from domain.money import PPM, credit
-from domain.prices.charge_split import peel
+from domain.prices.charge_split import Parts, peel
 from domain.storage import volume
 
 AT_US = 1_795_161_600_000_000
@@ -99,15 +99,26 @@ def volume_charges(draw: st.DrawFn) -> volume.VolumeCharged:
     accounts = st.sampled_from((RENTER, "acct_payer"))
     balance = draw(st.dictionaries(st.tuples(accounts, SOURCES), positive, max_size=5))
     reserve = draw(reserves())
-    new = credit(sum(balance.values()) + sum(part.amount.units for part in reserve))
+    units = sum(balance.values()) + sum(part.amount.units for part in reserve)
+    new = credit(units)
+    provider = draw(st.integers(0, units))
+    burn = draw(st.integers(0, units - provider))
+    parts = Parts(fee=0, provider=provider, platform=units - provider - burn, burn=burn)
     return volume.VolumeCharged(
         volume_id=VOLUME,
         account_id=RENTER,
+        provider_account_id="acct_owner",
         project_id=None,
+        size_gib=1,
         until_us=AT_US,
         elapsed_us=1,
+        elapsed_us_new=1,
+        rate=None,
+        tariff_version=1,
         charge=new,
         charge_new=new,
+        parts=parts,
+        parts_new=parts,
         drawn=tuple(Drawn(who, source, credit(held)) for (who, source), held in balance.items()),
         reserve_drawn=reserve,
         at_us=AT_US,
@@ -121,6 +132,7 @@ def provisioned(reserve: tuple[EscrowPart, ...]) -> volume.VolumeProvisioned:
         account_id=RENTER,
         project_id=None,
         region_id="region_1",
+        provider_account_id="acct_owner",
         size_gib=1,
         rate=None,
         tariff_version=1,

@@ -59,6 +59,7 @@ MAY_BE_ABSENT = {
         "TariffPublished.federated",
         "TariffPublished.split",
         "TariffPublished.storage_node_per_hour",
+        "VolumeCharged.rate",
         "VolumeProvisioned.rate",
     ),
     "it was not asked for": (

@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from domain.chain.burn import BurnFailed
 from domain.funds.card_money import CardMoneyMoved
 from domain.funds.debt import DebtRepaid, Repaid
+from domain.funds.draw import Drawn
 from domain.income.adjustment import AdjustmentBooked, BookLine
 from domain.lease.funds import EscrowPart
 from domain.lease.lease import Unfunded
 from domain.lease.reserved_term import TermEndedEarly
 from domain.money import credit
 from domain.prices.charge_split import NOTHING
+from domain.storage.volume import VolumeCharged, volume_stream
 from domain.stream import Stream
 from ledger.books.postings import entries_for
 from projections import tables
@@ -72,6 +74,33 @@ def ended_early(cash: int) -> Told:
         node_id=SIZE.node(0),
     )
     return Stream("lease", "lease_t"), fact
+
+
+def volume_hours(number: int, cash: int, card: int, reserve: int) -> Told:
+    """What a volume costs, of the balance and of a reserve of card money; all of it is burned."""
+    units = cash + card + reserve
+    whole = replace(NOTHING, burn=units)
+    drawn = (Drawn(RENTER, "cash", credit(cash)), Drawn(RENTER, "card", credit(card)))
+    fact = VolumeCharged(
+        volume_id=f"volume_{number}",
+        account_id=RENTER,
+        provider_account_id="acct_provider",
+        project_id=None,
+        size_gib=1,
+        until_us=AT_US,
+        elapsed_us=1,
+        elapsed_us_new=1,
+        rate=None,
+        tariff_version=1,
+        charge=credit(units),
+        charge_new=credit(units),
+        parts=whole,
+        parts_new=whole,
+        drawn=tuple(one for one in drawn if one.amount.units),
+        reserve_drawn=(EscrowPart("card", credit(reserve)),) if reserve else (),
+        at_us=AT_US,
+    )
+    return volume_stream(fact.volume_id), fact
 
 
 def given_back(number: int, charge: int, units: int, unburned: int) -> Told:
@@ -137,6 +166,7 @@ WORDS = st.one_of(
     st.tuples(st.just("repaid"), st.integers(1, 30)),
     st.tuples(st.just("back"), st.integers(0, 20), st.integers(1, 40)),
     st.tuples(st.just("early"), st.integers(1, 90)),
+    st.tuples(st.just("volume"), st.integers(0, 90), st.integers(0, 90), st.integers(1, 9)),
     st.sampled_from(["burn", "fail"]),
 )
 
@@ -177,6 +207,8 @@ def test_open_burning_equals_burn_due_at_every_position(
                     write(repaid(units))
                 case ("early", units):
                     write(ended_early(units))
+                case ("volume", cash, card, reserve):
+                    write(volume_hours(number, cash, card, reserve))
                 case ("back", index, units) if charges:
                     follow()
                     position = sorted(charges)[index % len(charges)]
@@ -228,6 +260,13 @@ def test_card_money_is_ripe_oldest_first_once_it_is_confirmed(
     ]
     told(connection, facts, 2)
     assert burning.read_ripe(connection, 1, 10) == [(1, 10), (3, 17), (4, 77), (6, 117), (7, 122)]
+
+
+def test_card_money_in_a_balance_or_a_reserve_delays_the_burn_of_a_volume(
+    connection: psycopg.Connection[Any],
+) -> None:
+    told(connection, [volume_hours(0, 10, 20, 5), settled(24), settled(25)], 2)
+    assert burning.read_ripe(connection, 1, 10) == [(1, 10), (3, 35)]
 
 
 @pytest.mark.parametrize("facts_max", [1, 2, 100])

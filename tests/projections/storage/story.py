@@ -7,6 +7,7 @@ from typing import Any
 
 from domain.lease.funds import EscrowPart
 from domain.money import credit
+from domain.prices.charge_split import Parts
 from domain.prices.tariff import MeterRate
 from domain.storage import dataset, node_room, volume
 from domain.stream import Stream
@@ -14,6 +15,8 @@ from domain.stream import Stream
 Told = tuple[Stream[Any], Any]
 NODE = "node_1"
 ACCOUNT = "acct_cash"
+OWNER = "acct_owner"
+RATE = MeterRate("volume", credit(100_000), 2_592_000)
 HOUR_US = 3_600_000_000
 
 
@@ -59,8 +62,9 @@ def _volumes(at: int) -> Iterator[Told]:
                 name=name,
                 project_id="p" if number else None,
                 region_id="region_1",
+                provider_account_id=OWNER,
                 size_gib=100,
-                rate=MeterRate("volume", credit(100_000), 2_592_000) if number else None,
+                rate=RATE if number else None,
                 tariff_version=1,
                 grace_us=volume.GRACE_US,
                 reserve=_cash(100),
@@ -95,14 +99,22 @@ def _volumes(at: int) -> Iterator[Told]:
 
 def _charged(number: int, at: int, hours: int, reserve: tuple[EscrowPart, ...]) -> Any:
     units = sum(one.amount.units for one in reserve)
+    parts = Parts(fee=0, provider=units // 2, platform=units - units // 2, burn=0)
     return volume.VolumeCharged(
         volume_id=f"volume_{number}",
         account_id=ACCOUNT,
+        provider_account_id=OWNER,
         project_id=None,
+        size_gib=100,
         until_us=at + hours * HOUR_US,
         elapsed_us=hours * HOUR_US,
+        elapsed_us_new=HOUR_US,
+        rate=None if number == 0 else RATE,
+        tariff_version=1,
         charge=credit(units),
         charge_new=credit(units),
+        parts=parts,
+        parts_new=parts,
         drawn=(),
         reserve_drawn=reserve,
         at_us=at + hours * HOUR_US,
