@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        466,
-        "2b02f5509fa5005725b351dc3e9a0853503fbb4cbb022239df746c8de3315aba",
-        "1b1d3d223235d961d525f5225443fa80b58d754888c8193cf6ac3f9f8aaf41e6",
+        470,
+        "50f3a50e51446f7e4f5583b85b96d324a097951d55594b7ba81bc8f125bdc765",
+        "87f334aa5958f7b6c6c0795e2d32430b23ef584f6d315da2e163184a987f4d27",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
