@@ -349,6 +349,7 @@ NOT_AS_THEY_STAND = {
     "set_auto_top_up": "needs a card that was saved",
     "create_write_off": "needs a debt",
     "add_reserve": "needs take revenue",
+    "confirm_volume_erased": "needs a node that had it; see tests/api/storage/test_volumes.py",
     "release_storage": "needs a closed lease",
     "report_cloud_quotas": "needs a region of a cloud provider",
     "release_revenue_shares": "needs a node that several own",
