@@ -258,6 +258,8 @@ def _told(report: VerifyReport) -> dict[str, Any]:
         "reports": report.reports,
         "nodes": report.nodes,
         "pins": report.pins,
+        "resource_charges": report.charges,
+        "resource_charges_unread": report.charges_unread,
         "key_given": report.key_given,
         "checked_against_published_root": report.against is not None,
         "problems": [str(problem) for problem in report.problems],

@@ -16,7 +16,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from domain.fleet.edge_device import edge_devices_of
 from domain.fleet.node import node_of
 from domain.fleet.storage_node import storage_node_of
 from domain.funds.funding import BURN_SOURCES, CASH_SOURCES, funding_of
@@ -28,6 +27,7 @@ from domain.leasing.other_resources import usage_of
 from domain.parties.account import AccountClosed, account_stream, existing_account
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
+from domain.sites.edge_device import edge_devices_of
 from domain.storage.volume import volume_of
 from domain.stream import Change, World
 

@@ -1541,79 +1541,6 @@ class Client(Calls):
         found = self._call("GET", at("/v1/regions/{region_id}/ingress", region_id=region_id))
         return cast("forms.IngressLoadsAnswer", found)
 
-    def add_edge_device(
-        self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceAnswer:
-        """Adds an edge device in a region of yours: a physical one with the storage mode
-        central.
-        """
-        found = self._call(
-            "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
-        )
-        return cast("forms.EdgeDeviceAnswer", found)
-
-    def list_edge_devices(
-        self,
-        *,
-        account_id: str | None = None,
-        region_id: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
-    ) -> forms.EdgeDevicePage:
-        """Lists edge devices in the order in which they were added, removed ones too: your
-        own, or.
-        """
-        found = self._call(
-            "GET",
-            "/v1/edge-devices",
-            query={
-                "account_id": account_id,
-                "region_id": region_id,
-                "limit": limit,
-                "cursor": cursor,
-            },
-        )
-        return cast("forms.EdgeDevicePage", found)
-
-    def report_edge_device(
-        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceStateAnswer:
-        """Reports that an edge device runs, sent by the device with a key of its owner's
-        account. It is.
-        """
-        found = self._call(
-            "POST",
-            at("/v1/edge-devices/{edge_device_id}/report", edge_device_id=edge_device_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.EdgeDeviceStateAnswer", found)
-
-    def remove_edge_device(
-        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
-    ) -> forms.EdgeDeviceRemovedAnswer:
-        """Removes an edge device. It is charged for today and no longer."""
-        found = self._call(
-            "POST",
-            at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
-            body=body,
-            idempotency_key=idempotency_key,
-            records=True,
-        )
-        return cast("forms.EdgeDeviceRemovedAnswer", found)
-
-    def list_device_fees(
-        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
-    ) -> forms.DeviceFeePage:
-        """Lists the fee for edge devices, day by day."""
-        found = self._call(
-            "GET",
-            "/v1/device-fees",
-            query={"account_id": account_id, "limit": limit, "cursor": cursor},
-        )
-        return cast("forms.DeviceFeePage", found)
-
     def provision_storage_node(
         self, region_id: str, body: forms.StorageNodeRequest, *, idempotency_key: str | None = None
     ) -> forms.StorageNodeStateAnswer:
@@ -2041,8 +1968,8 @@ class Client(Calls):
         return cast("forms.WaitListsAnswer", found)
 
     def read_node_targets(self, node_id: str) -> forms.NodeTargetsAnswer:
-        """Lists what a node's reporter should time connections to: its region's control and
-        ingress.
+        """Lists what a node's reporter should try: its region's control and ingress, and
+        neighbours.
         """
         found = self._call("GET", at("/v1/nodes/{node_id}/targets", node_id=node_id))
         return cast("forms.NodeTargetsAnswer", found)
@@ -2087,6 +2014,35 @@ class Client(Calls):
         found = self._call("GET", at("/v1/regions/{region_id}/ingress-bytes", region_id=region_id))
         return cast("forms.IngressDaysAnswer", found)
 
+    def report_neighbours(
+        self, node_id: str, body: forms.NodeNeighboursRequest, *, idempotency_key: str | None = None
+    ) -> forms.NodeNeighboursAnswer:
+        """Records the private addresses of a node and the neighbours it reached, signed by
+        its key.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/nodes/{node_id}/neighbours", node_id=node_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.NodeNeighboursAnswer", found)
+
+    def read_neighbours(self, node_id: str) -> forms.NodeNeighboursAnswer:
+        """Returns which nodes of its region a node reaches on private addresses, before it
+        is admitted.
+        """
+        found = self._call("GET", at("/v1/nodes/{node_id}/neighbours", node_id=node_id))
+        return cast("forms.NodeNeighboursAnswer", found)
+
+    def read_region_neighbours(self, region_id: str) -> forms.RegionNeighboursAnswer:
+        """Returns whether all nodes of a region reach each other on private addresses, node
+        by node.
+        """
+        found = self._call("GET", at("/v1/regions/{region_id}/neighbours", region_id=region_id))
+        return cast("forms.RegionNeighboursAnswer", found)
+
     def read_where_next(self) -> forms.WhereNextAnswer:
         """Shows where regions are wanted: accounts that wait, unmet demand, and what is
         used.
@@ -2098,6 +2054,179 @@ class Client(Calls):
         """Returns regions, and where people wait, as dots of a map in GeoJSON."""
         found = self._call("GET", "/v1/where-next/map")
         return cast("forms.RegionMapAnswer", found)
+
+    def add_edge_device(
+        self, body: forms.EdgeDeviceRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceAnswer:
+        """Adds an edge device in a region of yours: a physical one with the storage mode
+        central.
+        """
+        found = self._call(
+            "POST", "/v1/edge-devices", body=body, idempotency_key=idempotency_key, records=True
+        )
+        return cast("forms.EdgeDeviceAnswer", found)
+
+    def list_edge_devices(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.EdgeDevicePage:
+        """Lists edge devices in the order in which they were added, removed ones too: your
+        own, or.
+        """
+        found = self._call(
+            "GET",
+            "/v1/edge-devices",
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.EdgeDevicePage", found)
+
+    def report_edge_device(
+        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceStateAnswer:
+        """Reports that an edge device runs, sent by the device with a key of its owner's
+        account. It is.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/report", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDeviceStateAnswer", found)
+
+    def remove_edge_device(
+        self, edge_device_id: str, body: forms.EmptyRequest, *, idempotency_key: str | None = None
+    ) -> forms.EdgeDeviceRemovedAnswer:
+        """Removes an edge device. It is charged for today and no longer."""
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/remove", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.EdgeDeviceRemovedAnswer", found)
+
+    def list_device_fees(
+        self, *, account_id: str | None = None, limit: int | None = None, cursor: str | None = None
+    ) -> forms.DeviceFeePage:
+        """Lists the fee for edge devices, day by day."""
+        found = self._call(
+            "GET",
+            "/v1/device-fees",
+            query={"account_id": account_id, "limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DeviceFeePage", found)
+
+    def set_device_config(
+        self, region_id: str, body: forms.DeviceConfigRequest, *, idempotency_key: str | None = None
+    ) -> forms.DeviceConfigAnswer:
+        """Sets a revision of a device configuration of a region of yours. Devices keep what
+        they run.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/regions/{region_id}/device-configs", region_id=region_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DeviceConfigAnswer", found)
+
+    def list_device_configs(
+        self,
+        *,
+        account_id: str | None = None,
+        region_id: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> forms.DeviceConfigPage:
+        """Lists device configurations, each with its last revision."""
+        found = self._call(
+            "GET",
+            "/v1/device-configs",
+            query={
+                "account_id": account_id,
+                "region_id": region_id,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return cast("forms.DeviceConfigPage", found)
+
+    def list_device_config_revisions(
+        self, region_id: str, config: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.DeviceConfigPage:
+        """Lists the revisions of a device configuration, from the first on."""
+        found = self._call(
+            "GET",
+            at(
+                "/v1/regions/{region_id}/device-configs/{config}",
+                region_id=region_id,
+                config=config,
+            ),
+            query={"limit": limit, "cursor": cursor},
+        )
+        return cast("forms.DeviceConfigPage", found)
+
+    def deploy_device_config(
+        self,
+        edge_device_id: str,
+        body: forms.DeviceDeploymentRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DeviceDeploymentAnswer:
+        """Deploys the last revision of a configuration to an active edge device, which runs
+        it instead.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/deploy", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DeviceDeploymentAnswer", found)
+
+    def report_inference(
+        self,
+        edge_device_id: str,
+        body: forms.DeviceInferenceRequest,
+        *,
+        idempotency_key: str | None = None,
+    ) -> forms.DeviceInferenceAnswer:
+        """Reports how the inference of an edge device goes, sent by the device with a key
+        of its.
+        """
+        found = self._call(
+            "POST",
+            at("/v1/edge-devices/{edge_device_id}/inference", edge_device_id=edge_device_id),
+            body=body,
+            idempotency_key=idempotency_key,
+            records=True,
+        )
+        return cast("forms.DeviceInferenceAnswer", found)
+
+    def read_device_work(self, edge_device_id: str, *, boot_id: str) -> forms.DeviceRunsAnswer:
+        """Returns what an edge device runs in this boot, asked by the device with a key of
+        its owner's.
+        """
+        found = self._call(
+            "GET",
+            at("/v1/edge-devices/{edge_device_id}/work", edge_device_id=edge_device_id),
+            query={"boot_id": boot_id},
+        )
+        return cast("forms.DeviceRunsAnswer", found)
 
     def add_datastore(
         self, region_id: str, body: forms.DatastoreRequest, *, idempotency_key: str | None = None
@@ -2273,7 +2402,7 @@ class Client(Calls):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> forms.UtilisationPage:
-        """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
+        """Lists the accelerators' time by use: leased, idle, mined, stranded, unavailable."""
         found = self._call(
             "GET",
             "/v1/utilisation",
@@ -2811,6 +2940,13 @@ class Client(Calls):
         found = self._call("GET", at("/v1/epochs/{epoch}/epoch.json", epoch=epoch))
         return cast("dict[str, Any]", found)
 
+    def read_epoch_clients(self, epoch: int) -> dict[str, Any]:
+        """Returns by compute client whose work the rewards of a sealed epoch pay for: the
+        companion of.
+        """
+        found = self._call("GET", at("/v1/epochs/{epoch}/clients.json", epoch=epoch))
+        return cast("dict[str, Any]", found)
+
     def explain_epoch(self, epoch: int, node_id: str) -> forms.EpochExplanationAnswer:
         """Explains a node's reward in a sealed epoch, also a reward of zero."""
         found = self._call(
@@ -3263,6 +3399,9 @@ class Client(Calls):
         kind: str | None = None,
         max_latency_ms: int | None = None,
         gpu_count: int | None = None,
+        sla_class: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
         vendor: str | None = None,
         memory_mib: int | None = None,
         mode: Literal["whole", "mig", "mps", "time_slice", "memory"] | None = None,
@@ -3283,9 +3422,6 @@ class Client(Calls):
         min_reputation_ppm: int | None = None,
         region_id: str | None = None,
         pool_id: str | None = None,
-        sla_class: str | None = None,
-        limit: int | None = None,
-        cursor: str | None = None,
     ) -> forms.OfferPage:
         """Lists open offers that meet every demand, cheapest first, with what is known of
         each.
@@ -3303,6 +3439,9 @@ class Client(Calls):
                 "kind": kind,
                 "max_latency_ms": max_latency_ms,
                 "gpu_count": gpu_count,
+                "sla_class": sla_class,
+                "limit": limit,
+                "cursor": cursor,
                 "vendor": vendor,
                 "memory_mib": memory_mib,
                 "mode": mode,
@@ -3323,9 +3462,6 @@ class Client(Calls):
                 "min_reputation_ppm": min_reputation_ppm,
                 "region_id": region_id,
                 "pool_id": pool_id,
-                "sla_class": sla_class,
-                "limit": limit,
-                "cursor": cursor,
             },
         )
         return cast("forms.OfferPage", found)
@@ -3486,6 +3622,17 @@ class Client(Calls):
         """Returns the price list of an offer, where its provider has set one."""
         found = self._call("GET", at("/v1/offers/{offer_id}/prices", offer_id=offer_id))
         return cast("forms.OfferPriceListAnswer", found)
+
+    def list_unmatched_requests(
+        self, *, limit: int | None = None, cursor: str | None = None
+    ) -> forms.UnmatchedRequestPage:
+        """Lists requests that found no node, the newest first: your own; all of them for
+        operators and.
+        """
+        found = self._call(
+            "GET", "/v1/unmatched-requests", query={"limit": limit, "cursor": cursor}
+        )
+        return cast("forms.UnmatchedRequestPage", found)
 
     def create_pool(
         self, body: forms.PoolRequest, *, idempotency_key: str | None = None

@@ -749,6 +749,18 @@ class BreakersAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class BroughtByClientAnswer(TypedDict):
+    """Lifetime totals by compute client. `received`: from accounts that are paid to this
+    one, and from regions that share. `paid`: in cash, whatever came back of it.
+    """
+
+    client_id: NotRequired[str]
+    matured: Money
+    received: Money
+    swept: Money
+    paid: Money
+
+
 class BudgetAnswer(TypedDict):
     """`used`: what went into escrow this month less what came back of it.
     `alerted_percent`: the highest threshold crossed this month.
@@ -799,12 +811,14 @@ class CapacityClassRequest(TypedDict):
 
 class CashOutAnswer(TypedDict):
     """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the
-    processor. `returned` is what came back after it was paid.
+    processor. `returned` is what came back after it was paid. `clients`: whose work it pays
+    for; their amounts are the whole amount.
     """
 
     cash_out_id: str
     account_id: str
     amount: Money
+    clients: list[ClientUnitsAnswer]
     destination: str
     by: str
     state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
@@ -976,6 +990,15 @@ class ClientQuotaRequest(TypedDict):
 
     pool_id: NotRequired[str | None]
     gpu_ppm_max: NotRequired[int | None]
+
+
+class ClientUnitsAnswer(TypedDict):
+    """What of an amount is for work that one compute client brought; without a `client_id`:
+    what no client is known of.
+    """
+
+    client_id: NotRequired[str]
+    amount: Money
 
 
 class CloudAccountAnswer(TypedDict):
@@ -1388,6 +1411,50 @@ class DeviceAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class DeviceConfigAnswer(TypedDict):
+    """One revision, which never changes."""
+
+    region_id: str
+    account_id: str
+    name: str
+    revision: int
+    work: DeviceWorkAnswer
+    set_at: str
+    position: NotRequired[int]
+
+
+class DeviceConfigPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[DeviceConfigAnswer]
+
+
+class DeviceConfigRequest(TypedDict):
+    """`revision`: 1 for a new name, and one more than the last one's after that."""
+
+    name: str
+    revision: int
+    work: DeviceWorkRequest
+
+
+class DeviceDeploymentAnswer(TypedDict):
+    device_id: str
+    config: str
+    revision: int
+    deployment: int
+    deployed_at: str
+    position: NotRequired[int]
+
+
+class DeviceDeploymentRequest(TypedDict):
+    """`config`: a configuration of the device's region; its last revision is deployed."""
+
+    config: str
+
+
 class DeviceFeeAnswer(TypedDict):
     """The fee of one UTC day; `due` is what the month has come to by then."""
 
@@ -1438,6 +1505,40 @@ class DeviceHoldingAnswer(TypedDict):
     since: str
 
 
+class DeviceInferenceAnswer(TypedDict):
+    """`inference` of the last deployment, which `deployment` is."""
+
+    device_id: str
+    deployment: int
+    inference: Literal["pending", "running", "exited"]
+    position: NotRequired[int]
+
+
+class DeviceInferenceRequest(TypedDict):
+    """`deployment`: the one that it is told of. `boot_id`: another one after each boot.
+    `exit_code`: of a command that exited.
+    """
+
+    deployment: int
+    boot_id: str
+    status: Literal["running", "exited"]
+    exit_code: NotRequired[int | None]
+
+
+class DeviceMountAnswer(TypedDict):
+    """A datastore of the region, and the folder below its root that the command uses."""
+
+    datastore_id: str
+    path: str
+
+
+class DeviceMountRequest(TypedDict):
+    """A datastore of the region, and the folder below its root that the command uses."""
+
+    datastore_id: str
+    path: NotRequired[str]
+
+
 class DevicePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -1473,6 +1574,31 @@ class DeviceReshapingRequest(TypedDict):
     lease_ids: list[str]
 
 
+class DeviceRunAnswer(TypedDict):
+    """What the device runs, always on. `access`: what of the board the command may use.
+    `mount`: the folder of the datastore, with the login of an smb server. `environment`:
+    with its values.
+    """
+
+    config: str
+    revision: int
+    deployment: int
+    work: DeviceWorkAnswer
+    environment: list[DeviceVariableAnswer]
+    access: list[Literal["accelerator", "video", "media"]]
+    mount: NotRequired[StoreMountAnswer]
+
+
+class DeviceRunsAnswer(TypedDict):
+    """`run` is absent where nothing was deployed, or where the command exited in this boot:
+    then the device runs nothing until it is rebooted or something is deployed.
+    """
+
+    device_id: str
+    run: NotRequired[DeviceRunAnswer]
+    position: NotRequired[int]
+
+
 class DeviceTimeAnswer(TypedDict):
     """One device's attested time. `reason` says why it does not count; absent when it does."""
 
@@ -1494,6 +1620,49 @@ class DeviceTrustAnswer(TypedDict):
     available_us: int
     energy_mj: int
     findings: list[TrustFindingAnswer]
+
+
+class DeviceVariableAnswer(TypedDict):
+    """A variable of the environment, with its value."""
+
+    name: str
+    value: str
+
+
+class DeviceVariableRequest(TypedDict):
+    """A variable of the environment. Its value enters no log, and only the device is told
+    it.
+    """
+
+    name: str
+    value: str
+
+
+class DeviceWorkAnswer(TypedDict):
+    """`environment`: names of variables; their values are told to the device alone."""
+
+    image: str
+    model: str
+    command: list[str]
+    checkpoints: list[str]
+    datastore: NotRequired[DeviceMountAnswer]
+    environment: list[str]
+    keys: list[str]
+
+
+class DeviceWorkRequest(TypedDict):
+    """`model`: where the code is kept; `command` begins in its root folder. `checkpoints`,
+    `datastore`, `environment` and `keys` may be left out; keys are names in a secret store
+    of yours.
+    """
+
+    image: str
+    model: str
+    command: list[str]
+    checkpoints: NotRequired[list[str]]
+    datastore: NotRequired[DeviceMountRequest | None]
+    environment: NotRequired[list[DeviceVariableRequest]]
+    keys: NotRequired[list[str]]
 
 
 class DisputeAnswer(TypedDict):
@@ -1718,7 +1887,8 @@ class EarningsForgoneAnswer(TypedDict):
 class EarningsMaturityAnswer(TypedDict):
     """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
     `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves
-    now.
+    now. `clients`: which compute clients brought it, at most 200, the one that brought most
+    first.
     """
 
     account_id: str
@@ -1730,15 +1900,21 @@ class EarningsMaturityAnswer(TypedDict):
     swept: Money
     upcoming: list[UpcomingMaturityAnswer]
     holds: list[CashOutHoldAnswer]
+    clients: list[BroughtByClientAnswer]
     position: NotRequired[int]
 
 
 class EdgeDeviceAnswer(TypedDict):
-    """Charged for every UTC day from `first_day` to `last_day`, both included."""
+    """Charged for every UTC day from `first_day` to `last_day`, both included. `access`:
+    what of the board the one model that runs on it may use. `inference`: how the last
+    deployment goes, since `inference_at`; it is pending until the device tells of it.
+    """
 
     device_id: str
     account_id: str
     region_id: str
+    name: str
+    minion_id: str
     model: Literal[
         "jetson-agx-xavier",
         "jetson-xavier-nx",
@@ -1746,7 +1922,15 @@ class EdgeDeviceAnswer(TypedDict):
         "jetson-orin-nx",
         "jetson-orin-nano",
     ]
+    access: list[Literal["accelerator", "video", "media"]]
     state: Literal["added", "active", "removed"]
+    config: NotRequired[str]
+    revision: NotRequired[int]
+    deployment: NotRequired[int]
+    deployed_at: NotRequired[str]
+    inference: NotRequired[Literal["pending", "running", "exited"]]
+    exit_code: NotRequired[int]
+    inference_at: NotRequired[str]
     first_day: str
     last_day: NotRequired[str]
     added_at: str
@@ -1770,9 +1954,13 @@ class EdgeDeviceRemovedAnswer(TypedDict):
 
 
 class EdgeDeviceRequest(TypedDict):
-    """Each add is a new device, also of the same machine, and is charged from today on."""
+    """Each add is a new device, also of the same machine, and is charged from today on.
+    `name` is unique in the region; `minion_id` is what the machine shows.
+    """
 
     region_id: str
+    name: str
+    minion_id: str
     model: Literal[
         "jetson-agx-xavier",
         "jetson-xavier-nx",
@@ -1823,6 +2011,7 @@ class EpochAnswer(TypedDict):
     chunks_credited: int
     chunks_matured: int
     file_sha256: NotRequired[str]
+    clients_sha256: NotRequired[str]
     unissued: NotRequired[Money]
     recyclable: NotRequired[Money]
     release: NotRequired[Money]
@@ -1840,7 +2029,7 @@ class EpochAnswer(TypedDict):
 
 class EpochExplanationAnswer(TypedDict):
     """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is
-    one.
+    one. `clients`: whose work the compute part of it pays for.
     """
 
     epoch: int
@@ -1860,6 +2049,7 @@ class EpochExplanationAnswer(TypedDict):
     availability: RewardShareAnswer
     owner_cap: NotRequired[Money]
     paid: Money
+    clients: list[RewardClientAnswer]
     reasons: list[str]
     signals: WashSignalsAnswer
     position: int
@@ -3894,7 +4084,8 @@ class MarketPricesAnswer(TypedDict):
 
 class MatchCandidateAnswer(TypedDict):
     """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is
-    the sum of weight x factor.
+    the sum of weight x factor. `paused_bid`: the lowest standing bid that would make room
+    there.
     """
 
     node_id: str
@@ -3906,6 +4097,7 @@ class MatchCandidateAnswer(TypedDict):
     down_ranked: NotRequired[bool]
     score_ppm: NotRequired[int]
     factors_ppm: NotRequired[MatchFactorsAnswer]
+    paused_bid: NotRequired[Money]
 
 
 class MatchDimensionAnswer(TypedDict):
@@ -4181,7 +4373,11 @@ class NodeAnswer(TypedDict):
 
 
 class NodeConditionAnswer(TypedDict):
-    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink."""
+    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink.
+    `private_network`: whether it reaches the admitted nodes of its region on private
+    addresses, as the nodes tried; also before it is admitted. Absent in a region of a
+    cloud.
+    """
 
     node_id: str
     phase: str
@@ -4194,6 +4390,7 @@ class NodeConditionAnswer(TypedDict):
     exclusive_access: bool
     idle_mining: bool
     stated: list[str]
+    private_network: NotRequired[Literal["connected", "disconnected", "unknown", "single"]]
     position: NotRequired[int]
 
 
@@ -4414,6 +4611,49 @@ class NodeLatencyWayRequest(TypedDict):
     samples: int
 
 
+class NodeNeighbourTargetAnswer(TypedDict):
+    """`addresses`: private ones, as that node told them; `public_key`: it signs what
+    answers.
+    """
+
+    node_id: str
+    addresses: list[str]
+    public_key: str
+
+
+class NodeNeighbourTargetsAnswer(TypedDict):
+    """`challenge`: what a neighbour that answers signs, with both nodes' ids."""
+
+    challenge: str
+    data: list[NodeNeighbourTargetAnswer]
+
+
+class NodeNeighboursAnswer(TypedDict):
+    """`verdict` of the node among the admitted nodes of its region: `connected` when each
+    reached the other within a day, `disconnected` when one of a pair tried and did not,
+    `unknown` when a pair was not tried, `single` when there is no other node. Absent in a
+    region of a cloud.
+    """
+
+    node_id: str
+    region_id: str
+    verdict: NotRequired[Literal["connected", "disconnected", "unknown", "single"]]
+    addresses: list[str]
+    told_at: NotRequired[str]
+    reached: list[str]
+    missed: list[str]
+    untried: list[str]
+    position: NotRequired[int]
+
+
+class NodeNeighboursRequest(TypedDict):
+    """`addresses`: those of RFC 1918 that the node answers its neighbours on."""
+
+    challenge: str
+    addresses: list[str]
+    tried: list[NodeTriedRequest]
+
+
 class NodePage(TypedDict):
     """One page of a list; `next_cursor` is there when `has_more` is true."""
 
@@ -4536,12 +4776,15 @@ class NodeTargetAnswer(TypedDict):
 
 
 class NodeTargetsAnswer(TypedDict):
-    """`role`: of an ingress, its reporter tells the bytes that go through it."""
+    """`role`: of an ingress, its reporter tells the bytes that go through it. `neighbours`:
+    nodes of the region to try on private addresses; absent in a region of a cloud.
+    """
 
     node_id: str
     region_id: str
     role: Literal["worker", "ingress", "control"]
     data: list[NodeTargetAnswer]
+    neighbours: NotRequired[NodeNeighbourTargetsAnswer]
     position: int
 
 
@@ -4562,6 +4805,15 @@ class NodeTransferRequest(TypedDict):
     """The account that gets your whole part of what the node earns, once it accepts."""
 
     account_id: str
+
+
+class NodeTriedRequest(TypedDict):
+    """`proof`: hex of the neighbour's Ed25519 signature over the challenge and both ids;
+    absent: it did not answer.
+    """
+
+    node_id: str
+    proof: NotRequired[str | None]
 
 
 class NodeTroubleAnswer(TypedDict):
@@ -6119,6 +6371,27 @@ class RegionMapFeatureAnswer(TypedDict):
     properties: dict[str, Any]
 
 
+class RegionNeighbourAnswer(TypedDict):
+    """How many other nodes it reaches both ways, misses, and has not tried."""
+
+    node_id: str
+    verdict: Literal["connected", "disconnected", "unknown", "single"]
+    addresses: list[str]
+    told_at: NotRequired[str]
+    reached: int
+    missed: int
+    untried: int
+
+
+class RegionNeighboursAnswer(TypedDict):
+    """`verdict` of the region: of all of its admitted nodes. Absent in a region of a cloud."""
+
+    region_id: str
+    verdict: NotRequired[Literal["connected", "disconnected", "unknown", "single"]]
+    data: list[RegionNeighbourAnswer]
+    position: int
+
+
 class RegionNodeAnswer(TypedDict):
     node_id: str
     phase: str
@@ -6296,9 +6569,10 @@ class ReputationAnswer(TypedDict):
 
 class ReputationEvidenceAnswer(TypedDict):
     """What the fact at `fact_position` said for one input, known since `known_position`:
-    `good` of `total` micro-observations, or microseconds of uptime. It counts from
-    `counts_from` on. The sums by input, day, first day and client, each floored, give the
-    score again.
+    `good` of `total` micro-observations, or microseconds of uptime; below zero where it
+    takes back what was counted, or takes time away. It counts from `counts_from` on. The
+    sums by input, day, first day and client, each floored and `good` not below zero, give
+    the score again.
     """
 
     input: Literal[
@@ -6597,6 +6871,15 @@ class RewardAdjustmentRequest(TypedDict):
     delta: str
     reason: str
     evidence_position: NotRequired[int | None]
+
+
+class RewardClientAnswer(TypedDict):
+    """What of a node's compute reward is for work that one compute client brought; without
+    a `client_id`: what no client is known of.
+    """
+
+    client_id: NotRequired[str]
+    reward: Money
 
 
 class RewardCorrectionAnswer(TypedDict):
@@ -7045,6 +7328,39 @@ class UnbilledUsageAnswer(TypedDict):
     leases_left_out: int
 
 
+class UnmatchedRequestAnswer(TypedDict):
+    """What was asked, and what each demand left of the nodes. `eased`: the nearest single
+    demand to ease. `times`: refusals for the same since it was last recorded.
+    """
+
+    account_id: str
+    client_id: str
+    project_id: str
+    code: str
+    need_sha256: str
+    members: int
+    gpu_count: int
+    models: list[str]
+    max_price_per_gpu_hour: Money
+    pricing: NotRequired[str]
+    fleet_position: int
+    nodes: int
+    dimensions: list[MatchDimensionAnswer]
+    eased: NotRequired[MatchRelaxationAnswer]
+    times: int
+    at: str
+    recorded_position: int
+
+
+class UnmatchedRequestPage(TypedDict):
+    """One page of a list; `next_cursor` is there when `has_more` is true."""
+
+    has_more: bool
+    next_cursor: NotRequired[str]
+    position: int
+    data: list[UnmatchedRequestAnswer]
+
+
 class UnmetDemandAnswer(TypedDict):
     """GPUs that are asked for and that no node gives: now, and of requests given up lately."""
 
@@ -7213,8 +7529,9 @@ class UsedKnownAnswer(TypedDict):
 
 
 class UtilisationAnswer(TypedDict):
-    """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset`
-    is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
+    """Milliseconds of one group: leased + idle + mined + stranded + unavailable = physical.
+    `mined`: no lease held a part of the device, and its provider states that the node mines
+    then. `asset` is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
     """
 
     hour: NotRequired[str]
@@ -7227,6 +7544,7 @@ class UtilisationAnswer(TypedDict):
     physical: str
     leased: str
     idle: str
+    mined: str
     stranded: str
     unavailable: str
     leased_ppm: int

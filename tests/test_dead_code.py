@@ -56,7 +56,6 @@ CHOSEN = {
     "domain.leasing.demands.ELSEWHERE": "says where the other demands are; a test holds it whole",
     "domain.leasing.due.due_us": "the formula that views say in SQL; a test compares them",
     "domain.prices.tariff.PRESETS": "published regimes, each of which can be replayed",
-    "domain.rules.decide": "the market takes the module as its rules",
     "domain.trust.reputation_terms.check_terms": "for terms that governance changes, to come",
     "projections.epochs.epochs.read_burns": "for the recount of burns, to come",
     "tallystick_client.calls.pages": "called by users of the client",

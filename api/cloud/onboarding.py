@@ -23,9 +23,9 @@ from api.door.moments import moment_or_none
 from api.door.operation import Resource
 from api.fleet.providers import READ, WRITE, own_provider
 from domain.calendar import day_of, day_text
-from domain.cloud.onboarding import PROJECT_ID, STEPS, CheckCloudAccount, required_of
+from domain.cloud.onboarding import PROJECT_ID, STEPS, CheckCloudAccount, decide_check, required_of
 from domain.cloud.reasons import CloudReason
-from domain.cloud.regions import regions_on
+from domain.fleet.cloud_regions import regions_on
 from domain.fleet.provider import CloudAccountChecked, provider_stream
 from domain.fleet.reasons import FleetReason
 from domain.prices.provider_kinds import is_cloud
@@ -136,11 +136,7 @@ def report_cloud_account(
 
     def commands() -> CheckCloudAccount:
         own_provider(call, provider_id)
-        _require_cloud(call, provider_id)
-        if body.service_account is not None:
-            with call.service.connection() as connection:
-                service_accounts.keep(connection, provider_id, body.service_account, call.now_us)
-        return CheckCloudAccount(
+        command = CheckCloudAccount(
             provider_id=provider_id,
             project_id=body.project_id,
             project_made_on=body.project_made_on,
@@ -148,6 +144,11 @@ def report_cloud_account(
             by=call.principal.member_id,
             at_us=call.now_us,
         )
+        if body.service_account is not None:
+            decide_check(command, call.service.ledger.world())  # what is refused changes no address
+            with call.service.connection() as connection:
+                service_accounts.keep(connection, provider_id, body.service_account, call.now_us)
+        return command
 
     # What is stored with the idempotency key is kept for good: no address is in it.
     return call.record(

@@ -24,8 +24,9 @@ from pydantic import (
 
 from api.door.amounts import INTEGER_MAX
 from api.door.moments import parse_moment
-from domain.jobs.plan import REFERENCE_MAX
-from domain.lease.mounts import PATH_BYTES_MAX, VolumeMount
+from domain.lease.mounts import VolumeMount
+from domain.paths import PATH_BYTES_MAX
+from domain.references import REFERENCE_MAX
 
 LeaseState = Literal[
     "requested",
@@ -142,6 +143,7 @@ Address = Annotated[str, Field(pattern=r"^0x[0-9a-fA-F]{40}$")]
 Hex32 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Short = Annotated[str, Field(min_length=1, max_length=TEXT_MAX)]
 Count = Annotated[int, Field(ge=0, le=INTEGER_MAX)]
+SignedCount = Annotated[int, Field(ge=-INTEGER_MAX, le=INTEGER_MAX)]
 Position = Annotated[
     int, Field(ge=0, le=INTEGER_MAX, description="A position of the market log", examples=[42])
 ]

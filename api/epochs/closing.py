@@ -23,7 +23,7 @@ from typing import Any
 import psycopg
 
 from api.door.second_person import ActSignatures, act_request, header_fields
-from api.epochs.files import epoch_path
+from api.epochs.files import clients_path, epoch_path
 from api.epochs.gate import missing_for
 from api.process.collecting import collecting_later
 from api.process.founding import is_development
@@ -32,6 +32,7 @@ from contracts.durable_file import write_durably
 from domain.authority.register import register_of
 from domain.checked_acts import CheckedAct
 from domain.epochs import epoch as epochs
+from domain.epochs.clients import clients_file
 from domain.epochs.epoch import (
     CloseEpoch,
     CreditRewards,
@@ -56,7 +57,7 @@ from ledger.log.handle import Ledger
 from ledger.tree import cut, trees
 from projections import tables
 from projections.epochs.cut_nodes import read_nodes
-from projections.epochs.epochs import read_preview, read_recyclable
+from projections.epochs.epochs import read_brought, read_preview, read_recyclable
 from projections.epochs.rewards import read_forfeitable
 
 Connection = psycopg.Connection[Any]
@@ -182,12 +183,14 @@ def seal_epoch(
 ) -> EpochSealed:
     """Seal a closed epoch and credit all of its rewards; what was done before is not done again.
 
-    Also writes the epoch file again when it is gone.
+    Also writes the epoch file again when it is gone, and whose work its rewards pay for.
     Raises Refused: EPOCH_UNKNOWN, EPOCH_STATE, EPOCH_OUT_OF_ORDER; SealDiffers.
     """
     settlement = settlement_at(ledger, connection, epoch)
     data = epoch_file(settlement)
     _keep_file(epoch_path(data_dir, epoch), data)
+    clients = clients_file(settlement, sha256(data).hexdigest(), read_brought(connection, epoch))
+    _keep_file(clients_path(data_dir, epoch), clients)
     if _known(ledger, epoch).sealed is None:
         command = SealEpoch(
             epoch=epoch,
@@ -197,6 +200,7 @@ def seal_epoch(
             file_sha256=sha256(data).hexdigest(),
             at_us=now_us,
             price_snapshot=_price_snapshot(ledger, now_us),
+            clients_sha256=sha256(clients).hexdigest(),
         )
         ledger.handle(command, key=None, now_us=now_us)
     _check_carry(ledger, epoch)

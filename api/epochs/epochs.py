@@ -29,7 +29,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.door.positions import POSITION
-from api.epochs.files import epoch_path
+from api.epochs.files import clients_path, epoch_path
 from api.epochs.payout_files import payout_path
 from api.process.service import Service
 from domain.epochs.reasons import EpochsReason
@@ -71,6 +71,7 @@ class EpochAnswer(AnswerModel):
     chunks_credited: Count
     chunks_matured: Count
     file_sha256: Hex32 | None = None
+    clients_sha256: Hex32 | None = None
     unissued: Money | None = None
     recyclable: Money | None = None
     release: Money | None = None
@@ -231,6 +232,27 @@ def read_epoch_file(epoch: EpochInPath, call: Caller) -> Response:
         return FileResponse(path, headers=headers, media_type="application/json")
 
 
+@resource.get(
+    "/v1/epochs/{epoch}/clients.json",
+    everybody(),
+    dict[str, Any],
+    problems=[EpochsReason.EPOCH_UNKNOWN, "not_found"],
+)
+def read_epoch_clients(epoch: EpochInPath, call: Caller) -> Response:
+    """Returns by compute client whose work the rewards of a sealed epoch pay for: the companion of
+    its epoch file and of its payout file, whose leaves have an address and a total alone.
+    """
+    with call.read(EPOCHS) as view:
+        row = epochs.read_epoch(view.connection, epoch)
+        if row is None:
+            raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
+        path = clients_path(call.service.settings.data_dir, epoch)
+        if row.sealed_position is None or not path.is_file():
+            raise errors.problem("not_found", f"epoch {epoch} has no such file here yet")
+        headers = {POSITION: str(view.position), **FOR_EVER}
+        return FileResponse(path, headers=headers, media_type="application/json")
+
+
 def payout_bytes(service: Service, epoch: int) -> bytes:
     """Raises Problem: 404 not_found when the epoch has no payout file yet."""
     try:
@@ -264,6 +286,7 @@ def _epoch(row: epochs.EpochRow) -> EpochAnswer:
         chunks_credited=row.credited,
         chunks_matured=row.matured,
         file_sha256=row.file_sha256,
+        clients_sha256=row.clients_sha256,
         minted=tokens_or_none(row.minted),
         mint_tx_hash=row.mint_tx_hash,
         unissued=tokens_or_none(row.unissued),

@@ -30,8 +30,10 @@ from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.epochs.epochs import FOR_EVER
 from api.epochs.files import epoch_path, find_node
+from domain.brought import ClientPart, as_parts, in_proportion
+from domain.epochs.clients import weights_of
 from domain.epochs.explanation import ExplainedShare, Explanation, Totals, explain
-from domain.epochs.policy import NETWORK
+from domain.epochs.policy import NETWORK, PolicyPublished
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.wash_signals import Signals, of_shares, signals
 from domain.refusal import Refused
@@ -79,6 +81,15 @@ class RewardShareAnswer(AnswerModel):
     paid: Money
 
 
+class RewardClientAnswer(AnswerModel):
+    """What of a node's compute reward is for work that one compute client brought; without a
+    `client_id`: what no client is known of.
+    """
+
+    client_id: str | None = None
+    reward: Money
+
+
 class WashSignalsAnswer(AnswerModel):
     """`raised` names the signals that are high; absent is what nothing can be divided by."""
 
@@ -89,7 +100,9 @@ class WashSignalsAnswer(AnswerModel):
 
 
 class EpochExplanationAnswer(AnswerModel):
-    """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is one."""
+    """The way from GPU-seconds to tokens; `paid` is before the cap of an owner, if there is one.
+    `clients`: whose work the compute part of it pays for.
+    """
 
     epoch: Count
     node_id: NodeId
@@ -108,6 +121,7 @@ class EpochExplanationAnswer(AnswerModel):
     availability: RewardShareAnswer
     owner_cap: Money | None = None
     paid: Money
+    clients: list[RewardClientAnswer]
     reasons: list[str]
     signals: WashSignalsAnswer
     position: Position
@@ -136,10 +150,13 @@ def explain_epoch(epoch: EpochInPath, node_id: NodeInPath, call: Caller) -> Resp
     """Explains a node's reward in a sealed epoch, also a reward of zero."""
     with call.read(EPOCHS, COUNTERPARTIES) as view:
         sealed = _sealed(view, epoch)
-        told = _explained(call, sealed, node_id)
+        policy, told = _explained(call, sealed, node_id)
+        moved = epochs.read_brought(view.connection, epoch, node_id)
+        weights = weights_of(moved, policy).get(node_id, {})
         used = counterparties.read_used(view.connection, epoch, node_id)
         signs = signals(told.paid, told.burned_tokens, used.others, used.related, used.age_us)
-        answer = _told(sealed, told, signs, view.position)
+        clients = as_parts(in_proportion(told.compute.paid, weights))
+        answer = _told(sealed, told, clients, signs, view.position)
         return call.answer(view, answer, headers=FOR_EVER)
 
 
@@ -191,7 +208,7 @@ def _sealed(view: View, epoch: int) -> EpochRow:
     return row
 
 
-def _explained(call: Call, row: EpochRow, node_id: str) -> Explanation:
+def _explained(call: Call, row: EpochRow, node_id: str) -> tuple[PolicyPublished, Explanation]:
     """Raises Problem: 404 not_found when the cut says nothing of the node."""
     path = epoch_path(call.service.settings.data_dir, row.epoch)
     try:
@@ -203,7 +220,7 @@ def _explained(call: Call, row: EpochRow, node_id: str) -> Explanation:
             "not_found", f"the cut of epoch {row.epoch} has neither use nor time of {node_id}"
         )
     policy = call.service.ledger.market.state_of(NETWORK).published[row.policy_version - 1]
-    return explain(
+    return policy, explain(
         node,
         policy,
         Totals(
@@ -220,7 +237,9 @@ def _explained(call: Call, row: EpochRow, node_id: str) -> Explanation:
     )
 
 
-def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> EpochExplanationAnswer:
+def _told(
+    row: EpochRow, why: Explanation, clients: tuple[ClientPart, ...], signs: Signals, position: int
+) -> EpochExplanationAnswer:
     assert row.cut_position is not None
     assert row.file_sha256 is not None
     return EpochExplanationAnswer(
@@ -259,6 +278,10 @@ def _told(row: EpochRow, why: Explanation, signs: Signals, position: int) -> Epo
         availability=_share(why.availability),
         owner_cap=tokens_or_none(why.owner_cap),
         paid=tokens(why.paid),
+        clients=[
+            RewardClientAnswer(client_id=one.client_id or None, reward=tokens(one.units))
+            for one in clients
+        ],
         reasons=list(why.reasons),
         signals=WashSignalsAnswer(
             payout_multiple_ppm=signs.payout_multiple_ppm,

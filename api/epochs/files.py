@@ -27,6 +27,11 @@ def epoch_path(data_dir: Path, epoch: int) -> Path:
     return data_dir / "epochs" / f"{epoch}.json"
 
 
+def clients_path(data_dir: Path, epoch: int) -> Path:
+    """Where it is kept whose work an epoch's rewards pay for (`domain/epochs/clients.py`)."""
+    return data_dir / "epochs" / f"{epoch}.clients.json"
+
+
 def find_node(path: Path, node_id: str) -> NodeCut | None:
     """What an epoch's cut says of one node; None when it says nothing.
 

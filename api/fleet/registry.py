@@ -5,7 +5,6 @@ from __future__ import annotations
 from api.door.operation import Resource
 from api.fleet import (
     devices,
-    edge_devices,
     growth,
     joining,
     kinds,
@@ -14,6 +13,7 @@ from api.fleet import (
     nodes,
     providers,
     revenue_shares,
+    storage_nodes,
 )
 from api.fleet.equivocation_timer import run_equivocation
 from api.process.timer import Timer
@@ -28,6 +28,6 @@ RESOURCES: tuple[Resource, ...] = (
     devices.resource,
     kinds.resource,
     maintenance.resource,
-    edge_devices.resource,
+    storage_nodes.resource,
 )
 TIMERS: tuple[Timer, ...] = (Timer("equivocation", 5, 60, run_equivocation, turn=10),)

@@ -113,10 +113,32 @@ class CashOutHoldAnswer(AnswerModel):
     held_at: Told_at
 
 
+class ClientUnitsAnswer(AnswerModel):
+    """What of an amount is for work that one compute client brought; without a `client_id`: what
+    no client is known of.
+    """
+
+    client_id: str | None = None
+    amount: Money
+
+
+class BroughtByClientAnswer(AnswerModel):
+    """Lifetime totals by compute client. `received`: from accounts that are paid to this one, and
+    from regions that share. `paid`: in cash, whatever came back of it.
+    """
+
+    client_id: str | None = None
+    matured: Money
+    received: Money
+    swept: Money
+    paid: Money
+
+
 class EarningsMaturityAnswer(AnswerModel):
     """held_back -> payable -> earned. `matured`, `reduced`, `swept` are lifetime totals.
 
     `upcoming`: what matures next, in order, at most 50. `holds`: why no cash-out leaves now.
+    `clients`: which compute clients brought it, at most 200, the one that brought most first.
     """
 
     account_id: AccountId
@@ -128,6 +150,7 @@ class EarningsMaturityAnswer(AnswerModel):
     swept: Money
     upcoming: list[UpcomingMaturityAnswer]
     holds: list[CashOutHoldAnswer]
+    clients: list[BroughtByClientAnswer]
     position: Position | None = None
 
 
@@ -168,6 +191,7 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
         payee = money_out.read_payee(view.connection, account_id)
         held = money_out.read_held(view.connection, account_id, limit=UPCOMING_MAX)
         holds = money_out.read_holds(view.connection, account_id)
+        clients = money_out.read_brought(view.connection, account_id)
         windows = call.service.ledger.market.state_of(NETWORK).versions
         told = EarningsMaturityAnswer(
             account_id=account_id,
@@ -194,6 +218,16 @@ def read_maturity(account_id: AccountInPath, call: Caller) -> Response:
                     held_at=moment(each.held_us),
                 )
                 for each in holds
+            ],
+            clients=[
+                BroughtByClientAnswer(
+                    client_id=each.client_id or None,
+                    matured=credits_(each.matured),
+                    received=credits_(each.received),
+                    swept=credits_(each.swept),
+                    paid=credits_(each.paid),
+                )
+                for each in clients
             ],
         )
         return call.answer(view, told)
@@ -292,12 +326,14 @@ class CashOutRequest(RequestModel):
 class CashOutAnswer(AnswerModel):
     """requested -> started -> sent -> paid; or failed, or cancelled. `asked_at`: of the processor.
 
-    `returned` is what came back after it was paid.
+    `returned` is what came back after it was paid. `clients`: whose work it pays for; their amounts
+    are the whole amount.
     """
 
     cash_out_id: CashOutId
     account_id: AccountId
     amount: Money
+    clients: list[ClientUnitsAnswer]
     destination: str
     by: str
     state: Literal["requested", "started", "sent", "paid", "failed", "cancelled"]
@@ -764,6 +800,12 @@ def _cash_out(row: money_out.CashOut) -> CashOutAnswer:
         cash_out_id=row.cash_out_id,
         account_id=row.account_id,
         amount=credits_(row.units),
+        clients=[
+            ClientUnitsAnswer(
+                client_id=one["client_id"] or None, amount=credits_(int(one["units"]))
+            )
+            for one in row.clients
+        ],
         destination=row.destination,
         by=row.requested_by,
         state=state,

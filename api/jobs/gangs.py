@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from api.door.amounts import Money
 from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
+from api.door.errors import Problem
 from api.door.models import (
     TERM_SECONDS_MAX,
     AccountId,
@@ -30,7 +31,8 @@ from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.jobs.jobs import EXAMPLE, JobRequest, own_job
 from api.market.matching import MATCH_AGAIN, pool_of_spec
 from api.market.placing import BID_FOR, IN_ONE_APPEND, has_waiting, keeps_queue, wait
-from api.pools.gang_orders import reservation
+from api.market.unmatched import keep_unmatched
+from api.pools.gang_orders import member_of, reservation
 from api.pools.pools import PoolId
 from api.process.lease_desk import streams_read
 from domain.duration import SECOND_US
@@ -151,7 +153,33 @@ def open_gang(body: GangRequest, call: Caller) -> Response:
         return _opened(after, gang_id)
 
     again_on = MATCH_AGAIN | {PoolsReason.QUEUE_MOVED}
-    return call.record(commands, told, again_on=again_on, reads=streams_read)
+    try:
+        return call.record(commands, told, again_on=again_on, reads=streams_read)
+    except Problem as problem:
+        keep_unmatched(call, problem, lambda: _first_of(body, call, gang_id), body.members)
+        raise
+
+
+def _first_of(
+    body: GangRequest, call: Call, gang_id: str
+) -> tuple[RequestLease, SubmitJob | JobSubmitted]:
+    """The request of the first member, and its job. Raises Refused: JOB_UNKNOWN."""
+    _, spec = _job_of(body, call)
+    return member_of(_asked(body, call, gang_id, spec), call.now_us, 0), spec
+
+
+def _job_of(body: GangRequest, call: Call) -> tuple[list[SubmitJob], SubmitJob | JobSubmitted]:
+    """The command that submits a new job, if it is one, and what the job asks for.
+
+    Raises Refused: JOB_UNKNOWN.
+    """
+    if body.job is not None:
+        submit = body.job.submit(call, call.id("job"))
+        return [submit], submit
+    assert body.job_id is not None
+    submitted = own_job(call, body.job_id).submitted
+    assert submitted is not None
+    return [], submitted
 
 
 def _opening(body: GangRequest, call: Call, gang_id: str) -> list[Any]:
@@ -159,20 +187,11 @@ def _opening(body: GangRequest, call: Call, gang_id: str) -> list[Any]:
 
     Raises Refused: JOB_UNKNOWN, GANG_TOO_LARGE, POOL_UNKNOWN, NO_MATCH, MATCH_IMPOSSIBLE.
     """
-    commands: list[Any] = []
-    spec: SubmitJob | JobSubmitted
-    if body.job is not None:
-        spec = body.job.submit(call, call.id("job"))
-        commands.append(spec)
-    else:
-        assert body.job_id is not None
-        submitted = own_job(call, body.job_id).submitted
-        assert submitted is not None
-        spec = submitted
+    job, spec = _job_of(body, call)
     pool_id = pool_of_spec(spec)
     may_wait = keeps_queue(call.service, pool_id)
     asked = _asked(body, call, gang_id, spec)
-    commands.append(asked)
+    commands: list[Any] = [*job, asked]
     _require_room(call, spec, asked)
     if may_wait and pool_id is not None and has_waiting(call.service, pool_id):
         return [*commands, _wait(spec, asked)]

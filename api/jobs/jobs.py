@@ -397,8 +397,9 @@ def _first_wish(call: Call, spec: SubmitJob) -> Wish:
 
 
 def region_of(call: Call, attached: Attached) -> str | None:
-    """The region that a job is pinned to by what it is attached to; whether all of it is there,
-    and whose it is, the decision asks.
+    """The region that a job is pinned to by what it is attached to; whether all of it is there, the
+    decision asks. Of another account's store or port it tells no region: no answer that names the
+    pinned region leads from a guessed id to a place.
     """
     market = call.service.ledger.market
     found: list[Any] = [
@@ -406,8 +407,9 @@ def region_of(call: Call, attached: Attached) -> str | None:
     ]
     if attached.reservation_id is not None:
         found.append(market.state_of(reservation_stream(attached.reservation_id)).added)
-    regions = [one.region_id for one in found if one is not None]
-    return regions[0] if regions else None
+    mine = call.principal.account_id
+    regions = (one.region_id for one in found if one is not None and one.account_id == mine)
+    return next(regions, None)
 
 
 @resource.get("/v1/jobs", READ, page_of(JobAnswer), problems=["cursor_invalid"])

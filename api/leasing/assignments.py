@@ -33,7 +33,7 @@ from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.fleet.constraints import MigStart, Mode
 from api.fleet.nodes import own_node, visible_node
-from api.sites.datastores import login_of
+from api.sites.datastores import StoreMountAnswer, store_mount
 from domain.fleet.reasons import FleetReason
 from domain.jobs.gang import gang_stream
 from domain.jobs.job import job_stream, workload_hash
@@ -43,8 +43,6 @@ from domain.lease.lease import RUNNING, Lease, LeaseRequested, ReadyLease, lease
 from domain.lease.reasons import LeaseReason
 from domain.money import PPM
 from domain.refusal import Refused
-from domain.sites.datastore import datastore_stream
-from domain.sites.paths import joined
 from domain.sites.reservation import reservation_stream
 from domain.storage.volume import volume_stream
 from projections.fleet import fleet
@@ -59,19 +57,6 @@ resource = Resource("nodes")
 
 ASSIGNMENTS_MAX = 500
 TO_ERASE_MAX = 100
-
-
-class StoreMountAnswer(AnswerModel):
-    """A folder that the work mounts: `path` on the server, with its root. `user` and `password`
-    are told to the node alone.
-    """
-
-    kind: Literal["nfs", "smb"]
-    address: str
-    path: str
-    use: Literal["input", "output", "scratch"]
-    user: str | None = None
-    password: str | None = None
 
 
 class ReservedPortAnswer(AnswerModel):
@@ -314,24 +299,10 @@ def _pending(call: Call, view: View, row: leases.LeaseRow, node: fleet.Node) -> 
 def _mounts(call: Call, view: View, job: leases.Job, node_id: str) -> list[StoreMountAnswer]:
     """What the work mounts, with the logins for the node that mounts it."""
     is_machine = call.node_of_caller(node_id) or call.executor_of_caller(node_id)
-    found = []
-    for mount in (job.attached or {}).get("mounts", ()):
-        name = mount["datastore_id"]
-        store: Any = call.service.ledger.market.state_of(datastore_stream(name)).added
-        user, password = None, None
-        if is_machine and store.has_login:
-            user, password = login_of(call.service, view.connection, name)
-        found.append(
-            StoreMountAnswer(
-                kind=store.kind,
-                address=store.address,
-                path=joined(store.root_path, mount["path"]),
-                use=mount["use"],
-                user=user,
-                password=password,
-            )
-        )
-    return found
+    return [
+        store_mount(call, view, one["datastore_id"], one["path"], one["use"], has_login=is_machine)
+        for one in (job.attached or {}).get("mounts", ())
+    ]
 
 
 def _port(call: Call, job: leases.Job) -> ReservedPortAnswer | None:

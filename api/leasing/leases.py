@@ -10,11 +10,13 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import Field, model_validator
 
 from api.door.amounts import Money, Units, credits_, credits_or_none, money
 from api.door.auth import with_scope
 from api.door.call import After, Call, Caller, States
+from api.door.errors import Problem
 from api.door.models import (
     TERM_SECONDS_MAX,
     AccountId,
@@ -49,6 +51,7 @@ from api.market.lease_pricing import pricing_for, term_of
 from api.market.matching import MATCH_AGAIN
 from api.market.placing import BID_FOR, IN_ONE_APPEND, placed
 from api.market.pricing import LeasePricingRequest
+from api.market.unmatched import keep_unmatched
 from api.process.lease_desk import Round
 from domain.duration import SECOND_US
 from domain.fleet.provider import provider_stream
@@ -359,14 +362,39 @@ async def open_lease(body: LeaseRequest, call: Caller) -> Response:
         return opened_told(after.state(lease_stream(lease_id)))
 
     again_on = MATCH_AGAIN | {PoolsReason.QUEUE_MOVED, PartiesReason.QUOTA_EXHAUSTED}
-    return await call.record_at_desk(commands, told, again_on=again_on)
+    try:
+        return await call.record_at_desk(commands, told, again_on=again_on)
+    except Problem as problem:
+        keep = partial(keep_unmatched, call, problem, lambda: asked_with(body, call, lease_id))
+        await run_in_threadpool(keep)
+        raise
 
 
 def opening(body: LeaseRequest, call: Call, lease_id: str, here: Round) -> list[Any]:
     """Job, request, match and reservation. Raises Refused: JOB_UNKNOWN, JOB_STATE, NO_MATCH."""
     job, spec = _job_of(body, call)
     pricing = pricing_for(call.service, body.pricing, spec.constraints)
-    request = RequestLease(
+    request, by = _request(body, call, lease_id, spec, pricing), call.principal.member_id
+    return [*job, *placed(call.service, request, spec, here, pricing=pricing, waits=True, by=by)]
+
+
+def asked_with(
+    body: LeaseRequest, call: Call, lease_id: str
+) -> tuple[RequestLease, SubmitJob | JobSubmitted]:
+    """What a body asks for, and for which job. Raises Refused: JOB_UNKNOWN, JOB_STATE."""
+    _, spec = _job_of(body, call)
+    pricing = pricing_for(call.service, body.pricing, spec.constraints)
+    return _request(body, call, lease_id, spec, pricing), spec
+
+
+def _request(
+    body: LeaseRequest,
+    call: Call,
+    lease_id: str,
+    spec: SubmitJob | JobSubmitted,
+    pricing: LeasePricingRequest | None,
+) -> RequestLease:
+    return RequestLease(
         lease_id=lease_id,
         job_id=spec.job_id,
         account_id=call.principal.account_id,
@@ -384,8 +412,6 @@ def opening(body: LeaseRequest, call: Call, lease_id: str, here: Round) -> list[
         pricing=None if pricing is None else pricing.module,
         months=None if pricing is None else pricing.months,
     )
-    by = call.principal.member_id
-    return [*job, *placed(call.service, request, spec, here, pricing=pricing, waits=True, by=by)]
 
 
 def _job_of(body: LeaseRequest, call: Call) -> tuple[list[SubmitJob], SubmitJob | JobSubmitted]:

@@ -16,20 +16,22 @@ from typing import Any
 from fastapi import Response
 
 from api.door.auth import with_scope
-from api.door.call import After, Caller
+from api.door.call import After, Call, Caller
+from api.door.errors import Problem
 from api.door.models import AnswerModel, EmptyRequest, JobInPath, LeaseId, with_examples
 from api.door.operation import Resource
 from api.jobs.jobs import own_job
 from api.leasing.leases import LeaseOpenedAnswer, opened_told
 from api.market.matching import MATCH_AGAIN
 from api.market.placing import BID_FOR, placed
+from api.market.unmatched import keep_unmatched
 from api.process.lease_desk import Round
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
 from domain.fleet.reasons import FleetReason
 from domain.funds.funding import sources_of
 from domain.gpu_time import charge_for
-from domain.jobs.job import job_stream
+from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
 from domain.lease.lease import MIN_RUNWAY_US, Lease, RequestLease, ReserveLease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.leasing.request import asked_again
@@ -80,18 +82,13 @@ def restart_job(job_id: JobInPath, body: JobRestartRequest, call: Caller) -> Res
     del body
     lease_id = call.id("lease")
 
+    def asked() -> Again:
+        before = _ended(call, job_id)
+        return again_of(call.service, before, lease_id, call.principal.key_id, call.now_us)
+
     def commands() -> list[Any]:
-        own_job(call, job_id, as_participant=True)
-        with call.read(LEASES) as view:
-            found = leases.read_funds_ended(
-                view.connection, job_id=job_id, account_id=call.principal.account_id
-            )
-        if not found:
-            raise Refused(
-                FleetReason.LEASE_STATE, job_id=job_id, rule="no lease of it ended with 100"
-            )
-        before = _lease(call.service, found[-1].lease_id)
-        return going_on(call.service, before, lease_id, call.principal.key_id, call.now_us)
+        here = Round.of_one(call.service.ledger.world(), call.now_us)
+        return placed(call.service, *asked(), here)
 
     def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
@@ -99,13 +96,40 @@ def restart_job(job_id: JobInPath, body: JobRestartRequest, call: Caller) -> Res
         opened = opened_told(lease).model_dump()
         return JobRestartedAnswer(**opened, restart_of=lease.requested.restart_of or "")
 
-    return call.record(commands, told, again_on=MATCH_AGAIN)
+    try:
+        return call.record(commands, told, again_on=MATCH_AGAIN)
+    except Problem as problem:
+        keep_unmatched(call, problem, asked)
+        raise
+
+
+def _ended(call: Call, job_id: str) -> Lease:
+    """The last lease of a job whose funds ended. Raises Refused: JOB_UNKNOWN, LEASE_STATE."""
+    own_job(call, job_id, as_participant=True)
+    with call.read(LEASES) as view:
+        found = leases.read_funds_ended(
+            view.connection, job_id=job_id, account_id=call.principal.account_id
+        )
+    if not found:
+        raise Refused(FleetReason.LEASE_STATE, job_id=job_id, rule="no lease of it ended with 100")
+    return _lease(call.service, found[-1].lease_id)
 
 
 def going_on(
     service: Service, before: Lease, lease_id: str, key_id: str | None, now_us: int
 ) -> list[Any]:
     """The commands that open a lease for what an ended one asked for. Raises Refused: NO_MATCH."""
+    request, spec = again_of(service, before, lease_id, key_id, now_us)
+    return placed(service, request, spec, Round.of_one(service.ledger.world(), now_us))
+
+
+Again = tuple[RequestLease, SubmitJob | JobSubmitted]
+
+
+def again_of(
+    service: Service, before: Lease, lease_id: str, key_id: str | None, now_us: int
+) -> Again:
+    """The request for what an ended lease asked for, and its job."""
     asked = before.requested
     assert asked is not None
     job = service.ledger.market.state_of(job_stream(asked.job_id))
@@ -121,8 +145,7 @@ def going_on(
         pricing=None,
         overflow=False,
     )
-    here = Round.of_one(service.ledger.world(), now_us)
-    return placed(service, request, job.submitted, here)
+    return request, job.submitted
 
 
 def run_restarts(service: Service, connection: Connection, now_us: int) -> int:

@@ -12,6 +12,7 @@ from pydantic import Field
 from api.door.amounts import Money, credits_, money
 from api.door.auth import with_scope
 from api.door.call import After, Call, Caller
+from api.door.errors import Problem
 from api.door.models import (
     TERM_SECONDS_MAX,
     AnswerModel,
@@ -38,6 +39,7 @@ from api.leasing.leases import (
     WRITE,
     LeaseOpenedAnswer,
     LeaseRequest,
+    asked_with,
     caller_party,
     opened_told,
     opening,
@@ -45,6 +47,7 @@ from api.leasing.leases import (
 )
 from api.market.matching import looked_again
 from api.market.placing import BID_FOR, IN_ONE_APPEND
+from api.market.unmatched import keep_unmatched
 from domain.duration import SECOND_US
 from domain.fleet.reasons import FleetReason
 from domain.funds.reasons import FundsReason
@@ -349,7 +352,11 @@ def quote_lease(body: LeaseQuoteRequest, call: Caller) -> Response:
     def told(after: After) -> AnswerModel:
         return _quote(after.state(lease_stream(lease_id)), quote_id)
 
-    return call.record(commands, told)
+    try:
+        return call.record(commands, told)
+    except Problem as problem:
+        keep_unmatched(call, problem, lambda: asked_with(body, call, lease_id))
+        raise
 
 
 @resource.post(

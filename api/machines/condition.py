@@ -20,6 +20,7 @@ from api.door.models import (
 )
 from api.door.operation import Resource
 from api.fleet.nodes import may_run, own_node, visible_node
+from api.regions.neighbours import Verdict, verdict_on
 from domain.fleet.node import NodeState, node_stream
 from domain.fleet.reasons import FleetReason
 from domain.machines.condition import ERROR_LENGTH_MAX, FailNode, ReportNodeError, StopNode
@@ -71,7 +72,10 @@ class IdleMiningRequest(RequestModel):
 
 
 class NodeConditionAnswer(AnswerModel):
-    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink."""
+    """`stated` lists what is only the owner's word. `upnp_advised` follows from the uplink.
+    `private_network`: whether it reaches the admitted nodes of its region on private addresses, as
+    the nodes tried; also before it is admitted. Absent in a region of a cloud.
+    """
 
     node_id: NodeId
     phase: str
@@ -84,6 +88,7 @@ class NodeConditionAnswer(AnswerModel):
     exclusive_access: bool
     idle_mining: bool
     stated: list[str]
+    private_network: Verdict | None = None
     position: Position | None = None
 
 
@@ -188,9 +193,10 @@ def set_idle_mining(node_id: NodeInPath, body: IdleMiningRequest, call: Caller) 
 def read_node_condition(node_id: NodeInPath, call: Caller) -> Response:
     """Returns the condition of a node, and what its owner states about it."""
     with call.read(FLEET) as view:
-        visible_node(call, view, node_id)
+        found = visible_node(call, view, node_id)
         state = call.service.ledger.market.state_of(node_stream(node_id))
-        return call.answer(view, _condition(node_id, state))
+        told = {"private_network": verdict_on(call, view, found)}
+        return call.answer(view, _condition(node_id, state).model_copy(update=told))
 
 
 def _told(node_id: str) -> Any:

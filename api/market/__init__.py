@@ -11,4 +11,5 @@ __all__ = (
     "placing",
     "pricing",
     "registry",
+    "unmatched",
 )

@@ -49,7 +49,7 @@ class MatchFactorsAnswer(AnswerModel):
 
 class MatchCandidateAnswer(AnswerModel):
     """`served_gpu_us`: this epoch; ties go to the node that served least. `score_ppm` is the sum of
-    weight x factor.
+    weight x factor. `paused_bid`: the lowest standing bid that would make room there.
     """
 
     node_id: NodeId
@@ -61,6 +61,7 @@ class MatchCandidateAnswer(AnswerModel):
     down_ranked: bool | None = None
     score_ppm: int | None = None
     factors_ppm: MatchFactorsAnswer | None = None
+    paused_bid: Money | None = None
 
 
 class MatchDimensionAnswer(AnswerModel):
@@ -204,6 +205,7 @@ def candidate_told(one: Candidate) -> MatchCandidateAnswer:
             if factors is None
             else MatchFactorsAnswer(**dict(zip(names, factors, strict=True)))
         ),
+        paused_bid=None if one.paused_bid is None else credits_(one.paused_bid),
     )
 
 

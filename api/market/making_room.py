@@ -6,8 +6,9 @@ paused in the append that gives its devices to another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from api.market.matching import Wish, asking, looked_at, offered
@@ -19,7 +20,7 @@ from domain.lease.looked import NOT_LOOKED
 from domain.lease.turns import PauseLease, ResumeLease
 from domain.leasing.taking import Place
 from domain.market.dimensions import DIMENSIONS, FreeDevice, Need, OfferedNode
-from domain.market.matching import RULE, Match, candidate_of, has_room, rule_of
+from domain.market.matching import CANDIDATES_MAX, DISPLACED, RULE, Match, candidate_of, has_room
 from domain.market.need import need_of
 from domain.market.offer import PRICE_UNITS_MAX
 from domain.money import PPM
@@ -64,6 +65,12 @@ class Room:
     victims: tuple[Standing, ...]
     wanted: Wanted
     node: OfferedNode | None = None
+    others: tuple[Room, ...] = ()  # where room could be made instead, for a higher or a later bid
+
+    @property
+    def bid(self) -> int:
+        """The lowest bid that makes room here."""
+        return self.victims[0].price_units
 
     def pauses(self, now_us: int) -> list[PauseLease]:
         return [
@@ -72,22 +79,27 @@ class Room:
         ]
 
     def place(self, price: int | None = None) -> Place:
-        """The room as a place of its own, with its score. `price`: of a standing bid; None: the
-        offer's.
+        """The room as a place, chosen from all the rooms there are, each with its score and the
+        bid that makes it. `price`: of a standing bid; None: the offer's.
         """
-        need, node, looked = self.wanted.need, self.node, NOT_LOOKED
-        match = Match(self.node_id, self.offer_id, self.device_ids, (), 1)
-        if node is not None:
-            looked = looked_at(need, node)
-            priced = node if price is None else replace(node, price=price)
-            match = replace(match, candidates=(_candidate(need, priced, self.device_ids),))
+        need, node = self.wanted.need, self.node
+        rooms = [one.candidate(price) for one in (self, *self.others)]
         return Place(
-            match=match,
-            rule=rule_of(need),
-            looked=looked,
+            match=Match(self.node_id, self.offer_id, self.device_ids, tuple(rooms), len(rooms)),
+            rule=DISPLACED,
+            looked=NOT_LOOKED if node is None else looked_at(need, node),
             position=self.wanted.position,
             weights=need.constraints.weights,
         )
+
+    def candidate(self, price: int | None) -> Candidate:
+        """The node as it will be, at that price; one that is gone has no score."""
+        need, node = self.wanted.need, self.node
+        if node is None:
+            gone = Candidate(self.node_id, self.offer_id, price or 0, 0, 0)
+            return replace(gone, paused_bid=self.bid)
+        priced = node if price is None else replace(node, price=price)
+        return replace(_candidate(need, priced, self.device_ids), paused_bid=self.bid)
 
 
 def kept_place(service: Service, lease: Lease, price: int, now_us: int) -> Place | None:
@@ -124,7 +136,7 @@ def kept_place(service: Service, lease: Lease, price: int, now_us: int) -> Place
     )
 
 
-def _candidate(need: Need, node: OfferedNode, device_ids: tuple[str, ...]) -> Any:
+def _candidate(need: Need, node: OfferedNode, device_ids: tuple[str, ...]) -> Candidate:
     left = [one.free_share_ppm for one in node.devices if one.device_id in device_ids]
     stranded = sum(max(0, share - need.share_ppm) for share in left)
     return candidate_of(need, node, (stranded, device_ids))
@@ -139,11 +151,29 @@ def rooms(
     bid: int | None,
     pricing: str,
     floors: Mapping[str, int] | None,
-) -> Iterator[Room]:
+    takes: Callable[[Room], bool] = lambda _: True,
+) -> list[Room]:
     """Where room could be made on nodes that meet the wish, the lowest bids first: by the pricing
     module. `bid` None: for a lease on demand, which outranks every bid. `floors`: offers that let
-    at the bid; None: any.
+    at the bid; None: any. `takes`: whether the wish takes a room. At most as many as a decision
+    lists; each knows those after it.
     """
+    found = _rooms(service, connection, wish, here, bid=bid, pricing=pricing, floors=floors)
+    taken = list(islice((one for one in found if takes(one)), CANDIDATES_MAX))
+    taken.sort(key=lambda one: one.bid)  # of equal ones the later stays first
+    return [replace(one, others=tuple(taken[at:])) for at, one in enumerate(taken, 1)]
+
+
+def _rooms(
+    service: Service,
+    connection: Connection,
+    wish: Wish,
+    here: Round,
+    *,
+    bid: int | None,
+    pricing: str,
+    floors: Mapping[str, int] | None,
+) -> Iterator[Room]:
     held = bids.read_holding(connection)
     by_node: dict[str, list[Standing]] = {}
     for one in held:
@@ -247,14 +277,23 @@ def room_on_demand(service: Service, wish: Wish, here: Round) -> Room | None:
     """Room for a lease at an offer's own price, which the decision asks for again."""
     with service.connection() as connection:
         service.follow(connection, [FLEET, BIDS])
-        for room in rooms(
-            service, connection, wish, here, bid=None, pricing="continuous_bid", floors=None
-        ):
+
+        def takes(room: Room) -> bool:
             offer, need = fleet.read_offer(connection, room.offer_id), room.wanted.need
             is_payable = offer is not None and offer.pay_with in need.settlements
-            if offer is not None and is_payable and offer.price_units <= need.price_max:
-                return room
-    return None
+            return offer is not None and is_payable and offer.price_units <= need.price_max
+
+        found = rooms(
+            service,
+            connection,
+            wish,
+            here,
+            bid=None,
+            pricing="continuous_bid",
+            floors=None,
+            takes=takes,
+        )
+    return found[0] if found else None
 
 
 def resuming(one: Standing, holding: Iterable[Standing], now_us: int) -> Iterator[list[Any]]:

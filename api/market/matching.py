@@ -19,6 +19,7 @@ from domain.duration import DAY_US, SECOND_US
 from domain.fleet.reasons import FleetReason
 from domain.hardware.reasons import HardwareReason
 from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
+from domain.lease.choice import Narrowed
 from domain.lease.lease import LeaseRequested, RequestLease
 from domain.lease.looked import NOT_LOOKED, Looked
 from domain.leasing.bidding import Offered
@@ -392,11 +393,18 @@ class Places:
     nodes: tuple[OfferedNode, ...]
     rule: str
     position: int
+    narrowed: tuple[Narrowed, ...]
 
     def place(self, match: Match) -> Place:
         """One member's devices, as the command that takes them names them."""
-        looked = _looked_at(self.need, self.nodes, match)
-        return Place(match=match, rule=self.rule, looked=looked, position=self.position)
+        return Place(
+            match=match,
+            rule=self.rule,
+            looked=_looked_at(self.need, self.nodes, match),
+            position=self.position,
+            weights=self.need.constraints.weights,
+            narrowed=self.narrowed,
+        )
 
 
 def short_of(service: Service, need: Need, leases: int) -> Shortage:
@@ -413,7 +421,8 @@ def places(service: Service, wish: Wish, here: Round) -> Places:
     compare them with.
     """
     found = look(service, wish, here)
-    return Places(found.need, tuple(found.nodes), found.rule, found.position)
+    narrowed = found.explanation.dimensions
+    return Places(found.need, tuple(found.nodes), found.rule, found.position, narrowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Query, Response
+from fastapi import Depends, Query, Response
 from pydantic import Field
 
 from api.door.amounts import Money, credits_, money
@@ -190,18 +190,7 @@ def publish_offer(body: OfferRequest, call: Caller) -> Response:
     return call.record(commands, told)
 
 
-@resource.get("/v1/offers", everybody(), page_of(OfferAnswer), problems=["cursor_invalid"])
-def search_offers(
-    call: Caller,
-    model: TextQuery = None,
-    gpu_class: GpuClass | None = None,
-    price_max: PriceQuery = None,
-    account_id: AccountQuery = None,
-    node_id: NodeQuery = None,
-    setting: Setting | None = None,
-    kind: KindQuery = None,
-    max_latency_ms: AmountQuery = None,
-    gpu_count: AmountQuery = None,
+async def _demands(
     vendor: TextQuery = None,
     memory_mib: AmountQuery = None,
     mode: Mode | None = None,
@@ -222,14 +211,9 @@ def search_offers(
     min_reputation_ppm: AmountQuery = None,
     region_id: RegionQuery = None,
     pool_id: TextQuery = None,
-    sla_class: TextQuery = None,
-    limit: Limit = LIST_LIMIT,
-    cursor: Cursor = None,
-) -> Response:
-    """Lists open offers that meet every demand, cheapest first, with what is known of each
-    machine.
-    """
-    asked = Constraints(
+) -> Constraints:
+    """What a search demands of the machine, as a request for a lease demands it."""
+    return Constraints(
         vendors=_one(vendor),
         memory_mib=memory_mib,
         mode=mode,
@@ -251,6 +235,28 @@ def search_offers(
         regions=_one(region_id),
         pool_id=pool_id,
     )
+
+
+@resource.get("/v1/offers", everybody(), page_of(OfferAnswer), problems=["cursor_invalid"])
+def search_offers(
+    asked: Annotated[Constraints, Depends(_demands)],
+    call: Caller,
+    model: TextQuery = None,
+    gpu_class: GpuClass | None = None,
+    price_max: PriceQuery = None,
+    account_id: AccountQuery = None,
+    node_id: NodeQuery = None,
+    setting: Setting | None = None,
+    kind: KindQuery = None,
+    max_latency_ms: AmountQuery = None,
+    gpu_count: AmountQuery = None,
+    sla_class: TextQuery = None,
+    limit: Limit = LIST_LIMIT,
+    cursor: Cursor = None,
+) -> Response:
+    """Lists open offers that meet every demand, cheapest first, with what is known of each
+    machine.
+    """
     place = call.place(cursor, [-1, 0])
     with call.read(FLEET, REPUTATION, USAGE) as view:
         among = _meeting(call, view.connection, asked, gpu_count, sla_class)

@@ -21,9 +21,9 @@ from typing import Any
 import psycopg
 
 from api.process.service import Service
-from domain.duration import HOUR_US
 from domain.funds.reasons import FundsReason
-from domain.lease.lease import AccrueUsage, Lease, TopUpLease, lease_stream
+from domain.lease.lease import AccrueUsage, Lease, LeaseReserved, TopUpLease, lease_stream
+from domain.leasing.accrual import reports_from_us
 from domain.leasing.due import PATIENCE_US, due_commands, reports_due_us
 from domain.metering.counting import Passed
 from domain.metering.reasons import MeteringReason
@@ -41,9 +41,6 @@ from projections.runner import Connection
 NO_MONEY = frozenset(
     {FundsReason.CREDIT_TOO_LOW, FundsReason.UNPAID_DEBT, PartiesReason.BUDGET_EXHAUSTED}
 )
-SKEW_US = HOUR_US
-"""How far the clocks of two servers may be apart: reports this much older than a lease are read."""
-
 LEASES_TOGETHER = 1_000
 """Leases loaded together. Their reports are held in memory until they are recorded, and those of
 the next as many."""
@@ -134,10 +131,12 @@ def first_unread(lease: Lease, reader: NodeReader) -> int:
     assert lease.reserved is not None
     if lease.usage_position:
         return lease.resume_position
-    # Nothing read yet: no report can name a lease before it is there. By whole hours, so that the
-    # leases of a lane ask the same question.
-    since_us = (lease.reserved.at_us - SKEW_US) // HOUR_US * HOUR_US
-    return reader.received_before(lane_of(lease.reserved.node_id), since_us)
+    return first_position(reader, lease.reserved)
+
+
+def first_position(reader: NodeReader, reserved: LeaseReserved) -> int:
+    """The lane position after which the first report that may name a lease lies."""
+    return reader.received_before(lane_of(reserved.node_id), reports_from_us(reserved))
 
 
 def unread(lease: Lease, lease_id: str, reader: NodeReader, now_us: int) -> AccrueUsage:

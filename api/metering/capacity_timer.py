@@ -1,6 +1,7 @@
 """Books every hour where the time of every device went, and says what it looked at to know.
 
     unavailable = not leased, and: the node took no leases, or no signed report says it was there
+    mined       = no lease holds a part, not unavailable, and: its provider states that it mines
 
 An hour is booked when its reports have had PROOF_WAIT_US to come. A report that comes later still
 pays for leased time, but what was booked as unavailable stays so: the fact names how far the
@@ -22,7 +23,7 @@ from ledger.log.handle import LOG_AWAY
 from ledger.log.report_rows import proven_by
 from ledger.log.usage_reads import NodeReader
 from projections import tables
-from projections.fleet.away import read_away
+from projections.fleet.away import read_away, read_mining
 from projections.runner import Connection
 
 logger = logging.getLogger(__name__)
@@ -47,14 +48,16 @@ def run_capacity(service: Service, connection: Connection, now_us: int) -> int:
             assert state.node_id is not None, device_id
             by_node[state.node_id][device_id] = state
     counted_to = [state.counted_to_us for found in by_node.values() for state in found.values()]
-    away = read_away(connection, min(counted_to, default=to_us), to_us)
+    from_us = min(counted_to, default=to_us)
+    away = read_away(connection, from_us, to_us)
+    mining = read_mining(connection, from_us, to_us)
     reader = NodeReader(connection)
     due: list[AccrueCapacity] = []
     stopped: list[str] = []
     for node_id, devices in by_node.items():
         try:
-            out = away.get(node_id, ())
-            due += capacity_commands(reader, node_id, devices, out, to_us, now_us)
+            out, mined = away.get(node_id, ()), mining.get(node_id, ())
+            due += capacity_commands(reader, node_id, devices, out, to_us, now_us, mining=mined)
         except LOG_AWAY:
             raise  # it is no node's fault
         except Exception:
@@ -74,6 +77,8 @@ def capacity_commands(
     away: tuple[Span, ...],
     to_us: int,
     now_us: int,
+    *,
+    mining: tuple[Span, ...] = (),
 ) -> list[AccrueCapacity]:
     """The bookings of one node's devices: its reports are read once for all of them."""
     lane, proven = lane_of(node_id), defaultdict[str, list[Span]](list)
@@ -93,6 +98,7 @@ def capacity_commands(
             at_us=now_us,
             lane=lane,
             usage_position=head,
+            mining=mining,
             unavailable=(*away, *unproven(Span(state.counted_to_us, to_us), proven[device_id])),
         )
         for device_id, state in devices.items()

@@ -13,14 +13,15 @@ from typing import TypeVar
 from api.metering.resource_rows import unjudged
 from api.process.one_by_one import OneByOne
 from api.process.service import Service
-from domain.fleet.edge_device import ChargeDeviceFee
 from domain.fleet.storage_node import ChargeStorageNode
 from domain.lease.lease import LATE_WINDOW_US, lease_stream
 from domain.leasing.other_resources import AccrueResource, stream_of
+from domain.sites.edge_device import ChargeDeviceFee
 from ledger.log.usage_reads import NodeReader
 from projections import tables
 from projections.metering import meters
 from projections.runner import Connection
+from projections.sites import edge_devices
 
 Thing = TypeVar("Thing")
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class MetersStopped(Exception):
 
 def run_device_fees(service: Service, connection: Connection, now_us: int) -> int:
     """Every UTC day that is over, for every account with edge devices, day by day."""
-    tables.step_all(connection, only=("meters",))
+    tables.step_all(connection, only=("edge_devices",))
 
     def charge(account_id: str) -> int:
         command, days = ChargeDeviceFee(account_id=account_id, at_us=now_us), 0
@@ -43,7 +44,7 @@ def run_device_fees(service: Service, connection: Connection, now_us: int) -> in
             days += 1
         return days
 
-    return _each(meters.read_accounts_with_devices(connection), charge)
+    return _each(edge_devices.read_accounts_with_devices(connection), charge)
 
 
 def run_storage_nodes(service: Service, connection: Connection, now_us: int) -> int:

@@ -15,8 +15,7 @@ from typing import Any
 
 import psycopg
 
-from api.metering.accrual import SKEW_US
-from domain.duration import HOUR_US
+from api.metering import accrual
 from domain.lease.lease import Lease, lease_stream
 from domain.leasing.other_resources import ROWS_MAX, Bill, ResourceAccrued, ResourceUsage, stream_of
 from domain.metering.report import lane_of
@@ -63,8 +62,7 @@ def first_position(reader: NodeReader, lease: Lease, through_position: int) -> i
     if through_position:
         return through_position
     assert lease.reserved is not None
-    since_us = (lease.reserved.at_us - SKEW_US) // HOUR_US * HOUR_US
-    return reader.received_before(lane_of(lease.reserved.node_id), since_us)
+    return accrual.first_position(reader, lease.reserved)
 
 
 def rows_of(report: StoredReport, lease_id: str, meter: str) -> Iterator[MeteredRow]:

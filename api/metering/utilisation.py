@@ -39,8 +39,9 @@ PoolQuery = Annotated[str | None, Query(pattern=r"^pool_[0-9a-zA-Z_]{1,80}$")]
 
 
 class UtilisationAnswer(AnswerModel):
-    """Milliseconds of one group: leased + idle + stranded + unavailable = physical. `asset` is
-    GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
+    """Milliseconds of one group: leased + idle + mined + stranded + unavailable = physical.
+    `mined`: no lease held a part of the device, and its provider states that the node mines then.
+    `asset` is GPU_MS, or SEAT_MS for software. `pool` is empty for nodes of no pool.
     """
 
     hour: Told_at | None = None
@@ -53,6 +54,7 @@ class UtilisationAnswer(AnswerModel):
     physical: Units
     leased: Units
     idle: Units
+    mined: Units
     stranded: Units
     unavailable: Units
     leased_ppm: Count
@@ -95,7 +97,7 @@ def list_utilisation(
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    """Lists the accelerators' time by use: leased, idle, stranded, unavailable."""
+    """Lists the accelerators' time by use: leased, idle, mined, stranded, unavailable."""
     groups = tuple(dict.fromkeys(by.split(",")))
     from_us, to_us = bounded(from_, to, call.now_us)
     place = call.place(cursor, list(START))
@@ -136,6 +138,7 @@ def _told(row: Utilisation, groups: tuple[str, ...]) -> UtilisationAnswer:
         physical=str(row.physical),
         leased=str(row.leased),
         idle=str(row.idle),
+        mined=str(row.mined),
         stranded=str(row.stranded),
         unavailable=str(row.unavailable),
         leased_ppm=0 if not row.physical else row.leased * 1_000_000 // row.physical,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,12 +14,15 @@ from api.process.service import Service
 from domain.jobs.gang import GangRequested, GangState, GrowGang, RequestGang, ReserveGang
 from domain.jobs.gang_places import place
 from domain.jobs.job import JobSubmitted, SubmitJob, job_stream
-from domain.lease.lease import RequestLease
+from domain.lease.lease import RequestLease, lease_of
 from domain.leasing.taking import reserving
 from domain.market.reasons import MarketReason
 from domain.pools.reasons import PoolsReason
 from domain.refusal import Refused
+from domain.regions.neighbours import FRESH_US
 from domain.stream import derive_id
+from projections.fleet import regions
+from projections.fleet.fleet import FLEET
 from projections.market.match import ROOM
 
 _BASE_IS_FULL = ("offer", "cloud_quota", ROOM)
@@ -60,8 +64,17 @@ def growth(service: Service, gang: GangState, now_us: int) -> list[Any]:
     missing = asked.members - len(gang.lease_ids)
     if gang.status != "open" or missing < 1:
         return []
+    world = service.ledger.world()
+    reserved = [lease_of(world, one).reserved for one in gang.lease_ids]
     leases, commands = _members(
-        service, asked, _job(service, asked.job_id), now_us, len(gang.lease_ids), missing, 1
+        service,
+        asked,
+        _job(service, asked.job_id),
+        now_us,
+        len(gang.lease_ids),
+        missing,
+        1,
+        placed_on=[one.node_id for one in reserved if one is not None],
     )
     return [*commands, GrowGang(gang_id=asked.gang_id, lease_ids=leases, at_us=now_us)]
 
@@ -76,11 +89,21 @@ def _members(
     min_members: int,
     *,
     is_answered: bool = False,
+    placed_on: Sequence[str] = (),
 ) -> tuple[tuple[str, ...], list[Any]]:
-    one = within_quotas(service.ledger.world(), _member(asked, now_us, first), spec, leases=members)
+    one = within_quotas(
+        service.ledger.world(), member_of(asked, now_us, first), spec, leases=members
+    )
     here = Round.of_one(service.ledger.world(), now_us, members)
     found = places(service, wish_of(one, spec, here), here)
-    matches = place(found.need, found.nodes, members=members, min_members=min_members)
+    matches = place(
+        found.need,
+        found.nodes,
+        members=members,
+        min_members=min_members,
+        parted=_parted(service, now_us),
+        placed_on=placed_on,
+    )
     if not matches:
         short = short_of(service, found.need, min_members)
         if found.need.own_only and short.dimension in _BASE_IS_FULL:
@@ -100,13 +123,20 @@ def _members(
         )
     leases, commands = [], list[Any]()
     for number, matched in enumerate(matches, first):
-        request = replace(_member(asked, now_us, number), overflow=one.overflow)
+        request = replace(member_of(asked, now_us, number), overflow=one.overflow)
         leases.append(request.lease_id)
         commands += [request, reserving(request.lease_id, found.place(matched), now_us)]
     return tuple(leases), commands
 
 
-def _member(asked: Asked, now_us: int, number: int) -> RequestLease:
+def _parted(service: Service, now_us: int) -> Mapping[str, Collection[str]]:
+    """Nodes of one region that are known not to reach each other serve no gang together (C-3)."""
+    with service.connection() as connection:
+        service.follow(connection, [FLEET])
+        return regions.read_parted(connection, now_us - FRESH_US)
+
+
+def member_of(asked: Asked, now_us: int, number: int) -> RequestLease:
     """The request of one member."""
     return RequestLease(
         lease_id=derive_id("lease", asked.account_id, asked.gang_id, number),

@@ -2,7 +2,8 @@
 
     blinding.key   blinds the leaves of the market log; fixed for a log
     signer.key     signs the log's heads
-    sealing.key    seals what the server must keep: secrets of webhooks, logins of datastores
+    sealing.key    seals what the server must keep: secrets of webhooks, logins of datastores,
+                   variables of device configurations
     server.key     one half of what is shown once, the other is a salt that is erased; cursors, the
                    moments and the primes of challenges
 

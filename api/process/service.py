@@ -25,6 +25,7 @@ from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.fleet_memory import FleetMemory
 from api.process.lease_desk import LeaseDesk
+from api.process.misses import Misses
 from api.process.waiting import ProjectionBehind
 from api.processors.configured import processors_of
 from api.processors.seam import Processor
@@ -55,7 +56,7 @@ class Service:
 
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
-    `sealing_key`, `fleet` (what the matcher asks),
+    `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
     `geography` (where addresses are), `processors` (who moves real money), `chain_id` (what
     wallets sign for: the deployment's, else the embedded chain's).
     """
@@ -71,6 +72,7 @@ class Service:
             conninfo, blinding_key=secret_files.read_or_make(keys / "blinding.key")
         )
         self.lease_desk = LeaseDesk(self.ledger)
+        self.misses = Misses()
         self.readers = ConnectionPool(
             conninfo,
             connection_class=psycopg.Connection[TupleRow],

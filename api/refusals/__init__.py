@@ -2,4 +2,4 @@
 units of people come out. One file for each room whose reasons it holds.
 """
 
-__all__ = ("words",)
+__all__ = ("sentence", "words")

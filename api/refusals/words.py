@@ -10,10 +10,8 @@ from api.refusals import (
     chain,
     corrections,
     epochs,
-    fleet,
     funds,
     governance,
-    hardware,
     income,
     jobs,
     lease,
@@ -22,10 +20,10 @@ from api.refusals import (
     parties,
     pools,
     prices,
-    storage,
     trust,
 )
 from api.refusals.sentence import ANY, INVALID, Sentence, sentence, when
+from api.refusals.supply import cloud, fleet, hardware, sites, storage
 from domain.money import MoneyReason
 from domain.reasons import REASONS
 from domain.refusal import Reason
@@ -68,6 +66,8 @@ _ROOMS = (
     funds.SENTENCES,
     hardware.SENTENCES,
     fleet.SENTENCES,
+    cloud.SENTENCES,
+    sites.SENTENCES,
     metering.SENTENCES,
     lease.SENTENCES,
     storage.SENTENCES,

@@ -2,4 +2,4 @@
 lists, administrators and what nodes measured go in; regions, places and maps come out.
 """
 
-__all__ = ("reachability", "registry")
+__all__ = ("neighbours", "reachability", "registry")

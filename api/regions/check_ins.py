@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -41,7 +42,7 @@ from domain.regions.boundaries import (
     choose,
     place_stream,
 )
-from domain.regions.wait_list import JoinWaitList, list_of_place, wait_list_stream
+from domain.regions.wait_list import JoinWaitList, WaitList, list_of_place, wait_list_stream
 from projections.fleet import regions
 from projections.fleet.fleet import FLEET
 
@@ -49,6 +50,7 @@ resource = Resource("regions")
 
 WRITE = with_scope("provider")
 READ = with_scope("provider", "operator", "audit:read")
+PlaceBy = Literal["address", "stated", "nothing"]
 Country = Annotated[str, Field(pattern=r"^[A-Z]{2}$", examples=["DE"])]
 State = Annotated[str, Field(pattern=r"^[A-Z]{2}-[A-Z0-9]{1,3}$", examples=["DE-BE"])]
 City = Annotated[str, Field(pattern=r"^[^/\x00-\x1f]{1,80}$", examples=["Berlin"])]
@@ -118,7 +120,7 @@ class CheckInAnswer(AnswerModel):
     """
 
     send_to: Literal["region", "wait_list", "nowhere"]
-    place_by: Literal["address", "stated", "nothing"]
+    place_by: PlaceBy
     country: str | None = None
     state: str | None = None
     city: str | None = None
@@ -203,71 +205,92 @@ def create_check_in(body: CheckInRequest, call: Caller) -> Response:
     with call.read(FLEET) as view:
         placed = {one.region_id: one for one in regions.read_placed(view.connection)}
     chosen = choose([_candidate(one) for one in placed.values()], place)
-    region = None if chosen is None else placed[chosen.region_id]
+    sent = _Sent(None if chosen is None else placed[chosen.region_id], place, place_by)
     code = new_code(call.secret("check-in/v1"))
-    list_id = _list_id(region, place)
-    is_open = region is not None and region.phase != WAITLISTED
-    with_code = is_open and region is not None and region.admission == "permissionless"
 
     def commands() -> list[Any]:
-        said: dict[str, Any] = {"by": call.principal.member_id, "at_us": call.now_us}
-        if with_code:
-            assert region is not None
-            own = call.principal.owns(region.account_id)
-            owner = None if own else call.principal.account_id
-            return [
-                IssueJoinCode(
-                    code_sha256=code_digest(code),
-                    provider_id=region.provider_id,
-                    region_id=region.region_id,
-                    owner_account_id=owner,
-                    **said,
-                )
-            ]
-        if is_open or list_id is None:
-            return []
-        return [
-            JoinWaitList(
-                list_id=list_id,
-                account_id=call.principal.account_id,
-                latitude_e6=place.latitude_e6,
-                longitude_e6=place.longitude_e6,
-                **said,
-            )
-        ]
+        if sent.with_code:
+            return [_join_code(sent, call, code)]
+        return [_join_wait_list(sent, call)] if sent.waits_on is not None else []
 
     def told(after: After) -> AnswerModel:
-        known: dict[str, Any] = {
-            "place_by": place_by,
+        if sent.is_open:
+            return _to_region(sent, call.now_us)
+        if sent.waits_on is None:
+            return CheckInAnswer(send_to="nowhere", **sent.known)
+        return _to_wait_list(sent, after.state(wait_list_stream(sent.waits_on)), call)
+
+    reveal = (lambda: {"code": code}) if sent.with_code else None
+    return call.record(commands, told, reveal=reveal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """Where a machine goes from here: to a region, to a wait list, or nowhere."""
+
+    region: regions.Placed | None
+    place: Place
+    place_by: PlaceBy
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the region takes machines now."""
+        return self.region is not None and self.region.phase != WAITLISTED
+
+    @property
+    def with_code(self) -> bool:
+        """Whether everybody may join there, so that the answer holds a code."""
+        return (
+            self.is_open and self.region is not None and self.region.admission == "permissionless"
+        )
+
+    @property
+    def waits_on(self) -> str | None:
+        """The wait list: of the region that does not take machines yet, or of the place."""
+        if self.is_open:
+            return None
+        if self.region is not None:
+            return self.region.region_id
+        return None if self.place.code is None else list_of_place(self.place.code)
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What the answer says of the place."""
+        place = self.place
+        return {
+            "place_by": self.place_by,
             "country": place.country,
             "state": place.state,
             "city": place.city,
         }
-        if region is not None and is_open:
-            expires = moment(call.now_us + JOIN_CODE_LIFE_US) if with_code else None
-            return _to_region(region, known, expires)
-        if list_id is None:
-            return CheckInAnswer(send_to="nowhere", **known)
-        state = after.state(wait_list_stream(list_id))
-        phase: Any = None if region is None else region.phase
-        return CheckInAnswer(
-            send_to="wait_list",
-            **known,
-            region=None if region is None else _region(region),
-            phase=phase,
-            list_id=list_id,
-            number=state.account_ids.index(call.principal.account_id) + 1,
-            waiting=len(state.account_ids),
-            threshold=state.threshold,
-        )
-
-    reveal = (lambda: {"code": code}) if with_code else None
-    return call.record(commands, told, reveal=reveal)
 
 
-def _place(
-    call: Call, body: CheckInRequest
-) -> tuple[Place, Literal["address", "stated", "nothing"]]:
+def _join_code(sent: _Sent, call: Call, code: str) -> IssueJoinCode:
+    assert sent.region is not None
+    is_own = call.principal.owns(sent.region.account_id)
+    return IssueJoinCode(
+        code_sha256=code_digest(code),
+        provider_id=sent.region.provider_id,
+        region_id=sent.region.region_id,
+        owner_account_id=None if is_own else call.principal.account_id,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
+
+
+def _join_wait_list(sent: _Sent, call: Call) -> JoinWaitList:
+    assert sent.waits_on is not None
+    return JoinWaitList(
+        list_id=sent.waits_on,
+        account_id=call.principal.account_id,
+        latitude_e6=sent.place.latitude_e6,
+        longitude_e6=sent.place.longitude_e6,
+        by=call.principal.member_id,
+        at_us=call.now_us,
+    )
+
+
+def _place(call: Call, body: CheckInRequest) -> tuple[Place, PlaceBy]:
     """Where the machine is. What it states counts only where nobody knows its address."""
     peer = call.request.client
     known = call.service.geography.place("" if peer is None else peer.host)
@@ -279,12 +302,6 @@ def _place(
     if country is None:
         return known, "nothing"
     return Place(country, body.state, body.city, known.address), "stated"
-
-
-def _list_id(region: regions.Placed | None, place: Place) -> str | None:
-    if region is not None:
-        return region.region_id
-    return None if place.code is None else list_of_place(place.code)
 
 
 def _candidate(row: regions.Placed) -> Candidate:
@@ -308,8 +325,28 @@ def _region(row: regions.Placed) -> CheckInRegionAnswer:
     )
 
 
-def _to_region(row: regions.Placed, known: dict[str, Any], expires: str | None) -> CheckInAnswer:
+def _to_region(sent: _Sent, now_us: int) -> CheckInAnswer:
+    row = sent.region
+    assert row is not None
     phase: Any = row.phase
     return CheckInAnswer(
-        send_to="region", **known, region=_region(row), phase=phase, code_expires_at=expires
+        send_to="region",
+        **sent.known,
+        region=_region(row),
+        phase=phase,
+        code_expires_at=moment(now_us + JOIN_CODE_LIFE_US) if sent.with_code else None,
+    )
+
+
+def _to_wait_list(sent: _Sent, waiting: WaitList, call: Call) -> CheckInAnswer:
+    phase: Any = None if sent.region is None else sent.region.phase
+    return CheckInAnswer(
+        send_to="wait_list",
+        **sent.known,
+        region=None if sent.region is None else _region(sent.region),
+        phase=phase,
+        list_id=sent.waits_on,
+        number=waiting.account_ids.index(call.principal.account_id) + 1,
+        waiting=len(waiting.account_ids),
+        threshold=waiting.threshold,
     )

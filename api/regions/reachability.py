@@ -27,10 +27,12 @@ from api.door.operation import Resource
 from api.fleet import node_signatures
 from api.fleet.nodes import READ_OR_NODE, visible_node
 from api.fleet.providers import visible_region
+from api.regions.neighbours import NodeNeighbourTargetsAnswer, to_try
 from domain.calendar import day_of, day_text
 from domain.fleet import keys as node_key
 from domain.fleet.growth import INGRESS, growth_stream
 from domain.fleet.node import node_stream
+from domain.fleet.provider import region_stream
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
@@ -63,12 +65,15 @@ class NodeTargetAnswer(AnswerModel):
 
 
 class NodeTargetsAnswer(AnswerModel):
-    """`role`: of an ingress, its reporter tells the bytes that go through it."""
+    """`role`: of an ingress, its reporter tells the bytes that go through it. `neighbours`: nodes
+    of the region to try on private addresses; absent in a region of a cloud.
+    """
 
     node_id: NodeId
     region_id: RegionId
     role: Literal["worker", "ingress", "control"]
     data: list[NodeTargetAnswer]
+    neighbours: NodeNeighbourTargetsAnswer | None = None
     position: Position
 
 
@@ -147,7 +152,7 @@ class IngressDaysAnswer(AnswerModel):
     problems=[FleetReason.NODE_UNKNOWN],
 )
 def read_node_targets(node_id: NodeInPath, call: Caller) -> Response:
-    """Lists what a node's reporter should time connections to: its region's control and ingress."""
+    """Lists what a node's reporter should try: its region's control and ingress, and neighbours."""
     with call.read(FLEET) as view:
         row = visible_node(call, view, node_id)
         market = call.service.ledger.market
@@ -168,8 +173,15 @@ def read_node_targets(node_id: NodeInPath, call: Caller) -> Response:
                         address=None if told is None else told.address,
                     )
                 )
+        region = market.state_of(region_stream(row.region_id)).opened
+        is_asked = region is not None and region.cloud_region is None
         answer = NodeTargetsAnswer(
-            node_id=node_id, region_id=row.region_id, role=role, data=data, position=view.position
+            node_id=node_id,
+            region_id=row.region_id,
+            role=role,
+            data=data,
+            neighbours=to_try(call, view, row) if is_asked else None,
+            position=view.position,
         )
         return call.answer(view, answer)
 

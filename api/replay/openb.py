@@ -168,75 +168,12 @@ class Replay:
     # --- founding ----------------------------------------------------------------------------
 
     def _found(self) -> None:
-        at_us = START_US
-        secret = hashlib.sha256(b"tallystick/replay/operator").hexdigest()
-        self._together(
-            [
-                BootstrapOperator(
-                    account_id=OPERATOR,
-                    member_id="operator",
-                    key_id="replay00",
-                    key_sha256=secret,
-                    at_us=at_us,
-                ),
-                *(
-                    OpenAccount(
-                        account_id=account,
-                        kind="party",
-                        opened_by="operator",
-                        owner_member_id="owner",
-                        at_us=at_us,
-                    )
-                    for account in (RENTER, OWNER)
-                ),
-                publish(
-                    CLOUDBENDER, version=1, effective_from_us=at_us, by="operator", at_us=at_us
-                ),
-                ConfirmDeposit(
-                    deposit_id=derive_id("deposit", RENTER, "replay"),
-                    account_id=RENTER,
-                    source="cash",
-                    amount=credit(DEPOSIT_UNITS),
-                    reference="replay",
-                    confirmed_by="operator",
-                    at_us=at_us,
-                ),
-                *(
-                    ClassModel(
-                        vendor="nvidia",
-                        model=model,
-                        gpu_class="datacenter",
-                        effective_from_us=at_us,
-                        by="operator",
-                        at_us=at_us,
-                    )
-                    for model in TRACE_MODELS
-                ),
-                RegisterProvider(
-                    provider_id=PROVIDER,
-                    account_id=OWNER,
-                    kind="physical",
-                    payment_mode="credits",
-                    at_us=at_us,
-                ),
-                OpenRegion(
-                    region_id=REGION,
-                    provider_id=PROVIDER,
-                    name="openb",
-                    storage_mode="local",
-                    setting="datacenter",
-                    admission="operator",
-                    allow_public_jobs=True,
-                    at_us=at_us,
-                ),
-            ],
-            at_us,
-        )
+        self._together(_founding(START_US), START_US)
         batch: list[Any] = []
         for done, node in enumerate(self._trace_nodes, 1):
-            batch.extend(self._join(node, at_us))
+            batch.extend(self._join(node, START_US))
             if len(batch) >= COMMANDS_MAX or done == len(self._trace_nodes):
-                self._together(batch, at_us)
+                self._together(batch, START_US)
                 batch.clear()
                 self._progress("nodes admitted", done, len(self._trace_nodes))
 
@@ -390,6 +327,68 @@ class Replay:
     def _together(self, commands: Sequence[Any], now_us: int) -> None:
         if commands:
             self._ledger.handle(list(commands), key=None, now_us=now_us)
+
+
+def _founding(at_us: int) -> list[Any]:
+    """A network with one renter who has paid, and one owner with a region."""
+    secret = hashlib.sha256(b"tallystick/replay/operator").hexdigest()
+    return [
+        BootstrapOperator(
+            account_id=OPERATOR,
+            member_id="operator",
+            key_id="replay00",
+            key_sha256=secret,
+            at_us=at_us,
+        ),
+        *(
+            OpenAccount(
+                account_id=account,
+                kind="party",
+                opened_by="operator",
+                owner_member_id="owner",
+                at_us=at_us,
+            )
+            for account in (RENTER, OWNER)
+        ),
+        publish(CLOUDBENDER, version=1, effective_from_us=at_us, by="operator", at_us=at_us),
+        ConfirmDeposit(
+            deposit_id=derive_id("deposit", RENTER, "replay"),
+            account_id=RENTER,
+            source="cash",
+            amount=credit(DEPOSIT_UNITS),
+            reference="replay",
+            confirmed_by="operator",
+            at_us=at_us,
+        ),
+        *(
+            ClassModel(
+                vendor="nvidia",
+                model=model,
+                gpu_class="datacenter",
+                effective_from_us=at_us,
+                by="operator",
+                at_us=at_us,
+            )
+            for model in TRACE_MODELS
+        ),
+        RegisterProvider(
+            provider_id=PROVIDER,
+            account_id=OWNER,
+            kind="physical",
+            payment_mode="credits",
+            at_us=at_us,
+        ),
+        OpenRegion(
+            region_id=REGION,
+            provider_id=PROVIDER,
+            name="openb",
+            storage_mode="local",
+            setting="datacenter",
+            admission="operator",
+            allow_public_jobs=True,
+            at_us=at_us,
+        ),
+    ]
 
 
 def _lease_commands(

@@ -9,7 +9,7 @@ from fastapi import Path, Response
 from pydantic import Field, model_validator
 
 from api.door.auth import with_scope
-from api.door.call import Call, Caller
+from api.door.call import Call, Caller, View
 from api.door.models import (
     AccountId,
     AccountQuery,
@@ -29,7 +29,6 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from api.fleet.providers import own_region
-from api.process.service import Service
 from domain.fleet.reasons import FleetReason
 from domain.refusal import Refused
 from domain.sites.datastore import (
@@ -40,15 +39,14 @@ from domain.sites.datastore import (
     advice_of,
     datastore_stream,
 )
-from domain.sites.paths import PATH_CHARACTERS_MAX
+from domain.sites.paths import PATH_CHARACTERS_MAX, joined
 from domain.sites.reasons import SitesReason
 from ledger.beside import sealed_secrets
 from projections.fleet import fleet
 from projections.fleet.fleet import FLEET
-from projections.metering import meters
-from projections.metering.meters import METERS
 from projections.runner import Connection
-from projections.sites import sites
+from projections.sites import edge_devices, sites
+from projections.sites.edge_devices import EDGE_DEVICES
 from projections.sites.sites import SITES
 
 resource = Resource("sites")
@@ -102,6 +100,19 @@ class DatastoreAnswer(AnswerModel):
     advice: list[str]
     added_at: Told_at
     position: Position | None = None
+
+
+class StoreMountAnswer(AnswerModel):
+    """A folder that the work mounts: `path` on the server, with its root. `user` and `password`
+    are told to the node alone.
+    """
+
+    kind: Literal["nfs", "smb"]
+    address: str
+    path: str
+    use: Literal["input", "output", "scratch"]
+    user: str | None = None
+    password: str | None = None
 
 
 class DatastoreRemovedAnswer(AnswerModel):
@@ -199,15 +210,28 @@ def remove_datastore(datastore_id: DatastoreInPath, body: EmptyRequest, call: Ca
     return answer
 
 
-def login_of(
-    service: Service, connection: Connection, datastore_id: str
-) -> tuple[str, str] | tuple[None, None]:
-    """User and password of an SMB store, for the node that mounts it."""
-    kept = sealed_secrets.read(connection, service.sealing_key, _login(datastore_id))
-    if kept is None:
-        return None, None
-    user, password = json.loads(kept)
-    return str(user), str(password)
+def store_mount(
+    call: Call, view: View, datastore_id: str, path: str, use: Any, *, has_login: bool
+) -> StoreMountAnswer:
+    """A folder of a store as a machine mounts it; `has_login`: with user and password, for the
+    machine alone.
+    """
+    store = call.service.ledger.market.state_of(datastore_stream(datastore_id)).added
+    assert store is not None, datastore_id
+    user, password = None, None
+    if has_login and store.has_login:
+        key, name = call.service.sealing_key, _login(datastore_id)
+        kept = sealed_secrets.read(view.connection, key, name)
+        user, password = (None, None) if kept is None else json.loads(kept)
+    kind: Any = store.kind
+    return StoreMountAnswer(
+        kind=kind,
+        address=store.address,
+        path=joined(store.root_path, path),
+        use=use,
+        user=user,
+        password=password,
+    )
 
 
 def _login(datastore_id: str) -> str:
@@ -216,11 +240,10 @@ def _login(datastore_id: str) -> str:
 
 
 def machines_of(call: Call, region_id: str) -> int:
-    """Whether the region has a compute node or an edge device: how many were found, two at most."""
-    with call.read(FLEET, METERS) as view:
-        nodes = fleet.read_nodes(view.connection, region_id=region_id, limit=50)
-        standing = [one for one in nodes if one.phase not in ("joining", "confirmed", "retired")]
-        return len(standing[:1]) + meters.count_edge_devices(view.connection, region_id)
+    """How many compute nodes and edge devices stand in the region."""
+    with call.read(FLEET, EDGE_DEVICES) as view:
+        nodes = fleet.count_standing(view.connection, region_id)
+        return nodes + edge_devices.count_edge_devices(view.connection, region_id)
 
 
 def _told(row: Any) -> DatastoreAnswer:

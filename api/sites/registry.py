@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from api.door.operation import Resource
-from api.sites import datastores, reservations
+from api.sites import datastores, device_configs, edge_devices, inference, reservations
 
-RESOURCES: tuple[Resource, ...] = (datastores.resource, reservations.resource)
+RESOURCES: tuple[Resource, ...] = (
+    edge_devices.resource,
+    device_configs.resource,
+    inference.resource,
+    datastores.resource,
+    reservations.resource,
+)

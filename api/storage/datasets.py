@@ -25,8 +25,8 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
 from domain.fleet.reasons import FleetReason
-from domain.jobs.plan import REFERENCE_MAX
 from domain.parties.reasons import PartiesReason
+from domain.references import REFERENCE_MAX
 from domain.refusal import Refused
 from domain.storage.dataset import REGIONS_MAX, PlaceDataset, RemoveDataset, dataset_stream
 from domain.storage.reasons import StorageReason

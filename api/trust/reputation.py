@@ -17,6 +17,7 @@ from api.door.models import (
     NodeInPath,
     Position,
     ProviderInPath,
+    SignedCount,
     page_of,
 )
 from api.door.operation import Resource
@@ -78,8 +79,8 @@ class ReputationInputAnswer(AnswerModel):
 
     name: InputName
     weight_ppm: Count
-    good: Count
-    total: Count
+    good: SignedCount
+    total: SignedCount
     g: Count
     n: Count
     prior_ppm: Count
@@ -123,8 +124,8 @@ class ReputationAnswer(AnswerModel):
     kind: Literal["node", "provider", "renter"]
     subject_id: str
     client_id: str | None = None
-    good: Count
-    total: Count
+    good: SignedCount
+    total: SignedCount
     completion_ppm: Count | None = None
     score_ppm: Count
     provisional: bool
@@ -155,8 +156,9 @@ class RegionSettingsAnswer(AnswerModel):
 
 class ReputationEvidenceAnswer(AnswerModel):
     """What the fact at `fact_position` said for one input, known since `known_position`: `good` of
-    `total` micro-observations, or microseconds of uptime. It counts from `counts_from` on. The sums
-    by input, day, first day and client, each floored, give the score again.
+    `total` micro-observations, or microseconds of uptime; below zero where it takes back what was
+    counted, or takes time away. It counts from `counts_from` on. The sums by input, day, first day
+    and client, each floored and `good` not below zero, give the score again.
     """
 
     input: InputName
@@ -165,8 +167,8 @@ class ReputationEvidenceAnswer(AnswerModel):
     client_id: str
     day: str
     counts_from: str
-    good: Count
-    total: Count
+    good: SignedCount
+    total: SignedCount
 
 
 @resource.get(

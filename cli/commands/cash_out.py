@@ -54,9 +54,16 @@ def list_(remote: Remote, account_id: AccountId, limit: Limit = 50) -> None:
 @app.command("show", epilog="Example: tallystick cash-out show acct_1f0c... cashout_77ab...")
 @reads
 def show(remote: Remote, account_id: AccountId, cash_out_id: CashOutId) -> None:
-    """Show one cash-out, with the processor's reference or the transfer the operator must make."""
-    told = remote.ask(lambda c: c.read_cash_out(account_id, cash_out_id))
-    remote.tell(told, facts(told))
+    """Show one cash-out: whose work it pays for, and the processor's reference or the transfer that
+    the operator must make.
+    """
+    told: Any = remote.ask(lambda c: c.read_cash_out(account_id, cash_out_id))
+    shown = {name: value for name, value in told.items() if name != "clients"}
+    rows = [
+        {"client_id": row.get("client_id", "none known"), "amount": amount(row["amount"])}
+        for row in told["clients"]
+    ]
+    remote.tell(told, [*facts(shown), *columns(rows, ("client_id", "amount"))])
 
 
 @app.command("cancel", epilog="Example: tallystick cash-out cancel acct_1f0c... cashout_77ab...")
@@ -150,15 +157,22 @@ def mode(
 @app.command("earnings", epilog="Example: tallystick cash-out earnings acct_1f0c...")
 @reads
 def earnings(remote: Remote, account_id: AccountId) -> None:
-    """Show what is held back, payable and earned, and what matures when."""
+    """Show what is held back, payable and earned, when it matures, and which clients brought it."""
     told: Any = remote.ask(lambda c: c.read_maturity(account_id))
     rows = [{**row, "amount": amount(row["amount"])} for row in told["upcoming"]]
     parts = ("held_back", "payable", "earned", "matured", "reduced", "swept")
     shown = {name: amount(told[name]) for name in parts}
     holds = [f"held: {row['hold_id']}: {row['reason']}" for row in told["holds"]]
-    remote.tell(
-        told, [*facts(shown), *holds, *columns(rows, ("matures_at", "amount", "at_position"))]
-    )
+    totals = ("matured", "received", "swept", "paid")
+    clients = [
+        {
+            "client_id": row.get("client_id", "none known"),
+            **{name: amount(row[name]) for name in totals},
+        }
+        for row in told["clients"]
+    ]
+    lines = columns(rows, ("matures_at", "amount", "at_position"))
+    remote.tell(told, [*facts(shown), *holds, *lines, *columns(clients, ("client_id", *totals))])
 
 
 def _hold_facts(told: Any) -> list[str]:

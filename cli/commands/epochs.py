@@ -114,6 +114,12 @@ def _explanation(told: Mapping[str, Any]) -> list[str]:
     if told["devices"]:
         names = ("hardware_class", "tier", "attested_us", "promised_us", "rating_ppm", "reason")
         lines += ["", *columns(told["devices"], names)]
+    if told["clients"]:
+        rows = [
+            {"client_id": one.get("client_id", "none known"), "reward": amount(one["reward"])}
+            for one in told["clients"]
+        ]
+        lines += ["", *columns(rows, ("client_id", "reward"))]
     raised = ", ".join(told["signals"]["raised"])
     return [*lines, "", f"looks like wash trade: {raised or 'no'}"]
 
@@ -131,6 +137,26 @@ def save_epoch_file(
     out.write_bytes(data)
     told = {"epoch": number, "file": str(out), "sha256": hashlib.sha256(data).hexdigest()}
     remote.tell(told, facts(told))
+
+
+@epoch.command("clients", epilog="Example: tallystick epoch clients 3 --json")
+@reads
+def show_epoch_clients(
+    remote: Remote,
+    number: Annotated[int, typer.Argument(min=1, metavar="EPOCH", help="Its number.")],
+) -> None:
+    """Show by compute client whose work a sealed epoch's rewards pay for. Needs no key."""
+    told = remote.ask(lambda c: c.read_epoch_clients(number))
+    rows = [
+        {
+            "account_id": account_id,
+            "client_id": client_id or "none known",
+            "reward": amount({"asset": "TOKEN", "units": units}),
+        }
+        for account_id, _, clients in told["rewards"]
+        for client_id, units in clients
+    ]
+    remote.tell(told, columns(rows, ("account_id", "client_id", "reward")))
 
 
 @epoch.command("signals", epilog="Example: tallystick epoch signals 3")

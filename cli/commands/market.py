@@ -238,6 +238,36 @@ def close_offer(remote: Remote, offer_id: OfferId) -> None:
     remote.tell(told, facts(told))
 
 
+@offer.command("unmatched", epilog="Example: tallystick offer unmatched --json")
+@reads
+def unmatched(remote: Remote, limit: Limit = 50) -> None:
+    """List your requests that found no node, the newest first; all of them for operators."""
+    found = remote.list(
+        lambda c, size, cursor: c.list_unmatched_requests(limit=size, cursor=cursor), limit
+    )
+    rows = [
+        {
+            "at": row["at"],
+            "code": row["code"],
+            "gpus": row["members"] * row["gpu_count"],
+            "fails": _fails(row["dimensions"]),
+            "eased": _eased(row.get("eased")),
+            "times": row["times"],
+        }
+        for row in found["data"]
+    ]
+    remote.tell(found, columns(rows, ("at", "code", "gpus", "fails", "eased", "times")))
+
+
+def _fails(dimensions: list[Any]) -> str:
+    """The demand that left no node."""
+    return next((one["dimension"] for one in dimensions if not one["nodes_left"]), "")
+
+
+def _eased(one: Any) -> str:
+    return "" if one is None else f"{one['field']} {one['required']} -> {one['offered']}"
+
+
 @offer.command("search", epilog="Example: tallystick offer search --memory 80000 --setting edge")
 @reads
 def search(

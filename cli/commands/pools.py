@@ -509,7 +509,7 @@ def _demand(quantities: Any) -> str:
 commands = top_level()
 
 WIDTH = 40
-MARKS = {"leased": "#", "idle": ".", "stranded": "x", "unavailable": "?"}
+MARKS = {"leased": "#", "idle": ".", "mined": "m", "stranded": "x", "unavailable": "?"}
 _NAMES = ("hour", "day", "pool", "region", "model", "node")
 
 
@@ -525,7 +525,7 @@ def utilisation(
 ) -> None:
     """Where the accelerators' time went.
 
-    In the last column # is leased, . is idle, x is stranded and ? is unavailable.
+    In the last column # is leased, . is idle, m is mined, x is stranded and ? is unavailable.
     """
     found = remote.list(
         lambda c, size, cursor: c.list_utilisation(

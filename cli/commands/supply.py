@@ -307,6 +307,14 @@ def show_condition(remote: Remote, node_id: NodeId) -> None:
     remote.tell(told, facts(told))
 
 
+@node.command("neighbours", epilog="Example: tallystick node neighbours node_1f0c...")
+@reads
+def show_neighbours(remote: Remote, node_id: NodeId) -> None:
+    """Show which nodes of its region a node reaches on private addresses."""
+    told = remote.ask(lambda c: c.read_neighbours(node_id))
+    remote.tell(told, facts(told))
+
+
 @node.command("stop", epilog="Example: tallystick node stop node_1f0c...")
 @records
 def stop_node(remote: Remote, node_id: NodeId) -> None:

@@ -2,4 +2,4 @@
 classes of nodes go in; what a provider may open and how many jobs can still start come out.
 """
 
-__all__ = ("capacity", "onboarding", "quotas", "reasons", "regions", "registry")
+__all__ = ("capacity", "onboarding", "quotas", "reasons", "registry")

@@ -3,6 +3,7 @@ settlement, the rewards of each account and their explanation come out.
 """
 
 __all__ = (
+    "clients",
     "emission",
     "epoch",
     "epoch_file",

@@ -124,6 +124,7 @@ class EpochSealed:
     availability_tier_2_weight: Big  # of tier 2 and above, where they have a part of their own
     adjustments_open: tuple[Adjustment, ...]  # that this epoch could not settle
     price_snapshot: int | None  # told, where there was a price; no reward depends on it
+    clients_sha256: str | None  # of whose work the rewards pay for (`domain/epochs/clients.py`)
 
     @property
     def minted(self) -> int:
@@ -198,6 +199,7 @@ class SealEpoch:
     file_sha256: str
     at_us: int
     price_snapshot: int | None = None  # of the price feed
+    clients_sha256: str | None = None  # of the companion file by compute client; told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -471,7 +473,9 @@ def decide_seal(command: SealEpoch, world: World) -> list[Change]:
         raise Refused(EpochsReason.REWARDS_MISMATCH, epoch=command.epoch, file=command.file_sha256)
     _check_snapshot(command, world)
     fact = sealed_fact(settlement, command.at_us, command.file_sha256)
-    fact = replace(fact, price_snapshot=command.price_snapshot)
+    fact = replace(
+        fact, price_snapshot=command.price_snapshot, clients_sha256=command.clients_sha256
+    )
     return [Change(stream_of(command.epoch), fact)]
 
 
@@ -513,6 +517,7 @@ def sealed_fact(settlement: Settlement, at_us: int, file_hash: str | None = None
         availability_tier_2_weight=s.availability_tier_2_weight,
         adjustments_open=tuple(Adjustment(who, delta) for who, delta in s.adjustments),
         price_snapshot=None,
+        clients_sha256=None,
     )
 
 

@@ -3,9 +3,9 @@ and maintenance go in; the providers, nodes and devices as they are now come out
 """
 
 __all__ = (
+    "cloud_regions",
     "condition",
     "device",
-    "edge_device",
     "executor_key",
     "growth",
     "key_rotation",

@@ -2,7 +2,7 @@
 
     sum(share_ppm of holders) <= 1_000_000  and  sum(mem_ppm of holders) <= 1_000_000   always
     all holders hold it in one mode, by the rule of that mode                           always
-    leased + idle + stranded + unavailable == physical                                  in the books
+    leased + idle + mined + stranded + unavailable == physical                          in the books
 
 Every reservation appends here with an expected version, so two leases cannot get one share.
 """
@@ -89,10 +89,12 @@ class CapacityAccrued:
     leased: Amount
     stranded: Amount
     unavailable: Amount
+    mined: Amount
     physical_us: Big  # from here on cumulative and unfloored, so that no fraction is ever lost
     leased_ppm_us: Big
     stranded_ppm_us: Big
     unavailable_ppm_us: Big
+    mined_ppm_us: Big
     at_us: int
     node_id: str  # whose time it is: nobody else owns what is idle or stranded
     lane: int | None  # of the usage log, whose reports up to `usage_position` were read:
@@ -144,6 +146,7 @@ class AccrueCapacity:
     to_us: int
     unavailable: tuple[Span, ...]  # offline, in maintenance or unproven; may overlap
     at_us: int
+    mining: tuple[Span, ...] = ()  # its node mines then while nobody leases it
     min_share_ppm: int = 1  # the smallest share that can be sold
     lane: int | None = None
     usage_position: int | None = None  # how far the node's signed reports were read
@@ -225,6 +228,7 @@ def evolve(state: DeviceState, fact: DeviceFact) -> DeviceState:
                 leased_ppm_us=fact.leased_ppm_us,
                 stranded_ppm_us=fact.stranded_ppm_us,
                 unavailable_ppm_us=fact.unavailable_ppm_us,
+                mined_ppm_us=fact.mined_ppm_us,
             )
             levels = _levels_from(state.levels, fact.to_us)
             return replace(state, counted_to_us=fact.to_us, levels=levels, totals=totals)
@@ -377,7 +381,8 @@ def decide_reshape(command: ReshapeDevice, world: World) -> list[Change]:
 
 def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
     """Book [last booking, `to_us`): every moment is whole and counts once, as
-    `domain/hardware/capacity.py` says. What is idle, stranded or unavailable is the node's own.
+    `domain/hardware/capacity.py` says. What no lease holds is the node's own. Seats of software do
+    not mine.
 
     Rule: conformance suite `conservation`. Raises Refused: DEVICE_UNKNOWN, DEVICE_INTERVAL.
     """
@@ -390,10 +395,17 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
         raise Refused(
             FleetReason.DEVICE_INTERVAL, counted_to_us=state.counted_to_us, to_us=command.to_us
         )
-    if any(span.from_us >= span.to_us for span in command.unavailable):
+    if any(span.from_us >= span.to_us for span in (*command.unavailable, *command.mining)):
         raise Refused(FleetReason.DEVICE_INTERVAL, device_id=command.device_id)
     window = Span(state.counted_to_us, command.to_us)
-    totals = counted(state.totals, state.levels, window, command.unavailable, command.min_share_ppm)
+    totals = counted(
+        state.totals,
+        state.levels,
+        window,
+        command.unavailable,
+        command.min_share_ppm,
+        command.mining if state.asset is Asset.GPU_MS else (),
+    )
     if totals == state.totals:  # retired all along: there is no time to book
         return []
     before, after, asset = state.totals.booked_ms(), totals.booked_ms(), state.asset
@@ -406,10 +418,12 @@ def decide_accrue(command: AccrueCapacity, world: World) -> list[Change]:
         leased=Amount(asset, after.leased - before.leased),
         stranded=Amount(asset, after.stranded - before.stranded),
         unavailable=Amount(asset, after.unavailable - before.unavailable),
+        mined=Amount(asset, after.mined - before.mined),
         physical_us=totals.physical_us,
         leased_ppm_us=totals.leased_ppm_us,
         stranded_ppm_us=totals.stranded_ppm_us,
         unavailable_ppm_us=totals.unavailable_ppm_us,
+        mined_ppm_us=totals.mined_ppm_us,
         at_us=command.at_us,
         node_id=state.registered.node_id,
         lane=command.lane,

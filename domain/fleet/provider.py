@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.calendar import day_of, day_text
+from domain.fleet.cloud_regions import names_on
 from domain.fleet.reasons import FleetReason
 from domain.hardware.admission import WAIVABLE
 from domain.hardware.constraints import SETTINGS
@@ -390,8 +392,9 @@ def decide_open_region(command: OpenRegion, world: World) -> list[Change]:
 
 
 def _placed(command: OpenRegion, provider: ProviderState, world: World) -> list[Change]:
-    """A region of a cloud names its cloud region, which no other region of the provider is in, and
-    keeps its data on a storage node (C-30). Machines of one's own stand at a site.
+    """A region of a cloud names its cloud region, which is on the list of that cloud (C-28) and in
+    which no other region of the provider is, and keeps its data on a storage node (C-30). Machines
+    of one's own stand at a site.
 
     Raises Refused: CLOUD_REGION, REGION_NOT_SUITED, COUNT_OUT_OF_RANGE.
     """
@@ -404,6 +407,9 @@ def _placed(command: OpenRegion, provider: ProviderState, world: World) -> list[
         return []
     if name is None or command.site is not None or not CLOUD_REGION.fullmatch(name):
         raise Refused(FleetReason.CLOUD_REGION, kind=provider.kind, rule="named")
+    listed = names_on(provider.kind, day_text(day_of(command.at_us)))
+    if listed is not None and name not in listed:
+        raise Refused(FleetReason.CLOUD_REGION, cloud_region=name, rule="listed")
     if command.storage_mode != CENTRAL:
         raise Refused(FleetReason.REGION_NOT_SUITED, what="cloud_region")
     stream = cloud_region_stream(command.provider_id, name)

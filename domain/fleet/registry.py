@@ -7,7 +7,6 @@ from typing import Any
 from domain.fleet import (
     condition,
     device,
-    edge_device,
     executor_key,
     growth,
     key_rotation,
@@ -26,7 +25,6 @@ from domain.fleet import (
 
 FILES = (
     device,
-    edge_device,
     executor_key,
     growth,
     key_rotation,
@@ -46,10 +44,6 @@ FACTS: dict[str, type[Any]] = {
     "device.capacity_accrued.v1": device.CapacityAccrued,
     "device.retired.v1": device.DeviceRetired,
     "device.reshaped.v1": device.DeviceReshaped,
-    "edge_device.added.v1": edge_device.EdgeDeviceAdded,
-    "edge_device.activated.v1": edge_device.EdgeDeviceActivated,
-    "edge_device.removed.v1": edge_device.EdgeDeviceRemoved,
-    "edge_device.fee_charged.v1": edge_device.DeviceFeeCharged,
     "node.join_code_issued.v1": node.JoinCodeIssued,
     "node.join_code_used.v1": node.JoinCodeUsed,
     "node.join_requested.v1": node.NodeJoinRequested,

@@ -168,16 +168,21 @@ def shares_before(world: World, node_id: str, before_us: int) -> tuple[OwnerShar
 def split_among(
     units: int, shares: tuple[OwnerShare, ...], provider_account_id: str
 ) -> tuple[tuple[str, int], ...]:
-    """(account, part) for every owner and last for the provider's account, which owns the rest."""
+    """(account, part) for every owner and for the provider's account, which owns the rest: each
+    account once, also one that stands there twice.
+    """
     assert units >= 0, units
-    parts, rest, left_ppm = [], units, PPM
+    parts: dict[str, int] = {}
+    rest, left_ppm = units, PPM
     for share in shares:
         part = rest * share.share_ppm // left_ppm if left_ppm else 0
-        parts.append((share.account_id, part))
+        parts[share.account_id] = parts.get(share.account_id, 0) + part
         rest -= part
         left_ppm -= share.share_ppm
     assert rest >= 0, (units, shares)
-    return (*parts, (provider_account_id, rest))
+    parts[provider_account_id] = parts.get(provider_account_id, 0) + rest
+    assert sum(parts.values()) == units, (units, shares)
+    return tuple(parts.items())
 
 
 def decide_set(command: SetRevenueShares, world: World) -> list[Change]:

@@ -1,6 +1,6 @@
-"""Where one device's time goes: leased, stranded, unavailable, and idle, which owns the rest.
+"""Where one device's time goes: leased, stranded, unavailable, mined, and idle, the rest.
 
-    leased + idle + stranded + unavailable == physical        at every moment and in every sum
+    leased + idle + mined + stranded + unavailable == physical      at every moment, in every sum
 
 A device is full to some level from a moment on, until the next level. At each moment:
 
@@ -9,7 +9,9 @@ A device is full to some level from a moment on, until the next level. At each m
   the device was available then (`unproven`);
 - while it is unavailable, all the rest is unavailable;
 - else what the present partition cannot sell (`blocked_ppm`) is stranded, and so is what is left
-  when that is less than the smallest share that can be sold; otherwise it is idle.
+  when that is less than the smallest share that can be sold;
+- the rest of a device of which no lease holds a part is mined while its node mines, as its provider
+  states (row C-10); otherwise it is idle.
 
 Source: conformance suite `conservation`, design marketplace 7. Which part a partition cannot
 sell says `domain/hardware/sharing.py`; what is held at all, `domain/fleet/device.py`.
@@ -18,7 +20,7 @@ sell says `domain/hardware/sharing.py`; what is held at all, `domain/fleet/devic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from domain.hardware.reasons import HardwareReason
@@ -56,6 +58,7 @@ class Totals:
     leased_ppm_us: Big = 0
     stranded_ppm_us: Big = 0
     unavailable_ppm_us: Big = 0
+    mined_ppm_us: Big = 0
 
     def booked_ms(self) -> Booked:
         """Whole GPU-milliseconds: floor(ppm x us / 10^9), on the cumulative sum."""
@@ -64,6 +67,7 @@ class Totals:
             leased=self.leased_ppm_us // PPM_US_PER_GPU_MS,
             stranded=self.stranded_ppm_us // PPM_US_PER_GPU_MS,
             unavailable=self.unavailable_ppm_us // PPM_US_PER_GPU_MS,
+            mined=self.mined_ppm_us // PPM_US_PER_GPU_MS,
         )
 
 
@@ -72,17 +76,18 @@ NO_TIME = Totals()
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """GPU-milliseconds, or whatever unit all four have."""
+    """GPU-milliseconds, or whatever unit all of them have."""
 
     physical: int
     leased: int
     stranded: int
     unavailable: int
+    mined: int = 0
 
     @property
     def idle(self) -> int:
         """The rest, which owns every remainder. Never below zero."""
-        return self.physical - self.leased - self.stranded - self.unavailable
+        return self.physical - self.leased - self.stranded - self.unavailable - self.mined
 
 
 def counted(
@@ -91,21 +96,25 @@ def counted(
     window: Span,
     unavailable: Iterable[Span],
     min_share_ppm: int,
+    mining: Iterable[Span] = (),
 ) -> Totals:
     """The totals with `window` added, piece by piece: a piece ends wherever a level or a span in
-    which the device is unavailable begins or ends. Spans may overlap and reach beyond the window.
+    which the device is unavailable or its node mines begins or ends. Spans may overlap and reach
+    beyond the window.
     """
-    spans = tuple(unavailable)
+    out, mined = tuple(unavailable), tuple(mining)
     edges = {window.from_us, window.to_us, *(level.from_us for level in levels)}
-    for span in spans:
+    for span in (*out, *mined):
         edges.update((span.from_us, span.to_us))
     cuts = sorted(edge for edge in edges if window.from_us <= edge <= window.to_us)
     totals = before
     for start_us, end_us in pairwise(cuts):
         level = _level_at(levels, start_us)
         if level is not None and level.is_present:
-            is_out = any(span.from_us <= start_us < span.to_us for span in spans)
-            totals = _added(totals, level, end_us - start_us, is_out, min_share_ppm)
+            parts = _parts(level, min_share_ppm, out=_covers(out, start_us))
+            if not level.share_ppm and _covers(mined, start_us):
+                parts = replace(parts, mined=parts.idle)
+            totals = _added(totals, parts, end_us - start_us)
     return totals
 
 
@@ -129,20 +138,32 @@ def unproven(window: Span, proven: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(gaps)
 
 
+def _covers(spans: Iterable[Span], at_us: int) -> bool:
+    return any(span.from_us <= at_us < span.to_us for span in spans)
+
+
 def _level_at(levels: Sequence[Level], at_us: int) -> Level | None:
     return next((level for level in reversed(levels) if level.from_us <= at_us), None)
 
 
-def _added(totals: Totals, level: Level, us: int, is_out: bool, min_share_ppm: int) -> Totals:
+def _parts(level: Level, min_share_ppm: int, *, out: bool) -> Booked:
+    """What the parts of the device are at one moment, in ppm; nothing is mined yet."""
     rest = PPM - level.share_ppm
     free = rest - level.blocked_ppm
     assert free >= 0, level
     stranded = level.blocked_ppm + (free if free < min_share_ppm else 0)
+    away = (0, rest) if out else (stranded, 0)
+    return Booked(PPM, level.share_ppm, *away)
+
+
+def _added(totals: Totals, parts: Booked, us: int) -> Totals:
+    assert parts.idle >= 0, parts
     return Totals(
         physical_us=totals.physical_us + us,
-        leased_ppm_us=totals.leased_ppm_us + level.share_ppm * us,
-        stranded_ppm_us=totals.stranded_ppm_us + (0 if is_out else stranded * us),
-        unavailable_ppm_us=totals.unavailable_ppm_us + (rest * us if is_out else 0),
+        leased_ppm_us=totals.leased_ppm_us + parts.leased * us,
+        stranded_ppm_us=totals.stranded_ppm_us + parts.stranded * us,
+        unavailable_ppm_us=totals.unavailable_ppm_us + parts.unavailable * us,
+        mined_ppm_us=totals.mined_ppm_us + parts.mined * us,
     )
 
 

@@ -30,9 +30,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from domain.brought import ClientPart, apportioned, as_parts, by_client
 from domain.funds.payment_terms import CENT_UNITS
 from domain.funds.reasons import FundsReason
-from domain.income.maturity import earnings_of
+from domain.income.maturity import EARNED, brought_to, earnings_of
 from domain.income.reasons import IncomeReason
 from domain.money import Amount, Asset, MoneyReason, credit
 from domain.parties.account import account_of, existing_account, open_account
@@ -89,6 +90,7 @@ class CashOutRequested:
     destination: str
     by: str  # the member, or "job" in payment mode cash
     at_us: int
+    clients: tuple[ClientPart, ...]  # of `amount`: who brought the work that earned it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,7 @@ class CashOutSent:
     reference: str
     instructions: str | None  # where a person has to make the transfer
     at_us: int
+    clients: tuple[ClientPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,7 @@ class CashOutPaid:
     amount: Amount
     by: str
     at_us: int
+    clients: tuple[ClientPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,8 +442,14 @@ def decide_request(command: RequestCashOut, world: World) -> list[Change]:
         destination=destination,
         by=command.by,
         at_us=command.at_us,
+        clients=as_parts(apportioned(units, _in_earned(world, command.account_id, earned))),
     )
     return [Change(stream_of(command.cash_out_id), fact)]
+
+
+def _in_earned(world: World, account_id: str, units: int) -> dict[str, int]:
+    """Which client brought what is in the earned book now."""
+    return apportioned(units, earnings_of(world, account_id).earned)
 
 
 def _asked(amount: Amount, earned: int) -> int:
@@ -512,7 +522,7 @@ def decide_start(command: StartCashOut, world: World) -> list[Change]:
 
 def decide_sent(command: ConfirmCashOutSent, world: World) -> list[Change]:
     """Raises Refused: CASH_OUT_UNKNOWN, CASH_OUT_STATE."""
-    state, _ = _known(world, command.cash_out_id)
+    state, asked = _known(world, command.cash_out_id)
     if state.reference == command.reference:
         return []
     if state.status != "started":
@@ -522,6 +532,7 @@ def decide_sent(command: ConfirmCashOutSent, world: World) -> list[Change]:
         reference=command.reference,
         instructions=command.instructions,
         at_us=command.at_us,
+        clients=asked.clients,
     )
     return [Change(stream_of(command.cash_out_id), fact)]
 
@@ -534,7 +545,11 @@ def decide_paid(command: ConfirmCashOutPaid, world: World) -> list[Change]:
     if state.status != "sent":
         raise _not_now(command.cash_out_id, state)
     fact = CashOutPaid(
-        cash_out_id=command.cash_out_id, amount=asked.amount, by=command.by, at_us=command.at_us
+        cash_out_id=command.cash_out_id,
+        amount=asked.amount,
+        by=command.by,
+        at_us=command.at_us,
+        clients=asked.clients,
     )
     return [Change(stream_of(command.cash_out_id), fact)]
 
@@ -556,7 +571,7 @@ def decide_fail(command: FailCashOut, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.cash_out_id), fact)]
+    return _back(world, fact, asked)
 
 
 def decide_cancel(command: CancelCashOut, world: World) -> list[Change]:
@@ -575,7 +590,7 @@ def decide_cancel(command: CancelCashOut, world: World) -> list[Change]:
         by=command.by,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.cash_out_id), fact)]
+    return _back(world, fact, asked)
 
 
 def decide_return(command: ReturnCashOut, world: World) -> list[Change]:
@@ -599,7 +614,20 @@ def decide_return(command: ReturnCashOut, world: World) -> list[Change]:
         reason=command.reason,
         at_us=command.at_us,
     )
-    return [Change(stream_of(command.cash_out_id), fact)]
+    return _back(world, fact, asked)
+
+
+def _back(
+    world: World, fact: CashOutFailed | CashOutCancelled | CashOutReturned, asked: CashOutRequested
+) -> list[Change]:
+    """What comes back is, of each client, in proportion to what left."""
+    stream = stream_of(fact.cash_out_id)
+    changes = [Change(stream, fact)]
+    if fact.account_id is not None:
+        clients = as_parts(apportioned(fact.amount.units, by_client(asked.clients)))
+        source = f"{stream.kind}:{stream.id}"
+        changes.append(brought_to(world, fact.account_id, source, EARNED, clients, fact.at_us))
+    return changes
 
 
 def _known(world: World, cash_out_id: str) -> tuple[CashOut, CashOutRequested]:

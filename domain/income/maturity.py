@@ -11,7 +11,8 @@ its own posting and not when its lease ends: a 60-day lease pays its owner every
 covers one contiguous range of positions, so no accrual matures twice and none is left out. What a
 dispute or an adjustment took out of holdback is registered by `reduce` and does not mature.
 
-What a region shares out is gathered as it matures (`domain/income/region_pool.py`).
+What a region shares out is gathered as it matures (`domain/income/region_pool.py`). Which compute
+client brought it goes along up to the cash-out (`domain/brought.py`, row R-1).
 
 Not how credits leave as cash (`domain/income/cash_out.py`), and not what a lease earns
 (`domain/prices/charge_split.py`). Source: design economics 5; rows C-23, C-24.
@@ -23,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, assert_never
 
+from domain.brought import ClientPart, after_inflow, apportioned, as_parts
 from domain.duration import DAY_US, HOUR_US
 from domain.fleet.provider import PAYMENT_MODES
 from domain.funds import debt
@@ -35,8 +37,6 @@ from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
-CLIENTS_MAX = 200
-"""Compute clients that one maturing names: a fact is bounded."""
 DEFAULT_WINDOW_US = 72 * HOUR_US
 """The dispute window of a network that never set one."""
 WINDOW_US_MAX = 90 * DAY_US
@@ -61,14 +61,6 @@ class MaturityWindowSet:
     at_us: int
 
 
-@dataclass(frozen=True, slots=True)
-class ClientGross:
-    """What work that one compute client brought earned; "": no client, or more than are named."""
-
-    client_id: str
-    units: Big
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EarningsMatured:
     """Stream `earnings:{account_id}`. Positions (after, through]; amount = gross - reduced."""
@@ -80,7 +72,8 @@ class EarningsMatured:
     reduced: Amount  # of it, taken out of holdback before it matured
     amount: Amount  # holdback to payable
     at_us: int
-    clients: tuple[ClientGross, ...]  # of `gross`: who brought the work
+    clients: tuple[ClientPart, ...]  # of `amount`: who brought the work
+    before: Big  # in payable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +95,24 @@ class EarningsSwept:
     day: int  # UTC days since 1970
     amount: Amount
     to_account_id: str
+    at_us: int
+    clients: tuple[ClientPart, ...]  # of `amount`
+    before: Big  # in `earned` of whoever gets it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarningsBrought:
+    """What came to an account by another stream's fact, in the same append: the sweep of an account
+    that names it as billing account, or a cash-out that came back, to earned; a region's day, to
+    payable. Those facts move the money.
+    """
+
+    account_id: str
+    source: str  # "earnings:{account_id}", "cash_out:{id}" or "region-day:{region_id}/{day}"
+    book: str  # BOOKS: where it came to
+    amount: Amount
+    clients: tuple[ClientPart, ...]
+    before: Big  # in that book
     at_us: int
 
 
@@ -128,7 +139,15 @@ class EarningsForgone:
     at_us: int
 
 
-EarningsFact = EarningsMatured | EarningsReduced | EarningsSwept | PaymentModeSet | EarningsForgone
+EarningsFact = (
+    EarningsMatured
+    | EarningsReduced
+    | EarningsSwept
+    | EarningsBrought
+    | PaymentModeSet
+    | EarningsForgone
+)
+BOOKS = PAYABLE, EARNED = ("payable", "earned")
 
 # What can be asked.
 
@@ -155,7 +174,7 @@ class MatureEarnings:
     through_us: int
     gross: int
     at_us: int
-    clients: tuple[tuple[str, int], ...] = ()  # of `gross`, by client; largest first
+    clients: tuple[tuple[str, int], ...] = ()  # of gross - reduced, by client
     regional: tuple[RegionalEarning, ...] = ()  # of gross - reduced, in regions that have terms
     reduced: int = 0  # what `regional` knows of reductions in these positions
 
@@ -199,10 +218,14 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Earnings:
-    """`reductions`: position -> units taken, of positions that have not matured."""
+    """`reductions`: position -> units taken, of positions that have not matured. `payable` and
+    `earned`: which client brought what was in the book when something last came in.
+    """
 
     matured_through: int = 0
     reductions: dict[int, int] = field(default_factory=dict)
+    payable: dict[str, int] = field(default_factory=dict)
+    earned: dict[str, int] = field(default_factory=dict)
     swept_day: int | None = None
     mode: str = "credits"
     is_mode_set: bool = False  # the account said so; until then it is paid in credits
@@ -227,12 +250,20 @@ def evolve_earnings(state: Earnings, fact: EarningsFact) -> Earnings:
         case EarningsMatured():
             through = fact.through_position
             left = {at: units for at, units in state.reductions.items() if at > through}
-            return replace(state, matured_through=through, reductions=left)
+            payable = after_inflow(fact.before, state.payable, fact.clients)
+            return replace(state, matured_through=through, reductions=left, payable=payable)
         case EarningsReduced():
             units = state.reductions.get(fact.position, 0) + fact.units
             return replace(state, reductions={**state.reductions, fact.position: units})
         case EarningsSwept():
-            return replace(state, swept_day=fact.day)
+            swept = replace(state, swept_day=fact.day, payable={})
+            if fact.to_account_id != fact.account_id:
+                return swept
+            return replace(swept, earned=after_inflow(fact.before, state.earned, fact.clients))
+        case EarningsBrought(book="payable"):
+            return replace(state, payable=after_inflow(fact.before, state.payable, fact.clients))
+        case EarningsBrought():
+            return replace(state, earned=after_inflow(fact.before, state.earned, fact.clients))
         case PaymentModeSet():
             return replace(
                 state,
@@ -379,33 +410,30 @@ def decide_mature(command: MatureEarnings, world: World) -> list[Change]:
     assert reduced <= command.gross, f"{command} was reduced by {reduced}: more than was earned"
     if command.regional and command.reduced != reduced:
         raise Refused(IncomeReason.EARNINGS_STATE, reduced=reduced, known=command.reduced)
+    units = command.gross - reduced
+    brought = apportioned(units, dict(command.clients))
     fact = EarningsMatured(
         account_id=command.account_id,
         after_position=command.after_position,
         through_position=command.through_position,
         gross=credit(command.gross),
         reduced=credit(reduced),
-        amount=credit(command.gross - reduced),
+        amount=credit(units),
         at_us=command.at_us,
-        clients=_by_client(command),
+        clients=as_parts(brought),
+        before=world.balance(f"party:{command.account_id}:payable"),
     )
     gathered = gather(
-        world, command.account_id, command.regional, command.through_position, command.at_us
+        world,
+        command.account_id,
+        command.regional,
+        command.through_position,
+        command.at_us,
+        brought,
     )
     taken = sum(change.fact.amount.units for change in gathered)
     assert taken <= fact.amount.units, f"{command}: a region would take {taken}"
     return [Change(stream_of(command.account_id), fact), *gathered]
-
-
-def _by_client(command: MatureEarnings) -> tuple[ClientGross, ...]:
-    """Every client by name up to a number of them; what is left over is told together."""
-    if not command.clients:
-        return ()
-    assert sum(units for _, units in command.clients) == command.gross, command
-    named = [one for one in command.clients if one[0]][:CLIENTS_MAX]
-    rest = command.gross - sum(units for _, units in named)
-    parts = (*named, ("", rest)) if rest else named
-    return tuple(ClientGross(client_id, units) for client_id, units in parts)
 
 
 # Sweeping.
@@ -433,11 +461,38 @@ def decide_sweep(command: SweepEarnings, world: World) -> list[Change]:
         amount=credit(units),
         to_account_id=to,
         at_us=command.at_us,
+        clients=as_parts(apportioned(units, state.payable)),
+        before=world.balance(f"party:{to}:earned"),
     )
+    changes = [Change(stream_of(command.account_id), fact)]
+    if to != command.account_id:
+        source = f"earnings:{command.account_id}"
+        changes.append(brought_to(world, to, source, EARNED, fact.clients, command.at_us))
     repaid = debt.repayments(
         world, to, f"sweep:{command.account_id}/{day}", command.at_us, moved={"earned": units}
     )
-    return [Change(stream_of(command.account_id), fact), *repaid]
+    return [*changes, *repaid]
+
+
+def brought_to(
+    world: World,
+    account_id: str,
+    source: str,
+    book: str,
+    clients: tuple[ClientPart, ...],
+    at_us: int,
+) -> Change:
+    """Who brought what another stream's fact gives to an account; recorded in the same append."""
+    fact = EarningsBrought(
+        account_id=account_id,
+        source=source,
+        book=book,
+        amount=credit(sum(part.units for part in clients)),
+        clients=clients,
+        before=world.balance(f"party:{account_id}:{book}"),
+        at_us=at_us,
+    )
+    return Change(stream_of(account_id), fact)
 
 
 def decide_set_mode(command: SetPaymentMode, world: World) -> list[Change]:

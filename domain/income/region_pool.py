@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
+from domain.brought import Brought, ClientPart, added, apportioned, as_parts, by_client
 from domain.calendar import day_of
 from domain.income.region_terms import may_gather, terms_of
 from domain.money import Amount, Big, credit
@@ -46,6 +47,7 @@ class RegionEarningsGathered:
     nodes: tuple[NodeEarned, ...]
     amount: Amount  # payable to region:{id}:revenue
     at_us: int
+    clients: tuple[ClientPart, ...]  # of `amount`: who brought the work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +118,10 @@ RegionDayFact: TypeAlias = RegionEarningsGathered | RegionDayShared | RegionShar
 
 @dataclass(frozen=True, slots=True)
 class RegionDay:
-    """`gathered`: (node, account) -> micro-credits."""
+    """`gathered`: (node, account) -> micro-credits; `clients`: of the same, by who brought it."""
 
     gathered: dict[tuple[str, str], int] = field(default_factory=dict)
+    clients: dict[str, int] = field(default_factory=dict)
     shared: RegionDayShared | None = None
 
 
@@ -129,7 +132,8 @@ def evolve(state: RegionDay, fact: RegionDayFact) -> RegionDay:
             for one in fact.nodes:
                 key = (one.node_id, fact.account_id)
                 gathered[key] = gathered.get(key, 0) + one.units
-            return replace(state, gathered=gathered)
+            clients = added(state.clients, by_client(fact.clients))
+            return replace(state, gathered=gathered, clients=clients)
         case RegionDayShared():
             return replace(state, shared=fact)
         case RegionSharesPaid():
@@ -165,8 +169,11 @@ def gather(
     earned: Sequence[RegionalEarning],
     through_position: int,
     at_us: int,
+    brought: Brought,
 ) -> list[Change]:
-    """What of an account's matured earnings its regions share out; the rest stays its own."""
+    """What of an account's matured earnings its regions share out; the rest stays its own.
+    `brought`: by which clients the earnings are.
+    """
     changes: list[Change] = []
     for region_id in sorted({one.region_id for one in earned}):
         day = _open_day(world, region_id, day_of(at_us))
@@ -174,14 +181,16 @@ def gather(
         told = sorted(nodes.items())
         for first in range(0, len(told), PARTS_MAX):
             part = told[first : first + PARTS_MAX]
+            units = sum(earned_there for _, earned_there in part)
             fact = RegionEarningsGathered(
                 region_id=region_id,
                 day=day,
                 account_id=account_id,
                 through_position=through_position,
-                nodes=tuple(NodeEarned(node_id, units) for node_id, units in part),
-                amount=credit(sum(units for _, units in part)),
+                nodes=tuple(NodeEarned(*one) for one in part),
+                amount=credit(units),
                 at_us=at_us,
+                clients=as_parts(apportioned(units, brought)),
             )
             changes.append(Change(stream_of(region_id, day), fact))
     return changes

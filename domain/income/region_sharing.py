@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from domain.brought import apportioned, as_parts
 from domain.calendar import day_of, day_start_us
 from domain.duration import DAY_US
 from domain.fleet.node import node_of
@@ -27,7 +28,7 @@ from domain.fleet.provider import existing_provider, existing_region
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import shares_before, split_among
 from domain.income.adjustment import open_book
-from domain.income.maturity import DEFAULT_WINDOW_US, windows_of
+from domain.income.maturity import DEFAULT_WINDOW_US, PAYABLE, brought_to, windows_of
 from domain.income.region_pool import (
     NodeShare,
     RegionDay,
@@ -165,7 +166,8 @@ def _require_bounds(fact: RegionTermsSet) -> None:
 
 
 def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
-    """Totals first, then every node's share, all in one append. A shared day changes nothing.
+    """Totals first, then every node's share and whose work it was, all in one append. A shared day
+    changes nothing.
 
     Raises Refused: REGION_UNKNOWN, REGION_DAY when there are no terms, the day is not over or the
     one before it is not shared, COUNT_OUT_OF_RANGE.
@@ -177,6 +179,40 @@ def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
     terms = _require_due(command, world)
     if max(len(command.control), len(command.ingress)) > ROLE_NODES_MAX:
         raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, at_most=ROLE_NODES_MAX)
+    due = _due(command, state, terms, world)
+    operator = existing_provider(world, region.provider_id).account_id
+    shares = list(_shares(command, state, due.fallen, operator, world))
+    if len(shares) > NODES_MAX:
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, nodes=len(shares), at_most=NODES_MAX)
+    chunks = [shares[at : at + CHUNK_NODES] for at in range(0, len(shares), CHUNK_NODES)]
+    told = RegionDayShared(
+        region_id=command.region_id,
+        day=command.day,
+        terms_version=terms.version,
+        infra_account_id=operator,
+        infra_book=_waits_in(world, operator),
+        nodes=len(shares),
+        chunks=len(chunks),
+        at_us=command.at_us,
+        **due.totals,
+    )
+    stream = stream_of(command.region_id, command.day)
+    return [
+        Change(stream, told),
+        *(Change(stream, _paid(command, place, chunk)) for place, chunk in enumerate(chunks)),
+        *_brought(world, state, told, shares),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """What a day comes to, before it is known who gets it; `totals` as the fact tells them."""
+
+    fallen: Fallen
+    totals: dict[str, Any]
+
+
+def _due(command: ShareRegionDay, state: RegionDay, terms: RegionTermsSet, world: World) -> _Due:
     before = day_state(world, command.region_id, command.day - 1).shared
     control = _count_role(command, command.control, "control", world)
     ingress = _count_role(command, command.ingress, "ingress", world)
@@ -198,39 +234,38 @@ def decide_share(command: ShareRegionDay, world: World) -> list[Change]:
             for (node_id, account_id), units in state.gathered.items()
         ],
     )
-    operator = existing_provider(world, region.provider_id).account_id
-    shares = list(_shares(command, state, fallen, operator, world))
-    if len(shares) > NODES_MAX:
-        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, nodes=len(shares), at_most=NODES_MAX)
-    chunks = [shares[at : at + CHUNK_NODES] for at in range(0, len(shares), CHUNK_NODES)]
-    told = RegionDayShared(
-        region_id=command.region_id,
-        day=command.day,
-        terms_version=terms.version,
-        gathered=credit(gathered),
-        carry_before=credit(carry),
-        infra_due=credit(infra.due),
-        arrears_before=credit(infra.arrears),
-        infra=credit(fallen.infra),
-        infra_account_id=operator,
-        arrears=credit(fallen.arrears),
-        forgone=credit(fallen.forgone),
-        participation=credit(sum(fallen.participation.values())),
-        usage=credit(sum(fallen.usage.values())),
-        carry=credit(fallen.carry),
-        control_nodes=control,
-        ingress_nodes=ingress,
-        ingress_bytes=ingress_bytes,
-        nodes=len(shares),
-        chunks=len(chunks),
-        at_us=command.at_us,
-        infra_book=_waits_in(world, operator),
-    )
-    stream = stream_of(command.region_id, command.day)
-    return [
-        Change(stream, told),
-        *(Change(stream, _paid(command, place, chunk)) for place, chunk in enumerate(chunks)),
-    ]
+    amounts = {
+        "gathered": gathered,
+        "carry_before": carry,
+        "infra_due": infra.due,
+        "arrears_before": infra.arrears,
+        "infra": fallen.infra,
+        "arrears": fallen.arrears,
+        "forgone": fallen.forgone,
+        "participation": sum(fallen.participation.values()),
+        "usage": sum(fallen.usage.values()),
+        "carry": fallen.carry,
+    }
+    counts = {"control_nodes": control, "ingress_nodes": ingress, "ingress_bytes": ingress_bytes}
+    return _Due(fallen, {**counts, **{name: credit(units) for name, units in amounts.items()}})
+
+
+def _brought(
+    world: World, state: RegionDay, told: RegionDayShared, shares: list[NodeShare]
+) -> Iterator[Change]:
+    """For each account that the day pays: which clients brought it, as they did of all that was
+    gathered. What was carried from days before has no client.
+    """
+    got: dict[str, int] = {}
+    if told.infra_book is None:
+        got[told.infra_account_id] = told.infra.units
+    for part in (part for share in shares for part in share.parts if part.book is None):
+        got[part.account_id] = got.get(part.account_id, 0) + part.units
+    source = f"region-day:{told.region_id}/{told.day}"
+    for account_id, units in sorted(got.items()):
+        if units:
+            clients = as_parts(apportioned(units, state.clients))
+            yield brought_to(world, account_id, source, PAYABLE, clients, told.at_us)
 
 
 def _require_due(command: ShareRegionDay, world: World) -> RegionTermsSet:
@@ -295,9 +330,7 @@ def _shares(
         time = times.get(node_id, NodeTime(node_id, 0, 0))
         there = fallen.participation.get(node_id, 0)
         owners = shares_before(world, node_id, day_start_us(command.day + 1))
-        got: dict[str, int] = {}
-        for account_id, units in split_among(there, owners, operator) if there else ():
-            got[account_id] = got.get(account_id, 0) + units
+        got = dict(split_among(there, owners, operator)) if there else {}
         usage = 0
         for account_id in earners[node_id]:
             units = fallen.usage[f"{node_id}|{account_id}"]

@@ -41,6 +41,7 @@ FACTS: dict[str, type[Any]] = {
     "earnings.matured.v1": maturity.EarningsMatured,
     "earnings.reduced.v1": maturity.EarningsReduced,
     "earnings.swept.v1": maturity.EarningsSwept,
+    "earnings.brought.v1": maturity.EarningsBrought,
     "earnings.forgone.v1": maturity.EarningsForgone,
     "earnings.payment_mode_set.v1": maturity.PaymentModeSet,
     "invoice.numbered.v1": invoice.DocumentNumbered,

@@ -2,6 +2,8 @@
 
     members placed == 0 or min_members <= members placed <= members wished for
 
+    no two members on nodes of `parted`: of one region, and known not to reach each other
+
 Members are placed one after the other, each on the best node as the earlier ones have left the
 fleet, by the same rule as a single lease: on a node first what it still has room for. Nothing is
 reserved here. `MatchDecided` of each member tells the candidates it was chosen from.
@@ -9,7 +11,7 @@ reserved here. `MatchDecided` of each member tells the candidates it was chosen 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from domain.lease.choice import Candidate
@@ -27,6 +29,8 @@ from domain.market.matching import (
 )
 from domain.money import PPM
 
+NO_NODES: Mapping[str, Collection[str]] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class _Room:
@@ -39,14 +43,23 @@ class _Room:
 
 
 def place(
-    need: Need, nodes: Iterable[OfferedNode], *, members: int, min_members: int
+    need: Need,
+    nodes: Iterable[OfferedNode],
+    *,
+    members: int,
+    min_members: int,
+    parted: Mapping[str, Collection[str]] = NO_NODES,
+    placed_on: Collection[str] = (),
 ) -> tuple[Match, ...]:
     """A match for each member, as many as there is room for; none when that is too few.
 
     `nodes` come with every free device of theirs, in any order. A node is looked at again only when
-    a member was placed on it; the ranking is that of looking at all of them each time.
+    a member was placed on it; the ranking is that of looking at all of them each time. `parted`: of
+    a node, those of its region that it cannot serve one gang with. `placed_on`: nodes of members
+    that the gang has already.
     """
-    left = sorted(_rooms(need, nodes), key=_key)
+    out = {one for node_id in placed_on for one in parted.get(node_id, ())}
+    left = sorted((one for one in _rooms(need, nodes) if one.node.node_id not in out), key=_key)
     found: list[Match] = []
     while left and len(found) < members:
         best = left[0]
@@ -54,6 +67,8 @@ def place(
         found.append(
             Match(node_id, best.node.offer_id, best.device_ids, tuple(candidates), len(left))
         )
+        out = set(parted.get(node_id, ()))
+        left = [one for one in left if one.node.node_id not in out]
         taken = _taken(need, best.device_ids)
         asked = need.constraints
         room = {node_id: (asked.storage_gib or 0, asked.network_mbps or 0)}

@@ -11,7 +11,6 @@ opened and replaced by the timer of `api/jobs/parts.py`; the rules are in `domai
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from domain.jobs.cron import parse
 from domain.jobs.reasons import JobsReason
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
+from domain.references import DATASET, REFERENCE_KINDS, reference_rule
 from domain.refusal import Refused
 from domain.trust.reasons import TrustReason
 
@@ -30,10 +30,6 @@ MEMBERS_MAX = 256
 TASKS_PER_MEMBER_MAX = 10_000
 RUN_US_MAX = 366 * 24 * 3_600_000_000
 REFERENCES_MAX = 64
-REFERENCE_MAX = 512
-
-THIRD_PARTY_KEY, CHECKPOINT, DATASET = "third_party_key", "checkpoint", "dataset"
-REFERENCE_KINDS = (THIRD_PARTY_KEY, CHECKPOINT, DATASET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +61,6 @@ class JobPlan:
         return self.chunks is not None or self.is_elastic
 
 
-_KEY_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,63}(/[0-9A-Za-z_.-]{1,64}){0,3}", re.ASCII)
-_ADDRESS = re.compile(
-    r"(?:[a-z][a-z0-9+.-]{1,15}://)?[0-9A-Za-z][0-9A-Za-z_.:/+@-]{0,400}", re.ASCII
-)
-_SECRETS = re.compile(
-    r"(?i)(?:AKIA|ASIA)[0-9A-Z]{16}|sk[-_](?:live|test|proj|ant)?[-_]?[0-9A-Za-z]{16}"
-    r"|gh[opsu]_[0-9A-Za-z]{20}|hf_[0-9A-Za-z]{20}|ts_(?:live|test|node)_|xox[abp]-"
-    r"|eyJ[0-9A-Za-z_-]{16}|BEGIN [A-Z ]*PRIVATE KEY"
-)
-"""What credentials of widespread services look like: none of them is the name of one."""
-
-
 def datasets_of(references: Sequence[Reference]) -> tuple[str, ...]:
     """The names of the datasets among them."""
     return tuple(one.name for one in references if one.kind == DATASET)
@@ -91,23 +75,11 @@ def require_references(references: Sequence[Reference]) -> None:
     for one in references:
         if one.kind not in REFERENCE_KINDS:
             raise Refused(PartiesReason.UNKNOWN_MODE, reference=one.kind, allowed=REFERENCE_KINDS)
-        broken = _broken(one)
+        broken = reference_rule(one.kind, one.name)
         if broken is not None:
             raise Refused(TrustReason.REFERENCE_INVALID, kind=one.kind, rule=broken)
     if len(set(references)) != len(references):
         raise Refused(MoneyReason.DUPLICATE_ID, rule="each reference once")
-
-
-def _broken(one: Reference) -> str | None:
-    """The rule a reference breaks. What is refused is never repeated: it may be a secret."""
-    if _SECRETS.search(one.name):
-        return "a reference names a secret and holds none: this looks like one"
-    if one.kind == THIRD_PARTY_KEY:
-        return None if _KEY_NAME.fullmatch(one.name) else "the name of a key in a secret store"
-    if _ADDRESS.fullmatch(one.name) is None:
-        return "an address without query or fragment: signed addresses are secrets"
-    authority = one.name.partition("://")[2].partition("/")[0]
-    return "an address without user and password" if "@" in authority else None
 
 
 def require_plan(kind: str, plan: JobPlan | None) -> None:

@@ -24,6 +24,7 @@ class Candidate:
     is_down_ranked: bool | None = None  # its region ranks this class of workload last
     score_ppm: int | None = None
     factors_ppm: tuple[int, ...] | None = None  # in the order of `Weights`
+    paused_bid: Big | None = None  # the lowest standing bid that would make room there
 
 
 @dataclass(frozen=True, slots=True)

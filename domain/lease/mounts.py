@@ -1,21 +1,14 @@
-"""What a lease mounts: a volume at a path of its program; and which paths are confined.
-
-    a path that is accepted, put below any folder, stays below that folder
-
-Names alone count, and none of them is a way up: no `..`, no empty name, nothing absolute below the
-folder. Where real folders and their links are followed, the reader of the file system asks again
-(`node_reporter/executor/volume_store.py`).
-"""
+"""What a lease mounts: volumes, each at a path of its program, which is confined."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
 
+from domain.paths import confined_rule
+
 MOUNT_ROOT = "/vol/"
 """Volumes are mounted below it, beside the folders of the system and of the job."""
-PATH_BYTES_MAX = 1_024
-NAME_BYTES_MAX = 255
 MOUNTS_MAX = 16
 """Volumes of one lease."""
 
@@ -27,22 +20,6 @@ class VolumeMount:
     volume_id: str
     path: str  # absolute, below MOUNT_ROOT
     read_only: bool
-
-
-def confined_rule(path: str) -> str | None:
-    """The rule that a path inside of a folder breaks; None: it stays inside."""
-    if not path or len(path.encode(errors="replace")) > PATH_BYTES_MAX:
-        return f"from 1 to {PATH_BYTES_MAX} bytes"
-    if any(ord(sign) < 0x20 or 0x7F <= ord(sign) < 0xA0 for sign in path):
-        return "no control characters"
-    if "\\" in path or not path.isprintable():
-        return "printable characters and no backslash"
-    for name in path.split("/"):
-        if name in ("", ".", ".."):
-            return "relative, and no name is empty, . or .."
-        if len(name.encode(errors="replace")) > NAME_BYTES_MAX:
-            return f"at most {NAME_BYTES_MAX} bytes in each name"
-    return None
 
 
 def mount_rule(path: str) -> str | None:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from domain.cloud.quotas import give_back
+from domain.duration import HOUR_US
 from domain.fleet.device import device_of, device_stream, release
 from domain.fleet.node import ended_with_its_job, existing_node
 from domain.fleet.provider import provider_of
@@ -264,6 +265,17 @@ def window_of(lease: Lease) -> Window:
         lease.reserved.share_ppm,
         pauses,
     )
+
+
+SKEW_US = HOUR_US
+"""How far the clocks of two servers may be apart: reports this much older than a lease are read."""
+
+
+def reports_from_us(reserved: LeaseReserved) -> int:
+    """When the first report that may name a lease was received. By whole hours, so that the leases
+    of a lane ask the same question.
+    """
+    return (reserved.at_us - SKEW_US) // HOUR_US * HOUR_US
 
 
 def _is_complete(lease: Lease, passed: Iterable[Passed], until_us: int) -> bool:

@@ -17,9 +17,9 @@ by itself and in the order of its lane, so batching and delay change no total.
 
 What an auditor needs is in the fact: the node's reports in its lane after `after_position` up to
 `through_position` were read, `mark` says how far time has been counted, and `refused` names every
-row that did not count in full. The reports are under the pins of the log, so an auditor with an
-export can count again; `audit verify` checks the reports and not yet this sum. Rows R-7, J-6;
-design economics 3 and 4, metering 5.
+row that did not count in full. The reports are under the pins of the log, so `audit verify` decides
+each charge of an export again (`ledger/bundle/recount.py`). Rows R-7, J-6; design economics 3 and
+4, metering 5.
 """
 
 from __future__ import annotations
@@ -90,6 +90,7 @@ class ResourceAccrued:
     rows: int  # new: so many of this lease were in them
     mark: Mark | None  # None: no row could be placed
     time_us: Big  # cumulative: time of the rows that count, inside the window
+    told_us: Big  # cumulative: the same, and of rows that only what the renter agreed to refused
     measured: Big  # cumulative: microseconds of processor, byte-seconds, bytes
     quantity: Big  # cumulative: measured, floored to whole units
     quantity_new: Big
@@ -119,12 +120,18 @@ class ResourceHeld:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceReturned:
-    """What was not charged goes back to where it came from; nothing more is charged."""
+    """What was not charged goes back to where it came from; nothing more is charged. And how much
+    of the time in which the node had work of the lease its rows tell: evidence of the node.
+    """
 
     lease_id: str
     meter: str
     account_id: str
-    parts: Held
+    parts: Held  # none where all was charged
+    from_us: int  # the node had work of the lease from then
+    until_us: int  # to then; the same moment: it never took any up
+    ran_us: int  # of that, what was not paused
+    told_us: int  # of that, what rows of this meter tell
     at_us: int
 
 
@@ -159,6 +166,9 @@ PATIENCE_US = 60_000_000
 it does not matter which of the two was sent first.
 """
 
+TOLD_ALL_THE_SAME = frozenset({None, "above_maximum", "account_closed"})
+"""Rules that take nothing from what the node has told: the renter pays for no more of it."""
+
 # What is remembered.
 
 
@@ -169,6 +179,7 @@ class ResourceUsage:
     through_position: int = 0
     mark: Mark | None = None
     time_us: Big = 0
+    told_us: Big = 0
     measured: Big = 0
     quantity: Big = 0
     charge_units: Big = 0
@@ -192,6 +203,7 @@ def evolve(state: ResourceUsage, fact: Fact) -> ResourceUsage:
                 through_position=fact.through_position,
                 mark=fact.mark,
                 time_us=fact.time_us,
+                told_us=fact.told_us,
                 measured=fact.measured,
                 quantity=fact.quantity,
                 charge_units=fact.charge.units,
@@ -284,6 +296,7 @@ def _accrued(command: AccrueResource, world: World, due: tuple[MeteredRow, ...])
         rows=len(due),
         mark=bill.mark,
         time_us=bill.time_us,
+        told_us=bill.told_us,
         measured=bill.measured,
         quantity=quantity,
         quantity_new=quantity - state.quantity,
@@ -334,22 +347,47 @@ def _returned(command: AccrueResource, world: World) -> list[Change]:
     lease = lease_of(world, command.lease_id)
     state = usage_of(world, command.lease_id, command.meter)
     over_us = _over_us(lease)
-    if not state.held or over_us is None or command.at_us < over_us:
+    if state.is_returned or over_us is None or command.at_us < over_us:
         return []
     assert lease.reserved is not None
+    from_us, until_us = work_span(lease)
+    ran_us = until_us - from_us
+    if ran_us:
+        ran_us -= window_of(lease).paused_us(from_us, until_us)
     fact = ResourceReturned(
         lease_id=command.lease_id,
         meter=command.meter,
         account_id=lease.reserved.account_id,
         parts=state.held,
+        from_us=from_us,
+        until_us=until_us,
+        ran_us=ran_us,
+        told_us=min(state.told_us, ran_us),
         at_us=command.at_us,
     )
+    assert 0 <= fact.told_us <= fact.ran_us <= until_us - from_us, fact
+    if not state.held:
+        return [Change(stream_of(command.lease_id, command.meter), fact)]
     others = [one.meter for one in lease.reserved.meter_maxima if one.meter != command.meter]
     is_last = not any(usage_of(world, command.lease_id, one).held for one in others)
     budgets = uncount_budgets(
         world, command.lease_id, lease.counted, fact.parts, command.at_us, is_final=is_last
     )
     return [Change(stream_of(command.lease_id, command.meter), fact), *budgets]
+
+
+def work_span(lease: Lease) -> tuple[int, int]:
+    """[from, until) in which the node had work of the lease to measure: since the lease opened, to
+    its end or that of its work. Empty where no executor took the work up.
+    """
+    started, ended = lease.work.started, lease.work.ended
+    if lease.opened is None or started is None:
+        assert lease.closed is not None
+        return lease.closed.at_us, lease.closed.at_us
+    window = window_of(lease)
+    from_us = window.opened_us
+    until_us = window.end_us if ended is None else min(window.end_us, ended.at_us)
+    return from_us, max(from_us, until_us)
 
 
 def _over_us(lease: Lease) -> int | None:
@@ -382,6 +420,7 @@ class Bill:
         self._state = state
         self._charge_max = state.charge_units + total(state.held)
         self.mark, self.time_us, self.measured = state.mark, state.time_us, state.measured
+        self.told_us = state.told_us
         self._refused: dict[tuple[int, str], int] = {}
 
     @property
@@ -401,6 +440,8 @@ class Bill:
         if rule is None:
             rule = self._limit(row, inside_us, self.measured + counted)
             counted = 0 if rule is not None else counted
+        if rule in TOLD_ALL_THE_SAME:
+            self.told_us += self._inside_us(row)
         if rule not in ("overlap", "ahead_of_receipt"):
             self.mark = Mark(row.boot, row.mono_end_us, row.to_us)
         if rule is None:
@@ -413,8 +454,6 @@ class Bill:
 
     def _refusal(self, row: MeteredRow) -> str | None:
         """The rule that refuses the whole row, whatever its quantity."""
-        if self._is_closed:
-            return "account_closed"
         if self._window is None:
             return "lease_never_ran"
         if self._state.is_returned:
@@ -428,7 +467,7 @@ class Bill:
             return "no_time"
         if row.quantity * 1_000_000 > PER_SECOND_MAX[self._meter] * length_us:
             return "out_of_range"
-        return None
+        return "account_closed" if self._is_closed else None
 
     def _limit(self, row: MeteredRow, inside_us: int, measured: int) -> str | None:
         """The rule that refuses a row by what the meter has come to."""

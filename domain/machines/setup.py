@@ -3,8 +3,9 @@
     UPnP off behind a corporate firewall, on behind an internet provider             advised, told
     idle mining is on   ==>   the provider's account has a wallet that is paid       when turned on
 
-Nobody checks these words, so they are told as stated. Mined time is idle time in the capacity
-books and never usage of a lease. Rows C-10, C-32 and C-33.
+Nobody checks these words, so they are told as stated. A device that no lease holds a part of is
+mined in the capacity books while this is on, apart from idle and never usage of a lease
+(`domain/hardware/capacity.py`). Rows C-10, C-32 and C-33.
 """
 
 from __future__ import annotations

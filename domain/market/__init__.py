@@ -16,4 +16,5 @@ __all__ = (
     "registry",
     "sharing",
     "standing_bid",
+    "unmatched",
 )

@@ -158,6 +158,8 @@ class OfferedNode:
     substrate: tuple[str, ...] = ()  # what the node runs on, as far as it tells
     capacity_class: str = ON_DEMAND
     cloud_jobs: int | None = None  # that the quota of its cloud still lets start; None: no cloud
+    peers_free: int = 0  # whole free devices of the other offered rows of its region
+    peers_devices: int = 0  # and all of their devices
 
     @property
     def device_model(self) -> str:

@@ -39,6 +39,7 @@ __all__ = [
     "choose",
     "fit",
     "less",
+    "peers_of",
     "ranked",
     "recompute",
 ]
@@ -46,6 +47,9 @@ __all__ = [
 RULES = {"lowest_cost": "lowest_cost/2", "best_score": "best_score/1"}
 PICKED = "renter_pick/1"
 """The renter chose one of the bids that stood: the record says which there were."""
+DISPLACED = "lowest_bids/1"
+"""Standing bids make room, the lowest first: the record says where that could be, and their bids.
+"""
 RULE = RULES["lowest_cost"]
 """Facts under `lowest_cost/1` were ranked alike, before there were scores."""
 CANDIDATES_MAX = 20
@@ -202,7 +206,8 @@ def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
     reputation  the node's; 500,000 while it has none
     locality    10^6 in a region of the data, half of that with a provider of one, else 0; of
                 several things floor(sum / how many)
-    free peers  floor(10^6 x devices that would be left / devices of the node)
+    free peers  floor(10^6 x devices that would be left / devices), of the node and of the others
+                that are offered in its region: there whole free ones
     storage     floor(10^6 x (free - asked) / offered), at least 0
     price       floor(10^6 x (cap - price) / cap)
     """
@@ -217,10 +222,20 @@ def factors_of(need: Need, node: OfferedNode) -> tuple[int, ...]:
         (memory + need.gpu_count * PPM // count) // 2,
         PROVISIONAL_PPM if node.reputation_ppm is None else node.reputation_ppm,
         locality_ppm(need, node.region_id, node.provider_id),
-        (fitting - need.gpu_count) * PPM // count,
+        (fitting - need.gpu_count + node.peers_free) * PPM // (count + node.peers_devices),
         head * PPM // storage if storage else 0,
         (cap - node.price) * PPM // cap if cap else 0,
     )
+
+
+def peers_of(node: OfferedNode) -> tuple[int, int]:
+    """Whole free devices, and all devices, that a node is as a peer of others: while it is offered
+    and at work.
+    """
+    if not node.is_offered or node.phase != "active":
+        return 0, 0
+    whole = sum(one.free_share_ppm == one.free_mem_ppm == PPM for one in node.devices)
+    return whole, len(node.devices)
 
 
 def locality_ppm(need: Need, region_id: str, provider_id: str) -> int:
@@ -256,6 +271,8 @@ def recompute(fact: MatchDecided) -> Recomputed:
     """Rank the recorded inputs again, and say wherever the record does not follow from them."""
     if fact.pricing is not None and fact.rule in (PICKED, fact.pricing):
         return _recomputed_bids(fact)
+    if fact.rule == DISPLACED:
+        return _recomputed_rooms(fact)
     rule = RULES["best_score"] if fact.rule.startswith("best_score") else RULE
     weights = fact.weights or NO_WEIGHTS
     differences = _wrong_scores(fact, weights)
@@ -313,6 +330,25 @@ def _recomputed_bids(fact: MatchDecided) -> Recomputed:
         deciding = "renter" if fact.rule == PICKED else "arrival" if tie else "price"
     runner_up = others[0].node_id if others else None
     return Recomputed(order, runner_up, deciding, tuple(differences))
+
+
+def _recomputed_rooms(fact: MatchDecided) -> Recomputed:
+    """Where standing bids could have made room: the lowest bid does, of equal ones the later."""
+    rooms = fact.candidates
+    differences = _wrong_scores(fact, fact.weights or NO_WEIGHTS)
+    bids = [one.paused_bid for one in rooms]
+    told = [bid for bid in bids if bid is not None]
+    if told != sorted(told) or len(told) != len(bids):
+        differences.append("the candidates are not in the order of the bids that make room")
+    if not rooms or (rooms[0].node_id, rooms[0].offer_id) != (fact.node_id, fact.offer_id):
+        differences.append("the chosen node is not where the lowest bid makes room")
+    if len(rooms) > fact.considered:
+        differences.append("more candidates than were considered")
+    order = tuple(one.node_id for one in rooms)
+    if len(rooms) < 2:
+        return Recomputed(order, None, None, tuple(differences))
+    deciding = "arrival" if bids[0] == bids[1] else "paused_bid"
+    return Recomputed(order, order[1], deciding, tuple(differences))
 
 
 def _deciding(rule: str, candidates: Sequence[Candidate]) -> str | None:

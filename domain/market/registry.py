@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.market import auction, offer, offer_prices, standing_bid
+from domain.market import auction, offer, offer_prices, standing_bid, unmatched
 
-FILES = (auction, offer, offer_prices, standing_bid)
+FILES = (auction, offer, offer_prices, standing_bid, unmatched)
 FACTS: dict[str, type[Any]] = {
     "auction.opened.v1": auction.AuctionOpened,
     "auction.bid_placed.v1": auction.BidPlaced,
@@ -21,4 +21,5 @@ FACTS: dict[str, type[Any]] = {
     "offer.withdrawn.v1": offer.OfferWithdrawn,
     "offer.prices_set.v1": offer_prices.OfferPricesSet,
     "standing_bid.set.v1": standing_bid.StandingBidSet,
+    "request.unmatched.v1": unmatched.RequestUnmatched,
 }

@@ -6,7 +6,7 @@ U_d is the number of distinct devices configured at any time of day d, D the num
 month. The fraction is carried to the next day and starts at 0 with the month, so a device held all
 month costs exactly the fee, whatever the month's length. A removal counts from the next day; every
 add is a new device; who is offline pays. Rule: conformance suite `device_fee`, row C-22, design
-economics 3. Which devices there are is not known here (`domain/fleet/edge_device.py`).
+economics 3. Which devices there are is not known here (`domain/sites/edge_device.py`).
 """
 
 from __future__ import annotations

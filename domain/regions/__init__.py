@@ -3,4 +3,4 @@ administrators, and what nodes measured of the way to them go in; a region or a 
 list, and permissions, come out.
 """
 
-__all__ = ("administrators", "boundaries", "reachability", "registry", "wait_list")
+__all__ = ("administrators", "boundaries", "neighbours", "reachability", "registry", "wait_list")

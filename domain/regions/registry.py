@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.regions import administrators, boundaries, reachability, wait_list
+from domain.regions import administrators, boundaries, neighbours, reachability, wait_list
 
-FILES = (administrators, boundaries, reachability, wait_list)
+FILES = (administrators, boundaries, neighbours, reachability, wait_list)
 FACTS: dict[str, type[Any]] = {
     "region.admin_granted.v1": administrators.RegionAdminGranted,
     "region.admin_revoked.v1": administrators.RegionAdminRevoked,
@@ -16,5 +16,6 @@ FACTS: dict[str, type[Any]] = {
     "region.waitlist_left.v1": wait_list.RegionWaitlistLeft,
     "region.threshold_reached.v1": wait_list.RegionThresholdReached,
     "node.latency_reported.v1": reachability.NodeLatencyReported,
+    "node.neighbours_tried.v1": neighbours.NodeNeighboursTried,
     "node.ingress_bytes_reported.v1": reachability.IngressBytesReported,
 }

@@ -2,4 +2,14 @@
 edge devices go in; what a job may attach to, and the region that pins it to, come out.
 """
 
-__all__ = ("attached", "datastore", "paths", "reasons", "registry", "reservation")
+__all__ = (
+    "attached",
+    "datastore",
+    "device_config",
+    "edge_device",
+    "inference",
+    "paths",
+    "reasons",
+    "registry",
+    "reservation",
+)

@@ -18,7 +18,7 @@ from domain.fleet.provider import existing_provider, existing_region
 from domain.parties.account import open_account
 from domain.parties.plan import TEAM, has_plan, plan_of
 from domain.refusal import Refused
-from domain.sites.names import NAME, free_name, take_name
+from domain.sites.names import NAME, NAME_RULE, free_name, take_name
 from domain.sites.paths import require_path
 from domain.sites.reasons import SitesReason
 from domain.stream import Change, Stream, World
@@ -180,7 +180,7 @@ def decide_remove(command: RemoveDatastore, world: World) -> list[Change]:
 def _require_told(command: AddDatastore) -> None:
     """Raises Refused: DATASTORE_INVALID, PATH_REFUSED."""
     if NAME.fullmatch(command.name) is None:
-        raise _invalid("name", "small letters, digits and hyphens, like a host name")
+        raise _invalid("name", NAME_RULE)
     if command.kind not in DATASTORE_KINDS:
         raise _invalid("kind", "nfs or smb")
     if _HOST.fullmatch(command.address) is None:

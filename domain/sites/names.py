@@ -1,4 +1,4 @@
-"""Names that are unique in their region: of stores of data, of reserved ports, of configurations.
+"""Names that are unique in their region: of stores of data and of reserved ports.
 
 a name of one sort stands for at most one thing of a region        two of them meet one stream
 """
@@ -15,6 +15,7 @@ from domain.stream import Change, Stream, World
 
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 """A DNS label, like the names of regions."""
+NAME_RULE = "small letters, digits and hyphens, like a host name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 
+from domain.paths import confined_rule
 from domain.refusal import Refused
 from domain.sites.reasons import SitesReason
 
@@ -31,16 +32,21 @@ def require_path(field: str, path: str) -> None:
 
 
 def broken_rule(path: str) -> str | None:
-    """What is wrong with a path, or None."""
+    """What is wrong with a path, or None. It is confined, and plainer: the server, which may be a
+    Windows machine, reads it.
+    """
     if not path.startswith("/"):
         return "a path begins with a slash"
     if len(path) > PATH_CHARACTERS_MAX:
         return f"at most {PATH_CHARACTERS_MAX} characters"
     if path == "/":
         return None
-    for part in path[1:].split("/"):
+    below = path[1:]
+    if (rule := confined_rule(below)) is not None:
+        return rule
+    for part in below.split("/"):
         if _PART.fullmatch(part) is None or ".." in part:
-            return "parts of letters, digits and _ . + @ = - signs, none of them hidden or empty"
+            return "parts of letters, digits and _ . + @ = - signs, none of them hidden"
         if part.lower().endswith(_POINTERS):
             return "no name that points elsewhere"
     return None

@@ -22,6 +22,10 @@ class SitesReason(Reason):
     RESERVATION_INVALID = "reservation_invalid"
     RESERVATION_HELD = "reservation_held"
     ATTACHED_ELSEWHERE = "attached_elsewhere"
+    DEVICE_INVALID = "device_invalid"
+    DEVICE_STATE = "device_state"
+    DEVICE_CONFIG_UNKNOWN = "device_config_unknown"
+    DEVICE_CONFIG_REVISION = "device_config_revision"
 
 
 REASONS = tuple(SitesReason)
@@ -33,5 +37,8 @@ STORED: frozenset[Reason] = frozenset(
         SitesReason.DATASTORE_UNKNOWN,
         SitesReason.RESERVATION_UNKNOWN,
         SitesReason.RESERVATION_HELD,
+        SitesReason.DEVICE_STATE,
+        SitesReason.DEVICE_CONFIG_UNKNOWN,
+        SitesReason.DEVICE_CONFIG_REVISION,
     }
 )

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, assert_never
 
 from domain.refusal import Refused
 from domain.sites.datastore import require_site
-from domain.sites.names import NAME, free_name, take_name
+from domain.sites.names import NAME, NAME_RULE, free_name, take_name
 from domain.sites.reasons import SitesReason
 from domain.stream import Change, Stream, World
 
@@ -204,7 +204,7 @@ def _require_free(state: ReservationState, reservation_id: str) -> None:
 def _require_told(command: AddReservation) -> None:
     """Raises Refused: RESERVATION_INVALID."""
     if NAME.fullmatch(command.name) is None:
-        raise _invalid("name", "small letters, digits and hyphens, like a host name")
+        raise _invalid("name", NAME_RULE)
     if command.kind not in RESERVATION_KINDS:
         raise _invalid("kind", "port")
     if NAME.fullmatch(command.host_name) is None:

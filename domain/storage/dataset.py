@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.provider import existing_region
-from domain.lease.mounts import PATH_BYTES_MAX
 from domain.parties.account import open_account
+from domain.paths import PATH_BYTES_MAX
 from domain.refusal import Refused
 from domain.storage.reasons import StorageReason
 from domain.stream import Change, Stream, World

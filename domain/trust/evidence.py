@@ -15,7 +15,8 @@ from here and is checked row by row against these functions: decision 0042.
     completion      leases by how they ended
     uptime          microseconds: promised, and not unavailable; as much per device as the node has
                     devices, for outages of one machine are one outage. Announced maintenance is
-                    neither. A silence that degraded a lease or ended it is not good time.
+                    neither. A silence that degraded a lease or ended it is not good time, and time
+                of a lease that its node did not meter is silence: only ever taken away.
     performance     `benchmark.*` statements "delivered/expected" of renters of the node
     responsiveness  a lease made ready, a challenge, a dispute: answered or not
     payment         settled leases by the part that was funded, and reversed payments
@@ -60,6 +61,10 @@ UPTIME_OBSERVATION_US = 21_600_000_000
 """Six hours of promised time are one observation: outages are correlated."""
 US_PER_MICRO = UPTIME_OBSERVATION_US // OBSERVATION
 assert UPTIME_OBSERVATION_US % OBSERVATION == 0
+SLACK_US = 60_000_000
+"""So much of each lease may stay unmetered: work takes a moment to start, and what it used after
+the last look before its end is not seen.
+"""
 MEASURED_PREFIX = "benchmark."
 MEASURED_FORM = "[0-9]{1,12}/[1-9][0-9]{0,11}"
 """Delivered and expected, as one expression that Python and PostgreSQL read alike."""
@@ -226,6 +231,34 @@ def missed(
         return ()
     lost = lent.ppm * missed_us // (PPM * max(1, devices))
     rows = _of_supply(fact, lent, UPTIME, -lost)
+    return tuple(replace(row, client_id="", total=0) for row in rows)
+
+
+def unmetered(
+    fact: Fact,
+    lent: Lent,
+    ran_us: int,
+    told_us: int,
+    excused: int,
+    devices: int,
+    already: int,
+    *,
+    has_told: bool,
+) -> tuple[Row, ...]:
+    """Time in which a node had work of a lease and its signed rows tell nothing of a resource that
+    the renter agreed to pay. As `missed`, and never twice: of silence and of all resources of the
+    lease the longest counts.
+
+    lost == ppm x max(0, ran - told - excused - SLACK) // (10^6 x devices)
+    good == -max(0, lost - already);   total == 0: no row is good, whatever it claims
+
+    `already`: microseconds that rows of this lease have taken from the node. `has_told`: whether
+    the node has ever told of this resource: what it never could measure, it never sold.
+    """
+    lost = lent.ppm * max(0, ran_us - told_us - excused - SLACK_US) // (PPM * max(1, devices))
+    if not has_told or lost <= already:
+        return ()
+    rows = _of_supply(fact, lent, UPTIME, already - lost)
     return tuple(replace(row, client_id="", total=0) for row in rows)
 
 

@@ -48,9 +48,9 @@ _ROWS: tuple[tuple[Asset, int, str], ...] = (
     (Asset.TOKEN, CREDIT, r"party:[^:]+:(?:unmatured|matured|bond)"),
     (Asset.TOKEN, CREDIT, r"grant:[^:]+:(?:locked|unassigned|unlocked)"),
     (Asset.GPU_MS, CREDIT, r"device:.+:physical"),
-    (Asset.GPU_MS, DEBIT, r"device:.+:(?:leased|idle|stranded|unavailable)"),
+    (Asset.GPU_MS, DEBIT, r"device:.+:(?:leased|idle|mined|stranded|unavailable)"),
     (Asset.SEAT_MS, CREDIT, r"seat:.+:physical"),
-    (Asset.SEAT_MS, DEBIT, r"seat:.+:(?:leased|idle|stranded|unavailable)"),
+    (Asset.SEAT_MS, DEBIT, r"seat:.+:(?:leased|idle|mined|stranded|unavailable)"),
 )
 _CHART = tuple((asset, side, re.compile(pattern)) for asset, side, pattern in _ROWS)
 

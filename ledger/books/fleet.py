@@ -6,18 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from domain.fleet.device import CapacityAccrued
-from domain.fleet.edge_device import DeviceFeeCharged
 from domain.fleet.storage_node import StorageNodeCharged
 from domain.money import Asset
 from ledger.books.entry import Book, Entry, entry, taken
-
-
-def _device_fee(fact: DeviceFeeCharged) -> Iterable[Entry]:
-    return entry(
-        Asset.CREDIT,
-        *taken(fact.account_id, fact.drawn, fact.owed),
-        ("network:revenue:device", -fact.charge.units),
-    )
 
 
 def _storage_node(fact: StorageNodeCharged) -> Iterable[Entry]:
@@ -29,26 +20,21 @@ def _storage_node(fact: StorageNodeCharged) -> Iterable[Entry]:
 
 
 def _capacity(fact: CapacityAccrued) -> Iterable[Entry]:
-    """Physical time starts as idle; what was leased, stranded or unavailable leaves idle.
+    """Physical time starts as idle; what was leased, stranded, unavailable or mined leaves idle.
 
     A device leased twice at one instant would drive idle below zero, which PostgreSQL refuses.
     """
     asset = fact.physical.asset
     sort = "seat" if asset is Asset.SEAT_MS else "device"
     device = f"{sort}:{fact.device_id}"
-    taken = fact.leased.units + fact.stranded.units + fact.unavailable.units
+    parts = ("leased", "stranded", "unavailable", "mined")
+    units = {part: getattr(fact, part).units for part in parts}
     return entry(
         asset,
         (f"{device}:physical", -fact.physical.units),
-        (f"{device}:idle", fact.physical.units - taken),
-        (f"{device}:leased", fact.leased.units),
-        (f"{device}:stranded", fact.stranded.units),
-        (f"{device}:unavailable", fact.unavailable.units),
+        (f"{device}:idle", fact.physical.units - sum(units.values())),
+        *((f"{device}:{part}", units[part]) for part in parts),
     )
 
 
-BOOKS: dict[type[Any], Book] = {
-    CapacityAccrued: _capacity,
-    DeviceFeeCharged: _device_fee,
-    StorageNodeCharged: _storage_node,
-}
+BOOKS: dict[type[Any], Book] = {CapacityAccrued: _capacity, StorageNodeCharged: _storage_node}

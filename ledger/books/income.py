@@ -19,20 +19,29 @@ from domain.money import Asset
 from ledger.books.entry import Book, Entry, entry
 
 
-def _earnings_matured(fact: EarningsMatured) -> Iterable[Entry]:
+def _named(
+    fact: EarningsMatured | EarningsSwept | RegionEarningsGathered | CashOutRequested | CashOutPaid,
+) -> int:
+    """The amount; its parts by compute client are all of it (row R-1)."""
     units = fact.amount.units
+    assert sum(part.units for part in fact.clients) == units, fact
+    return units
+
+
+def _earnings_matured(fact: EarningsMatured) -> Iterable[Entry]:
+    units = _named(fact)
     party = f"party:{fact.account_id}"
     return entry(Asset.CREDIT, (f"{party}:holdback", units), (f"{party}:payable", -units))
 
 
 def _earnings_swept(fact: EarningsSwept) -> Iterable[Entry]:
-    units = fact.amount.units
+    units = _named(fact)
     swept, earned = f"party:{fact.account_id}:payable", f"party:{fact.to_account_id}:earned"
     return entry(Asset.CREDIT, (swept, units), (earned, -units))
 
 
 def _region_gathered(fact: RegionEarningsGathered) -> Iterable[Entry]:
-    units, payable = fact.amount.units, f"party:{fact.account_id}:payable"
+    units, payable = _named(fact), f"party:{fact.account_id}:payable"
     lines = ((payable, units), (f"region:{fact.region_id}:revenue", -units))
     return entry(Asset.CREDIT, *lines)
 
@@ -65,12 +74,12 @@ def _earnings_forgone(fact: EarningsForgone) -> Iterable[Entry]:
 
 
 def _cash_out_requested(fact: CashOutRequested) -> Iterable[Entry]:
-    units, earned = fact.amount.units, f"party:{fact.account_id}:earned"
+    units, earned = _named(fact), f"party:{fact.account_id}:earned"
     return entry(Asset.CREDIT, (earned, units), ("payout:in_flight", -units))
 
 
 def _cash_out_paid(fact: CashOutPaid) -> Iterable[Entry]:
-    units = fact.amount.units
+    units = _named(fact)
     return entry(Asset.CREDIT, ("payout:in_flight", units), ("world:bank", -units))
 
 

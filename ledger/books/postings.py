@@ -22,6 +22,7 @@ from ledger.books import (
     lease,
     leasing,
     market,
+    sites,
     storage,
 )
 from ledger.books.entry import Book, Entry
@@ -29,6 +30,7 @@ from ledger.books.entry import Book, Entry
 _ROOMS = (
     funds,
     fleet,
+    sites,
     lease,
     storage,
     epochs,

@@ -63,8 +63,13 @@ class Books:
     fed: int = 0  # TOKEN units that ever came into recycle:pool
 
     def book(self, position: int, fact: Any) -> Iterator[str]:
-        """Post one fact. Yields each account that it leaves below zero."""
-        for entry in entries_for(fact):
+        """Post one fact. Yields why it cannot be posted, and each account left below zero."""
+        try:
+            entries = tuple(entries_for(fact))
+        except AssertionError as error:
+            yield f"{type(fact).__name__} at {position} adds up to something else: {_short(error)}"
+            return
+        for entry in entries:
             for account, units in entry.lines:
                 self.units[account] = self.units.get(account, 0) + units
                 if self.units[account] * kind_of(account).side < 0:
@@ -269,7 +274,7 @@ def _differing_fields(where: str, fact: EpochSealed, settlement: Settlement) -> 
             yield f"{where} {name} is {_short(value)}, executed again {_short(computed)}"
 
 
-NOT_COMPUTED = frozenset({"price_snapshot"})
+NOT_COMPUTED = frozenset({"price_snapshot", "clients_sha256"})
 """Fields of the seal that no file gives: told for information, and no reward depends on them."""
 
 

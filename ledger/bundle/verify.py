@@ -5,11 +5,13 @@
     every pin                      == chain and tree of its 64 lanes at its sizes
     every vote and enrolment       signed by the personal key of its governor
     every report                   signed by its node's key, next in its node's own chain
+    every charge of a resource     == what the signed rows give           (ledger/bundle/recount.py)
     first n facts                  == the published root at n, when one is given
 
 Needs no network, no database and no driver. What it cannot see without a root kept by somebody
 else: a tail cut off and signed again, or a whole other history; so it says when it had none.
-Whether the books follow from the facts is for the replay.
+Nor when a report was received, which no chain covers. Whether the books follow from the facts is
+for the replay.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from domain.metering.report import (
 )
 from domain.nesting import read_json
 from ledger.bundle import parquet, passkey
+from ledger.bundle.recount import Recount
 from ledger.bundle.shape import (
     CHECKPOINT_FILE,
     FORMAT,
@@ -93,6 +96,8 @@ class VerifyReport:
     nodes: int
     votes: int = 0
     unchecked: int = 0
+    charges: int = 0
+    charges_unread: int = 0
 
     @property
     def ok(self) -> bool:
@@ -113,6 +118,10 @@ class VerifyReport:
                 f", {self.unchecked} by wallets or passkeys not checked" if self.unchecked else ""
             )
             lines.append(f"{self.votes} signatures of governors{left}")
+        if self.charges or self.charges_unread:
+            behind = self.charges_unread
+            left = f", {behind} not: their reports are behind the last pin" if behind else ""
+            lines.append(f"{self.charges} charges of resources counted again{left}")
         if self.checkpoint is not None:
             head = f"{self.checkpoint.origin} {self.checkpoint.size} {self.checkpoint.root.hex()}"
             lines.append(f"checkpoint: {head}")
@@ -173,6 +182,7 @@ class _Verification:
     reports: int = 0
     nodes: dict[str, _NodeChain] = field(default_factory=dict)
     unchecked: int = 0
+    recount: Recount = field(default_factory=Recount)
 
     def bad(self, where: str, what: str, position: int = 0) -> None:
         self.problems.append(Problem(where, position, what))
@@ -189,6 +199,8 @@ class _Verification:
             len(self.nodes),
             len(self.notes.authority.signed),
             self.unchecked,
+            self.recount.counted,
+            self.recount.unread,
         )
 
     def run(self, root: Path | None, given_key: str | None) -> None:
@@ -299,6 +311,8 @@ class _Verification:
             self.notes.take(position, name, body)
         except BodyWrong as wrong:
             raise RowWrong(position, str(wrong)) from None
+        for what in self.recount.fact(position, UUID(bytes=stream), name, body):
+            self.bad("market", what, position)
 
     def _check_heads(self, roots: dict[int, bytes]) -> None:
         signed, published = self.checkpoint, self.against
@@ -368,6 +382,8 @@ class _Verification:
         except RowWrong as wrong:
             self.bad(where, wrong.what, wrong.position)
             return
+        for at, what in self.recount.end(lane, walk.position):
+            self.bad("market", what, at)
         due = self.notes.pins[-1].lanes[lane].size if self.notes.pins else 0
         if walk.position < due:
             self.bad(where, f"missing: {due} reports are pinned", walk.position + 1)
@@ -383,18 +399,21 @@ class _Verification:
                 )
 
     def _take_report(self, walk: Walk, lane: int, row: parquet.Row) -> None:
-        stored_lane, position, node_id, node_seq, name, body, leaf, chain, flags, _ = row
+        stored_lane, position, node_id, node_seq, name, body, leaf, chain, flags, received_us = row
         due = walk.position + 1
         if stored_lane != lane or lane_of(node_id) != lane:
             raise RowWrong(due, f"{node_id} does not report into this lane")
         if name != NAME or node_seq < 1:
             raise RowWrong(due, "not a usage report")
         walk.step(position, usage_leaf(lane, node_id, node_seq, body, name.encode()), leaf, chain)
-        self._check_report(due, node_id, node_seq, body, flags)
+        signed = self._check_report(due, node_id, node_seq, body, flags)
+        for at, what in self.recount.report(lane, due, node_id, signed, flags, received_us):
+            self.bad("market", what, at)
 
     def _check_report(
         self, position: int, node_id: str, node_seq: int, body: bytes, flags: int
-    ) -> None:
+    ) -> bytes:
+        """The bytes that the node signed."""
         try:
             signed, key_id, signature = split_body(body)
         except ValueError as error:
@@ -412,6 +431,7 @@ class _Verification:
         if flags not in (0, _FLAG_CONTENT) or (flags and _breaks_no_rule(signed)):
             raise RowWrong(position, f"flags {flags}, though the report breaks no rule")
         node.seq, node.prev = node_seq, report_hash(signed)
+        return signed
 
     def _rows(self, lane: int | None) -> Iterator[parquet.Row]:
         """The rows of one log, file after file. Raises RowWrong where a file cannot be read."""

@@ -97,12 +97,12 @@ COMMENT ON TABLE service_account IS 'Erasable, like every address';
 
 GRANT INSERT, UPDATE, DELETE ON service_account TO tallystick_app, tallystick_projections;
 
--- What signs webhooks, and the logins of SMB datastores: in no log, sealed with a key that lies in a
+-- What signs webhooks, logins of SMB datastores and variables of device configurations: in no log, sealed with a key that lies in a
 -- file, so that the database alone gives none of them back.
 
 CREATE TABLE sealed_secret (
     name text COLLATE "C" PRIMARY KEY,
-    sealed bytea NOT NULL CHECK (octet_length(sealed) BETWEEN 40 AND 4096),
+    sealed bytea NOT NULL CHECK (octet_length(sealed) BETWEEN 40 AND 1048576),
     kept_us bigint NOT NULL,
     until_us bigint      -- it is erased then; NULL: it is in use
 ) WITH (fillfactor = 70);

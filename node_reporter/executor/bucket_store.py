@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from domain.lease.mounts import confined_rule
+from domain.paths import confined_rule
 from node_reporter.executor.runner import NotStarted
 from node_reporter.executor.sandbox import JobUser
 from node_reporter.executor.volume_store import (

@@ -21,6 +21,7 @@ from node_reporter.machine import config, inventory
 from node_reporter.machine.config import NotJoined, Settings, StateFolder
 from node_reporter.reports import rotation
 from node_reporter.reports.client import HttpTransport
+from node_reporter.reports.neighbours import PORT, Answers, own_addresses
 from node_reporter.reports.reach import Reach, keep_telling
 from node_reporter.terminal import between, tell
 
@@ -75,8 +76,16 @@ def _tell_reach(options: argparse.Namespace, folder: StateFolder) -> None:
     """Measure the way to the region beside the meter, in a thread of its own that may fail."""
     ended = threading.Event()
 
+    answers: Answers | None = None
+
     def make() -> Reach:
+        nonlocal answers
         settings = config.load(folder, config.process_environment(), options.url)
+        if answers is None and options.neighbour_port:
+            answers = Answers(settings.node_id, settings.signing_key)
+            answers.open(options.private_address or own_addresses(), options.neighbour_port)
+        if answers is not None:
+            answers.key = settings.signing_key
         return Reach(
             settings.node_id,
             settings.signing_key,
@@ -84,6 +93,7 @@ def _tell_reach(options: argparse.Namespace, folder: StateFolder) -> None:
             settings.url,
             HttpTransport(settings.url, allow_http=options.allow_http),
             interface=options.ingress_interface,
+            answers=answers,
         )
 
     threading.Thread(target=keep_telling, args=(make, ended.wait), daemon=True).start()
@@ -175,5 +185,18 @@ def add_parser(
         "--ingress-interface",
         metavar="NAME",
         help="of an ingress node: the network interface that workers come through, like wg0",
+    )
+    command.add_argument(
+        "--private-address",
+        action="append",
+        metavar="IP",
+        help="where nodes of the region reach this one; default: its addresses of RFC 1918",
+    )
+    command.add_argument(
+        "--neighbour-port",
+        type=between(0, 65_535),
+        default=PORT,
+        metavar="PORT",
+        help=f"port on private addresses that answers nodes of the region, default {PORT}; 0: none",
     )
     command.set_defaults(command=partial(run, make_backend=make_backend))

@@ -6,6 +6,7 @@ __all__ = (
     "client",
     "delivery",
     "joining",
+    "neighbours",
     "reach",
     "reports",
     "rotation",

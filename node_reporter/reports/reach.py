@@ -1,5 +1,6 @@
 """How far this node is from its region, and what goes through it, as told to the server.
 
+Neighbours are tried on private addresses (`node_reporter/reports/neighbours.py`).
 Latency is the median time of a few TCP connections to the region's control and to the ingress that
 this node is behind; the server says where they are. An ingress node reads the byte counters of the
 interface that workers come through and signs what it read. What cannot be measured or sent is left
@@ -25,7 +26,8 @@ from urllib.parse import urlsplit
 from nacl.signing import SigningKey
 
 from domain.duration import DAY_US
-from domain.fleet import keys as node_key
+from domain.fleet.keys import INGRESS_BYTES_TYPE, envelope
+from node_reporter.reports import neighbours
 from node_reporter.reports.client import Transport, Unreachable, parsed
 
 SAMPLES = 5
@@ -69,6 +71,7 @@ class Reach:
         interface: str | None = None,
         networks: Path = NETWORKS,
         dial: Dial = dial,
+        answers: neighbours.Answers | None = None,
     ) -> None:
         """Raises ValueError: no name of an interface."""
         if interface is not None and not _INTERFACE.fullmatch(interface):
@@ -77,6 +80,7 @@ class Reach:
         self._bearer, self._url, self._transport = bearer, url, transport
         self._interface, self._networks, self._dial = interface, networks, dial
         self._before: Counters | None = None
+        self._answers = answers
 
     def round(self, now_us: int) -> None:
         """Measure and tell once. Raises Unreachable."""
@@ -88,6 +92,14 @@ class Reach:
             self._post("/latency", {"ways": found})
         if told.get("role") == "ingress" and self._interface is not None:
             self._tell_bytes(now_us)
+        if self._answers is not None:
+            self._tell_neighbours(told.get("neighbours"))
+
+    def _tell_neighbours(self, asked: Any) -> None:
+        assert self._answers is not None
+        found = neighbours.report(self._answers, asked)
+        if found is not None:
+            self._post("/neighbours", found[0], signed=found[1])
 
     def _targets(self) -> Mapping[str, Any]:
         response = self._transport.request("GET", f"{self._node}/targets", self._headers(), None)
@@ -150,7 +162,8 @@ class Reach:
             "bytes_in": came,
             "bytes_out": went,
         }
-        self._post("/ingress-bytes", body, payload_type=node_key.INGRESS_BYTES_TYPE)
+        raw = _written(body)
+        self._post("/ingress-bytes", body, signed=envelope(INGRESS_BYTES_TYPE, raw))
 
     def _counters(self, now_us: int) -> Counters | None:
         assert self._interface is not None
@@ -164,18 +177,23 @@ class Reach:
             return None
         return Counters(now_us, came, went)
 
-    def _post(self, path: str, body: Mapping[str, Any], *, payload_type: str | None = None) -> None:
-        raw = json.dumps(body, separators=(",", ":")).encode()
+    def _post(self, path: str, body: Mapping[str, Any], *, signed: bytes | None = None) -> None:
+        """`signed`: what the node's key signs of it."""
+        raw = _written(body)
         # Told again after a lost answer, the same bytes are the same call.
         key = sha256(raw + str(time.time_ns() // 1_000_000_000 // EVERY_S).encode()).hexdigest()
         headers = {**self._headers(), "Content-Type": "application/json", "Idempotency-Key": key}
-        if payload_type is not None:
-            signature = self._key.sign(node_key.envelope(payload_type, raw)).signature
+        if signed is not None:
+            signature = self._key.sign(signed).signature
             headers["Node-Signature"] = base64.b64encode(signature).decode()
         self._transport.request("POST", self._node + path, headers, raw)
 
     def _headers(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._bearer}", "Accept": "application/json"}
+
+
+def _written(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 def keep_telling(make: Callable[[], Reach], stopped: Callable[[float], bool]) -> None:

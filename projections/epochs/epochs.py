@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from domain.epochs.clients import ClientUse
 from projections import read
 from projections.epochs import burning, signed
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
@@ -49,7 +50,8 @@ _TABLES = (
         closing_at_us bigint, sealed_position bigint, sealed_at_us bigint, cut_position bigint,
         emission bigint, compute_pool bigint, availability_pool bigint, treasury_pool bigint,
         compute_carry_before bigint, compute_carry bigint, rewards bigint, recipients int,
-        chunks int, file_sha256 text, unissued bigint, recyclable bigint, release bigint,
+        chunks int, file_sha256 text, clients_sha256 text, unissued bigint, recyclable bigint,
+        release bigint,
         returned bigint, returned_release bigint, availability_carry_before bigint,
         availability_carry bigint, compute_weight bigint, availability_weight bigint,
         availability_tier_2_weight bigint,
@@ -59,10 +61,12 @@ _TABLES = (
         position bigint, source text COLLATE "C", payer_id text COLLATE "C",
         node_id text COLLATE "C" NOT NULL, account_id text COLLATE "C" NOT NULL,
         burned bigint NOT NULL, gpu_us bigint NOT NULL, charge bigint NOT NULL,
-        PRIMARY KEY (position, source, payer_id));
+        client_id text COLLATE "C" NOT NULL, PRIMARY KEY (position, source, payer_id));
     COMMENT ON TABLE own.counted IS 'What strangers paid of a charge; it weighs once burned';
     COMMENT ON COLUMN own.counted.node_id IS 'Empty: used without weight (burned credits)';
-    CREATE TABLE own.lease_node (lease_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C");
+    CREATE TABLE own.lease_node (
+        lease_id text COLLATE "C" PRIMARY KEY, node_id text COLLATE "C",
+        client_id text COLLATE "C" NOT NULL);
     CREATE TABLE own.purchase (
         position bigint PRIMARY KEY, account_id text COLLATE "C", tokens bigint NOT NULL,
         credits bigint NOT NULL);
@@ -88,7 +92,7 @@ _TABLES = (
         dispute_id text COLLATE "C" NOT NULL, node_id text COLLATE "C" NOT NULL,
         account_id text COLLATE "C" NOT NULL, opened_position bigint NOT NULL,
         gpu_us bigint NOT NULL, burned bigint NOT NULL, resolved_position bigint,
-        PRIMARY KEY (position, source, payer_id));
+        client_id text COLLATE "C" NOT NULL, PRIMARY KEY (position, source, payer_id));
     COMMENT ON TABLE own.disputed IS 'Weights of the contested part of a charge, by its position';
     CREATE TABLE own.weight (
         epoch int, node_id text COLLATE "C", account_id text COLLATE "C", source text COLLATE "C",
@@ -96,6 +100,11 @@ _TABLES = (
         PRIMARY KEY (epoch, node_id, account_id, source)) WITH (fillfactor = 70);
     COMMENT ON TABLE own.weight IS 'Below zero where corrections took back more than there was';
     CREATE INDEX ON own.weight (account_id) WHERE burned < 0 OR gpu_us < 0;
+    CREATE TABLE own.brought (
+        epoch int, node_id text COLLATE "C", client_id text COLLATE "C", source text COLLATE "C",
+        burned bigint NOT NULL, gpu_us bigint NOT NULL,
+        PRIMARY KEY (epoch, node_id, client_id, source)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.brought IS 'The same weights by the compute client that brought the work';
     CREATE TABLE own.reward (
         epoch int, account_id text COLLATE "C", chunk int NOT NULL, credited bigint NOT NULL,
         matured bigint NOT NULL, slashed bigint NOT NULL, PRIMARY KEY (epoch, account_id));
@@ -184,12 +193,20 @@ _WEIGHED = f"""INSERT INTO own.weight AS w
         GROUP BY 1, 2, 3, 4 {_ADDED}"""
 
 
+_BROUGHT = """INSERT INTO own.brought AS c
+        SELECT epoch, node_id, client_id, source, sum(burned)::bigint, sum(gpu_us)::bigint
+        FROM moved WHERE (burned <> 0 OR gpu_us <> 0) AND node_id <> '' GROUP BY 1, 2, 3, 4
+        ON CONFLICT (epoch, node_id, client_id, source) DO UPDATE
+            SET burned = c.burned + excluded.burned, gpu_us = c.gpu_us + excluded.gpu_us"""
+
+
 def _moved(rows: str) -> str:
-    """SQL after `facts`: rows (epoch, node_id, account_id, source, payer_id, burn_id, burned,
-    gpu_us) go where they count: into weights, into what a payer used, into what was burned.
+    """SQL after `facts`: rows (epoch, node_id, account_id, source, payer_id, client_id, burn_id,
+    burned, gpu_us) go where they count: into weights, also by client, into what a payer used, into
+    what was burned.
     """
-    return f""", moved AS ({rows}), used AS ({_USED}), burnt AS ({_BURNT})
-        {_WEIGHED}"""
+    return f""", moved AS ({rows}), used AS ({_USED}), burnt AS ({_BURNT}),
+        brought AS ({_BROUGHT}) {_WEIGHED}"""
 
 
 _RULES = (
@@ -199,35 +216,38 @@ _RULES = (
     *signed.RULES,
     Rule(
         ("lease.reserved.v1",),
-        "lease_id text, node_id text",
+        "lease_id text, node_id text, client_id text",
         """INSERT INTO own.lease_node
-        SELECT DISTINCT ON (lease_id) lease_id, node_id FROM facts ORDER BY lease_id, position DESC
+        SELECT DISTINCT ON (lease_id) lease_id, node_id, client_id FROM facts
+        ORDER BY lease_id, position DESC
         ON CONFLICT (lease_id) DO UPDATE SET node_id = excluded.node_id""",
     ),
     # What strangers paid of a charge, by source. An accrual in burned credits retires all that it
     # burns at once; of others the part that each source paid waits for its burn. Burned credits
-    # count as used all the same where they have no weight.
+    # count as used all the same where they have no weight. A resource beside the GPU has no time.
     Rule(
-        ("lease.usage_accrued.v1",),
+        ("lease.usage_accrued.v1", "resource.accrued.v1"),
         "node_id text, account_id text, provider_account_id text, client_account_id text,"
-        " owners json, gpu_us_new bigint, parts_new json, charge_new json, drawn json",
+        " owners json, gpu_us_new bigint, parts_new json, charge_new json, drawn json,"
+        " client_id text",
         f"""INSERT INTO own.counted
         SELECT f.position, d.source, d.payer_id, CASE WHEN d.is_own THEN '' ELSE f.node_id END,
             CASE WHEN d.is_own THEN '' ELSE provider_account_id END,
             CASE WHEN d.is_burned AND d.source <> 'burned' THEN 0
                 ELSE div((parts_new->>'burn')::numeric * d.units, c.charge) END,
-            CASE WHEN d.is_own THEN 0 ELSE div(gpu_us_new * d.units, c.charge) END, c.charge
+            CASE WHEN d.is_own THEN 0 ELSE div(coalesce(gpu_us_new, 0) * d.units, c.charge) END,
+            c.charge, coalesce(f.client_id, '')
         FROM facts f CROSS JOIN LATERAL (
             SELECT (charge_new->>'units')::numeric AS charge) c {_PAID}
         WHERE NOT d.is_own OR d.source = 'burned'""",
     ),
     Rule(
-        ("resource.accrued.v1", "lease.term_ended_early.v1"),
-        "account_id text, drawn json, charge_new json, kept json",
+        ("lease.term_ended_early.v1",),
+        "account_id text, drawn json, kept json",
         """INSERT INTO own.counted
         SELECT f.position, 'burned', coalesce(part->>'account_id', f.account_id), '', '',
             sum((part->'amount'->>'units')::numeric), 0,
-            (coalesce(charge_new, kept)->>'units')::bigint
+            (kept->>'units')::bigint, ''
         FROM facts f CROSS JOIN LATERAL json_array_elements(drawn) part
         WHERE part->>'source' = 'burned' AND (part->'amount'->>'units')::numeric > 0
         GROUP BY f.position, 3, 8""",
@@ -242,7 +262,8 @@ _RULES = (
             CASE WHEN d.source = 'burned' THEN least(d.units, d.retired)
                 ELSE div(d.due * d.units, c.charge) END,
             CASE WHEN d.is_own THEN 0
-                ELSE div((late->>'gpu_us_new')::numeric * d.units, c.charge) END, c.charge
+                ELSE div((late->>'gpu_us_new')::numeric * d.units, c.charge) END, c.charge,
+            n.client_id
         FROM facts f JOIN own.lease_node n USING (lease_id)
         CROSS JOIN LATERAL (
             SELECT (late->'charge_new'->>'units')::numeric AS charge) c
@@ -272,7 +293,8 @@ _RULES = (
         "dispute_id text, lines json",
         """INSERT INTO own.disputed
         SELECT c.position, c.source, c.payer_id, f.dispute_id, c.node_id, c.account_id, f.position,
-            div(c.gpu_us * n.claimed, n.charge), div(c.burned * n.claimed, n.charge), NULL
+            div(c.gpu_us * n.claimed, n.charge), div(c.burned * n.claimed, n.charge), NULL,
+            c.client_id
         FROM facts f CROSS JOIN LATERAL json_array_elements(f.lines) l
         CROSS JOIN LATERAL (
             SELECT (l->'claimed'->>'units')::numeric AS claimed,
@@ -303,9 +325,10 @@ _RULES = (
         "epoch int, cut_position bigint, policy_version int, emission json, compute_pool json,"
         " availability_pool json, treasury_pool json, compute_carry_before json,"
         " compute_carry json, rewards json, recipients int, chunks int, file_sha256 text,"
-        " at_us bigint, unissued json, recyclable json, release json, returned json,"
-        " returned_release json, availability_carry_before json, availability_carry json,"
-        " compute_weight bigint, availability_weight bigint, availability_tier_2_weight bigint",
+        " clients_sha256 text, at_us bigint, unissued json, recyclable json, release json,"
+        " returned json, returned_release json, availability_carry_before json,"
+        " availability_carry json, compute_weight bigint, availability_weight bigint,"
+        " availability_tier_2_weight bigint",
         """UPDATE own.epoch e SET sealed_position = f.position, sealed_at_us = f.at_us,
             cut_position = f.cut_position, policy_version = f.policy_version,
             emission = (f.emission->>'units')::bigint,
@@ -315,7 +338,7 @@ _RULES = (
             compute_carry_before = (f.compute_carry_before->>'units')::bigint,
             compute_carry = (f.compute_carry->>'units')::bigint,
             rewards = (f.rewards->>'units')::bigint, recipients = f.recipients,
-            chunks = f.chunks, file_sha256 = f.file_sha256,
+            chunks = f.chunks, file_sha256 = f.file_sha256, clients_sha256 = f.clients_sha256,
             unissued = (f.unissued->>'units')::bigint,
             recyclable = (f.recyclable->>'units')::bigint,
             release = (f.release->>'units')::bigint,
@@ -340,8 +363,8 @@ _RULES = (
         "account_id text",
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
-                NULL::bigint AS burn_id, CASE g.source WHEN 'burned' THEN g.burned ELSE 0 END
-                    AS burned, g.gpu_us
+                g.client_id, NULL::bigint AS burn_id,
+                CASE g.source WHEN 'burned' THEN g.burned ELSE 0 END AS burned, g.gpu_us
             FROM facts f JOIN own.counted g ON g.position = f.position"""
         ),
     ),
@@ -360,7 +383,8 @@ _RULES = (
         "late json",
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
-                b.burn_id, CASE WHEN g.source = 'burned' OR b.burnt_at < f.position THEN
+                g.client_id, b.burn_id,
+                CASE WHEN g.source = 'burned' OR b.burnt_at < f.position THEN
                     {_lost("burned", "f.position")} - {_lost("burned", "f.position + 1")}
                     ELSE 0 END AS burned,
                 {_lost("gpu_us", "f.position")} - {_lost("gpu_us", "f.position + 1")} AS gpu_us
@@ -373,7 +397,7 @@ _RULES = (
         "burn_id bigint",
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, g.node_id, g.account_id, g.source, g.payer_id,
-                b.burn_id, g.burned - {_lost("burned", "f.position")} - CASE
+                g.client_id, b.burn_id, g.burned - {_lost("burned", "f.position")} - CASE
                     WHEN d.opened_position < f.position
                         AND coalesce(d.resolved_position > f.position, true) THEN d.burned
                     ELSE 0 END AS burned, 0 AS gpu_us
@@ -389,7 +413,7 @@ _RULES = (
         "dispute_id text",
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, d.node_id, d.account_id, d.source, d.payer_id,
-                b.burn_id,
+                d.client_id, b.burn_id,
                 CASE WHEN {_WAS_BURNT} THEN -d.burned ELSE 0 END AS burned,
                 CASE WHEN {_WAS_OUT} THEN -d.gpu_us ELSE 0 END AS gpu_us
             FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id
@@ -401,7 +425,7 @@ _RULES = (
         "dispute_id text",
         _moved(
             f"""SELECT {EPOCH_OF} AS epoch, d.node_id, d.account_id, d.source, d.payer_id,
-                b.burn_id,
+                d.client_id, b.burn_id,
                 CASE WHEN {_IS_BACK} THEN d.burned ELSE 0 END AS burned,
                 CASE WHEN {_WAS_OUT} THEN d.gpu_us ELSE 0 END AS gpu_us
             FROM facts f JOIN own.disputed d ON d.dispute_id = f.dispute_id
@@ -545,6 +569,7 @@ class EpochRow:
     recipients: int | None
     chunks: int | None
     file_sha256: str | None
+    clients_sha256: str | None
     unissued: int | None
     recyclable: int | None
     release: int | None
@@ -713,6 +738,17 @@ def read_preview(connection: Connection, epoch: int | None = None) -> Preview:
     position, closed, wanted = (int(value) for value in rows[0][:3])
     weights = tuple(Weight(*row[3:]) for row in rows if row[3] is not None)
     return Preview(wanted, position, wanted <= closed, weights)
+
+
+def read_brought(
+    connection: Connection, epoch: int, node_id: str | None = None
+) -> Iterator[ClientUse]:
+    """The weights of an epoch by client, of one node or of all, by node."""
+    sql = """SELECT node_id, client_id, source, burned, gpu_us FROM proj_epochs.brought
+        WHERE epoch = %(epoch)s AND (%(node)s::text IS NULL OR node_id = %(node)s)
+        ORDER BY node_id, client_id, source"""
+    for row in connection.execute(sql, {"epoch": epoch, "node": node_id}):
+        yield ClientUse(*row)
 
 
 class Tokens(NamedTuple):

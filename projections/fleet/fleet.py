@@ -562,6 +562,13 @@ def read_nodes(
     )
 
 
+def count_standing(connection: Connection, region_id: str) -> int:
+    """How many nodes of a region were admitted and are not retired."""
+    sql = """SELECT count(*) FROM proj_fleet.node
+        WHERE region_id = %(region)s AND phase NOT IN ('joining', 'confirmed', 'retired')"""
+    return read.number(connection, sql, region=region_id)
+
+
 def read_last_heard(connection: Connection, node_ids: list[str]) -> dict[str, int]:
     """When each node last told its inventory or sent a signed report."""
     sql = """SELECT n.node_id,

@@ -36,6 +36,12 @@ TABLES = """
     CREATE TABLE own.latency (
         node_id text COLLATE "C", target text COLLATE "C", rtt_us bigint NOT NULL,
         samples int NOT NULL, at_us bigint NOT NULL, PRIMARY KEY (node_id, target));
+    CREATE TABLE own.neighbours (
+        node_id text COLLATE "C" PRIMARY KEY, region_id text COLLATE "C" NOT NULL,
+        addresses text[] NOT NULL, reached text[] NOT NULL, missed text[] NOT NULL,
+        at_us bigint NOT NULL, position bigint NOT NULL);
+    CREATE INDEX ON own.neighbours (region_id);
+    COMMENT ON TABLE own.neighbours IS 'C-3: private addresses of a node, and which it reached';
     CREATE TABLE own.ingress_bytes (
         node_id text COLLATE "C", day int, bytes_in bigint NOT NULL, bytes_out bigint NOT NULL,
         until_us bigint NOT NULL, PRIMARY KEY (node_id, day));
@@ -167,6 +173,20 @@ RULES = (
         FROM last, json_array_elements(ways) w
         ON CONFLICT (node_id, target) DO UPDATE SET rtt_us = excluded.rtt_us,
             samples = excluded.samples, at_us = excluded.at_us""",
+    ),
+    Rule(
+        ("node.neighbours_tried.v1",),
+        "node_id text, region_id text, addresses json, tried json, at_us bigint",
+        """INSERT INTO own.neighbours
+        SELECT DISTINCT ON (node_id) node_id, region_id,
+            ARRAY(SELECT json_array_elements_text(addresses)),
+            ARRAY(SELECT t->>'node_id' FROM json_array_elements(tried) t WHERE t->>'proof' <> ''),
+            ARRAY(SELECT t->>'node_id' FROM json_array_elements(tried) t WHERE t->>'proof' = ''),
+            at_us, position
+        FROM facts ORDER BY node_id, position DESC
+        ON CONFLICT (node_id) DO UPDATE SET region_id = excluded.region_id,
+            addresses = excluded.addresses, reached = excluded.reached, missed = excluded.missed,
+            at_us = excluded.at_us, position = excluded.position""",
     ),
     Rule(
         ("node.ingress_bytes_reported.v1",),

@@ -101,6 +101,18 @@ class IngressDay:
     until_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A node of a region whose key is confirmed, with what it told last; None: nothing yet."""
+
+    node_id: str
+    is_admitted: bool
+    addresses: list[str] | None
+    reached: list[str] | None
+    missed: list[str] | None
+    at_us: int | None
+
+
 _ROLES = f"""
     SELECT n.region_id,
         count(*) FILTER (WHERE coalesce(r.role, 'worker') = 'worker')::int AS workers,
@@ -195,3 +207,28 @@ def read_ingress_days(
         WHERE n.region_id = %(region)s AND b.day >= %(since)s
         ORDER BY b.day DESC, b.node_id LIMIT 1000"""
     return read.many(connection, IngressDay, sql, region=region_id, since=since_day)
+
+
+NEIGHBOURS_MAX = 1_000
+
+
+def read_neighbours(connection: Connection, region_id: str) -> list[Neighbour]:
+    """The nodes of a region by id, with the private addresses and the peers that they told."""
+    sql = f"""SELECT n.node_id, {_IN} AS is_admitted, b.addresses, b.reached, b.missed, b.at_us
+        FROM proj_fleet.node n LEFT JOIN proj_fleet.neighbours b USING (node_id)
+        WHERE n.region_id = %(region)s AND n.phase NOT IN ('joining', 'retired')
+        ORDER BY n.node_id LIMIT {NEIGHBOURS_MAX}"""
+    return read.many(connection, Neighbour, sql, region=region_id)
+
+
+def read_parted(connection: Connection, since_us: int) -> dict[str, set[str]]:
+    """By node, those of its region of which one has told since then that it cannot reach the
+    other.
+    """
+    sql = b"""SELECT node_id, unnest(missed) FROM proj_fleet.neighbours
+        WHERE at_us > %(since)s AND cardinality(missed) > 0"""
+    found: dict[str, set[str]] = {}
+    for node_id, peer in connection.execute(sql, {"since": since_us}):
+        found.setdefault(node_id, set()).add(peer)
+        found.setdefault(peer, set()).add(node_id)
+    return found

@@ -36,6 +36,10 @@ TABLES = """
         node_id text COLLATE "C" PRIMARY KEY, role text NOT NULL,
         ingress_node_id text COLLATE "C", at_us bigint NOT NULL, position bigint NOT NULL);
     CREATE INDEX ON own.role (ingress_node_id);
+    CREATE TABLE own.mining (
+        node_id text COLLATE "C", position bigint, at_us bigint NOT NULL, is_on boolean NOT NULL,
+        PRIMARY KEY (node_id, position));
+    COMMENT ON TABLE own.mining IS 'C-10: from when on a node mines on devices without a lease';
     CREATE TABLE own.admission (
         admission_id text COLLATE "C" PRIMARY KEY, account_id text COLLATE "C" NOT NULL,
         at_us bigint NOT NULL, position bigint NOT NULL);
@@ -178,6 +182,11 @@ RULES = (
             NOT EXISTS (SELECT FROM own.standing s WHERE s.node_id = f.node_id)
             AND NOT EXISTS (SELECT FROM facts g
                 WHERE g.node_id = f.node_id AND g.position < f.position))""",
+    ),
+    Rule(
+        ("node.idle_mining_set.v1",),
+        "node_id text, at_us bigint, is_on boolean",
+        "INSERT INTO own.mining SELECT node_id, position, at_us, is_on FROM facts",
     ),
     Rule(
         ("admission.requested.v1",),

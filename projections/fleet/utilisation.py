@@ -1,6 +1,6 @@
 """Where did the time of the accelerators go, hour by hour, and how is what is free cut up now?
 
-    leased + idle + stranded + unavailable == physical        in every row, by every grouping
+    leased + idle + mined + stranded + unavailable == physical      in every row, by every grouping
 
 Times are those of `CapacityAccrued`, in GPU-milliseconds or, for software, seat-milliseconds. What
 was booked counts in the UTC hour in which it begins, for the pool its node was in at that time.
@@ -27,9 +27,9 @@ _TABLES = """
     CREATE TABLE own.hour (
         node_id text COLLATE "C", pool_id text COLLATE "C", model text COLLATE "C", hour_us bigint,
         asset text, physical bigint NOT NULL, leased bigint NOT NULL, stranded bigint NOT NULL,
-        unavailable bigint NOT NULL,
-        CHECK (leased >= 0 AND stranded >= 0 AND unavailable >= 0),
-        CHECK (leased + stranded + unavailable <= physical),
+        unavailable bigint NOT NULL, mined bigint NOT NULL,
+        CHECK (leased >= 0 AND stranded >= 0 AND unavailable >= 0 AND mined >= 0),
+        CHECK (leased + stranded + unavailable + mined <= physical),
         PRIMARY KEY (hour_us, node_id, pool_id, model, asset)) WITH (fillfactor = 70);
     COMMENT ON COLUMN own.hour.pool_id IS 'Empty: in no pool';
 """
@@ -55,12 +55,12 @@ _RULES = (
     Rule(
         ("device.capacity_accrued.v1",),
         "device_id text, from_us bigint, physical json, leased json, stranded json,"
-        " unavailable json",
+        " unavailable json, mined json",
         f"""INSERT INTO own.hour AS h
         SELECT d.node_id, coalesce(m.pool_id, ''), d.model, from_us - from_us %% {GPU_HOUR_US},
             physical->>'asset', sum((physical->>'units')::bigint),
             sum((leased->>'units')::bigint), sum((stranded->>'units')::bigint),
-            sum((unavailable->>'units')::bigint)
+            sum((unavailable->>'units')::bigint), sum((mined->>'units')::bigint)
         FROM facts f
         CROSS JOIN LATERAL (
             SELECT node_id, model FROM own.device
@@ -74,7 +74,8 @@ _RULES = (
         ON CONFLICT (hour_us, node_id, pool_id, model, asset) DO UPDATE SET
             physical = h.physical + excluded.physical, leased = h.leased + excluded.leased,
             stranded = h.stranded + excluded.stranded,
-            unavailable = h.unavailable + excluded.unavailable""",
+            unavailable = h.unavailable + excluded.unavailable,
+            mined = h.mined + excluded.mined""",
     ),
 )
 
@@ -99,10 +100,11 @@ class Utilisation:
     leased: int
     stranded: int
     unavailable: int
+    mined: int
 
     @property
     def idle(self) -> int:
-        return self.physical - self.leased - self.stranded - self.unavailable
+        return self.physical - self.leased - self.stranded - self.unavailable - self.mined
 
     @property
     def key(self) -> list[int | str]:
@@ -135,7 +137,7 @@ def read_utilisation(
         SELECT {hour} AS bucket_us, {told[0]} AS pool, {told[1]} AS region, {told[2]} AS model,
             {told[3]} AS node, asset, sum(physical)::bigint AS physical,
             sum(leased)::bigint AS leased, sum(stranded)::bigint AS stranded,
-            sum(unavailable)::bigint AS unavailable
+            sum(unavailable)::bigint AS unavailable, sum(mined)::bigint AS mined
         FROM proj_utilisation.hour JOIN proj_utilisation.node USING (node_id)
         WHERE hour_us >= %(from)s AND hour_us < %(to)s
             AND (%(pool)s::text IS NULL OR pool_id = %(pool)s)

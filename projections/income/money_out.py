@@ -4,8 +4,9 @@
 
 `held` has one row per position that credited an account's holdback and has not matured: whatever
 fact it was, the books say it. Rows go when they mature, so whoever looks for what is due reads
-only that. `payee` has one row per account that ever earned, was swept to, or said how it is paid;
-`cash_out`, `hold` and `difference` one per fact that began them.
+only that. `brought` tells by compute client what came in and left (row R-1). `payee` has one row
+per account that ever earned, was swept to, or said how it is paid; `cash_out`, `hold` and
+`difference` one per fact that began them.
 """
 
 from __future__ import annotations
@@ -20,9 +21,15 @@ _TABLES = """
     CREATE TABLE own.held (
         position bigint NOT NULL, account_id text COLLATE "C" NOT NULL, units bigint NOT NULL,
         recorded_us bigint NOT NULL,
-        client_id text COLLATE "C" NOT NULL DEFAULT '',
-        PRIMARY KEY (position, account_id));
-    COMMENT ON TABLE own.held IS 'Credited to holdback, and not matured yet';
+        client_id text COLLATE "C" NOT NULL DEFAULT '', reduced bigint NOT NULL DEFAULT 0,
+        PRIMARY KEY (position, account_id), CHECK (reduced <= units));
+    COMMENT ON TABLE own.held IS 'Credited to holdback, and not matured yet; of it, taken out';
+    CREATE TABLE own.brought (
+        account_id text COLLATE "C", client_id text COLLATE "C", matured bigint NOT NULL DEFAULT 0,
+        received bigint NOT NULL DEFAULT 0, swept bigint NOT NULL DEFAULT 0,
+        paid bigint NOT NULL DEFAULT 0,
+        PRIMARY KEY (account_id, client_id)) WITH (fillfactor = 70);
+    COMMENT ON TABLE own.brought IS 'Lifetime totals by the client that brought the work';
     CREATE TABLE own.payee (
         account_id text COLLATE "C" PRIMARY KEY, payable bigint NOT NULL DEFAULT 0,
         earned bigint NOT NULL DEFAULT 0, matured bigint NOT NULL DEFAULT 0,
@@ -36,7 +43,8 @@ _TABLES = """
         units bigint NOT NULL, destination text NOT NULL, requested_by text NOT NULL,
         requested_us bigint NOT NULL, position bigint NOT NULL, state text NOT NULL,
         processor text, asked_us bigint, reference text, instructions text, reason text,
-        ended_us bigint, returned bigint NOT NULL DEFAULT 0) WITH (fillfactor = 70);
+        ended_us bigint, returned bigint NOT NULL DEFAULT 0, clients json NOT NULL)
+        WITH (fillfactor = 70);
     CREATE TABLE own.hold (
         account_id text COLLATE "C", hold_id text COLLATE "C", reason text NOT NULL,
         held_by text NOT NULL, held_us bigint NOT NULL, position bigint NOT NULL,
@@ -75,6 +83,22 @@ def _balance(part: str) -> Rule:
     )
 
 
+def _brought(topic: str, column: str, key: str = "account_id") -> Rule:
+    """What the facts of a name tell by client, added up."""
+    return Rule(
+        (topic,),
+        f"{key} text, clients json",
+        f"""INSERT INTO own.brought AS t (account_id, client_id, {column})
+        SELECT {"account_id" if key == "account_id" else _OWNER}, one->>'client_id',
+            sum((one->>'units')::bigint)
+        FROM facts f CROSS JOIN LATERAL json_array_elements(f.clients) one GROUP BY 1, 2
+        ON CONFLICT (account_id, client_id)
+        DO UPDATE SET {column} = t.{column} + excluded.{column}""",
+    )
+
+
+_OWNER = "(SELECT account_id FROM own.cash_out c WHERE c.cash_out_id = f.cash_out_id)"
+
 _RULES = (
     Rule(
         (),
@@ -88,6 +112,19 @@ _RULES = (
         JOIN public.market_events e ON e.notification_id = p.position
         WHERE p.position > %(first)s AND p.position <= %(last)s AND p.asset = 'CREDIT'
             AND l.units < 0 AND a.name LIKE 'party:%%:holdback'""",
+    ),
+    Rule(
+        (),  # read here: the body has a position of its own
+        "",
+        """UPDATE own.held h SET reduced = h.reduced + f.units
+        FROM (
+            SELECT b.account_id, b.position, sum(b.units) AS units FROM public.market_events e
+            CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
+                AS b(account_id text, position bigint, units bigint)
+            WHERE e.topic = 'earnings.reduced.v1' AND e.notification_id > %(first)s
+                AND e.notification_id <= %(last)s
+            GROUP BY 1, 2
+        ) f WHERE h.account_id = f.account_id AND h.position = f.position""",
     ),
     Rule(
         ("earnings.matured.v1",),
@@ -129,11 +166,16 @@ _RULES = (
     ),
     Rule(
         ("cash_out.requested.v1",),
-        "cash_out_id text, account_id text, amount json, destination text, by text, at_us bigint",
+        "cash_out_id text, account_id text, amount json, destination text, by text, at_us bigint,"
+        " clients json",
         """INSERT INTO own.cash_out
         SELECT cash_out_id, account_id, (amount->>'units')::bigint, destination, by, at_us,
-            position, 'requested' FROM facts""",
+            position, 'requested', NULL, NULL, NULL, NULL, NULL, NULL, 0, clients FROM facts""",
     ),
+    _brought("earnings.matured.v1", "matured"),
+    _brought("earnings.brought.v1", "received"),
+    _brought("earnings.swept.v1", "swept"),
+    _brought("cash_out.paid.v1", "paid", key="cash_out_id"),
     Rule(
         ("cash_out.started.v1",),
         "cash_out_id text, processor text, at_us bigint",
@@ -212,7 +254,7 @@ class Due:
     account_id: str
     after_position: int  # matured up to here, in the same view that found the rest
     gross: int
-    clients: list[tuple[str, int]]  # of it, by the client that brought the work; largest first
+    clients: list[tuple[str, int]]  # of it, without reductions, by who brought the work
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +277,10 @@ def read_due(
             h.clients
         FROM (
             SELECT account_id, sum(gross)::bigint AS gross,
-                json_agg(json_build_array(client_id, gross) ORDER BY gross DESC, client_id)
-                    AS clients
+                json_agg(json_build_array(client_id, net) ORDER BY net DESC, client_id) AS clients
             FROM (
-                SELECT account_id, client_id, sum(units)::bigint AS gross
+                SELECT account_id, client_id, sum(units)::bigint AS gross,
+                    sum(units - reduced)::bigint AS net
                 FROM proj_money_out.held
                 WHERE position <= %(through)s AND account_id > %(after)s
                 GROUP BY account_id, client_id) c
@@ -252,6 +294,28 @@ def read_held(connection: Connection, account_id: str, *, limit: int = 50) -> li
     sql = """SELECT position, units, recorded_us FROM proj_money_out.held
         WHERE account_id = %(account)s ORDER BY position LIMIT %(limit)s"""
     return read.many(connection, Held, sql, account=account_id, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What of an account's money one client brought, over its lifetime, in micro-credits: matured,
+    received from accounts and regions that pay it, swept, and paid out in cash,
+    whatever came back of that.
+    """
+
+    client_id: str
+    matured: int
+    received: int
+    swept: int
+    paid: int
+
+
+def read_brought(connection: Connection, account_id: str, *, limit: int = 200) -> list[Brought]:
+    """By client, the one that brought most first; an empty id: no client is known."""
+    sql = """SELECT client_id, matured, received, swept, paid
+        FROM proj_money_out.brought WHERE account_id = %(account)s
+        ORDER BY matured + received DESC, client_id LIMIT %(limit)s"""
+    return read.many(connection, Brought, sql, account=account_id, limit=limit)
 
 
 _PAYEE = """SELECT account_id, payable, earned, matured, reduced, swept, swept_day, mode,
@@ -322,6 +386,7 @@ class CashOut:
     reason: str | None
     ended_us: int | None
     returned: int
+    clients: list[dict[str, str]]  # of `units`: {client_id, units}
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@
 
 `owed` has a row for each account that a charge of a node in a region with terms was held back for,
 until it matures; other regions have none. `present` is capacity that was there to be used, as
-booked: leased, idle or stranded, under the UTC day that it lies in. Nothing is decided here.
+booked: leased, idle, mined or stranded, under the UTC day that it lies in. Nothing is decided here.
 """
 
 from __future__ import annotations

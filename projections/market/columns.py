@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from domain.hardware.host_kind import NETWORK_CLASSES
 from domain.hardware.sharing import SHARING_MODES
 from domain.lease.looked import Stated
 from domain.market.dimensions import NEVER_US, FreeDevice, OfferedNode, modes_of, tier_of
+from domain.market.matching import peers_of
 from domain.market.offer import OfferTerms
 
 Ints = NDArray[np.int64]
@@ -49,6 +51,8 @@ NUMBERS = (
     "kernel",
     "network_class",
     "cloud_jobs",
+    "peer_free",
+    "peer_devices",
 )
 WORDS = (
     "node",
@@ -144,6 +148,8 @@ class Columns:
         self._free_rows: list[int] = []
         self._keys: list[tuple[str, str, str, int, str]] = []  # sorted: of rows that are there
         self._terms: dict[OfferTerms, OfferTerms] = {}
+        self.region_free = np.zeros(LANES, np.int64)  # by code of the region: of its peers
+        self.region_devices = np.zeros(LANES, np.int64)
 
     # --- filling -----------------------------------------------------------------------------
 
@@ -217,6 +223,7 @@ class Columns:
 
     def _forget(self, row: int) -> None:
         self._nodes.pop(row, None)
+        self._count_peers(row, -1)
         terms, stated, refused, ranked, substrate = self.rest[row]
         sets = (
             ("capability", terms.capabilities or ()),
@@ -254,12 +261,33 @@ class Columns:
         self._write_sets(row, node)
         self._write_devices(row, node.devices)
         self.offer_ids[row] = node.offer_id
+        self._count_peers(row, 1)
         return row
+
+    def _count_peers(self, row: int, sign: int) -> None:
+        """The devices of a row come to its region, or leave it."""
+        code = self.words["region"][row]
+        if code >= len(self.region_free):
+            more = np.zeros(max(len(self.region_free), code), np.int64)
+            self.region_free = np.concatenate([self.region_free, more])
+            self.region_devices = np.concatenate([self.region_devices, more])
+        self.region_free[code] += sign * self.numbers["peer_free"][row]
+        self.region_devices[code] += sign * self.numbers["peer_devices"][row]
+
+    def peers(self, rows: Any) -> tuple[Ints, Ints]:
+        """Whole free devices, and all of them, of the other rows of the regions of these rows."""
+        codes, numbers = self.words["region"][rows], self.numbers
+        free: Ints = self.region_free[codes] - numbers["peer_free"][rows]
+        devices: Ints = self.region_devices[codes] - numbers["peer_devices"][rows]
+        return free, devices
 
     def _write_numbers(self, row: int, node: OfferedNode) -> None:
         terms = node.terms
         isolation = terms.isolation
+        peer_free, peer_devices = peers_of(node)
         values = {
+            "peer_free": peer_free,
+            "peer_devices": peer_devices,
             "price": node.price,
             "served": node.served_gpu_us,
             "memory_mib": node.memory_mib,
@@ -375,10 +403,18 @@ class Columns:
         missing = [row for row in rows if row not in self._nodes]
         if missing:
             self._nodes.update(zip(missing, self._read(missing), strict=True))
-        found = [self._nodes[row] for row in rows]
+        free, devices = (each.tolist() for each in self.peers(np.asarray(rows, np.int64)))
+        found = list(map(self._beside, rows, free, devices))
         if len(self._nodes) > NODES_KEPT_MAX:
             self._nodes.clear()
         return found
+
+    def _beside(self, row: int, free: int, devices: int) -> OfferedNode:
+        """A row with its peers, which change while it does not."""
+        node = self._nodes[row]
+        if (node.peers_free, node.peers_devices) != (free, devices):
+            node = self._nodes[row] = replace(node, peers_free=free, peers_devices=devices)
+        return node
 
     def _read(self, rows: Sequence[int]) -> list[OfferedNode]:
         chosen = np.asarray(rows, np.int64)

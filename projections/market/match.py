@@ -640,7 +640,8 @@ class _Question:
         if name == "locality":
             return self.locality(rows)
         if name == "free_peers":
-            return (self.fitting[rows] - need.gpu_count) * PPM // count
+            free, devices = self.columns.peers(rows)
+            return (self.fitting[rows] - need.gpu_count + free) * PPM // (count + devices)
         if name == "storage":
             storage = self.number("storage_gib")[rows]
             taken = self.number("held_storage")[rows] + (asked.storage_gib or 0)

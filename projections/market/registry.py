@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from projections.market.bids import BIDS
+from projections.market.unmatched import UNMATCHED
 from projections.runner import Projection
 
-VIEWS: tuple[Projection, ...] = (BIDS,)
+VIEWS: tuple[Projection, ...] = (BIDS, UNMATCHED)

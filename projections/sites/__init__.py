@@ -2,4 +2,4 @@
 edge devices go in; what a job may attach to, and the region that pins it to, come out.
 """
 
-__all__ = ("registry", "sites")
+__all__ = ("edge_devices", "registry", "sites")

@@ -22,7 +22,7 @@ from domain.duration import DAY_US
 from domain.income.maturity import DEFAULT_WINDOW_US
 from domain.lease.close_codes import START_TIMEOUT, UNREACHABLE
 from domain.trust import evidence
-from domain.trust.evidence import LEASES_MAX, MEASURED_FORM, MEASURED_MAX, MEASURED_PREFIX
+from domain.trust.evidence import LEASES_MAX, MEASURED_FORM, MEASURED_MAX, MEASURED_PREFIX, SLACK_US
 from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,
@@ -61,6 +61,10 @@ TABLES = (
     CREATE TABLE own.silence (
         lease_id text COLLATE "C", position bigint, since_us bigint NOT NULL,
         announced boolean NOT NULL, PRIMARY KEY (lease_id, position));
+    CREATE TABLE own.teller (
+        node_id text COLLATE "C", meter text COLLATE "C", position bigint NOT NULL,
+        PRIMARY KEY (node_id, meter));
+    COMMENT ON TABLE own.teller IS 'Since when a node tells of a resource beside the GPU';
     CREATE TABLE own.unfunded (
         position bigint PRIMARY KEY, lease_id text COLLATE "C" NOT NULL, units bigint NOT NULL);
     CREATE INDEX ON own.unfunded (lease_id);
@@ -108,6 +112,15 @@ _FROM_DAY = f"""((f.at_us + coalesce((
 _DEVICES = """greatest(1, (SELECT count(*) FROM own.device_at a WHERE a.node_id = {node}
     AND a.from_position < f.position
     AND (a.until_position IS NULL OR a.until_position > f.position)))"""
+_EXCUSED = """(SELECT coalesce(sum(upper(r) - lower(r)), 0) FROM unnest((
+    SELECT range_agg(int8range(greatest(m.from_us, f.from_us), least(
+        m.until_us, {until}, CASE WHEN m.cancelled_position < f.position
+            THEN m.cancelled_at_us ELSE m.until_us END)))
+    FROM own.maintenance m
+    WHERE m.node_id = {node} AND m.position < f.position
+        AND m.from_us < {until} AND m.until_us > f.from_us
+        AND (m.cancelled_position IS NULL OR m.cancelled_position > f.position
+            OR m.cancelled_at_us > greatest(m.from_us, f.from_us)))) r)"""
 _COLUMNS = """kind, subject_id, input, origin, position, since, ref, client_id, counterparty, day,
     from_day, good, total, carried"""
 RELATED = f"(f.own OR {is_paid_back('f.account_id')})"
@@ -244,6 +257,13 @@ WORLD = (
         "lease_id text, since_us bigint, kept_until_us bigint",
         """INSERT INTO own.silence
         SELECT lease_id, position, since_us, kept_until_us IS NOT NULL FROM facts""",
+    ),
+    Rule(
+        ("resource.accrued.v1",),
+        "node_id text, meter text, told_us numeric",
+        """INSERT INTO own.teller
+        SELECT node_id, meter, min(position) FROM facts WHERE told_us > 0 GROUP BY node_id, meter
+        ON CONFLICT DO NOTHING""",
     ),
     Rule(
         ("lease.usage_accrued.v1",),
@@ -436,15 +456,7 @@ EVIDENCE = (
             CROSS JOIN LATERAL (
                 SELECT {_DEVICES.format(node="n.node_id")} AS count) d
             CROSS JOIN LATERAL (
-                SELECT coalesce(sum(upper(r) - lower(r)), 0) / 1000 AS ms FROM unnest((
-                    SELECT range_agg(int8range(greatest(m.from_us, f.from_us), least(
-                        m.until_us, f.to_us, CASE WHEN m.cancelled_position < f.position
-                            THEN m.cancelled_at_us ELSE m.until_us END)))
-                    FROM own.maintenance m
-                    WHERE m.node_id = n.node_id AND m.position < f.position
-                        AND m.from_us < f.to_us AND m.until_us > f.from_us
-                        AND (m.cancelled_position IS NULL OR m.cancelled_position > f.position
-                            OR m.cancelled_at_us > greatest(m.from_us, f.from_us)))) r) out
+                SELECT {_EXCUSED.format(node="n.node_id", until="f.to_us")} / 1000 AS ms) out
             CROSS JOIN LATERAL (
                 SELECT (f.physical->>'units')::numeric AS physical_ms,
                     (f.unavailable->>'units')::numeric AS unavailable_ms) b
@@ -469,6 +481,35 @@ EVIDENCE = (
                 missed=f"""SELECT *, closed_at_us - {_SILENT.format(what="since_us")} AS missed_us
                 FROM facts f WHERE code = {UNREACHABLE}"""
             )
+        ),
+    ),
+    # What was not metered, but for what is taken from the node for this lease already.
+    Rule(
+        ("resource.returned.v1",),
+        "lease_id text, meter text, from_us bigint, until_us bigint, ran_us bigint,"
+        " told_us bigint, at_us bigint",
+        _both(
+            f"""SELECT q.node_id, q.provider_id, '{UPTIME}' AS input, q.position, q.since,
+                q.lease_id AS ref, '' AS client_id, q.day, q.day AS from_day,
+                (q.already - q.lost)::bigint AS good, 0 AS total
+            FROM (
+                SELECT p.*, greatest(p.taken, coalesce(max(p.lost) OVER (
+                    PARTITION BY p.lease_id ORDER BY p.position
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)) AS already
+                FROM (
+                    SELECT l.node_id, l.provider_id, f.position, l.position AS since, f.lease_id,
+                        {_DAY} AS day,
+                        div(l.ppm::numeric * greatest(0, f.ran_us - f.told_us - {SLACK_US}
+                                - {_EXCUSED.format(node="l.node_id", until="f.until_us")}),
+                            1000000 * {_DEVICES.format(node="l.node_id")}) AS lost,
+                        (SELECT coalesce(sum(-e.good), 0) FROM own.evidence e
+                            WHERE e.ref = f.lease_id AND e.kind = 'node' AND NOT e.carried
+                                AND e.input = '{UPTIME}' AND e.good < 0
+                                AND e.position < f.position) AS taken
+                    FROM facts f JOIN own.lease l USING (lease_id)
+                    JOIN own.teller t ON t.node_id = l.node_id AND t.meter = f.meter
+                        AND t.position < f.position) p) q
+            WHERE q.lost > q.already"""
         ),
     ),
     # The path was at fault: neither the node nor its renter is told by this lease.

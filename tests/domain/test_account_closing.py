@@ -9,8 +9,6 @@ import pytest
 
 from domain.account_closing import PARTS, CloseAccount, books_of
 from domain.duration import DAY_US
-from domain.fleet.edge_device import ChargeDeviceFee, EdgeDeviceAdded, RemoveEdgeDevice
-from domain.fleet.edge_device import stream_of as edge_devices
 from domain.fleet.provider import RegisterProvider
 from domain.funds.deposit import ConfirmCreditsPurchase, ConfirmDeposit, DepositConfirmed
 from domain.income.cash_out import CancelCashOut, RequestCashOut
@@ -29,6 +27,8 @@ from domain.parties.account import (
 from domain.parties.api_key import IssueApiKey, RevokeApiKey, RotateApiKey
 from domain.parties.member import ChangeRole, InviteMember, RedeemInvitation, RemoveMember
 from domain.parties.reasons import PartiesReason
+from domain.sites.edge_device import ChargeDeviceFee, EdgeDeviceAdded, RemoveEdgeDevice
+from domain.sites.edge_device import stream_of as edge_devices
 from domain.stream import Stream
 from ledger.books.chart import kind_of
 from tests.domain.scenes import market
@@ -100,6 +100,8 @@ def test_an_account_is_not_closed_while_an_edge_device_of_it_is_not_charged_to_i
         device_id="edge_1",
         account_id=WHO,
         region_id="region_a",
+        name="gate-1",
+        minion_id="minion-1",
         model="jetson-orin-nano",
         first_day="2026-11-20",
         by="mem_a",

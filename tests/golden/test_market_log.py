@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        461,
-        "aabe70ba2227d8bfc486bcd4413d353a1ce4876d1f526a03515d1a1d6509cc55",
-        "a5f9474a543088703e4d76069dccdc75402c1667ad73b1d89fd92d450b49ff27",
+        470,
+        "f7f9c1b30fd5c2956786dd0af4f71cfacf6846d1744af6f646555418a66babf0",
+        "3915ff900904ec898b3006d1799b9203d416856fdd7faf73fd4959b3797f93ca",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

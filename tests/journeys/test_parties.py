@@ -9,9 +9,11 @@ import pytest
 from api.door import keys
 from api.income.maturing_timer import mature
 from domain.duration import HOUR_US
-from domain.income.maturity import EarningsMatured
+from domain.income.cash_out import CashOutPaid, CashOutRequested, CashOutSent
+from domain.income.maturity import DESTINATION_DELAY_US, EarningsMatured, EarningsSwept
 from tests.scenes.server import Scene
-from tests.scenes.work import accrue_now, reported, send
+from tests.scenes.work import accrue_now, credits_, reported, send
+from tests.scenes.work import run_income as run
 
 
 def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_fact(
@@ -62,16 +64,19 @@ def test_only_authorised_instances_of_a_client_submit_jobs_and_others_leave_no_f
 
 
 def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene) -> None:
-    """R-1: what a client brought is told to it alone, and stays its own down to the payout."""
+    """R-1: what a client brought is told to it alone, and stays its own down to the cash-out."""
     first, second = scene.client(), scene.client()
     for client in (first, second):
         scene.deposit(client, 10_000_000)
-    leases = [scene.lease(client, job=scene.job(end_user_ref="u-1")) for client in (first, second)]
+    asked = scene.job(project_id="prj", end_user_ref="u-1")
+    leases = [scene.lease(client, job=asked) for client in (first, second)]
     assert {lease["node_id"] for lease in leases} == {scene.provider.node_id}
     for client, lease in zip((first, second), leases, strict=True):
-        assert [one["job_id"] for one in client.read("/v1/jobs")["data"]] == [lease["job_id"]]
+        (job,) = client.read("/v1/jobs")["data"]
         told = client.read(f"/v1/leases/{lease['lease_id']}")
-        assert (told["client_id"], told["end_user_ref"]) == (client.account_id, "u-1")
+        assert job["job_id"] == lease["job_id"]
+        for one in (job, told):
+            assert _brought(one) == (client.account_id, "prj", "u-1")
     assert second.get(f"/v1/jobs/{leases[0]['job_id']}").status_code == 404
     for lease in leases:
         scene.provider.node.made(
@@ -83,6 +88,9 @@ def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene)
     for client, lease in zip((first, second), leases, strict=True):
         client.made(f"/v1/leases/{lease['lease_id']}/close")
         accrue_now(scene, lease["lease_id"])
+        lines = scene.operator.read(f"/v1/accounts/{client.account_id}/statements")["lines"]
+        used = {_brought(one) for one in lines if one["type"] == "lease.usage_accrued.v1"}
+        assert used == {(client.account_id, "prj", "u-1")}
     usage = scene.owner.read(
         "/v1/usage/breakdown", by="client_id", as_provider="true", to="2026-11-21T00:00:00Z"
     )
@@ -94,7 +102,42 @@ def test_a_client_sees_its_own_jobs_and_several_sell_the_same_node(scene: Scene)
     (matured,) = [one.fact for one in facts if isinstance(one.fact, EarningsMatured)]
     told = {one.client_id: one.units for one in matured.clients or ()}
     assert set(told) == {first.account_id, second.account_id}
-    assert sum(told.values()) == matured.gross.units > 0
+    assert sum(told.values()) == matured.amount.units > 0
+    _assert_paid_by_client(scene, told)
+
+
+def _brought(told: dict[str, Any]) -> tuple[str, str, str]:
+    return told["client_id"], told["project_id"], told["end_user_ref"]
+
+
+def _assert_paid_by_client(scene: Scene, matured: dict[str, int]) -> None:
+    """What two clients brought is swept and paid in cash: each fact and answer names them."""
+    mine = f"/v1/accounts/{scene.owner.account_id}"
+    scene.operator.made("/v1/cash-outs/terms/minimum", {"minimum": credits_(10_000)})
+    scene.owner.made(f"{mine}/payment-mode", {"mode": "credits", "destination": "acct_bank"})
+    run(scene, "sweep")
+    scene.clock.advance(DESTINATION_DELAY_US)  # type: ignore[attr-defined]
+    asked = scene.owner.made(f"{mine}/cash-outs")
+    run(scene, "cash_out", "payout_match")
+    one = f"{mine}/cash-outs/{asked['cash_out_id']}"
+    assert scene.operator.made(f"{one}/paid")["state"] == "paid"
+    told = scene.owner.read(one)
+    parts = {part["client_id"]: int(part["amount"]["units"]) for part in told["clients"]}
+    whole = int(told["amount"]["units"])
+    assert sum(parts.values()) == whole > 0
+    assert parts.keys() == matured.keys()
+    for client_id, part in parts.items():
+        assert abs(part * sum(matured.values()) - whole * matured[client_id]) < 2 * 10**6
+    rows = scene.owner.read(f"{mine}/maturity")["clients"]
+    for name, due in (("matured", matured), ("swept", matured), ("paid", parts)):
+        assert {row["client_id"]: int(row[name]["units"]) for row in rows} == due, name
+    facts = [one.fact for one in scene.service.ledger.market.read_facts(0, 100_000)]
+    kinds = (EarningsSwept, CashOutRequested, CashOutSent, CashOutPaid)
+    for kind in kinds:
+        (fact,) = [one for one in facts if isinstance(one, kind)]
+        due = matured if kind is EarningsSwept else parts
+        assert {each.client_id: each.units for each in fact.clients} == due, kind
+    assert scene.rival.get(one).status_code == 404
 
 
 def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(scene: Scene) -> None:

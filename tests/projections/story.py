@@ -13,13 +13,14 @@ from typing import Any
 
 import psycopg
 
+from domain import brought
 from domain.chain import burn
 from domain.chain import payout_root as payout
 from domain.corrections import dispute, sla
 from domain.duration import DAY_US
 from domain.epochs import epoch, reward_changes, reward_correction
 from domain.epochs.reward_changes import Reward
-from domain.fleet import device, edge_device, executor_key, node, provider, storage_node
+from domain.fleet import device, executor_key, node, provider, storage_node
 from domain.fleet import keys as node_key
 from domain.fleet import verdicts as node_hardware
 from domain.fleet.pooling import PoolNodeAdded, PoolNodeRemoved
@@ -48,6 +49,7 @@ from domain.parties import counterparty, webhook
 from domain.prices import price_feed
 from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.prices.tariff import METERS, MeterRate, TariffPublished, UsageFee
+from domain.sites import edge_device
 from domain.stream import Stream
 from domain.trust import challenge
 from domain.trust import record as trust_record
@@ -61,7 +63,7 @@ from tests.projections.governance.story import policies
 from tests.projections.market.story import bidding
 from tests.projections.parties.story import GROUP, INNER, demanding
 from tests.projections.pools.story import POOLS, pools
-from tests.projections.sites.story import placed
+from tests.projections.sites.story import deployed, placed
 from tests.projections.storage.story import stored
 
 Told = tuple[Stream[Any], Any]
@@ -1257,10 +1259,12 @@ def _capacity(node_id: str, device_id: str, index: int, hour: int, hours: int, s
         leased=Amount(Asset.GPU_MS, leased),
         stranded=Amount(Asset.GPU_MS, 0),
         unavailable=Amount(Asset.GPU_MS, 0),
+        mined=Amount(Asset.GPU_MS, (whole - leased) // 3),
         physical_us=count * GPU_HOUR_US,
         leased_ppm_us=count * GPU_HOUR_US * share,
         stranded_ppm_us=0,
         unavailable_ppm_us=0,
+        mined_ppm_us=count * GPU_HOUR_US * (PPM - share) // 3,
         at_us=from_us + GPU_HOUR_US,
         node_id=node_id,
         lane=None,
@@ -1346,6 +1350,7 @@ def _epoch_end() -> Iterator[Told]:
             availability_tier_2_weight=0,
             adjustments_open=(),
             price_snapshot=None,
+            clients_sha256="33" * 32,
         ),
     )
     worker, treasury = Reward("acct_provider", token(67)), Reward("treasury", token(10))
@@ -1509,13 +1514,32 @@ def _money_out() -> Iterator[Told]:
                 amount=credit(100),
                 at_us=at,
                 **common,
-                clients=(),
+                clients=(brought.ClientPart("acct_client", 60), brought.ClientPart("", 40)),
+                before=after and 100,
             ),
         )
     yield (
         stream,
+        maturity.EarningsBrought(
+            source="region-day:region_1/1",
+            book="payable",
+            amount=credit(5),
+            clients=(brought.ClientPart("direct", 5),),
+            before=200,
+            at_us=at,
+            **common,
+        ),
+    )
+    yield (
+        stream,
         maturity.EarningsSwept(
-            day=at // DAY_US, amount=credit(150), to_account_id="acct_cash", at_us=at, **common
+            day=at // DAY_US,
+            amount=credit(150),
+            to_account_id="acct_cash",
+            at_us=at,
+            clients=(brought.ClientPart("acct_client", 90), brought.ClientPart("", 60)),
+            before=0,
+            **common,
         ),
     )
     yield from _cash_outs(at)
@@ -1540,6 +1564,7 @@ def _cash_outs(at: int) -> Iterator[Told]:
         stream = cash_out.stream_of(cash_out_id)
         common: dict[str, Any] = {"cash_out_id": cash_out_id}
         amount = credit(10)
+        clients = (brought.ClientPart("acct_client", 6), brought.ClientPart("", 4))
         yield (
             stream,
             cash_out.CashOutRequested(
@@ -1548,6 +1573,7 @@ def _cash_outs(at: int) -> Iterator[Told]:
                 destination="acct_x",
                 by="mem_a",
                 at_us=at,
+                clients=clients,
                 **common,
             ),
         )
@@ -1562,10 +1588,15 @@ def _cash_outs(at: int) -> Iterator[Told]:
         yield stream, cash_out.CashOutStarted(processor="bank", at_us=at, **common)
         yield (
             stream,
-            cash_out.CashOutSent(reference=f"po_{number}", instructions=None, at_us=at, **common),
+            cash_out.CashOutSent(
+                reference=f"po_{number}", instructions=None, at_us=at, clients=clients, **common
+            ),
         )
         if ends == "paid":
-            yield stream, cash_out.CashOutPaid(amount=amount, by="job", at_us=at, **common)
+            yield (
+                stream,
+                cash_out.CashOutPaid(amount=amount, by="job", at_us=at, clients=clients, **common),
+            )
             for so_far in (3, 4):
                 yield (
                     stream,
@@ -1619,6 +1650,8 @@ def _metered(size: Size) -> Iterator[Told]:
                 device_id=name,
                 account_id=who,
                 region_id="region_1",
+                name=name.replace("_", "-"),
+                minion_id=f"minion-{name}",
                 model="jetson-orin-nano",
                 first_day="2027-01-01",
                 by="mem_a",
@@ -1629,6 +1662,7 @@ def _metered(size: Size) -> Iterator[Told]:
         stream,
         edge_device.EdgeDeviceActivated(device_id="edge_1", account_id=who, by="mem_a", at_us=at),
     )
+    yield from deployed(who, at)
     yield (
         stream,
         edge_device.EdgeDeviceRemoved(
@@ -1696,6 +1730,7 @@ def _region_day(size: Size) -> Iterator[Told]:
             through_position=90,
             amount=credit(10),
             nodes=(region_pool.NodeEarned(first, 7), region_pool.NodeEarned(second, 3)),
+            clients=(brought.ClientPart("direct", 10),),
             **here,
         ),
     )
@@ -1810,6 +1845,7 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
                 rows=1,
                 mark=resource_usage.Mark("boot", turn, at),
                 time_us=turn,
+                told_us=turn,
                 measured=quantity * SCALE_OF[meter],
                 quantity=quantity,
                 quantity_new=new.total,
@@ -1827,7 +1863,12 @@ def _resources(size: Size, index: int, meter: str, at: int) -> Iterator[Told]:
         before = parts
     if meter == "network":
         rest = (EscrowPart("cash", credit(100)),)
-        yield stream, resource_usage.ResourceReturned(parts=rest, **told)
+        yield (
+            stream,
+            resource_usage.ResourceReturned(
+                parts=rest, from_us=at - 90, until_us=at, ran_us=80, told_us=30, **told
+            ),
+        )
 
 
 def _leaving(size: Size) -> Iterator[Told]:

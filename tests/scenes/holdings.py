@@ -48,11 +48,33 @@ def added_of_team(scene: Scene, sort: str, body: dict[str, Any]) -> str:
     return str(told[f"{sort.removesuffix('s')}_id"])
 
 
+def edge_device(region_id: str) -> dict[str, Any]:
+    """What adds an edge device to a region with central storage."""
+    number = next(_numbers)
+    named = {"name": f"gate-{number}", "minion_id": f"minion-{number}"}
+    return {"region_id": region_id, "model": "jetson-orin-nano", **named}
+
+
+def device_config(name: str = "counter") -> dict[str, Any]:
+    """What sets the first revision of a device configuration."""
+    work = {"image": "counter:1", "model": "models/counter", "command": ["python", "run.py"]}
+    return {"name": name, "revision": 1, "work": work}
+
+
 def added_edge_device(scene: Scene) -> str:
     """The id of a device in a new region with central storage."""
-    region_id = scene.central_region(f"edges-{next(_numbers)}")
-    body = {"region_id": region_id, "model": "jetson-orin-nano"}
+    body = edge_device(scene.central_region(f"edges-{next(_numbers)}"))
     device_id: str = scene.owner.made("/v1/edge-devices", body)["device_id"]
+    return device_id
+
+
+def deployed_edge_device(scene: Scene) -> str:
+    """The id of an active device; the configuration `counter` of its region was deployed to it."""
+    region_id = scene.central_region(f"edges-{next(_numbers)}")
+    device_id: str = scene.owner.made("/v1/edge-devices", edge_device(region_id))["device_id"]
+    scene.owner.made(f"/v1/edge-devices/{device_id}/report")
+    scene.owner.made(f"/v1/regions/{region_id}/device-configs", device_config())
+    scene.owner.made(f"/v1/edge-devices/{device_id}/deploy", {"config": "counter"})
     return device_id
 
 

@@ -134,6 +134,12 @@ class Provider:
 
     def join(self, scene: Scene, name: str, model: str, price: int) -> None:
         """A machine joins the region and is offered: it is the provider's node from now on."""
+        self.ask(scene, name, model)
+        self._confirm(scene)
+        self.offer(price)
+
+    def ask(self, scene: Scene, name: str, model: str) -> None:
+        """A machine asks to join the region: it is the provider's node from now on."""
         owner = self.owner
         self.device_ids = [f"GPU-{name}-{index}" for index in range(2)]
         self.signing = SigningNode(name)
@@ -144,8 +150,10 @@ class Provider:
         joined = scene.anybody.made("/v1/nodes/join", self.joining(code, model))
         self.node_id: str = joined["node_id"]
         self.node = Caller(scene.http, joined["node_key"])
-        self._confirm(scene)
-        self.offer_id = owner.made(
+
+    def offer(self, price: int) -> None:
+        """The node is offered for so many micro-credits an hour."""
+        self.offer_id = self.owner.made(
             "/v1/offers",
             {
                 "provider_id": self.provider_id,

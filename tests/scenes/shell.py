@@ -15,6 +15,8 @@ import pytest
 import typer.main
 
 from cli import main as cli
+from cli.remote import Remote
+from tallystick_client import Client
 
 _command = cache(typer.main.get_command)
 """Putting the tree of all commands together takes longer than most commands: once is enough."""
@@ -48,3 +50,12 @@ def tallystick(*arguments: object, **environment: object) -> Ran:
         patched.setattr(sys, "argv", ["tallystick", *map(str, arguments)])
         code = cli.main()
     return Ran(code, out.getvalue(), err.getvalue())
+
+
+def tallystick_at(http: Any, key: str | None, *arguments: object) -> Ran:
+    """Run one command against a server in this process, which is asked without a socket."""
+    client = Client("", key, http=http)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Remote, "ask", lambda _self, call: call(client))
+        patched.setattr(Remote, "list", lambda _self, call, limit: call(client, limit, None))
+        return tallystick(*arguments, API_KEY=key or "", URL="http://127.0.0.1:1")

@@ -6,8 +6,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 from api.epochs import closing as settlement
+from api.income.cash_out_timer import run_cash_outs, run_payout_match
+from api.income.maturing_timer import run_maturity, run_sweep
 from api.ingest.door import MEDIA_TYPE
 from api.metering.accrual import accrue
+from api.process.timer import Timer
+from api.timers import Timers
 from domain.duration import DAY_US, HOUR_US
 from domain.epochs.epoch import OpenEpoch
 from domain.epochs.policy import PublishPolicy
@@ -17,7 +21,7 @@ from domain.metering.pin import PinUsage
 from domain.metering.resources import ResourceRow
 from ledger.tree import cut, trees
 from tests.domain.scenes.epochs import POLICY
-from tests.scenes.server import NOW_US, Provider, Scene
+from tests.scenes.server import NOW_US, Caller, Provider, Scene
 
 MINUTE_US = 60_000_000
 
@@ -134,17 +138,35 @@ def accrue_now(scene: Scene, lease_id: str) -> None:
         accrue(scene.service.ledger, connection, [lease_id], scene.clock.now_us())
 
 
-def hours_of_work(scene: Scene, count: int = 1, **lease: Any) -> list[dict[str, Any]]:
+def hours_of_work(
+    scene: Scene, count: int = 1, renter: Caller | None = None, **lease: Any
+) -> list[dict[str, Any]]:
     """So many leases that ran for exactly an hour, were reported, closed and settled."""
+    renter = renter or scene.renter
     clock: Any = scene.clock
-    leases = [scene.running(**lease) for _ in range(count)]
+    leases = [scene.running(renter=renter, **lease) for _ in range(count)]
     clock.advance(HOUR_US)
     sent = send(scene, scene.provider, reported(scene.provider, *leases))
     assert sent.status_code == 200, sent.text
     for each in leases:
-        scene.renter.made(f"/v1/leases/{each['lease_id']}/close")
+        renter.made(f"/v1/leases/{each['lease_id']}/close")
         accrue_now(scene, each["lease_id"])
     return leases
+
+
+def credits_(units: int) -> dict[str, str]:
+    return {"asset": "CREDIT", "units": str(units)}
+
+
+def run_income(scene: Scene, *jobs: str) -> None:
+    """One turn of these timers, of what is earned and how it leaves."""
+    every = {
+        "maturity": run_maturity,
+        "sweep": run_sweep,
+        "cash_out": run_cash_outs,
+        "payout_match": run_payout_match,
+    }
+    Timers(scene.service, [Timer(name, 60, 60, every[name]) for name in jobs]).run_once()
 
 
 def pin_and_sign(scene: Scene) -> None:
@@ -156,7 +178,7 @@ def pin_and_sign(scene: Scene) -> None:
     scene.sign_head()
 
 
-def seal_an_epoch_of_work(scene: Scene) -> None:
+def seal_an_epoch_of_work(scene: Scene, renter: Caller | None = None) -> None:
     """A day's epoch with one lease hour, paid by GPU time and without a cap; then the next one."""
     terms = replace(REWARD_TERMS, cap_multiple_ppm=None, min_wait_us=0)
     policy = replace(
@@ -167,7 +189,7 @@ def seal_an_epoch_of_work(scene: Scene) -> None:
     clock: Any = scene.clock
     commands = [PublishPolicy(**told), OpenEpoch(epoch=1, start_us=NOW_US, at_us=NOW_US)]
     ledger.handle(commands, key=None, now_us=NOW_US)
-    hours_of_work(scene)
+    hours_of_work(scene, renter=renter)
     now_us = clock.move_to(NOW_US + DAY_US + HOUR_US)
     folder = scene.service.settings.data_dir
     with scene.service.connect() as connection:

@@ -1,5 +1,5 @@
-"""Which region is a machine's, and where do earnings go that leave through a wallet? Places, wait
-lists and signatures go in as `tallystick home` and `wallet`; answers of a server come out.
+"""Where do machines stand, and what stands beside them? Commands about regions, clouds, sites and
+devices, and about wallets that take their earnings, go in; answers of a server come out.
 """
 
 __all__ = ()

@@ -18,12 +18,13 @@ from ledger.bundle.shape import MarketNotes
 from ledger.bundle.verify import _Verification
 from ledger.log import codec
 from tests.api.corrections.test_disputes import charge_of, contested
-from tests.api.income.test_cash_outs import run, swept, wait_for_destination
+from tests.api.income.test_cash_outs import swept, wait_for_destination
 from tests.api.prices.test_tariffs import NEXT
 from tests.domain.scenes.epochs import POLICY
 from tests.scenes.governors import ANNA, BORIS, CLEO, DIDO, Governor, enrol_all, signatures
 from tests.scenes.server import NOW_US, Scene
 from tests.scenes.work import hours_of_work
+from tests.scenes.work import run_income as run
 
 SMALL = 500
 Asked = tuple[str, dict[str, Any]]

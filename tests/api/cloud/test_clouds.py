@@ -87,6 +87,16 @@ def test_c_27_a_cloud_provider_is_set_up_step_by_step_and_opens_no_region_before
     assert held == (0,)
 
 
+def test_c_27_a_report_that_is_refused_changes_no_address(scene: Scene) -> None:
+    provider = scene.owner.made("/v1/providers", GCP)["provider_id"]
+    path = f"/v1/providers/{provider}/cloud-account"
+    scene.owner.made(path, {**CLOUD_ACCOUNT, "service_account": EMAIL})
+    wrong = {"service_account": f"other-{EMAIL}", "project_made_on": "2099-01-01"}
+    refused = scene.owner.post(path, {**CLOUD_ACCOUNT, **wrong})
+    assert (refused.status_code, refused.json()["code"]) == (422, "checklist_invalid")
+    assert scene.owner.read(path)["service_account"] == EMAIL
+
+
 def test_c_27_a_key_file_is_refused_wherever_it_is_pasted(scene: Scene) -> None:
     provider = scene.owner.made("/v1/providers", GCP)["provider_id"]
     path = f"/v1/providers/{provider}/cloud-account"
@@ -118,6 +128,10 @@ def test_c_28_there_are_ten_regions_and_quotas_are_shown_as_limit_and_used(
     listed = scene.owner.read("/v1/cloud-regions")
     names = {one["name"] for one in listed["data"]}
     assert (len(listed["data"]), len(names), listed["from_day"]) == (10, 10, "2023-01-01")
+    other = {**REGION, "provider_id": cloud.provider_id, "name": "n", "cloud_region": "us-south1"}
+    refused = scene.owner.post("/v1/regions", other)
+    assert (refused.status_code, refused.json()["code"]) == (409, "cloud_region")
+    assert "`tallystick cloud regions`" in refused.json()["detail"]
     path = f"/v1/regions/{cloud.region_id}/cloud-quotas"
     scene.owner.made(path, _quotas(8))
     lease = scene.lease(job=scene.job(gpu_count=2, **JOB))

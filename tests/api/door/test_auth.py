@@ -30,6 +30,9 @@ from tests.scenes.holdings import (
     admission,
     dataset,
     datastore,
+    deployed_edge_device,
+    device_config,
+    edge_device,
     reservation,
     volume,
 )
@@ -115,6 +118,9 @@ ROWS: dict[str, Row] = {
     "read_latency": Row("renter"),
     "report_ingress_bytes": Row("node", "other_node", lambda _s: _through()),
     "list_ingress_bytes": OWNERS,
+    "report_neighbours": Row("node", "other_node", lambda _s: _nobody_near()),
+    "read_neighbours": OWNERS,
+    "read_region_neighbours": OWNERS,
     "read_where_next": Row("owner"),
     "read_region_map": Row("owner"),
     "set_plan": Row("operator", body=lambda _s: {"plan": "team"}),
@@ -220,6 +226,7 @@ ROWS: dict[str, Row] = {
     "open_lease": Row("renter", None, lambda s: {"job": s.job()}),
     "close_lease": Row("renter", "stranger", _nothing),
     "list_auctions": Row("owner"),
+    "list_unmatched_requests": Row("renter"),
     "read_auction": Row("owner"),
     "submit_bid": Row("owner", None, lambda s: _bid(s)),
     "list_auction_bids": Row("renter"),
@@ -253,10 +260,16 @@ ROWS: dict[str, Row] = {
     "list_lease_resources": RENTERS,
     "list_resource_charges": RENTERS,
     "read_lease_transfers": RENTERS,
-    "add_edge_device": Row("owner", None, lambda s: _edge_device(s)),
+    "add_edge_device": Row("owner", None, lambda s: edge_device(s.provider.region_id)),
     "report_edge_device": Row("owner", "rival", _nothing),
     "remove_edge_device": Row("owner", "rival", _nothing),
     "list_edge_devices": Row("owner"),
+    "set_device_config": Row("owner", "rival", lambda _s: device_config()),
+    "list_device_configs": Row("owner"),
+    "list_device_config_revisions": Row("owner", "rival"),
+    "deploy_device_config": Row("owner", "rival", lambda _s: {"config": "counter"}),
+    "report_inference": Row("owner", "rival", lambda _s: _inference()),
+    "read_device_work": Row("owner", "rival", query="?boot_id=3f0c9a52"),
     "list_device_fees": Row("owner"),
     "create_volume": Row("renter", None, lambda s: volume(s)),
     "list_volumes": Row("renter"),
@@ -300,6 +313,7 @@ ROWS: dict[str, Row] = {
     "list_renter_signals": Row("operator"),
     "read_payout_file": Row("anybody"),
     "read_epoch_file": Row("anybody"),
+    "read_epoch_clients": Row("anybody"),
     "list_payouts": Row("anybody"),
     "list_claims": Row("renter"),
     "read_rewards": RENTERS,
@@ -748,6 +762,10 @@ def _ways() -> dict[str, Any]:
     return {"ways": [{"target": "control", "rtt_us": 1_000, "samples": 5}]}
 
 
+def _nobody_near() -> dict[str, Any]:
+    return {"challenge": "1", "addresses": [], "tried": []}
+
+
 def _through() -> dict[str, Any]:
     day = "2026-11-20T10:0"
     return {"from": f"{day}0:00Z", "until": f"{day}5:00Z", "bytes_in": 1, "bytes_out": 1}
@@ -796,8 +814,8 @@ def _a_job(scene: Scene) -> dict[str, Any]:
     return {"job_id": first["job_id"]}
 
 
-def _edge_device(scene: Scene) -> dict[str, Any]:
-    return {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
+def _inference() -> dict[str, Any]:
+    return {"deployment": 1, "boot_id": "3f0c9a52", "status": "running"}
 
 
 def _maintenance() -> dict[str, Any]:
@@ -889,7 +907,8 @@ def places(shared: Scene) -> dict[str, str]:
         "maintenance_id": _planned(shared),
         "licence_id": shared.owner.made("/v1/licences", _licence(shared))["licence_id"],
         "statement_id": "stmt_" + "1" * 32,
-        "edge_device_id": added_edge_device(shared),
+        "edge_device_id": deployed_edge_device(shared),
+        "config": "counter",
         "admission_id": admission(shared),
         "volume_id": shared.renter.made("/v1/volumes", volume(shared))["volume_id"],
         "dataset_id": shared.renter.made("/v1/datasets", dataset(shared))["dataset_id"],
@@ -1125,6 +1144,8 @@ def test_what_belongs_to_another_is_told_to_no_role(
 def test_the_owner_is_let_through(name: str, shared: Scene, places: dict[str, str]) -> None:
     if name in HARMFUL:
         places = _spare(shared, places, shared.renter)
+    if name == "remove_edge_device":
+        places = {**places, "edge_device_id": added_edge_device(shared)}
     expected = PASSED | ({404} if name in NOTHING_YET else set())
     response = _call(shared, BY_NAME[name], _caller(shared, ROWS[name].own), places)
     assert response.status_code in expected, response.text
@@ -1188,8 +1209,7 @@ def _answer_to_a_member(
         return answer == (403, "scope_missing"), refused.text
     if name in HARMFUL:
         places = _spare(scene, places, caller, role)
-    if name == "report_edge_device":
-        # The owner, who was let through before, has removed the other one.
+    if name == "remove_edge_device":
         places = {**places, "edge_device_id": added_edge_device(scene)}
     # Who works for the operator without its scope sees what anybody sees.
     sees_less = row.own == "operator" and "operator" not in scopes

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 import pytest
 
 from domain.duration import HOUR_US
 from tests.scenes.server import Scene
+from tests.scenes.shell import tallystick_at
 from tests.scenes.work import seal_an_epoch_of_work
 
 
@@ -71,3 +73,32 @@ def test_what_cannot_be_explained_says_why(sealed: Scene) -> None:
     for path, (status, code) in answers.items():
         response = sealed.anybody.get(path)
         assert (response.status_code, response.json()["code"]) == (status, code), path
+
+
+def test_rewards_name_the_compute_client_whose_work_they_pay_for(scene: Scene) -> None:
+    """R-1: beside the leaves of the payout tree, to the unit, by a hash that the seal tells."""
+    client = scene.client()
+    scene.deposit(client, 10_000_000)
+    seal_an_epoch_of_work(scene, client)
+    epoch = scene.anybody.read("/v1/epochs/1")
+    answer = scene.anybody.get("/v1/epochs/1/clients.json")
+    told = answer.json()
+    assert sha256(answer.content).hexdigest() == epoch["clients_sha256"]
+    assert told["epoch_file_sha256"] == epoch["file_sha256"]
+    rewards = {one["account_id"]: one for one in scene.anybody.read("/v1/epochs/1/rewards")["data"]}
+    assert {who for who, _, _ in told["rewards"]} == rewards.keys()
+    for who, units, clients in told["rewards"]:
+        assert rewards[who]["credited"]["units"] == units
+        assert sum(int(part) for _, part in clients) == int(units)
+    explained = scene.anybody.read(f"/v1/epochs/1/explain/{scene.provider.node_id}")
+    assert explained["clients"] == [
+        {"client_id": client.account_id, "reward": explained["compute"]["paid"]}
+    ]
+    (owners,) = [row for row in told["rewards"] if row[0] == scene.owner.account_id]
+    assert owners[2][0] == [client.account_id, explained["compute"]["paid"]["units"]]
+    ran = tallystick_at(scene.http, None, "epoch", "clients", 1, "--json")
+    assert ran.document["rewards"] == told["rewards"]
+    assert client.account_id in tallystick_at(scene.http, None, "epoch", "clients", 1).out
+    for path, code in (("2", "not_found"), ("9", "epoch_unknown")):
+        refused = scene.anybody.get(f"/v1/epochs/{path}/clients.json")
+        assert (refused.status_code, refused.json()["code"]) == (404, code)

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from api.income.cash_out_timer import run_cash_outs, run_payout_match
-from api.income.maturing_timer import run_maturity, run_sweep
-from api.process.timer import Timer
-from api.timers import Timers
 from domain.duration import HOUR_US
 from domain.funds.payment import ReceivePayment, ReversePayment, StartPayment
 from domain.income.cash_out_matching import Difference, RecordDifference
 from domain.income.maturity import DEFAULT_WINDOW_US, DESTINATION_DELAY_US
 from domain.money import credit
 from tests.scenes.server import NOW_US, Scene
-from tests.scenes.work import MINUTE_US, accrue_now, hours_of_work, reported, send
+from tests.scenes.work import MINUTE_US, accrue_now, credits_, hours_of_work, reported, send
+from tests.scenes.work import run_income as run
 
 EARNED = 875_000
 CENTS = 870_000  # whole ones of it
-
-
-def credits_(units: int) -> dict[str, str]:
-    return {"asset": "CREDIT", "units": str(units)}
-
-
-def run(scene: Scene, *jobs: str) -> None:
-    every = {
-        "maturity": run_maturity,
-        "sweep": run_sweep,
-        "cash_out": run_cash_outs,
-        "payout_match": run_payout_match,
-    }
-    Timers(scene.service, [Timer(name, 60, 60, every[name]) for name in jobs]).run_once()
 
 
 def swept(scene: Scene) -> str:

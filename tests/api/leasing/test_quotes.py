@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
+from typing import Any
 
 from domain.market.matching import recompute
+from domain.market.unmatched import WINDOW_US
 from ledger.log import codec
 from tests.scenes.server import Scene
+from tests.scenes.shell import tallystick_at
 
 POOR = {"asset": "CREDIT", "units": "1500000"}
 
@@ -48,8 +52,99 @@ def test_no_match_names_the_nearest_single_relaxation_before_and_at_the_refusal(
     refused = scene.renter.post("/v1/leases", {"job": job}).json()
     assert refused["code"] == "no_match"
     assert refused["facts"]["relaxation"] == "max_price_per_gpu_hour 1500000 -> 2000000: 1 node"
+    assert_kept(scene, job, told)
     eased = {**job, "max_price_per_gpu_hour": {"asset": "CREDIT", "units": "2000000"}}
     assert scene.lease(job=eased)["node_id"] == scene.provider.node_id
+
+
+def test_each_factor_decides_where_a_job_goes_and_is_recorded_with_the_lease(scene: Scene) -> None:
+    """R-5: two nodes alike but in one thing at a time; the first is the cheaper one."""
+    near, far = scene.provider.node_id, scene.other.node_id
+
+    def chosen(**demands: Any) -> tuple[str, dict[str, int]]:
+        lease = scene.lease(job=scene.job(constraints=demands))
+        (match,) = scene.renter.read(f"/v1/jobs/{lease['job_id']}/explain")["matches"]
+        assert (match["recomputed"], match["differences"]) == (True, [])
+        weighed = next(iter(demands.get("weights", {"price": 0})))
+        factors = {one["node_id"]: one["factors_ppm"][weighed] for one in match["candidates"]}
+        scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+        return match["node_id"], factors
+
+    def by(name: str, **demands: Any) -> tuple[str, dict[str, int]]:
+        return chosen(rank="best_score", weights={name: 1_000_000}, **demands)
+
+    assert chosen()[0] == near, "nothing but the price"
+    assert by("locality", near_region=scene.other.region_id) == (far, {near: 0, far: 1_000_000})
+    assert by("free_peers") == (near, {near: 500_000, far: 500_000}), "alike, and cheaper"
+    beside = copy(scene.other)
+    beside.join(scene, "beside", "NVIDIA H100 PCIe", 4_000_000)
+    winner, factors = by("free_peers")
+    assert factors == {near: 500_000, far: 750_000, beside.node_id: 750_000}
+    assert winner == far, "one of its two is left, and two of two on the node beside it"
+    scene.rival.made(f"/v1/offers/{scene.other.offer_id}/withdraw")
+    terms = {"storage_gib": 100}
+    price = {"asset": "CREDIT", "units": "3000000"}
+    scene.rival.made(
+        "/v1/offers",
+        {
+            "provider_id": scene.other.provider_id,
+            "node_id": far,
+            "price_per_gpu_hour": price,
+            "fractions": True,
+            "terms": terms,
+        },
+    )
+    winner, factors = by("storage")
+    assert (winner, factors[near], factors[far]) == (far, 0, 1_000_000)
+
+
+def test_a_gang_records_what_each_member_was_chosen_from(scene: Scene) -> None:
+    """R-5: with the weights, by which the scores are computed again."""
+    weighed = {"rank": "best_score", "weights": {"reputation": 1_000_000}}
+    job = scene.job(constraints=weighed)
+    told = scene.renter.made("/v1/gangs", {"job": job, "members": 2})
+    matches = scene.renter.read(f"/v1/jobs/{told['job_id']}/explain")["matches"]
+    assert {one["lease_id"] for one in matches} == set(told["lease_ids"])
+    for match in matches:
+        assert (match["recomputed"], match["differences"]) == (True, [])
+        assert match["weights"]["reputation"] == 1_000_000
+        assert match["candidates"][0]["score_ppm"] == 500_000
+        assert match["dimensions"]
+
+
+def assert_kept(scene: Scene, job: dict[str, Any], quoted: dict[str, Any]) -> None:
+    """R-5: what a refusal was decided from is recorded once in ten minutes for each need, whichever
+    way of asking; of others it is not to be seen.
+    """
+    path, clock = "/v1/unmatched-requests", scene.clock
+    (kept,) = scene.renter.read(path)["data"]
+    assert (kept["code"], kept["times"], kept["members"]) == ("no_match", 1, 1)
+    assert kept["dimensions"] == quoted["dimensions"]
+    assert kept["eased"] == quoted["relaxations"][0]
+    assert kept["fleet_position"] <= kept["recorded_position"] == scene.head()
+    assert scene.rival.read(path)["data"] == []
+    assert scene.operator.read(path)["data"] == [kept]
+    head = scene.head()
+    asks: list[tuple[str, dict[str, Any]]] = [
+        ("/v1/leases", {"job": {**job, "end_user_ref": "another"}}),
+        ("/v1/lease-quotes", {"job": job}),
+    ]
+    for way, body in asks:
+        assert scene.renter.post(way, body).json()["code"] == "no_match"
+    assert scene.head() == head, "the same need"
+    gang = {"job": job, "members": 2}
+    assert scene.renter.post("/v1/gangs", gang).json()["code"] == "no_match"
+    assert scene.renter.read(path)["data"][0]["members"] == 2, "another need"
+    clock.advance(WINDOW_US)  # type: ignore[attr-defined]
+    poor = scene.account()
+    head = scene.head()
+    assert poor.post("/v1/leases", {"job": job}).json()["code"] == "no_match"
+    assert scene.head() == head, "an account without credits fills no log"
+    assert scene.renter.post("/v1/lease-quotes", {"job": job}).json()["code"] == "no_match"
+    told = scene.renter.read(path)["data"][0]
+    assert (told["members"], told["times"]) == (1, 3), "two more than were recorded"
+    ran = tallystick_at(scene.http, scene.renter.key, "offer", "unmatched", "--json")
+    assert ran.document["data"][0] == told
 
 
 def test_what_no_registered_node_could_ever_meet_is_refused_at_once(scene: Scene) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from api.door.moments import moment
+from api.metering.capacity_timer import PROOF_WAIT_US, run_capacity
+from domain.parties.account import WALLET_DELAY_US
 from tests.api.fleet.test_hardware_admission import GOOD, machine
 from tests.scenes.server import Caller, Scene
+from tests.scenes.wallets import link
+from tests.scenes.work import present
 
 HOUR_US = 3_600_000_000
 
@@ -150,3 +157,55 @@ def test_what_an_owner_states_of_a_machine_is_told_as_stated(
     refused = shared.owner.post(f"{path}/idle-mining", {"enabled": True})
     assert (refused.status_code, refused.json()["code"]) == (409, "wallet_needed")
     assert "wallet" in refused.json()["detail"]
+
+
+def test_mined_time_is_told_apart_from_idle_and_is_no_usage_of_a_lease(scene: Scene) -> None:
+    """C-10: on at a quarter past with a wallet that is paid, and one GPU leased at half past."""
+    clock: Any = scene.clock
+    link(scene.owner, 0)
+    path = f"/v1/nodes/{scene.provider.node_id}/idle-mining"
+    assert scene.owner.post(path, {"enabled": True}).json()["code"] == "wallet_needed", "it waits"
+    clock.advance(WALLET_DELAY_US)
+    begins_us = (clock.now_us() // HOUR_US + 1) * HOUR_US
+    quarter_ms = HOUR_US // 4_000
+    clock.move_to(begins_us + PROOF_WAIT_US)
+    _book(scene)
+    clock.move_to(begins_us + HOUR_US // 4)
+    assert scene.rival.post(path, {"enabled": True}).json()["code"] == "node_unknown"
+    assert scene.owner.made(path, {"enabled": True})["idle_mining"] is True
+    clock.move_to(begins_us + HOUR_US // 2)
+    lease = scene.running()
+    assert lease["node_id"] == scene.provider.node_id, "a lease comes first"
+    clock.move_to(begins_us + HOUR_US)
+    assert scene.owner.made(path, {"enabled": False})["idle_mining"] is False
+    for hour in (1, 2):
+        ends_us = begins_us + hour * HOUR_US
+        clock.move_to(ends_us + PROOF_WAIT_US)
+        present(scene, scene.provider, ends_us, ends_us - HOUR_US)
+        _book(scene)
+    rows = scene.owner.read(
+        "/v1/utilisation", by="hour,node", **{"from": moment(begins_us)}, limit=500
+    )["data"]
+    mined_hour, idle_hour = (row for row in rows if row["node"] == scene.provider.node_id)
+    parts = ("physical", "leased", "idle", "mined", "stranded", "unavailable")
+    quarters = dict(zip(parts, (8, 2, 2, 4, 0, 0), strict=True))
+    assert {part: int(mined_hour[part]) for part in parts} == {
+        part: n * quarter_ms for part, n in quarters.items()
+    }
+    assert [int(idle_hour[part]) for part in ("leased", "idle", "mined")] == [
+        4 * quarter_ms,
+        4 * quarter_ms,
+        0,
+    ]
+    for row in (mined_hour, idle_hour):
+        assert sum(int(row[part]) for part in parts[1:]) == int(row["physical"])
+    books, devices = scene.service.ledger.books, scene.provider.device_ids
+    found = {part: [books.balance(f"device:{one}:{part}") for one in devices] for part in parts}
+    assert sorted(found["mined"]) == [quarter_ms, 3 * quarter_ms], "the leased one less"
+    for one in range(len(devices)):
+        assert found["physical"][one] == sum(found[part][one] for part in parts[1:])
+
+
+def _book(scene: Scene) -> None:
+    with scene.service.connect() as connection:
+        run_capacity(scene.service, connection, scene.clock.now_us())

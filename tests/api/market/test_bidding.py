@@ -341,6 +341,11 @@ def test_an_outbid_lease_is_paused_resumed_and_billed_for_its_active_windows_onl
         credits_of(1_500_000),
     )
     winner = started(spot, high, scene.stranger)
+    (match,) = scene.stranger.read(f"/v1/jobs/{winner['job_id']}/explain")["matches"]
+    assert (match["rule"], match["recomputed"]) == ("lowest_bids/1", True), match["differences"]
+    told = [(one["node_id"], one["paused_bid"]) for one in match["candidates"]]
+    assert told[0] == (winner["node_id"], credits_of(1_200_000))
+    assert match["considered"] == len(told)
     assert winner["device_ids"] == leases[0]["device_ids"]
     (price,) = scene.anybody.read("/v1/market-prices")["data"]
     assert (price["holding"], price["lowest"], price["highest"]) == (
@@ -379,6 +384,18 @@ def test_equal_bids_keep_the_holder_and_on_demand_outranks_them_all(spot: Market
     assert outranked["node_id"] == scene.provider.node_id
     states = sorted(spot.lease(lease_id)["state"] for lease_id in low)
     assert states == ["active", "paused"]
+    (match,) = scene.renter.read(f"/v1/jobs/{outranked['job_id']}/explain")["matches"]
+    assert (match["rule"], match["recomputed"], match["differences"]) == ("lowest_bids/1", True, [])
+    (room,) = match["candidates"]
+    assert (room["node_id"], room["paused_bid"]) == (outranked["node_id"], credits_of(1_500_000))
+    assert room["factors_ppm"].keys() == {
+        "spec_fit",
+        "reputation",
+        "locality",
+        "free_peers",
+        "storage",
+        "price",
+    }
 
 
 def test_a_bid_is_raised_while_it_waits_and_as_a_lease_of_its_own_once_it_has_run(

@@ -9,15 +9,20 @@ from typing import Any
 
 import pytest
 
+from api.metering.capacity_timer import run_capacity
 from api.metering.meter_timer import run_device_fees, run_resources, run_storage_nodes
 from domain.calendar import day_of, day_start_us, day_text
 from domain.duration import DAY_US, HOUR_US
+from domain.jobs.job import workload_hash
 from domain.leasing.other_resources import PATIENCE_US
 from domain.money import credit
 from domain.prices.tariff import CLOUDBENDER, MeterRate, PublishTariff
+from domain.trust.evidence import SLACK_US
+from tests.api.leasing.test_work import executor_of
+from tests.scenes.holdings import edge_device
 from tests.scenes.server import CLOUD_ACCOUNT, NOW_US, Scene
 from tests.scenes.serving import Market
-from tests.scenes.work import MINUTE_US, accrue_now, pin_and_sign, send, used
+from tests.scenes.work import MINUTE_US, accrue_now, pin_and_sign, present, reported, send, used
 
 GB = 10**9
 
@@ -57,6 +62,22 @@ def agreed(scene: Scene, **units: int) -> dict[str, Any]:
     """A lease that runs, whose renter agreed to so much for each resource."""
     maxima = most(**(units or {"cpu": 10_000, "storage": 10_000, "network": 10_000}))
     return scene.running(job=scene.job(meter_maxima=maxima))
+
+
+def taken_up(scene: Scene, **most_units: int) -> dict[str, Any]:
+    """The same, whose work the node's executor took up before it ran."""
+    lease = scene.lease(job=scene.job(meter_maxima=most(**most_units)))
+    path = f"/v1/nodes/{lease['node_id']}/assignments/{lease['lease_id']}"
+    asked = {
+        "command": "start",
+        "executor": "e0" * 8,
+        "runner": "process",
+        "workload_sha256": workload_hash("work", (), ()),
+    }
+    answer = executor_of(scene, scene.provider).post(f"{path}/acknowledge", asked)
+    assert answer.status_code == 200, answer.text
+    scene.provider.node.made(f"{path}/ready")
+    return lease
 
 
 def signed(scene: Scene, lease: dict[str, Any], **told: Any) -> None:
@@ -156,6 +177,61 @@ def test_a_lease_is_charged_for_what_its_node_signed_and_every_line_leads_to_the
         "data"
     ]
     assert lost["measured"] == str(120 * GB)
+
+
+def test_r_7_a_node_that_sells_a_resource_and_does_not_meter_it_is_known_for_it(
+    scene: Scene,
+) -> None:
+    """R-7: the stream that bills also feeds reputation. Of three leases whose work an executor took
+    up the node meters one, claims of the second what no machine uses, and leaves out the third: it
+    is paid for the first alone, and the time of the other two is missing from what it promised.
+    """
+    clock: Any = scene.clock
+    node = f"/v1/nodes/{scene.provider.node_id}/reputation"
+
+    def metered(**told: Any) -> tuple[str, int, list[int]]:
+        """A lease of an hour, ended for a day: its id, what it paid, and what was taken."""
+        first = (clock.now_us() - NOW_US) // MINUTE_US
+        lease = taken_up(scene, cpu=10_000_000)
+        clock.advance(HOUR_US)
+        row_of = {"first": first, "minutes": 60}
+        if told:
+            signed(scene, lease, **row_of, **told)
+        else:
+            body = reported(scene.provider, lease, **row_of)
+            assert send(scene, scene.provider, body).status_code == 200
+        scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+        clock.advance(DAY_US)
+        accrue_now(scene, lease["lease_id"])
+        present(scene, scene.provider, clock.now_us(), clock.now_us() - 3 * HOUR_US)
+        clock.advance(HOUR_US)
+        run(scene, run_capacity)
+        before = scene.anybody.read(node)["score_ppm"]
+        head = scene.head()
+        run(scene, run_resources)
+        told_of = [
+            one
+            for one in scene.anybody.read(f"{node}/evidence", limit=200)["data"]
+            if one["known_position"] > head
+        ]
+        paid = scene.renter.read(f"/v1/leases/{lease['lease_id']}/resources")["resources"]
+        score = scene.anybody.read(node)["score_ppm"]
+        assert (score < before) == bool(told_of), "what is taken lowers the score"
+        assert all(one["input"] == "uptime" and one["total"] == 0 for one in told_of)
+        return (
+            lease["lease_id"],
+            sum(units(one["charge"]) for one in paid),
+            [one["good"] for one in told_of],
+        )
+
+    _, paid, taken = metered(**FOUR_CORES)
+    assert (paid, taken) == (144_000, [])
+    devices = len(scene.provider.device_ids)
+    lost = -((HOUR_US - SLACK_US) // devices)
+    _, paid, taken = metered(cpu_us=10**15)
+    assert (paid, taken) == (0, [lost])
+    _, paid, taken = metered()
+    assert (paid, taken) == (0, [lost])
 
 
 def test_a_provider_cannot_meter_a_renter_dry(scene: Scene) -> None:
@@ -362,9 +438,9 @@ def test_edge_devices_are_charged_at_midnight_and_told_day_by_day(scene: Scene) 
     """C-22, C-34: over HTTP."""
     region = scene.central_region()
     scene.owner.made(f"/v1/regions/{region}/storage-node/remove")
-    body = {"region_id": region, "model": "jetson-orin-nx"}
+    body = {**edge_device(region), "model": "jetson-orin-nx"}
     first = scene.owner.made("/v1/edge-devices", body)
-    second = scene.owner.made("/v1/edge-devices", body)
+    second = scene.owner.made("/v1/edge-devices", {**edge_device(region), "model": body["model"]})
     today = day_text(day_of(NOW_US))
     assert (first["first_day"], first["device_id"] != second["device_id"]) == (today, True)
     assert scene.rival.post("/v1/edge-devices", body).status_code == 404
@@ -415,7 +491,7 @@ def test_a_storage_node_costs_by_the_hour_over_http(scene: Scene) -> None:
     assert "positive balance" in refused.json()["detail"]
     local = f"/v1/regions/{scene.provider.region_id}/storage-node"
     assert scene.owner.post(local, body).json()["code"] == "region_not_suited"
-    edge = {"region_id": scene.provider.region_id, "model": "jetson-orin-nano"}
+    edge = edge_device(scene.provider.region_id)
     assert scene.owner.post("/v1/edge-devices", edge).json()["code"] == "region_not_suited"
     poor = scene.owner.post("/v1/edge-devices", {**edge, "region_id": region})
     assert poor.json()["code"] == "credit_too_low"

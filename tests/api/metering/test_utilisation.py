@@ -24,7 +24,7 @@ def test_a_leased_half_hour_is_half_of_the_device_and_sums_are_everybodys(scene:
     assert lease["device_ids"]
     assert sum(int(row["leased"]) for row in hour) == HOUR_US // 2_000
     for row in told:
-        parts = ("leased", "idle", "stranded", "unavailable")
+        parts = ("leased", "idle", "mined", "stranded", "unavailable")
         assert sum(int(row[part]) for part in parts) == int(row["physical"])
     nodes = scene.owner.read("/v1/utilisation", by="node")["data"]
     assert [row["node"] for row in nodes] == [scene.provider.node_id]
@@ -47,7 +47,10 @@ def test_a_grouping_that_there_is_not_is_refused(scene: Scene) -> None:
     assert scene.renter.get("/v1/fragmentation", by="node").status_code == 422
 
 
-@given(parts=st.lists(st.integers(0, 10**9), min_size=4, max_size=4), width=st.integers(1, 80))
+@given(
+    parts=st.lists(st.integers(0, 10**9), min_size=len(MARKS), max_size=len(MARKS)),
+    width=st.integers(1, 80),
+)
 def test_a_bar_is_as_wide_as_asked_whatever_it_shows(parts: list[int], width: int) -> None:
     row = dict(zip(MARKS, parts, strict=True)) | {"physical": sum(parts)}
     assert len(bar(row, width)) == (width if sum(parts) else 0)

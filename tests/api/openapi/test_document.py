@@ -27,6 +27,7 @@ from tests.scenes.holdings import (
     approved_region,
     dataset,
     datastore,
+    deployed_edge_device,
     reservation,
     volume,
     with_plan_team,
@@ -80,6 +81,7 @@ def test_every_operation_is_there_once_under_a_verb_and_a_noun() -> None:
         "create",
         "decline",
         "delete",
+        "deploy",
         "detach",
         "do",
         "drain",
@@ -351,6 +353,7 @@ NOT_AS_THEY_STAND = {
     "report_cloud_quotas": "needs a region of a cloud provider",
     "release_revenue_shares": "needs a node that several own",
     "accept_node_transfer": "needs a part that is offered",
+    "report_neighbours": "needs a challenge of now and a real signature",
     "report_ingress_bytes": "needs an ingress node and a real signature",
     "scale_job": "needs a job with members; tests/api/jobs/test_plans.py does what it shows",
     "push_tasks": "needs a queue job",
@@ -623,7 +626,8 @@ def _places(scene: Scene, path: str) -> dict[str, str]:
 def _held(scene: Scene, path: str) -> dict[str, str]:
     """Storage, devices and machines that an address names, in the state that its call needs."""
     if "{edge_device_id}" in path:
-        return {"edge_device_id": added_edge_device(scene)}
+        runs = path.rpartition("/")[2] in ("deploy", "inference")
+        return {"edge_device_id": (deployed_edge_device if runs else added_edge_device)(scene)}
     if "{admission_id}" in path:
         return {"admission_id": admission(scene, ADMITTED_BEFORE[path.rpartition("/")[2]])}
     if "{datastore_id}" in path:

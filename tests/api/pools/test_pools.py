@@ -8,16 +8,14 @@ import pytest
 
 from api.metering.accrual import due_leases, run_accrual
 from api.pools.scheduling import _record, look, run_schedule
-from cli import remote as cli_remote
 from domain.pools.queue import ScheduleDecided, inputs_of
 from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import next_request
 from domain.refusal import Refused
 from domain.stream import Stream
 from projections import tables
-from tallystick_client import Client
 from tests.scenes.server import Caller, Provider, Scene
-from tests.scenes.shell import tallystick
+from tests.scenes.shell import tallystick_at
 
 MINUTE_US = 60_000_000
 FUNDS = {"asset": "CREDIT", "units": "8000000"}
@@ -414,15 +412,9 @@ def test_an_open_gang_grows_to_what_it_wished_when_there_is_room(scene: Scene) -
 # From the shell.
 
 
-def test_pools_and_gangs_from_the_shell(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pools_and_gangs_from_the_shell(scene: Scene) -> None:
     def run_as(who: Caller, *words: object) -> Any:
-        http: Any = scene.http
-        client = Client("", who.key, http=http)
-        monkeypatch.setattr(cli_remote.Remote, "ask", lambda _self, call: call(client))
-        monkeypatch.setattr(
-            cli_remote.Remote, "list", lambda _self, call, limit: call(client, limit, None)
-        )
-        ran = tallystick(*words, "--json", API_KEY=who.key, URL="http://127.0.0.1:1")
+        ran = tallystick_at(scene.http, who.key, *words, "--json")
         assert ran.code == 0, ran.err
         return ran.document
 

@@ -38,6 +38,7 @@ def installed(folder: Path, points: str) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tenth-pricing\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[{pricing_plugins.GROUP}]\n{points}\n")
+    pricing_plugins.installed.cache_clear()  # a process looks once
 
 
 @pytest.fixture

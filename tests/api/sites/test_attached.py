@@ -179,6 +179,14 @@ def test_c_36_the_password_is_in_no_log_and_is_forgotten_with_the_store(site: Sc
     assert site.owner.read("/v1/datastores")["data"] == []
 
 
+def test_c_36_a_store_that_is_refused_leaves_no_login(site: Scene) -> None:
+    _store(site, **SMB)
+    taken = site.owner.post(f"{_region(site)}/datastores", SMB)
+    assert (taken.status_code, taken.json()["code"]) == (409, "site_name_taken")
+    with site.service.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM sealed_secret").fetchone() == (1,)
+
+
 def test_c_36_names_are_unique_logins_are_smb_s_and_strangers_see_nothing(site: Scene) -> None:
     store, path = _store(site), f"{_region(site)}/datastores"
     taken = site.owner.post(path, STORE)
@@ -195,6 +203,19 @@ def test_c_36_names_are_unique_logins_are_smb_s_and_strangers_see_nothing(site: 
     assert site.rival.post(f"/v1/datastores/{store}/remove").status_code == 404
     stolen = site.rival.post("/v1/leases", {"job": site.job(attached=_mounting(store))})
     assert (stolen.status_code, stolen.json()["code"]) == (404, "datastore_unknown")
+
+
+@pytest.mark.parametrize("sort", ["mounts", "reservation"])
+def test_a_guessed_id_tells_no_stranger_the_region_that_it_is_in(site: Scene, sort: str) -> None:
+    """Not by `match_impossible` either, which names the region that a job is pinned to."""
+    mine = _mounting(_store(site)) if sort == "mounts" else {"reservation_id": _port(site)}
+    job = site.job(models=["NVIDIA H100 PCIe"], attached=mine)
+    assert site.owner.post("/v1/jobs", job).json()["code"] == "match_impossible"
+    for path, body in (("/v1/jobs", job), ("/v1/leases", {"job": job})):
+        told = site.rival.post(path, body)
+        assert told.status_code == 404, told.text
+        assert told.json()["code"] in {"datastore_unknown", "reservation_unknown"}
+        assert site.provider.region_id not in told.text
 
 
 @pytest.mark.parametrize(

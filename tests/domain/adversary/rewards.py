@@ -141,11 +141,11 @@ class Rewards:
     def tell(self, position: int, fact: Any) -> None:
         match fact:
             case UsageAccrued():
-                self._charged(position, fact)
-            case TermEndedEarly():
-                self._weightless(position, fact, fact.kept.units, fact.parts.burn)
+                self._charged(position, fact, fact.gpu_us_new)
             case ResourceAccrued():
-                self._weightless(position, fact, fact.charge_new.units, fact.parts_new.burn)
+                self._charged(position, fact, 0)
+            case TermEndedEarly():
+                self._weightless(position, fact)
             case AdjustmentBooked() if fact.late is not None:
                 self._late(position, fact)
             case AdjustmentBooked():
@@ -164,7 +164,7 @@ class Rewards:
             case DebtWrittenOff():
                 self._backed(position, fact.account_id, fact.amount.units)
 
-    def _charged(self, position: int, fact: UsageAccrued) -> None:
+    def _charged(self, position: int, fact: UsageAccrued | ResourceAccrued, time_us: int) -> None:
         paid = _paid(fact)
         charge, burn = fact.charge_new.units, fact.parts_new.burn
         if not charge:
@@ -176,28 +176,24 @@ class Rewards:
         for (source, payer), units in paid.items():
             counts = not is_burned or source == "burned"
             burned = burn * units // charge if counts else 0
-            gpu_us = fact.gpu_us_new * units // charge
+            gpu_us = time_us * units // charge
             row = Counted(fact.node_id, source, payer, burned, gpu_us, charge)
             rows.append(row.to((fact.account_id, payer), payees))
         self._count(position, rows)
         if not is_burned:
-            if fact.owed is not None:
+            if isinstance(fact, UsageAccrued) and fact.owed is not None:
                 paid["owed", fact.owed.account_id] += fact.owed.amount.units
             self._due(position, burn, paid)
 
-    def _weightless(
-        self, position: int, fact: TermEndedEarly | ResourceAccrued, charge: int, burn: int
-    ) -> None:
-        """A resource beside GPU time, or what is kept of a term that ends early: no node has weight
-        of it.
-        """
-        paid = _paid(fact)
+    def _weightless(self, position: int, fact: TermEndedEarly) -> None:
+        """What is kept of a term that ends early: no node has weight of it."""
+        paid, charge = _paid(fact), fact.kept.units
         rows = [
             Counted("", source, payer, units, 0, charge) for (source, payer), units in paid.items()
         ]
         self._count(position, rows)
         if not any(row.source == "burned" for row in rows):
-            self._due(position, burn, paid)
+            self._due(position, fact.parts.burn, paid)
 
     def _count(self, position: int, rows: list[Counted]) -> None:
         """Of what no node has weight of, burned credits alone count: as used."""

@@ -32,6 +32,7 @@ from domain.parties.account import AccountOpened
 from domain.pools.queue import ScheduleDecided
 from tests.domain.adversary.network import RENTERS, TOKEN_PRICE, Network
 from tests.domain.adversary.outsiders import Fell
+from tests.domain.adversary.rewards import Rewards
 from tests.domain.adversary.search import STEPS, TOKEN, Gained, Pools, Search, Terms, terms_of
 from tests.domain.adversary.test_search import QUIET
 
@@ -125,6 +126,25 @@ def test_the_search_does_it_and_sees_what_it_pays(name: str) -> None:
 def test_time_that_does_not_count_is_seen_when_it_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settlement, "counts", lambda _device, _terms, _tier: True)
     finds(Gained, terms_of(SOUND, "burn", PPM, pools=Pools(100 * TOKEN, 500_000)))
+
+
+def test_a_resource_that_weighs_more_than_was_burned_of_it_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The attack: an owner signs bytes that nobody sent, and its friend's charge buys rewards. What
+    is burned of the charge bounds them, as of GPU time; here it counts as a hundred times as much.
+    """
+    real = Rewards._charged
+
+    def inflated(self: Rewards, position: int, fact: Any, time_us: int) -> None:
+        real(self, position, fact, time_us)
+        if isinstance(fact, ResourceAccrued):
+            for row in self.counted.get(position, ()):
+                if row.source == "burned":
+                    self._move(row, 99 * row.burned, 0)
+
+    monkeypatch.setattr(Rewards, "_charged", inflated)
+    finds(Gained, terms_of(SOUND, "burn", PPM))
 
 
 def test_a_stale_price_of_token_is_seen() -> None:

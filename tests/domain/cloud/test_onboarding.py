@@ -8,7 +8,7 @@ import pytest
 
 from domain.cloud.onboarding import STEP_NAMES, STEPS, CheckCloudAccount, required_of
 from domain.cloud.reasons import CloudReason
-from domain.cloud.regions import LISTS, regions_on
+from domain.fleet.cloud_regions import LISTS, regions_on
 from domain.fleet.provider import CloudAccountChecked, OpenRegion, RegionOpened, provider_stream
 from domain.fleet.reasons import FleetReason
 from domain.stream import Stream

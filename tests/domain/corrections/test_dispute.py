@@ -526,6 +526,7 @@ def resources(world: Booked, charge: int) -> None:
         lane=0,
         rows=1,
         mark=None,
+        told_us=0,
         time_us=1,
         measured=1,
         quantity=1,

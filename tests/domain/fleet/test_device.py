@@ -46,7 +46,10 @@ idle = evolve(DeviceState(), registered)
 
 
 def accrue(
-    to_us: int = NOON_US + HOUR_US, *unavailable: Span, min_share_ppm: int = 1
+    to_us: int = NOON_US + HOUR_US,
+    *unavailable: Span,
+    min_share_ppm: int = 1,
+    mining: tuple[Span, ...] = (),
 ) -> AccrueCapacity:
     return AccrueCapacity(
         device_id=GPU_0,
@@ -54,6 +57,7 @@ def accrue(
         unavailable=unavailable,
         at_us=LATER_US,
         min_share_ppm=min_share_ppm,
+        mining=mining,
     )
 
 
@@ -76,11 +80,16 @@ def booked(scene: Scene, *commands: AccrueCapacity) -> Booked:
     for command in commands:
         scene = scene.after(command)
     facts = [fact for _, fact in scene.past if isinstance(fact, CapacityAccrued)]
+    return total_of(facts)
+
+
+def total_of(facts: list[CapacityAccrued]) -> Booked:
     return Booked(
         physical=sum(fact.physical.units for fact in facts),
         leased=sum(fact.leased.units for fact in facts),
         stranded=sum(fact.stranded.units for fact in facts),
         unavailable=sum(fact.unavailable.units for fact in facts),
+        mined=sum(fact.mined.units for fact in facts),
     )
 
 
@@ -193,10 +202,12 @@ def test_four_quarters_for_an_hour_are_one_gpu_hour() -> None:
                 leased=Amount(Asset.GPU_MS, HOUR_MS),
                 stranded=Amount(Asset.GPU_MS, 0),
                 unavailable=Amount(Asset.GPU_MS, 0),
+                mined=Amount(Asset.GPU_MS, 0),
                 physical_us=HOUR_US,
                 leased_ppm_us=HOUR_US * PPM,
                 stranded_ppm_us=0,
                 unavailable_ppm_us=0,
+                mined_ppm_us=0,
                 at_us=LATER_US,
                 node_id=NODE,
                 lane=None,
@@ -225,6 +236,34 @@ def test_a_device_that_is_out_is_unavailable_except_for_what_is_leased() -> None
     assert hour.leased == HOUR_MS // 4
     assert hour.unavailable == HOUR_MS // 2 * 3 // 4
     assert hour.idle == HOUR_MS // 2 * 3 // 4
+
+
+MINES = Span(NOON_US + HOUR_US // 4, NOON_US + HOUR_US)
+
+
+def test_a_device_nobody_holds_is_mined_while_its_node_mines() -> None:
+    """C-10: apart from idle, never as usage of a lease."""
+    hour = booked(holding(), accrue(mining=(MINES,)))
+    assert hour == Booked(
+        physical=HOUR_MS, leased=0, stranded=0, unavailable=0, mined=HOUR_MS * 3 // 4
+    )
+    assert hour.idle == HOUR_MS // 4
+    out = Span(NOON_US + HOUR_US // 2, NOON_US + HOUR_US)
+    away = booked(holding(), accrue(NOON_US + HOUR_US, out, mining=(MINES,)))
+    assert (away.mined, away.unavailable) == (HOUR_MS // 4, HOUR_MS // 2), "not there, not mined"
+
+
+def test_a_device_of_which_a_lease_holds_a_part_is_not_mined() -> None:
+    half = released(holding(250_000), "lease_0", NOON_US + HOUR_US // 2)
+    hour = booked(half, accrue(mining=(Span(NOON_US, NOON_US + HOUR_US),)))
+    assert (hour.leased, hour.mined) == (HOUR_MS // 8, HOUR_MS // 2)
+    assert hour.idle == HOUR_MS // 2 * 3 // 4, "the rest of the shared device"
+
+
+def test_a_seat_of_software_does_not_mine() -> None:
+    seat = replace(registered, kind="seat", capacity_asset=Asset.SEAT_MS)
+    scene = Scene().given((DEVICE_STREAM, seat))
+    assert booked(scene, accrue(mining=(MINES,))).mined == 0
 
 
 def test_spans_outside_the_booked_stretch_count_only_inside_it() -> None:
@@ -262,9 +301,8 @@ def test_the_future_is_not_booked() -> None:
 
 def test_a_span_runs_forward() -> None:
     for span in (Span(NOON_US, NOON_US), Span(NOON_US + 1, NOON_US)):
-        holding().when(accrue(NOON_US + HOUR_US, span)).then_refused(
-            FleetReason.DEVICE_INTERVAL, device_id="GPU-0"
-        )
+        for command in (accrue(NOON_US + HOUR_US, span), accrue(mining=(span,))):
+            holding().when(command).then_refused(FleetReason.DEVICE_INTERVAL, device_id="GPU-0")
 
 
 def test_an_unknown_device_has_no_time() -> None:
@@ -311,6 +349,7 @@ class Step:
     share_ppm: int
     mem_ppm: int
     out_us: int
+    mines_us: int
 
 
 steps = st.lists(
@@ -322,6 +361,7 @@ steps = st.lists(
         share_ppm=st.sampled_from([1, 142_857, 250_000, 333_333, 500_000, PPM]),
         mem_ppm=st.sampled_from([1, 250_000, 500_000, PPM]),
         out_us=st.integers(0, 3_000_000_000),
+        mines_us=st.integers(0, 3_000_000_000),
     ),
     max_size=40,
 )
@@ -357,25 +397,22 @@ class History:
         self.physical_us += step.wait_us if self.state.is_live else 0
         self.now_us += step.wait_us
         if step.what == "accrue":
-            self.book(Span(self.now_us - step.out_us - 1, self.now_us))
+            mined = Span(self.now_us - step.mines_us - 1, self.now_us)
+            self.book(Span(self.now_us - step.out_us - 1, self.now_us), mining=(mined,))
             return
         fact = self._fact(step)
         if fact is not None:
             self.state = evolve(self.state, fact)
 
-    def book(self, *out: Span) -> None:
-        command = replace(accrue(self.now_us, *out), at_us=self.now_us, min_share_ppm=142_857)
+    def book(self, *out: Span, mining: tuple[Span, ...] = ()) -> None:
+        command = accrue(self.now_us, *out, min_share_ppm=142_857, mining=mining)
+        command = replace(command, at_us=self.now_us)
         for change in decide_accrue(command, Here(self.state)):
             self.booked.append(change.fact)
             self.state = evolve(self.state, change.fact)
 
     def total(self) -> Booked:
-        return Booked(
-            physical=sum(fact.physical.units for fact in self.booked),
-            leased=sum(fact.leased.units for fact in self.booked),
-            stranded=sum(fact.stranded.units for fact in self.booked),
-            unavailable=sum(fact.unavailable.units for fact in self.booked),
-        )
+        return total_of(self.booked)
 
     def _fact(self, step: Step) -> DeviceFact | None:
         match step.what:
@@ -407,17 +444,18 @@ def test_the_shares_of_a_device_never_add_up_to_more_than_the_whole(lived: list[
 
 
 @given(steps)
-def test_leased_idle_stranded_and_unavailable_are_the_physical_time(lived: list[Step]) -> None:
+def test_leased_idle_mined_stranded_and_unavailable_are_the_whole_time(lived: list[Step]) -> None:
     history = History()
     for step in lived:
         history.live(step)
         assert history.total().idle >= 0
     history.book()
     total = history.total()
-    assert total.leased + total.idle + total.stranded + total.unavailable == total.physical
+    parts = (total.leased, total.idle, total.mined, total.stranded, total.unavailable)
+    assert sum(parts) == total.physical
     assert total.physical == history.physical_us // 1_000
     assert total.leased == history.leased_ppm_us // (PPM * 1_000)
-    assert min(total.stranded, total.unavailable, total.idle) >= 0
+    assert min(parts) >= 0
 
 
 @given(steps)

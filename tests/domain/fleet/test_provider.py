@@ -132,6 +132,9 @@ def test_a_provider_uses_each_region_of_its_cloud_once() -> None:
     assert len(scene.when(replace(second, provider_id="prov_bob")).changes()) == 3
     for unfit in ({"cloud_region": None}, {"cloud_region": "US 1"}, {"site": "hall"}):
         cloud.when(replace(iowa, **unfit)).then_refused(FleetReason.CLOUD_REGION, rule="named")
+    cloud.when(replace(iowa, cloud_region="us-central9")).then_refused(
+        FleetReason.CLOUD_REGION, rule="listed", cloud_region="us-central9"
+    )
     cloud.when(replace(iowa, storage_mode="local")).then_refused(
         FleetReason.REGION_NOT_SUITED, what="cloud_region"
     )

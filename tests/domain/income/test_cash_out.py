@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain import rules
+from domain.brought import ClientPart
 from domain.funds.reasons import FundsReason
 from domain.income import cash_out
 from domain.income.cash_out import (
@@ -103,6 +104,7 @@ def test_all_whole_cents_are_taken_when_no_amount_is_named() -> None:
         destination="acct_x",
         by="mem",
         at_us=NOON_US,
+        clients=(ClientPart("", THIRTY),),
     )
     scene(THIRTY + 9_999).when(request()).then((stream_of(CASH_OUT), asked))
 
@@ -240,10 +242,12 @@ def test_only_what_was_started_is_sent_and_only_what_was_sent_is_paid() -> None:
 
 def test_what_fails_or_is_cancelled_comes_back_and_a_closed_accounts_waits_in_suspense() -> None:
     asked = scene().after(request())
-    (change,) = asked.when(cancel).changes()
+    change, known = asked.when(cancel).changes()
     assert (change.fact.account_id, change.fact.amount) == (OWNER, credit(THIRTY))
+    assert (known.fact.account_id, known.fact.book) == (OWNER, "earned")
+    assert known.fact.clients == (ClientPart("", THIRTY),), "whose work it was comes back, too"
     begun = asked.after(start)
-    (change,) = begun.when(fail).changes()
+    change, _ = begun.when(fail).changes()
     assert (change.fact.account_id, change.fact.amount) == (OWNER, credit(THIRTY))
     closed = AccountClosed(account_id=OWNER, by="mem", at_us=0)
     (change,) = begun.given((Stream("account", OWNER), closed)).when(fail).changes()
@@ -254,11 +258,11 @@ def test_what_fails_or_is_cancelled_comes_back_and_a_closed_accounts_waits_in_su
 
 def test_what_comes_back_after_it_was_paid_is_credited_once() -> None:
     done = scene().after(request()).after(start).after(sent).after(paid)
-    (change,) = done.when(back(10)).changes()
+    change, _ = done.when(back(10)).changes()
     assert (change.fact.amount, change.fact.returned) == (credit(10), credit(10))
     some = done.after(back(10))
     some.when(back(10)).then_nothing()
-    (change,) = some.when(back(THIRTY)).changes()
+    change, _ = some.when(back(THIRTY)).changes()
     assert change.fact.amount == credit(THIRTY - 10)
     some.when(back(THIRTY + 1)).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
     scene().after(request()).when(back(1)).then_refused(IncomeReason.CASH_OUT_STATE)

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.brought import CLIENTS_MAX, NO_CLIENT, ClientPart
 from domain.duration import DAY_US, HOUR_US
 from domain.funds import debt
 from domain.income import maturity
+from domain.income.cash_out import RequestCashOut
 from domain.income.maturity import (
     DEFAULT_WINDOW_US,
     NETWORK,
+    EarningsBrought,
     EarningsForgone,
     EarningsMatured,
     EarningsReduced,
@@ -79,7 +82,14 @@ def mature(after: int, through: int, gross: int, at_us: int = DAY_ZERO_US) -> Ma
     )
 
 
-def matured(after: int, through: int, gross: int, reduced: int = 0) -> tuple[Stream[Any], Any]:
+def nobodys(units: int) -> tuple[ClientPart, ...]:
+    """What no client is known of."""
+    return (ClientPart(NO_CLIENT, units),) if units else ()
+
+
+def matured(
+    after: int, through: int, gross: int, reduced: int = 0, before: int = 0
+) -> tuple[Stream[Any], Any]:
     return EARNED, EarningsMatured(
         account_id=OWNER,
         after_position=after,
@@ -88,7 +98,8 @@ def matured(after: int, through: int, gross: int, reduced: int = 0) -> tuple[Str
         reduced=credit(reduced),
         amount=credit(gross - reduced),
         at_us=DAY_ZERO_US,
-        clients=(),
+        clients=nobodys(gross - reduced),
+        before=before,
     )
 
 
@@ -242,7 +253,13 @@ def test_all_that_is_payable_is_swept_and_a_second_run_on_the_day_does_nothing()
     """C-24: every 24 h, no fee."""
     payable = scene().having({f"party:{OWNER}:payable": 700})
     swept = EarningsSwept(
-        account_id=OWNER, day=20_777, amount=credit(700), to_account_id=OWNER, at_us=DAY_ZERO_US
+        account_id=OWNER,
+        day=20_777,
+        amount=credit(700),
+        to_account_id=OWNER,
+        at_us=DAY_ZERO_US,
+        clients=nobodys(700),
+        before=0,
     )
     payable.when(sweep()).then((EARNED, swept))
     after = payable.after(sweep())
@@ -257,8 +274,17 @@ def test_nothing_payable_is_no_sweep_and_does_not_use_the_day_up() -> None:
 
 def test_a_sweep_goes_to_the_billing_account_while_that_is_open() -> None:
     billed = scene().having({f"party:{OWNER}:payable": 700}).after(mode())
-    (change,) = billed.when(sweep()).changes()
+    change, brought = billed.when(sweep()).changes()
     assert change.fact.to_account_id == BILLING
+    assert brought.fact == EarningsBrought(
+        account_id=BILLING,
+        source=f"earnings:{OWNER}",
+        book="earned",
+        amount=credit(700),
+        clients=nobodys(700),
+        before=0,
+        at_us=DAY_ZERO_US,
+    )
     closed = AccountClosed(account_id=BILLING, by="mem", at_us=DAY_ZERO_US)
     (change,) = billed.given((Stream("account", BILLING), closed)).when(sweep()).changes()
     assert change.fact.to_account_id == OWNER
@@ -460,8 +486,45 @@ def test_what_matures_is_told_by_client_to_the_unit(clients: list[tuple[str, int
 
 
 def test_more_clients_than_a_fact_names_are_told_together() -> None:
-    clients = tuple((f"c{number:03d}", 2) for number in range(maturity.CLIENTS_MAX + 5))
+    clients = tuple((f"c{number:03d}", 2) for number in range(CLIENTS_MAX + 5))
     command = replace(mature(0, 9, 2 * len(clients)), clients=clients)
     (change,) = scene(at_once).when(command).changes()
-    assert len(change.fact.clients) == maturity.CLIENTS_MAX + 1
-    assert change.fact.clients[-1] == maturity.ClientGross("", 10)
+    assert len(change.fact.clients) == CLIENTS_MAX + 1
+    assert change.fact.clients[-1] == ClientPart(NO_CLIENT, 10)
+
+
+def told(fact: Any) -> dict[str, int]:
+    assert sum(one.units for one in fact.clients) == fact.amount.units, fact
+    return {one.client_id: one.units for one in fact.clients}
+
+
+def test_clients_go_along_from_maturing_through_sweeps_to_the_cash_out() -> None:
+    """R-1: what left the book in between took of each client in proportion."""
+    payable, earned = f"party:{OWNER}:payable", f"party:{OWNER}:earned"
+    cash = mode(mode="cash", billing_account_id=OWNER, destination="acct_x", at_us=0)
+    first = replace(mature(0, 5, 40_000_000), clients=(("acct_c", 30_000_000), ("d", 10_000_000)))
+    world = scene(at_once).after(cash).after(first)
+    world = world.having({payable: 40_000_000})
+    (swept,) = world.when(sweep()).changes()
+    assert told(swept.fact) == {"acct_c": 30_000_000, "d": 10_000_000}
+    # Half of it is spent, and then as much is earned again, all of one client.
+    later = DAY_ZERO_US + DAY_US
+    world = world.after(sweep()).having({payable: 0, earned: 20_000_000})
+    second = replace(mature(5, 9, 20_000_000, later), clients=(("d", 20_000_000),))
+    world = world.after(second).having({payable: 20_000_000}).after(sweep(later))
+    world = world.having({payable: 0, earned: 40_000_000, "world:bank": 10**9})
+    asked = RequestCashOut(
+        cash_out_id="cashout_a", account_id=OWNER, amount=None, by="mem", at_us=later + 9 * DAY_US
+    )
+    (change,) = world.when(asked).changes()
+    assert told(change.fact) == {"acct_c": 15_000_000, "d": 25_000_000}
+
+
+def test_a_reduction_is_taken_of_the_clients_that_are_left_when_it_matures() -> None:
+    taken = EarningsReduced(account_id=OWNER, position=3, units=40, cause="dispute:d", at_us=0)
+    known = replace(mature(0, 9, 100), clients=(("a", 60),))
+    (change,) = scene(at_once).given((EARNED, taken)).when(known).changes()
+    assert told(change.fact) == {"a": 60}
+    stale = replace(mature(0, 9, 100), clients=(("a", 60), ("b", 40)))
+    (change,) = scene(at_once).given((EARNED, taken)).when(stale).changes()
+    assert told(change.fact) == {"a": 36, "b": 24}, "of each in proportion, where more is told"

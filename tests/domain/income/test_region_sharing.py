@@ -11,12 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.account_closing import CloseAccount
+from domain.brought import NO_CLIENT, ClientPart
 from domain.duration import DAY_US, HOUR_US
 from domain.fleet.node import NodeJoinRequested, NodeRetired, NodeRoleSet
 from domain.fleet.provider import ProviderRegistered, RegionOpened
 from domain.fleet.reasons import FleetReason
 from domain.fleet.revenue_share import OwnerShare, RevenueSharesSet
-from domain.income.maturity import NETWORK, EarningsMatured, EarningsReduced, MatureEarnings
+from domain.income.maturity import (
+    NETWORK,
+    EarningsBrought,
+    EarningsMatured,
+    EarningsReduced,
+    MatureEarnings,
+)
 from domain.income.maturity import MaturityWindowSet as Window
 from domain.income.maturity import stream_of as earnings_stream
 from domain.income.reasons import IncomeReason
@@ -167,6 +174,7 @@ def gathered(units: dict[str, int], account_id: str = OPERATOR, day: int = DAY) 
         nodes=nodes,
         amount=credit(sum(units.values())),
         at_us=day * DAY_US,
+        clients=(ClientPart(NO_CLIENT, sum(units.values())),),
     )
     return stream_of(REGION, day), fact
 
@@ -184,8 +192,9 @@ def share(day: int = DAY, times: dict[str, int] | None = None, **changes: Any) -
 
 
 def shared(scene: Scene, command: ShareRegionDay) -> tuple[RegionDayShared, dict[str, Any]]:
-    total, *chunks = [change.fact for change in scene.when(command).changes()]
+    total, *more = [change.fact for change in scene.when(command).changes()]
     assert isinstance(total, RegionDayShared)
+    chunks = [one for one in more if isinstance(one, RegionSharesPaid)]
     return total, {one.node_id: one for chunk in chunks for one in chunk.shares}
 
 
@@ -276,7 +285,8 @@ def test_what_matures_under_terms_is_gathered_in_the_same_append_and_the_rest_is
         reduced=credit(0),
         amount=credit(100),
         at_us=command.at_us,
-        clients=(),
+        clients=(ClientPart(NO_CLIENT, 100),),
+        before=0,
     )
     where, fact = gathered({"node_a": 70, "node_b": 5})
     scene.when(command).then((earnings_stream(OPERATOR), matured), (where, fact))
@@ -541,9 +551,55 @@ def test_an_account_does_not_close_while_a_region_of_its_holds_earnings() -> Non
 def test_a_large_region_is_told_in_chunks_of_one_append_in_the_order_of_its_nodes() -> None:
     names = [f"node_{n:05}" for n in range(2 * CHUNK_NODES + 1)]
     scene = place(*under(terms(infra=costs(0, 0))), gathered(dict.fromkeys(names, 3)))
-    total, *chunks = [change.fact for change in scene.when(share()).changes()]
+    total, *chunks, brought = [change.fact for change in scene.when(share()).changes()]
     assert isinstance(total, RegionDayShared)
+    assert isinstance(brought, EarningsBrought)
     assert (total.nodes, total.chunks) == (len(names), 3)
     assert all(isinstance(chunk, RegionSharesPaid) for chunk in chunks)
     assert [chunk.chunk for chunk in chunks] == [0, 1, 2]
     assert [one.node_id for chunk in chunks for one in chunk.shares] == names
+
+
+def test_an_operator_that_owns_a_part_of_a_node_in_its_region_gets_both_parts() -> None:
+    """Its own part of the node, and what no owner has of it: added up, in one line."""
+    owned = RevenueSharesSet(
+        node_id="node_b",
+        shares=(OwnerShare(ANNA, 250_000), OwnerShare(OPERATOR, 500_000)),
+        by="op",
+        at_us=0,
+    )
+    scene = place(
+        *under(terms(infra=costs(0, 0), participation_ppm=PPM)),
+        (Stream("revenue", "node_b"), owned),
+        gathered({"node_a": 8 * CREDITS}),
+    )
+    _, shares = shared(scene, share(times={"node_b": DAY_GPU_US}))
+    got = shares["node_b"]
+    assert got.participation == 8 * CREDITS
+    assert got.parts == (SharePart(ANNA, 2 * CREDITS), SharePart(OPERATOR, 6 * CREDITS))
+
+
+def test_what_a_region_pays_names_the_clients_whose_work_it_gathered() -> None:
+    """R-1: also through a region's pool each account is told by client, to the unit."""
+    where, fact = gathered({"node_a": 60 * CREDITS}, ANNA)
+    by_two = replace(
+        fact, clients=(ClientPart("acct_c", 45 * CREDITS), ClientPart("direct", 15 * CREDITS))
+    )
+    scene = place(*under(terms(infra=costs(0, 5 * CREDITS))), (where, by_two))
+    facts = [change.fact for change in scene.when(share(times={"node_b": 1})).changes()]
+    told = {one.account_id: one for one in facts if isinstance(one, EarningsBrought)}
+    assert told.keys() == {ANNA, OPERATOR}
+    for one in told.values():
+        assert (one.book, one.source) == ("payable", f"region-day:{REGION}/{DAY}")
+        whole = one.amount.units
+        assert one.clients == (
+            ClientPart("acct_c", whole * 3 // 4),
+            ClientPart("direct", whole // 4),
+        )
+    assert sum(one.amount.units for one in told.values()) == 60 * CREDITS
+
+
+def test_what_is_gathered_names_the_clients_of_what_matured() -> None:
+    command = mature([earning(50)], 100, clients=(("acct_c", 80), ("direct", 20)))
+    _, fact = place(*under(terms())).when(command).changes()
+    assert fact.fact.clients == (ClientPart("acct_c", 40), ClientPart("direct", 10))

@@ -568,6 +568,30 @@ def test_members_fill_a_node_before_they_take_another() -> None:
     assert len(place(need, nodes, members=7, min_members=6)) == 6
 
 
+def test_nodes_that_do_not_reach_each_other_serve_no_gang_together() -> None:
+    """C-3: the best node takes its share, those parted from it none; others are as good as ever."""
+    nodes = [
+        OfferedNode(
+            node_id=f"node_{n}",
+            offer_id=f"offer_{n}",
+            account_id="acct_owner",
+            price=1 + n,
+            pay_with="cash",
+            fractions=True,
+            served_gpu_us=0,
+            devices=(FreeDevice(f"GPU-{n}", "A100", PPM, PPM),),
+        )
+        for n in range(4)
+    ]
+    need = Need(gpu_count=1, share_ppm=PPM, mem_ppm=PPM, models=(), price_max=5, account_id=RENTER)
+    parted = {"node_0": {"node_1"}, "node_1": {"node_0"}}
+    asked: dict[str, Any] = {"min_members": 3, "members": 3, "parted": parted}
+    assert [one.node_id for one in place(need, nodes, **asked)] == ["node_0", "node_2", "node_3"]
+    assert place(need, nodes, **{**asked, "min_members": 4, "members": 4}) == ()
+    more = place(need, nodes, **{**asked, "min_members": 1}, placed_on=["node_1"])
+    assert [one.node_id for one in more] == ["node_1", "node_2", "node_3"]
+
+
 @examples(40)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 4)), min_size=1, max_size=6),

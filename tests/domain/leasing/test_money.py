@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from domain.lease.lease import (
     TopUpLease,
     UsageAccrued,
 )
+from domain.leasing.accrual import _owners
 from domain.leasing.top_up import refill_due
 from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, MoneyReason, credit, token
@@ -487,6 +489,26 @@ def test_no_owner_ever_loses_and_all_parts_sum_to_the_whole(
         assert sum(parts) == whole
         assert all(now >= then for now, then in zip(parts, before, strict=True))
         before = parts
+
+
+@given(
+    units=st.lists(st.integers(0, 10**9), min_size=1, max_size=20),
+    own_ppm=st.lists(st.integers(1, PPM // 4), min_size=1, max_size=3),
+)
+def test_an_account_that_owns_a_part_twice_gets_both_in_one_line_and_none_is_lost(
+    units: list[int], own_ppm: list[int]
+) -> None:
+    """An operator that owns a part of a node: what it owns, and what no other owner has."""
+    shares = (*(OwnerShare(OWNER, ppm) for ppm in own_ppm), OwnerShare(ALICE, PPM // 4))
+    reserved = SimpleNamespace(owners=shares, provider_account_id=OWNER)
+    before = 0
+    for whole in sorted(units):
+        parts = split_among(whole, shares, OWNER)
+        assert [who for who, _ in parts] == [OWNER, ALICE]
+        assert sum(part for _, part in parts) == whole
+        told = _owners(reserved, whole, before)  # type: ignore[arg-type]
+        assert sum(part.units_new for part in told) == whole - before
+        before = whole
 
 
 # --- promises ---------------------------------------------------------------------------------

@@ -11,22 +11,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.hardware.constraints import Constraints
+from domain.hardware.constraints import Constraints, Weights
 from domain.hardware.host_kind import kernel_number
+from domain.lease.choice import Candidate
 from domain.lease.lease import MatchDecided
 from domain.market.explanation import ANYTHING, Relaxation, explain
 from domain.market.matching import (
     CANDIDATES_MAX,
+    DISPLACED,
     FreeDevice,
     Need,
     OfferedNode,
     choose,
+    factors_of,
     fit,
     recompute,
     rule_of,
 )
 from domain.money import PPM
-from tests.domain.scenes.fleets import FEES, OWNER, RENTER, as_seen_by, fleets, needs
+from tests.domain.scenes.fleets import FEES, OWNER, RENTER, as_seen_by, fleets, needs, with_peers
 
 T = TypeVar("T")
 
@@ -187,6 +190,61 @@ def test_a_recorded_decision_is_recomputed_and_a_changed_one_is_found(
     score = match.candidates[0].score_ppm or 0
     other = replace(match.candidates[0], score_ppm=score + 1)
     assert recompute(replace(fact, candidates=(other, *match.candidates[1:]))).differences
+
+
+def test_peers_are_the_other_devices_of_the_region() -> None:
+    """R-5: a node whose region has more free devices beside it scores higher."""
+    one = node("1", 100, device(1), region_id="region_a")
+    beside = node("2", 100, device(2), device(3, share=0, mem=0), region_id="region_a")
+    gone = replace(beside, node_id="node_3", phase="retired")
+    alone = node("4", 100, device(4), region_id="region_b")
+    fleet = with_peers([one, beside, gone, alone])
+    assert [(each.peers_free, each.peers_devices) for each in fleet] == [
+        (1, 2),
+        (1, 1),
+        (2, 3),
+        (0, 0),
+    ]
+    asked = need(constraints=Constraints(weights=Weights(free_peers=PPM), rank="best_score"))
+    factors = [factors_of(asked, each)[3] for each in fleet]
+    assert factors[0] == 333_333, "of three devices one would be left"
+    assert factors[3] == 0
+    best = choose(asked, [fleet[3], fleet[0]])
+    assert best is not None
+    assert best.node_id == one.node_id
+
+
+def test_where_standing_bids_make_room_the_lowest_one_does() -> None:
+    """R-5: the record of a displacement is recomputed, and a changed one is found."""
+    rooms = tuple(
+        Candidate(node_id, f"offer_{node_id}", 5, 0, 0, paused_bid=bid)
+        for node_id, bid in (("node_b", 3), ("node_a", 3), ("node_c", 4))
+    )
+    fact = MatchDecided(
+        lease_id="lease_1",
+        rule=DISPLACED,
+        fleet_position=1,
+        candidates=rooms,
+        considered=3,
+        node_id="node_b",
+        offer_id="offer_node_b",
+        device_ids=(),
+        at_us=1,
+        weights=None,
+        pricing=None,
+        narrowed=(),
+    )
+    again = recompute(fact)
+    assert (again.order[0], again.runner_up, again.deciding) == ("node_b", "node_a", "arrival")
+    assert again.differences == ()
+    for changed in (
+        replace(fact, candidates=(rooms[2], *rooms[:2])),
+        replace(fact, node_id="node_c", offer_id="offer_node_c"),
+        replace(fact, considered=2),
+        replace(fact, candidates=(replace(rooms[0], paused_bid=None), *rooms[1:])),
+        replace(fact, candidates=()),
+    ):
+        assert recompute(changed).differences
 
 
 def with_relaxation(asked: Need, eased: Relaxation) -> Need | None:

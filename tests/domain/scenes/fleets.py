@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from domain.hardware.constraints import ISOLATIONS, Constraints, RequiredAttribu
 from domain.hardware.host_kind import NETWORK_CLASSES
 from domain.lease.looked import Stated
 from domain.market.dimensions import FreeDevice, Near, Need, OfferedNode
+from domain.market.matching import peers_of
 from domain.market.offer import SETTLEMENTS, OfferTerms
 from domain.money import PPM
 
@@ -288,3 +290,24 @@ def as_seen_by(renter: str, row: OfferedNode) -> OfferedNode:
     fee = FEES.get(row.gpu_class or "", -1)
     price = fee if row.account_id == renter else row.price
     return replace(row, price=price, is_priced=fee >= 0 and price >= fee)
+
+
+def with_peers(nodes: Iterable[OfferedNode]) -> list[OfferedNode]:
+    """The nodes of a fleet, each with what the others of its region are: the reference for
+    `projections/market/columns.py`.
+    """
+    fleet = list(nodes)
+    free: dict[str, int] = {}
+    devices: dict[str, int] = {}
+    for node in fleet:
+        whole, count = peers_of(node)
+        free[node.region_id] = free.get(node.region_id, 0) + whole
+        devices[node.region_id] = devices.get(node.region_id, 0) + count
+    return [
+        replace(
+            node,
+            peers_free=free[node.region_id] - peers_of(node)[0],
+            peers_devices=devices[node.region_id] - peers_of(node)[1],
+        )
+        for node in fleet
+    ]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from domain.brought import ClientPart
 from domain.chain import burn
 from domain.chain import payout_root as payout
 from domain.corrections import dispute
@@ -17,7 +18,7 @@ from domain.epochs import epoch, reward_changes
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_changes import Reward
-from domain.fleet import device, edge_device, storage_node
+from domain.fleet import device, storage_node
 from domain.fleet.revenue_share import OwnerPart, OwnerShare, split_among
 from domain.funds import card_money, debt, deposit, funding, payment, promotion
 from domain.funds.draw import Drawn
@@ -30,6 +31,7 @@ from domain.leasing import other_resources as resource_usage
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.prices.charge_split import Parts, peel
 from domain.prices.tariff import MeterRate
+from domain.sites import edge_device
 from ledger.books import postings
 from ledger.books.chart import kind_of
 from ledger.books.entry import Entry, entry
@@ -306,7 +308,9 @@ def topped_up(units: int) -> lease.LeaseToppedUp:
     )
 
 
-def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> device.CapacityAccrued:
+def capacity(
+    physical: int, leased: int, stranded: int, unavailable: int, mined: int = 0
+) -> device.CapacityAccrued:
     return device.CapacityAccrued(
         device_id=GPU,
         from_us=0,
@@ -315,12 +319,14 @@ def capacity(physical: int, leased: int, stranded: int, unavailable: int) -> dev
         leased_ppm_us=0,
         stranded_ppm_us=0,
         unavailable_ppm_us=0,
+        mined_ppm_us=0,
         at_us=AT_US,
         node_id="node_1",
         physical=Amount(Asset.GPU_MS, physical),
         leased=Amount(Asset.GPU_MS, leased),
         stranded=Amount(Asset.GPU_MS, stranded),
         unavailable=Amount(Asset.GPU_MS, unavailable),
+        mined=Amount(Asset.GPU_MS, mined),
         lane=None,
         usage_position=None,
     )
@@ -374,6 +380,7 @@ def sealed(compute: int, availability: int, treasury: int, before: int, carry: i
         availability_tier_2_weight=0,
         adjustments_open=(),
         price_snapshot=None,
+        clients_sha256=None,
     )
 
 
@@ -417,6 +424,10 @@ forfeited = st.builds(
 )
 
 
+def nobodys(units: int) -> tuple[ClientPart, ...]:
+    return (ClientPart("", units),) if units else ()
+
+
 def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
     return maturity.EarningsMatured(
         account_id=OWNER,
@@ -426,22 +437,31 @@ def earnings_matured(gross: int, reduced: int) -> maturity.EarningsMatured:
         reduced=credit(reduced),
         amount=credit(gross),
         at_us=AT_US,
-        clients=(),
+        clients=nobodys(gross),
+        before=0,
     )
 
 
 def earnings_swept(amount: int, to: str) -> maturity.EarningsSwept:
     return maturity.EarningsSwept(
-        account_id=OWNER, day=1, amount=credit(amount), to_account_id=to, at_us=AT_US
+        account_id=OWNER,
+        day=1,
+        amount=credit(amount),
+        to_account_id=to,
+        at_us=AT_US,
+        clients=nobodys(amount),
+        before=0,
     )
 
 
 def cash_out_fact(kind: type[Any], amount: int, account_id: str | None) -> Any:
     common: dict[str, Any] = {"cash_out_id": "co_1", "amount": credit(amount), "at_us": AT_US}
     if kind is cash_out.CashOutRequested:
-        return kind(account_id=OWNER, destination="acct_x", by="mem", **common)
+        return kind(
+            account_id=OWNER, destination="acct_x", by="mem", clients=nobodys(amount), **common
+        )
     if kind is cash_out.CashOutPaid:
-        return kind(by="job", **common)
+        return kind(by="job", clients=nobodys(amount), **common)
     if kind is cash_out.CashOutReturned:
         return kind(account_id=account_id, returned=credit(amount), reason="r", **common)
     reason = {"reason": "r"} if kind is cash_out.CashOutFailed else {}
@@ -666,8 +686,11 @@ def resources(draw: st.DrawFn) -> resource_usage.ResourceAccrued:
 
 
 def resource_hold(parts: tuple[EscrowPart, ...], *, returned: bool) -> Any:
-    kind = resource_usage.ResourceReturned if returned else resource_usage.ResourceHeld
-    return kind(lease_id=LEASE, meter="storage", account_id=RENTER, parts=parts, at_us=AT_US)
+    told: dict[str, Any] = {"lease_id": LEASE, "meter": "storage", "account_id": RENTER}
+    told |= {"parts": parts, "at_us": AT_US}
+    if not returned:
+        return resource_usage.ResourceHeld(**told)
+    return resource_usage.ResourceReturned(**told, from_us=0, until_us=9, ran_us=8, told_us=7)
 
 
 def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.ResourceAccrued:
@@ -689,6 +712,7 @@ def resource(drawn: tuple[EscrowPart, ...], parts: Parts) -> resource_usage.Reso
         rows=1,
         mark=None,
         time_us=1,
+        told_us=1,
         measured=1,
         quantity=1,
         quantity_new=1,
@@ -814,9 +838,10 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
     funding.PromotionExpired: positive.map(expired),
     lease.UsageAccrued: accruals(),
     device.CapacityAccrued: st.builds(
-        lambda leased, stranded, away, idle: capacity(
-            leased + stranded + away + idle, leased, stranded, away
+        lambda leased, stranded, away, mined, idle: capacity(
+            leased + stranded + away + mined + idle, leased, stranded, away, mined
         ),
+        units,
         units,
         units,
         units,
@@ -848,6 +873,7 @@ FACTS: dict[type[Any], st.SearchStrategy[Any]] = {
             nodes=(region_pool.NodeEarned("node_a", units),),
             amount=credit(units),
             at_us=AT_US,
+            clients=nobodys(units),
         )
     ),
     region_pool.RegionDayShared: region_days(),
@@ -1018,6 +1044,8 @@ def test_earnings_go_from_holdback_to_payable_to_the_billing_account() -> None:
         "party:acct_owner:payable": 5,
         "party:acct_renter:earned": -5,
     }
+    with pytest.raises(AssertionError):
+        lines(replace(earnings_swept(5, RENTER), clients=nobodys(4)))
 
 
 def test_a_resource_is_paid_from_its_own_hold_and_shared_like_a_charge() -> None:
@@ -1079,13 +1107,14 @@ def test_burned_credits_that_do_not_pay_the_whole_burn_are_a_bug() -> None:
         entries_for(accrued({"burned": 5}, Parts(1, 0, 0, 4)))
 
 
-def test_physical_time_is_idle_less_what_was_leased_stranded_or_unavailable() -> None:
-    assert lines(capacity(3_600_000, 900_000, 100_000, 600_000), Asset.GPU_MS) == {
+def test_physical_time_is_idle_less_what_was_leased_stranded_unavailable_or_mined() -> None:
+    assert lines(capacity(3_600_000, 900_000, 100_000, 600_000, 300_000), Asset.GPU_MS) == {
         "device:GPU-1:physical": -3_600_000,
-        "device:GPU-1:idle": 2_000_000,
+        "device:GPU-1:idle": 1_700_000,
         "device:GPU-1:leased": 900_000,
         "device:GPU-1:stranded": 100_000,
         "device:GPU-1:unavailable": 600_000,
+        "device:GPU-1:mined": 300_000,
     }
 
 
@@ -1181,10 +1210,12 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
         physical=Amount(Asset.GPU_MS, 10),
         stranded=Amount(Asset.GPU_MS, 2),
         unavailable=Amount(Asset.GPU_MS, 1),
+        mined=Amount(Asset.GPU_MS, 2),
         physical_us=10_000,
         leased_ppm_us=4 * 10**9,
         stranded_ppm_us=2 * 10**9,
         unavailable_ppm_us=10**9,
+        mined_ppm_us=2 * 10**9,
         at_us=AT_US,
         node_id="node_1",
         lane=None,
@@ -1194,10 +1225,11 @@ def test_the_time_of_a_device_is_booked_whatever_its_own_name_is(device_id: str)
     booked = lines(fact, Asset.GPU_MS)
     assert {name.rpartition(":")[2]: moved for name, moved in booked.items()} == {
         "physical": -10,
-        "idle": 3,
+        "idle": 1,
         "leased": 4,
         "stranded": 2,
         "unavailable": 1,
+        "mined": 2,
     }
     assert all(name.startswith(f"device:{device_id}:") for name in booked)
 

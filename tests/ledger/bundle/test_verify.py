@@ -76,6 +76,7 @@ def sealed(cut: int) -> EpochSealed:
         availability_tier_2_weight=0,
         adjustments_open=(),
         price_snapshot=None,
+        clients_sha256=None,
     )
 
 

@@ -62,6 +62,8 @@ MAY_BE_ABSENT = {
         "VolumeProvisioned.rate",
     ),
     "it was not asked for": (
+        "RequestUnmatched.constraints",
+        "RequestUnmatched.pricing",
         "ActTaken.content",
         "ActTaken.content_sha256",
         "GangRequested.funds",
@@ -97,6 +99,7 @@ MAY_BE_ABSENT = {
         "DeviceRegistered.gpu_class",
         "DeviceReserved.mig",
         "EpochSealed.price_snapshot",
+        "EpochSealed.clients_sha256",
         "BurnIntended.price_snapshot",
         "GangRequested.key_id",
         "GangRequested.pool_id",
@@ -172,6 +175,7 @@ MAY_BE_ABSENT = {
         "LeaseReady.credentials",
         "LeaseReady.endpoint",
         "LeaseWorkEnded.exit_code",
+        "InferenceReported.exit_code",
         "NodeKeyRotated.sealed_token",
         "NodeKeyRotated.token_sha256",
         "NodeSetupStated.uplink",
@@ -191,6 +195,7 @@ MAY_BE_ABSENT = {
         "TopUpEnded.reason",
     ),
     "there is nothing of it: no breach, no debt, no change": (
+        "RequestUnmatched.eased",
         "AdjustmentBooked.late",
         "GrantProposed.stated_micro_usd",
         "ChallengeJudged.rule",

@@ -11,16 +11,19 @@ import pytest
 
 from domain.lease.funds import EscrowPart
 from domain.lease.lease import UsageAccrued
+from domain.leasing.other_resources import ResourceAccrued
 from domain.money import credit
 from projections import tables
 from projections.epochs import epochs
 from tests.projections.story import Size, Told, Writer, story
 
+CHARGED = (UsageAccrued, ResourceAccrued)
+
 
 def _paid_by(told: Iterator[Told], cash_ppm: int, other: str) -> Iterator[Told]:
     """The story, but every accrual that cash paid is paid by cash only in part."""
     for stream, fact in told:
-        if isinstance(fact, UsageAccrued) and fact.drawn[0].source == "cash":
+        if isinstance(fact, CHARGED) and fact.drawn and fact.drawn[0].source == "cash":
             whole = fact.drawn[0].amount.units
             cash = whole * cash_ppm // 1_000_000
             parts = (EscrowPart("cash", credit(cash)), EscrowPart(other, credit(whole - cash)))
@@ -47,7 +50,7 @@ def _weights(database: str, cash_ppm: int, other: str) -> tuple[dict[str, int], 
     weights: dict[int, int] = dict(rows)
     accruals = []
     for position, (_, fact) in enumerate(facts, start=1):
-        if isinstance(fact, UsageAccrued) and position in weights:
+        if isinstance(fact, CHARGED) and position in weights:
             cash = sum(part.amount.units for part in fact.drawn if part.source == "cash")
             whole = sum(part.amount.units for part in fact.drawn)
             accruals.append((fact.parts_new.burn, cash, whole, weights[position]))
@@ -93,7 +96,7 @@ def test_what_the_provider_itself_pays_for_others_has_no_weight(database: str, p
 
     def paid_by(told: Iterator[Told]) -> Iterator[Told]:
         for stream, fact in told:
-            if isinstance(fact, UsageAccrued):
+            if isinstance(fact, CHARGED):
                 drawn = tuple(replace(part, account_id=payer) for part in fact.drawn)
                 fact = replace(fact, drawn=drawn)
             yield stream, fact

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from domain.duration import DAY_US
-from domain.fleet import growth
+from domain.fleet import condition, growth
 from domain.fleet import revenue_share as revenue
-from domain.regions import administrators, boundaries, reachability, wait_list
+from domain.regions import administrators, boundaries, neighbours, reachability, wait_list
 from domain.stream import Stream
 
 HOMES = "region_2"
@@ -100,6 +100,24 @@ def _measured(nodes: tuple[str, ...], at_us: int) -> Iterator[tuple[Stream[Any],
                 node_id=nodes[0], region_id="region_1", ways=ways, at_us=at_us
             ),
         )
+    for proof in ("", "ab" * 64):
+        yield (
+            neighbours.neighbours_stream(nodes[0]),
+            neighbours.NodeNeighboursTried(
+                node_id=nodes[0],
+                region_id="region_1",
+                challenge=at_us,
+                addresses=("10.0.0.7:7714",),
+                tried=(neighbours.Tried(nodes[1], proof),),
+                key_id="0" * 16,
+                signature="00" * 64,
+                at_us=at_us,
+            ),
+        )
+    mining = condition.IdleMiningSet(
+        node_id=nodes[0], is_on=True, wallet="0x" + "1" * 40, by="mem_1", at_us=at_us
+    )
+    yield Stream("node", nodes[0]), mining
     for number in range(2):
         from_us = at_us // DAY_US * DAY_US + number * 1_000
         yield (

@@ -44,10 +44,11 @@ def _pool(node_id: str) -> Told:
 
 def _sums(rows: list[Utilisation]) -> tuple[int, ...]:
     assert all(
-        row.leased + row.idle + row.stranded + row.unavailable == row.physical for row in rows
+        row.leased + row.idle + row.mined + row.stranded + row.unavailable == row.physical
+        for row in rows
     )
     assert all(row.idle >= 0 for row in rows)
-    names = ("physical", "leased", "idle", "stranded", "unavailable")
+    names = ("physical", "leased", "mined", "idle", "stranded", "unavailable")
     return tuple(sum(getattr(row, name) for row in rows) for name in names)
 
 
@@ -55,12 +56,14 @@ def test_every_grouping_adds_up_to_what_was_booked(connection: psycopg.Connectio
     booked = [fact for _, fact in story(SIZE) if isinstance(fact, CapacityAccrued)]
     physical = sum(fact.physical.units for fact in booked)
     leased = sum(fact.leased.units for fact in booked)
+    mined = sum(fact.mined.units for fact in booked)
     assert physical
+    assert mined
     names = list(chain.from_iterable(combinations(NAMES, n) for n in range(len(NAMES) + 1)))
     for bucket in ((), ("hour",), ("day",)):
         for by in names:
             rows = utilisation.read_utilisation(connection, by=(*bucket, *by), limit=500, **SPAN)
-            assert _sums(rows)[:2] == (physical, leased), (bucket, by)
+            assert _sums(rows)[:3] == (physical, leased, mined), (bucket, by)
             assert [row.key for row in rows] == sorted(row.key for row in rows)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from domain.funds import deposit
 from domain.lease import lease, reserved_term
 from domain.lease import turns as lease_turns
+from domain.lease.choice import Narrowed
 from domain.lease.funds import EscrowPart
-from domain.market import auction, offer_prices, standing_bid
+from domain.market import auction, offer_prices, standing_bid, unmatched
 from domain.money import PPM, credit
 from domain.prices.charge_split import Parts
 from domain.stream import Stream
@@ -34,12 +35,41 @@ def bidding(at: Callable[[int], int]) -> Iterator[Told]:
         ),
     )
     yield from _list(at(0))
+    yield from _unmatched(at(0))
     yield from _auction("lease_won", at(1), forfeited=False)
     yield from _auction("lease_lost", at(2), forfeited=True)
     yield from _ended("lease_nobody", at(3))
     for number, last in enumerate(("requested", "reserved", "paused", "resumed", "closed")):
         yield from _standing(f"lease_spot_{number}", at(4), last)
     yield from _early_end("lease_term", at(600))
+
+
+def _unmatched(at_us: int) -> Iterator[Told]:
+    """Two needs of an account that found no node, one with something to ease."""
+    eased = unmatched.Eased("models", "NVIDIA H100", "NVIDIA A100", 3, PPM)
+    for code, one, times in (("no_match", eased, 4), ("match_impossible", None, 1)):
+        fact = unmatched.RequestUnmatched(
+            account_id="acct_spot",
+            client_id="direct",
+            project_id="",
+            code=code,
+            need_sha256=code[0] * 64,
+            members=1,
+            gpu_count=2,
+            share_ppm=PPM,
+            mem_ppm=PPM,
+            models=("NVIDIA H100",),
+            max_price_per_gpu_hour=credit(3),
+            constraints=None,
+            pricing=None,
+            fleet_position=7,
+            nodes=3,
+            narrowed=(Narrowed("models", "NVIDIA H100", "NVIDIA A100", 0, 3),),
+            eased=one,
+            times=times,
+            at_us=at_us,
+        )
+        yield unmatched.stream_of("acct_spot"), fact
 
 
 def _list(at_us: int) -> Iterator[Told]:

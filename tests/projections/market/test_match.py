@@ -14,7 +14,16 @@ from domain.market.matching import choose
 from domain.money import PPM
 from projections.market.columns import Columns, key_of
 from projections.market.match import answer
-from tests.domain.scenes.fleets import FEES, OWNER, RENTER, as_seen_by, fleets, needs, node_rows
+from tests.domain.scenes.fleets import (
+    FEES,
+    OWNER,
+    RENTER,
+    as_seen_by,
+    fleets,
+    needs,
+    node_rows,
+    with_peers,
+)
 from tests.examples import examples
 
 LISTS = {OWNER: (frozenset[str](), frozenset({RENTER}))}
@@ -22,7 +31,7 @@ LISTS = {OWNER: (frozenset[str](), frozenset({RENTER}))}
 
 def _compare(columns: Columns, need: Need, rows: Sequence[OfferedNode]) -> None:
     found = answer(columns, need, FEES)
-    seen = [as_seen_by(need.account_id, row) for row in rows]
+    seen = [as_seen_by(need.account_id, row) for row in with_peers(rows)]
     expected = choose(need, seen)
     assert choose(need, found.nodes) == (
         None if expected is None else replace(expected, considered=len(found.nodes))
@@ -79,7 +88,7 @@ def test_what_changes_and_goes_leaves_no_trace_in_the_columns(
 def test_a_row_gives_back_what_was_put_in(rows: list[OfferedNode]) -> None:
     columns = Columns(capacity=1)
     columns.fill(rows)
-    for row in rows:
+    for row in with_peers(rows):
         place = columns.rows_of[row.node_id][key_of(row)[1:]]
         stated = row.terms.security_tier
         tier = row.security_tier if stated is None else min(row.security_tier, stated)

@@ -1,11 +1,11 @@
-"""Stores of data and reserved ports: added, held, handed on, removed."""
+"""Stores of data and reserved ports: added, held, handed on, removed. What edge devices run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from domain.sites import datastore, reservation
+from domain.sites import datastore, device_config, inference, reservation
 from domain.stream import Stream
 
 
@@ -58,3 +58,46 @@ def placed(at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
             yield kept, reservation.ReservationReleased(**who)
     removed = reservation.ReservationRemoved(reservation_id="reservation_2", **at)
     yield reservation.reservation_stream("reservation_2"), removed
+
+
+def deployed(account_id: str, at_us: int) -> Iterator[tuple[Stream[Any], Any]]:
+    """Two revisions, of which each is deployed to the first device, which tells how they go."""
+    at: dict[str, Any] = {"account_id": account_id, "by": "mem_a", "at_us": at_us}
+    configured = device_config.device_config_stream("region_1", "counter")
+    work = device_config.DeviceWork(
+        image="counter:1",
+        model="models/counter",
+        command=("python", "run.py"),
+        environment=device_config.DeviceEnvironment(("THRESHOLD",), "0a" * 32),
+    )
+    runs = inference.inference_stream("edge_1")
+    for number in (1, 2):
+        yield (
+            configured,
+            device_config.DeviceConfigSet(
+                region_id="region_1", name="counter", revision=number, work=work, **at
+            ),
+        )
+        yield (
+            runs,
+            inference.DeviceConfigDeployed(
+                device_id="edge_1",
+                region_id="region_1",
+                config="counter",
+                revision=number,
+                deployment=number,
+                **at,
+            ),
+        )
+        for status, code in (("running", None), ("exited", 3))[:number]:
+            yield (
+                runs,
+                inference.InferenceReported(
+                    device_id="edge_1",
+                    deployment=number,
+                    boot_id="3f0c9a52",
+                    status=status,
+                    exit_code=code,
+                    **at,
+                ),
+            )

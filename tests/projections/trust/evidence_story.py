@@ -23,14 +23,15 @@ from domain.income import maturity
 from domain.lease import lease
 from domain.lease import turns as lease_turns
 from domain.lease.close_codes import CLOSE_REASONS, INGRESS_FAILURE, UNREACHABLE
+from domain.leasing import other_resources
 from domain.money import Amount, Asset, credit
 from domain.parties import account
-from domain.prices.charge_split import Parts
+from domain.prices.charge_split import NOTHING, Parts
 from domain.stream import Stream
 from domain.trust import attribute, challenge, evidence
 from domain.trust.evidence import Fact, Lent, Row
 from domain.trust.related import account_key, any_related, wallet_key
-from domain.trust.reputation_terms import PAYMENT, PERFORMANCE
+from domain.trust.reputation_terms import NODE, PAYMENT, PERFORMANCE, UPTIME
 from tests.scenes.samples import sample
 
 Told = tuple[Stream[Any], Any]
@@ -133,7 +134,8 @@ def _device(draw: random.Random, name: str) -> Thread:
 def _books(draw: random.Random, name: str, node: str) -> Callable[[int], Told]:
     span_us = draw.randrange(1, 12 * HOUR_US)
     lost_ms = draw.choice((0, span_us // 2_000, span_us // 1_000))
-    amounts = {"physical": span_us // 1_000, "leased": 0, "stranded": 0, "unavailable": lost_ms}
+    amounts = {"physical": span_us // 1_000, "unavailable": lost_ms}
+    amounts |= {"leased": 0, "stranded": 0, "mined": 0}
     booked = {what: Amount(Asset.GPU_MS, units) for what, units in amounts.items()}
     fact = replace(
         sample(device.CapacityAccrued, leave_out_optional=True),
@@ -205,11 +207,46 @@ def _lease(draw: random.Random, number: int) -> Thread:
     )(at_us)
     charge = credit(draw.choice((0, 7, 100, 1_000)))
     yield told(lease.LeaseSettled, **mine, gpu_us=1, charge=charge, refund=(), disputed=False)
+    if number % 11:
+        yield from _metered(draw, name, node)
     if draw.random() < 0.4:
         yield from _disputed(draw, number, name)
     if code == UNREACHABLE or draw.random() < 0.1:
         to = draw.choice((INGRESS_FAILURE, UNREACHABLE))
         yield told(lease_turns.FaultRevised, lease_id=name, from_code=code, code=to)
+
+
+def _metered(draw: random.Random, name: str, node: str) -> Thread:
+    """Of some resources the node told all, a part or nothing, before the hold was let go."""
+    for meter in draw.sample(("cpu", "network"), draw.randrange(3)):
+        ran_us = draw.randrange(9 * HOUR_US)
+        told_us = draw.choice((0, ran_us // 3, ran_us))
+        stream: Stream[Any] = Stream("resource", f"{name}/{meter}")
+        mine = {"lease_id": name, "meter": meter}
+        accrued = replace(
+            sample(other_resources.ResourceAccrued, leave_out_optional=True),
+            **mine,
+            node_id=node,
+            told_us=told_us,
+            parts_new=NOTHING,
+            drawn=(),
+        )
+        returned = replace(
+            sample(other_resources.ResourceReturned, leave_out_optional=True),
+            **mine,
+            parts=(),
+            ran_us=ran_us,
+            told_us=told_us,
+        )
+        if draw.random() < 0.8:
+            yield lambda at_us, stream=stream, one=accrued: (  # type: ignore[misc]
+                stream,
+                replace(one, at_us=at_us),
+            )
+        yield lambda at_us, stream=stream, one=returned: (  # type: ignore[misc]
+            stream,
+            replace(one, from_us=at_us - one.ran_us, until_us=at_us, at_us=at_us),
+        )
 
 
 def _silent(draw: random.Random, name: str) -> Thread:
@@ -303,6 +340,8 @@ class Book:
         self._closed_at: dict[str, int] = {}
         self._silences: dict[str, tuple[int, bool]] = {}
         self._owed: Counter[str] = Counter()
+        self._told: set[tuple[str, str]] = set()
+        self.unmetered = 0
         self._contests: dict[str, tuple[str, set[str]]] = {}
         self._maintenance: dict[str, list[Any]] = {}
         self._measurements: dict[str, int] = {}
@@ -403,6 +442,30 @@ class Book:
     def _on_usage_accrued(self, fact: Any) -> None:
         self._owed[fact.lease_id] += fact.owed.amount.units
 
+    def _on_resource_accrued(self, fact: Any) -> None:
+        if fact.told_us:
+            self._told.add((fact.node_id, fact.meter))
+
+    def _on_resource_returned(self, fact: Any) -> tuple[Row, ...]:
+        lent = self._leases[fact.lease_id]
+        taken = self._known(ref=fact.lease_id, kind=NODE, input=UPTIME)
+        rows = evidence.unmetered(
+            self._at,
+            lent,
+            fact.ran_us,
+            fact.told_us,
+            self._excused_us(lent.node_id, fact.from_us, fact.until_us),
+            self._devices(lent.node_id),
+            sum(max(0, -row.good) for row in taken),
+            has_told=(lent.node_id, fact.meter) in self._told,
+        )
+        self.unmetered += len(rows)
+        return rows
+
+    def _excused_us(self, node: str, from_us: int, to_us: int) -> int:
+        spans = [(a, b) for which, a, b in self._maintenance.values() if which == node]
+        return evidence.excused_us(spans, from_us, to_us)
+
     def _on_lease_closed(self, fact: Any) -> tuple[Row, ...]:
         lent = self._leases[fact.lease_id]
         self._closed_at[fact.lease_id] = self._at.position
@@ -435,14 +498,13 @@ class Book:
 
     def _on_capacity_accrued(self, fact: Any) -> tuple[Row, ...]:
         node = fact.node_id
-        spans = [(a, b) for which, a, b in self._maintenance.values() if which == node]
         return evidence.attested(
             self._at,
             (node, NODES[node]),
             fact.device_id,
             fact.physical.units,
             fact.unavailable.units,
-            evidence.excused_us(spans, fact.from_us, fact.to_us),
+            self._excused_us(node, fact.from_us, fact.to_us),
             self._devices(node),
         )
 

@@ -124,6 +124,7 @@ def _require_everything_happened(book: Book, rows: list[Row], told: list[Told]) 
     assert closes == set(CLOSE_REASONS)
     assert book.leases_capped > 0
     assert book.measurements_capped > 0
+    assert book.unmetered > 4, "a node sold a resource and did not meter it"
     assert any(row.input == UPTIME and row.good < 0 for row in rows), "a node was silent"
     assert any(row.carried and row.total > 0 for row in rows), "a device moved"
     assert len({row.from_day - row.day for row in rows}) > 2, "faults waited, by two windows"

@@ -354,6 +354,7 @@ def _accrued(device_id: str, node_id: str, day: int, away_us: int = 0, us: int =
             ("leased", 0),
             ("stranded", 0),
             ("unavailable", away_us),
+            ("mined", 0),
         )
     }
     fact = _fact(

@@ -5,14 +5,15 @@
     sum of the charges of a month == floor(sum over its days of fee x U / D)    (prices/device_fee)
     drawn + owed == charge                                                      every day
 
-Jetsons and their like, which run one always-on model (row C-34) and pay by the month (row C-22).
-Not the accelerators of nodes: those are rented out and pay the usage fee
-(`domain/fleet/device.py`). The stream's version is the natural key: two jobs that charge the same
-day meet it, and one charges.
+Jetsons and their like, which run one always-on model (row C-34; `domain/sites/inference.py`) and
+pay by the month (row C-22). Not the accelerators of nodes: those are rented out and pay the usage
+fee (`domain/fleet/device.py`). The stream's version is the natural key: two jobs that charge the
+same day meet it, and one charges.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
@@ -29,6 +30,8 @@ from domain.prices.device_fee import due_units
 from domain.prices.provider_kinds import PHYSICAL
 from domain.prices.tariff import tariff_of
 from domain.refusal import Refused
+from domain.sites.names import NAME, NAME_RULE
+from domain.sites.reasons import SitesReason
 from domain.stream import Change, Stream, World
 
 # Facts. Stream `edge-devices:{account_id}`.
@@ -41,6 +44,8 @@ class EdgeDeviceAdded:
     device_id: str
     account_id: str
     region_id: str
+    name: str  # unique in the region, among the devices that are there
+    minion_id: str  # what the machine shows; in the region one device has it
     model: str  # EDGE_MODELS
     first_day: str  # the first UTC day it is charged for, YYYY-MM-DD
     by: str
@@ -96,6 +101,8 @@ class AddEdgeDevice:
     device_id: str
     account_id: str
     region_id: str
+    name: str
+    minion_id: str
     model: str
     by: str
     at_us: int
@@ -134,6 +141,7 @@ EDGE_MODELS = (
 )
 """What an edge device can be (row C-34)."""
 
+MINION_ID = r"^[0-9A-Za-z][0-9A-Za-z._:-]{0,99}$"
 DEVICES_MAX = 10_000
 """Devices of one account that are not charged to their end yet."""
 
@@ -145,6 +153,8 @@ class Configured:
     """One device, until its last day has been charged. Days count from 1970."""
 
     region_id: str
+    name: str
+    minion_id: str
     model: str
     first_day: int
     last_day: int | None = None  # None: not removed
@@ -179,7 +189,8 @@ def evolve(state: EdgeDevices, fact: Fact) -> EdgeDevices:
     """The devices after one more fact."""
     match fact:
         case EdgeDeviceAdded():
-            new = Configured(fact.region_id, fact.model, day_named(fact.first_day))
+            day = day_named(fact.first_day)
+            new = Configured(fact.region_id, fact.name, fact.minion_id, fact.model, day)
             return replace(state, devices={**state.devices, fact.device_id: new})
         case EdgeDeviceActivated():
             running = replace(state.devices[fact.device_id], is_active=True)
@@ -223,7 +234,7 @@ def decide_add(command: AddEdgeDevice, world: World) -> list[Change]:
     with credits (row C-25). The same device again changes nothing.
 
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, REGION_UNKNOWN, REGION_NOT_SUITED,
-    UNKNOWN_MODE, COUNT_OUT_OF_RANGE, UNPAID_DEBT, CREDIT_TOO_LOW.
+    UNKNOWN_MODE, DEVICE_INVALID, SITE_NAME_TAKEN, COUNT_OUT_OF_RANGE, UNPAID_DEBT, CREDIT_TOO_LOW.
     """
     open_account(world, command.account_id)
     region = existing_region(world, command.region_id)
@@ -239,6 +250,7 @@ def decide_add(command: AddEdgeDevice, world: World) -> list[Change]:
         )
     if command.model not in EDGE_MODELS:
         raise Refused(PartiesReason.UNKNOWN_MODE, model=command.model, allowed=EDGE_MODELS)
+    _require_own_name(command, state)
     if len(state.devices) >= DEVICES_MAX:
         raise Refused(
             PartiesReason.COUNT_OUT_OF_RANGE, devices=len(state.devices), at_most=DEVICES_MAX
@@ -250,12 +262,37 @@ def decide_add(command: AddEdgeDevice, world: World) -> list[Change]:
         device_id=command.device_id,
         account_id=command.account_id,
         region_id=command.region_id,
+        name=command.name,
+        minion_id=command.minion_id,
         model=command.model,
         first_day=day_text(first_day),
         by=command.by,
         at_us=command.at_us,
     )
     return [Change(stream_of(command.account_id), added)]
+
+
+def _require_own_name(command: AddEdgeDevice, state: EdgeDevices) -> None:
+    """A region's devices are all of one account, so its stream knows every name that is taken.
+
+    Raises Refused: DEVICE_INVALID, SITE_NAME_TAKEN.
+    """
+    if NAME.fullmatch(command.name) is None:
+        raise Refused(SitesReason.DEVICE_INVALID, field="name", rule=NAME_RULE)
+    if re.fullmatch(MINION_ID, command.minion_id, re.ASCII) is None:
+        rule = "what the machine shows: 1 to 100 letters, digits and . _ : -"
+        raise Refused(SitesReason.DEVICE_INVALID, field="minion_id", rule=rule)
+    for one in state.devices.values():
+        if one.region_id != command.region_id or one.last_day is not None:
+            continue
+        for sort, taken, asked in (
+            ("device", one.name, command.name),
+            ("minion", one.minion_id, command.minion_id),
+        ):
+            if taken == asked:
+                raise Refused(
+                    SitesReason.SITE_NAME_TAKEN, sort=sort, name=asked, region_id=one.region_id
+                )
 
 
 def decide_report(command: ReportEdgeDevice, world: World) -> list[Change]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from api.refusals.sentence import ANY, CONFLICT, INVALID, NOT_FOUND, Sentence, sentence, when
-from domain.cloud.reasons import CloudReason
 from domain.fleet.reasons import FleetReason
 from domain.refusal import Reason
-from domain.sites.reasons import SitesReason
 
 SENTENCES: dict[Reason, Sentence] = {
     FleetReason.PROVIDER_UNKNOWN: sentence(
@@ -50,6 +48,11 @@ SENTENCES: dict[Reason, Sentence] = {
             "A region of the kind {kind:text} is one region of that cloud. Name it with "
             "`--cloud-region`, and give no site.",
             rule="named",
+        ),
+        when(
+            "The cloud region {cloud_region:text} cannot be opened here. `tallystick cloud "
+            "regions` lists those that can.",
+            rule="listed",
         ),
         "The cloud region does not fit the provider. `tallystick region list` shows the regions.",
     ),
@@ -579,91 +582,5 @@ SENTENCES: dict[Reason, Sentence] = {
             from_us=ANY,
         ),
         "The period is not valid. Write a month like 2026-11, or a start before its end.",
-    ),
-    CloudReason.NOT_A_CLOUD_PROVIDER: sentence(
-        CONFLICT,
-        "The provider[ {provider_id:text}] has machines of its own, so it has no cloud account. "
-        "Register a provider of the kind gcp with `tallystick provider register`.",
-    ),
-    CloudReason.CHECKLIST_INVALID: sentence(
-        INVALID,
-        "A field of the checklist is wrong[: {field:text} takes {rule:text}]. `tallystick cloud "
-        "checklist` shows the steps.",
-    ),
-    CloudReason.NOT_A_CLOUD_REGION: sentence(
-        CONFLICT,
-        "The region[ {region_id:text}] belongs to a provider with machines of its own, so no cloud "
-        "limits it. Report quotas for a region of a cloud provider.",
-    ),
-    CloudReason.CLOUD_QUOTA_FULL: sentence(
-        CONFLICT,
-        "The cloud's quota of the region is too full for this lease[: {runnable_jobs:count} more "
-        "jobs can start on {gpu:text}][, limited by {limited_by:text}]. Wait for a lease there to "
-        "end, or ask for another region.",
-    ),
-    CloudReason.CAPACITY_CLASS: sentence(
-        CONFLICT,
-        when(
-            "An offer on a preemptible node takes leases that may be paused. Publish it with "
-            "`--interruptible`.",
-            rule="interruptible",
-        ),
-        "Machines of a provider[ of the kind {kind:text}] are on demand only. Keep the class "
-        "on_demand.",
-    ),
-    SitesReason.PLAN_NEEDED: sentence(
-        CONFLICT,
-        "Datastores and reservations need the plan team or a higher one[; your account has "
-        "{plan:text}]. Ask the operator for it.",
-    ),
-    SitesReason.REGION_EMPTY: sentence(
-        CONFLICT,
-        "The region[ {region_id:text}] has no compute node and no edge device that could use this. "
-        "Let a node join with `tallystick node code` first.",
-    ),
-    SitesReason.SITE_NAME_TAKEN: sentence(
-        CONFLICT,
-        when(
-            "The host name and port {name:text} are reserved in this region already. Choose "
-            "another port.",
-            sort="endpoint",
-        ),
-        "The name[ {name:text}] is taken in this region. Choose another name.",
-    ),
-    SitesReason.DATASTORE_UNKNOWN: sentence(
-        NOT_FOUND,
-        "There is no datastore[ {datastore_id:text}] of yours. `tallystick datastore list` shows "
-        "your datastores.",
-    ),
-    SitesReason.DATASTORE_INVALID: sentence(
-        INVALID, "A field of the datastore is wrong[: {field:text} takes {rule:text}]. Change it."
-    ),
-    SitesReason.PATH_REFUSED: sentence(
-        INVALID,
-        "The path[ in {field:text}] is refused[: {rule:text}]. Write it like /subdir2, below the "
-        "root of the datastore.",
-    ),
-    SitesReason.RESERVATION_UNKNOWN: sentence(
-        NOT_FOUND,
-        "There is no reservation[ {reservation_id:text}] of yours. `tallystick reservation list` "
-        "shows your reservations.",
-    ),
-    SitesReason.RESERVATION_INVALID: sentence(
-        INVALID, "A field of the reservation is wrong[: {field:text} takes {rule:text}]. Change it."
-    ),
-    SitesReason.RESERVATION_HELD: sentence(
-        CONFLICT,
-        "The reservation is held by the lease[ {lease_id:text}]. Close that lease first, or wait "
-        "for its end.",
-    ),
-    SitesReason.ATTACHED_ELSEWHERE: sentence(
-        INVALID,
-        when(
-            "The datastores and the reservation of the job are in {regions:text}, and it may run "
-            "in {allowed:text} only. Name resources of one region, and allow that region.",
-            allowed=ANY,
-        ),
-        "The datastores and the reservation of a job are all in one region[, not in "
-        "{regions:text}]. Name resources of one region.",
     ),
 }

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from domain.calendar import day_named, day_start_us, day_text, days_in, month_of_day
 from domain.duration import DAY_US
-from domain.fleet.edge_device import (
+from domain.fleet.reasons import FleetReason
+from domain.funds.draw import Drawn
+from domain.funds.reasons import FundsReason
+from domain.money import credit
+from domain.parties.reasons import PartiesReason
+from domain.prices.tariff import NETWORK
+from domain.sites.edge_device import (
     EDGE_MODELS,
     AddEdgeDevice,
     ChargeDeviceFee,
@@ -22,12 +28,6 @@ from domain.fleet.edge_device import (
     edge_devices_of,
     stream_of,
 )
-from domain.fleet.reasons import FleetReason
-from domain.funds.draw import Drawn
-from domain.funds.reasons import FundsReason
-from domain.money import credit
-from domain.parties.reasons import PartiesReason
-from domain.prices.tariff import NETWORK
 from domain.stream import Stream
 from tests.domain.scenes.supply import (
     ALICE,
@@ -58,6 +58,8 @@ def add(name: str, at_us: int = MIDNIGHT_US) -> AddEdgeDevice:
         device_id=name,
         account_id=ALICE,
         region_id=REGION,
+        name=name.replace("_", "-"),
+        minion_id=f"minion-{name}",
         model=EDGE_MODELS[0],
         by="mem_alice",
         at_us=at_us,
@@ -93,6 +95,8 @@ def test_a_device_is_added_once_and_charged_from_the_day_of_the_add() -> None:
                 device_id="edge_1",
                 account_id=ALICE,
                 region_id=REGION,
+                name="edge-1",
+                minion_id="minion-edge_1",
                 model=EDGE_MODELS[0],
                 first_day="2026-01-02",
                 by="mem_alice",

@@ -1,7 +1,4 @@
-"""`tallystick region | cloud | datastore | reservation`: where nodes are, and what is there.
-
-Thin clients of the API.
-"""
+"""`tallystick region`: where nodes are, and under which terms. Thin clients of the API."""
 
 from __future__ import annotations
 
@@ -9,19 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import NodeId, ProviderId, RegionId
+from cli.arguments import ProviderId, RegionId
 from cli.remote import Limit, Remote, credits_of, reads, records
 from cli.terminal import amount, columns, facts, group
 
 if TYPE_CHECKING:
-    from tallystick_client.forms import (
-        CloudAccountRequest,
-        CloudQuotasAnswer,
-        DatastoreRequest,
-        RegionRequest,
-        RegionTermsRequest,
-        ReservationRequest,
-    )
+    from tallystick_client.forms import CloudQuotasAnswer, RegionRequest, RegionTermsRequest
 
 region = group(
     "region",
@@ -96,6 +86,17 @@ def ingress_load(remote: Remote, region_id: RegionId) -> None:
     told = remote.ask(lambda c: c.read_ingress_load(region_id))
     names = ("node_id", "workers", "leases", "served_gpu_us")
     remote.tell(told, columns(told["data"], names))
+
+
+@region.command("neighbours", epilog="Example: tallystick region neighbours region_1f0c...")
+@reads
+def region_neighbours(remote: Remote, region_id: RegionId) -> None:
+    """Show whether all nodes of a region reach each other on private addresses."""
+    told: Any = remote.ask(lambda c: c.read_region_neighbours(region_id))
+    names = ("node_id", "verdict", "reached", "missed", "untried", "told_at")
+    lines = facts({"region_id": region_id, "verdict": told.get("verdict", "-")})
+    rows = [{"told_at": "-", **one} for one in told["data"]]
+    remote.tell(told, lines + columns(rows, names))
 
 
 Words = Annotated[list[str] | None, typer.Option(metavar="CLASS", help="Once for each class.")]
@@ -327,201 +328,3 @@ def shares(
     rows = [{**row, **{name: amount(row[name]) for name in money}} for row in found["data"]]
     names = ("node_id", "available_gpu_us", "below_tier_gpu_us", *money)
     remote.tell(found, columns(rows, names))
-
-
-# --- clouds ------------------------------------------------------------------------------------
-
-cloud = group(
-    "cloud",
-    "Clouds: how a provider's account is set up, and how nodes are held.",
-    "tallystick cloud checklist PROVIDER",
-)
-
-CapacityClass = Literal["on_demand", "preemptible", "committed"]
-
-
-@cloud.command("regions", epilog="Example: tallystick cloud regions")
-@reads
-def regions(remote: Remote) -> None:
-    """List the regions of clouds that can be opened here."""
-    told = remote.ask(lambda c: c.list_cloud_regions())
-    remote.tell(told, columns(told["data"], ("cloud", "name", "place")))
-
-
-@cloud.command("checklist", epilog="Example: tallystick cloud checklist prov_1f0c...")
-@reads
-def checklist(remote: Remote, provider_id: ProviderId) -> None:
-    """Show what the account of a cloud provider has, and what it still needs."""
-    told = remote.ask(lambda c: c.read_cloud_account(provider_id))
-    remote.tell(told, _checklist(told))
-
-
-@cloud.command(
-    "report",
-    epilog="Example: tallystick cloud report prov_1f0c... --project render-farm-7 "
-    "--made-on 2022-03-01 --done paid_billing --done project",
-)
-@records
-def report(
-    remote: Remote,
-    provider_id: ProviderId,
-    project: Annotated[str, typer.Option(metavar="PROJECT", help="Id of the cloud's project.")],
-    made_on: Annotated[str, typer.Option(metavar="DAY", help="When the project was made.")],
-    done: Annotated[
-        list[str] | None, typer.Option(metavar="STEP", help="Once for each step that is done.")
-    ] = None,
-    service_account: Annotated[
-        str | None, typer.Option(metavar="EMAIL", help="Of the service account; never its key.")
-    ] = None,
-) -> None:
-    """Report the whole checklist of a cloud provider's account; the last report counts."""
-    body: Any = {"project_id": project, "project_made_on": made_on, "done": done or []}
-    if service_account is not None:
-        body["service_account"] = service_account
-    asked: CloudAccountRequest = body
-    told = remote.ask(
-        lambda c: c.report_cloud_account(provider_id, asked, idempotency_key=remote.key)
-    )
-    remote.tell(told, _checklist(told))
-
-
-def _checklist(told: Any) -> list[str]:
-    rows = [
-        {**step, "state": "done" if step["done"] else "missing" if step["required"] else "optional"}
-        for step in told["steps"]
-    ]
-    shown = {"ready": "yes" if told["ready"] else "no"}
-    names = ("project_id", "project_made_on", "service_account")
-    shown |= {name: told[name] for name in names if told.get(name)}
-    return [*facts(shown), *columns(rows, ("state", "step", "what"))]
-
-
-@cloud.command("capacity", epilog="Example: tallystick cloud capacity node_1f0c... preemptible")
-@records
-def capacity(
-    remote: Remote,
-    node_id: NodeId,
-    capacity_class: Annotated[
-        CapacityClass, typer.Argument(metavar="CLASS", help="How its machine is held.")
-    ],
-) -> None:
-    """Set the capacity class of a node: on_demand, preemptible or committed."""
-    told = remote.ask(
-        lambda c: c.set_capacity_class(
-            node_id, {"capacity_class": capacity_class}, idempotency_key=remote.key
-        )
-    )
-    remote.tell(told, facts(told))
-
-
-# --- datastores and reservations ---------------------------------------------------------------
-
-datastore = group(
-    "datastore",
-    "Datastores: file servers that jobs of a region mount.",
-    "tallystick datastore add REGION --name renders --address 10.0.0.5",
-)
-reservation = group(
-    "reservation",
-    "Reservations: host names and ports that work keeps when it moves.",
-    "tallystick reservation add REGION --name viewer --host viewer --port 8888",
-)
-
-DatastoreId = Annotated[str, typer.Argument(metavar="DATASTORE", help="datastore_...")]
-ReservationId = Annotated[str, typer.Argument(metavar="RESERVATION", help="reservation_...")]
-Name = Annotated[str, typer.Option(help="Unique in the region, like renders.")]
-OfRegion = Annotated[
-    str | None, typer.Option("--region", metavar="REGION", help="Only of this region.")
-]
-
-
-@datastore.command(
-    "add",
-    epilog="Example: tallystick datastore add region_1f0c... --name renders --address 10.0.0.5",
-)
-@records
-def add_datastore(
-    remote: Remote,
-    region_id: RegionId,
-    name: Name,
-    address: Annotated[str, typer.Option(metavar="HOST", help="Of the server, without a port.")],
-    kind: Annotated[Literal["nfs", "smb"], typer.Option(help="What the server speaks.")] = "nfs",
-    root: Annotated[str, typer.Option(metavar="PATH", help="What jobs see as /.")] = "/",
-    user: Annotated[str | None, typer.Option(help="Of an smb server.")] = None,
-    password_file: Annotated[
-        typer.FileText | None, typer.Option(help="First line: the password of an smb server.")
-    ] = None,
-) -> None:
-    """Add a datastore to a region of yours; it needs the plan team."""
-    body: DatastoreRequest = {
-        "name": name,
-        "kind": kind,
-        "address": address,
-        "root_path": root,
-        "user": user,
-        "password": None if password_file is None else password_file.readline().rstrip("\n"),
-    }
-    told = remote.ask(lambda c: c.add_datastore(region_id, body, idempotency_key=remote.key))
-    shown = {name: value for name, value in told.items() if name != "advice"}
-    remote.tell(told, [*facts(shown), *told["advice"]])
-
-
-@datastore.command("list", epilog="Example: tallystick datastore list --region region_1f0c...")
-@reads
-def list_datastores(remote: Remote, region: OfRegion = None, limit: Limit = 50) -> None:
-    """List your datastores."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_datastores(region_id=region, limit=size, cursor=cursor),
-        limit,
-    )
-    names = ("datastore_id", "name", "kind", "address", "root_path", "region_id")
-    remote.tell(found, columns(found["data"], names))
-
-
-@datastore.command("remove", epilog="Example: tallystick datastore remove datastore_1f0c...")
-@records
-def remove_datastore(remote: Remote, datastore_id: DatastoreId) -> None:
-    """Remove a datastore, and forget its user and password."""
-    told = remote.ask(lambda c: c.remove_datastore(datastore_id, {}, idempotency_key=remote.key))
-    remote.tell(told, facts(told))
-
-
-@reservation.command(
-    "add",
-    epilog="Example: tallystick reservation add region_1f0c... --name viewer --host viewer "
-    "--port 8888",
-)
-@records
-def add_reservation(
-    remote: Remote,
-    region_id: RegionId,
-    name: Name,
-    host: Annotated[str, typer.Option(metavar="HOST", help="Published by mDNS, like viewer.")],
-    port: Annotated[int, typer.Option(min=1, max=65_535, help="The work listens on it.")],
-) -> None:
-    """Reserve a host name and a port in a region of yours; it needs the plan team."""
-    body: ReservationRequest = {"name": name, "kind": "port", "host_name": host, "port": port}
-    told = remote.ask(lambda c: c.add_reservation(region_id, body, idempotency_key=remote.key))
-    remote.tell(told, facts(told))
-
-
-@reservation.command("list", epilog="Example: tallystick reservation list")
-@reads
-def list_reservations(remote: Remote, region: OfRegion = None, limit: Limit = 50) -> None:
-    """List your reservations, and the lease that holds each."""
-    found = remote.list(
-        lambda c, size, cursor: c.list_reservations(region_id=region, limit=size, cursor=cursor),
-        limit,
-    )
-    names = ("reservation_id", "name", "host_name", "port", "lease_id", "region_id")
-    remote.tell(found, columns(found["data"], names))
-
-
-@reservation.command("remove", epilog="Example: tallystick reservation remove reservation_1f0c...")
-@records
-def remove_reservation(remote: Remote, reservation_id: ReservationId) -> None:
-    """Remove a reservation that no lease holds."""
-    told = remote.ask(
-        lambda c: c.remove_reservation(reservation_id, {}, idempotency_key=remote.key)
-    )
-    remote.tell(told, facts(told))

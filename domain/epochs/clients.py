@@ -1,0 +1,78 @@
+"""Whose work the rewards of an epoch pay for, by compute client: told beside the leaves (row R-1).
+
+    sum of an account's parts == its reward                                        to the unit
+    a node's compute reward by client  ~  what the work of each weighs: sum(used x weight of source)
+
+A leaf of the payout tree has an address and a total, as its contract reads them. Here is whose work
+the rewards in it are for: from the sealed settlement, and from what each client's work moved of the
+weights in the same epoch. Availability, the treasury and corrections have no client.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from domain.brought import Brought, added, apportioned, as_parts, by_client, in_proportion
+from domain.epochs.policy import PolicyPublished
+from domain.epochs.reward_terms import NO_TERMS
+from domain.epochs.settlement import Settlement
+
+CLIENTS_FORMAT = "tallystick-epoch-clients-v1"
+
+
+class ClientUse(NamedTuple):
+    """What the work of one client moved of a node's weights in an epoch, by who paid for it. Below
+    zero where corrections took back more than there was.
+    """
+
+    node_id: str
+    client_id: str
+    source: str
+    burned: int
+    gpu_us: int
+
+
+def weights_of(uses: Iterable[ClientUse], policy: PolicyPublished) -> dict[str, dict[str, int]]:
+    """Node -> client -> what its work weighs; none is below zero."""
+    terms = policy.rewards or NO_TERMS
+    weight_of = {rated.name: rated.ppm for rated in terms.source_weights}
+    by_value = policy.compute_base == "burned_value"
+    found: dict[str, dict[str, int]] = {}
+    for one in uses:
+        clients = found.setdefault(one.node_id, {})
+        weighed = (one.burned if by_value else one.gpu_us) * weight_of.get(one.source, 0)
+        clients[one.client_id] = clients.get(one.client_id, 0) + weighed
+    return {
+        node_id: {client_id: units for client_id, units in clients.items() if units > 0}
+        for node_id, clients in found.items()
+    }
+
+
+def by_account(settlement: Settlement, uses: Iterable[ClientUse]) -> dict[str, Brought]:
+    """Account -> client -> TOKEN units, of every reward that the epoch gives."""
+    weights = weights_of(uses, settlement.cut.policy)
+    parts: dict[str, Mapping[str, int]] = {}
+    for node in settlement.nodes:
+        worked = in_proportion(node.compute, weights.get(node.node_id, {}))
+        parts[node.account_id] = added(parts.get(node.account_id, {}), worked)
+    told = {who: apportioned(units, parts.get(who, {})) for who, units in settlement.rewards}
+    assert all(sum(told[who].values()) == units for who, units in settlement.rewards), told
+    return {who: by_client(as_parts(clients)) for who, clients in told.items()}
+
+
+def clients_file(settlement: Settlement, epoch_sha256: str, uses: Iterable[ClientUse]) -> bytes:
+    """Canonical bytes: `[account, reward, [[client, units]]]` by account, an empty client last."""
+    rewards: list[Any] = []
+    told = by_account(settlement, uses)
+    for who, units in settlement.rewards:
+        clients = [[one.client_id, str(one.units)] for one in as_parts(told[who])]
+        rewards.append([who, str(units), clients])
+    document = {
+        "format": CLIENTS_FORMAT,
+        "epoch": settlement.epoch,
+        "epoch_file_sha256": epoch_sha256,
+        "rewards": rewards,
+    }
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

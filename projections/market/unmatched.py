@@ -1,0 +1,56 @@
+"""Which requests found no node, and what was each demand left of the fleet? (row R-5)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from projections import read
+from projections.runner import Connection, Projection, Rule
+
+_TABLES = """
+    CREATE TABLE own.request (
+        position bigint PRIMARY KEY, account_id text COLLATE "C" NOT NULL, code text NOT NULL,
+        need_sha256 text COLLATE "C" NOT NULL, times int NOT NULL CHECK (times > 0),
+        at_us bigint NOT NULL, told text NOT NULL);
+    COMMENT ON COLUMN own.request.told IS 'The whole fact, as it is recorded';
+"""
+_INDEXES = "CREATE INDEX ON own.request (account_id, position);"
+_RULES = (
+    Rule(
+        (),  # read here: the whole body is kept
+        "",
+        """INSERT INTO own.request
+        SELECT e.notification_id, b.account_id, b.code, b.need_sha256, b.times, b.at_us,
+            convert_from(e.state, 'UTF8')
+        FROM public.market_events e
+        CROSS JOIN LATERAL json_to_record(convert_from(e.state, 'UTF8')::json)
+            AS b(account_id text, code text, need_sha256 text, times int, at_us bigint)
+        WHERE e.topic = 'request.unmatched.v1' AND e.notification_id > %(first)s
+            AND e.notification_id <= %(last)s""",
+    ),
+)
+UNMATCHED = Projection("unmatched", _TABLES, _RULES, _INDEXES)
+
+
+@dataclass(frozen=True, slots=True)
+class UnmatchedRequest:
+    position: int
+    account_id: str
+    code: str
+    need_sha256: str
+    times: int
+    at_us: int
+    told: str
+
+
+def read_unmatched(
+    connection: Connection, *, account_id: str | None, before: int, limit: int
+) -> list[UnmatchedRequest]:
+    """The newest first, of one account or of all."""
+    sql = """SELECT position, account_id, code, need_sha256, times, at_us, told
+        FROM proj_unmatched.request
+        WHERE (%(account)s::text IS NULL OR account_id = %(account)s) AND position < %(before)s
+        ORDER BY position DESC LIMIT %(limit)s"""
+    return read.many(
+        connection, UnmatchedRequest, sql, account=account_id, before=before, limit=limit
+    )
