@@ -2,9 +2,9 @@
 
     read(name) == what was kept under this name        with that key alone, and under no other name
 
-What signs the webhooks of accounts, the logins of SMB datastores, the variables of configurations
-of edge devices. Not facts: nothing in the log
-and in `server.key` gives one back. Without the sealing key they are lost, and are replaced.
+What signs the webhooks of accounts, the logins of SMB datastores, and the variables of device
+configurations. Not facts: nothing in the log and in `server.key` gives one back. Without the
+sealing key they are lost, and are replaced.
 """
 
 from __future__ import annotations

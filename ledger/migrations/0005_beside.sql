@@ -97,8 +97,8 @@ COMMENT ON TABLE service_account IS 'Erasable, like every address';
 
 GRANT INSERT, UPDATE, DELETE ON service_account TO tallystick_app, tallystick_projections;
 
--- What signs webhooks, logins of SMB datastores, variables of edge devices: in no log, sealed with a key that lies in a
--- file, so that the database alone gives none of them back.
+-- What signs webhooks, logins of SMB datastores and variables of device configurations: in no log,
+-- sealed with a key that lies in a file, so that the database alone gives none of them back.
 
 CREATE TABLE sealed_secret (
     name text COLLATE "C" PRIMARY KEY,
