@@ -184,7 +184,7 @@ def test_c_36_a_store_that_is_refused_leaves_no_login(site: Scene) -> None:
     taken = site.owner.post(f"{_region(site)}/datastores", SMB)
     assert (taken.status_code, taken.json()["code"]) == (409, "site_name_taken")
     with site.service.connect() as connection:
-        assert connection.execute("SELECT count(*) FROM datastore_login").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM sealed_secret").fetchone() == (1,)
 
 
 def test_c_36_names_are_unique_logins_are_smb_s_and_strangers_see_nothing(site: Scene) -> None:
