@@ -216,9 +216,9 @@ def _is_same(fact: NodeNeighboursTried, told: NodeNeighboursTried) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one node of a region told last."""
+    """What one node of a region told last, and when."""
 
-    at_us: int
+    told_us: int
     reached: frozenset[str]
     missed: frozenset[str]
 
@@ -240,7 +240,7 @@ def see(told: Mapping[str, Told | None], now_us: int) -> dict[str, Seen]:
     fresh = {
         node_id: one
         for node_id, one in told.items()
-        if one is not None and now_us < one.at_us + FRESH_US
+        if one is not None and now_us < one.told_us + FRESH_US
     }
     nothing = Told(0, frozenset(), frozenset())
     missed_by: dict[str, set[str]] = {node_id: set() for node_id in told}

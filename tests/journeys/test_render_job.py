@@ -188,7 +188,7 @@ def test_a_render_job_from_its_client_to_the_reward(
     reward = EMISSION * 7 // 10
     why = desk.told(owner, "epoch", "explain", 1, scene.provider.node_id)
     (use,) = why["uses"]
-    assert (use["source"], int(use["burned"])) == ("burned", 3 * each), (
+    assert (use["source"], int(use["burned"])) == ("burned", 3 * (each + moved)), (
         "one stream, bill and reward"
     )
     assert int(why["compute"]["paid"]["units"]) == reward

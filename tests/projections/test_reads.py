@@ -228,7 +228,7 @@ def test_a_statement_names_fact_time_and_lease_and_comes_in_pages(
 
 def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection[Any]) -> None:
     rows = earnings.read_earnings(connection, by=("node_id", "lease_id", "epoch"), limit=500)
-    assert len(rows) == 7
+    assert len(rows) == 8, "of seven leases, and of volumes"
     head = tables.position_of(connection, movements.MOVEMENTS)
     for who in {row.account_id for row in rows}:
         bill = movements.read_kind_sums(connection, who, 0, head)
@@ -239,9 +239,10 @@ def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection
     for row in rows:
         assert row.fee + row.provider + row.client + row.platform + row.burn == row.charge
     by_epoch = earnings.read_earnings(connection, by=("epoch",))
-    assert [(row.epoch, row.node_id, row.accruals) for row in by_epoch] == [
-        (1, None, 9),
-        (2, None, 16),
+    assert [(row.account_id, row.epoch, row.node_id, row.accruals) for row in by_epoch] == [
+        ("acct_disk", 2, None, 5),
+        ("acct_provider", 1, None, 9),
+        ("acct_provider", 2, None, 16),
     ]
     paged: list[earnings.Earned] = []
     key = earnings.START

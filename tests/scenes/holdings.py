@@ -31,6 +31,15 @@ def volume(scene: Scene) -> dict[str, Any]:
     return {"name": "v", "region_id": scene.provider.region_id, "size_gib": 1}
 
 
+def used_volume(scene: Scene) -> str:
+    """A volume that a lease on a node of the first region had attached, and has no more."""
+    volume_id = scene.renter.made("/v1/volumes", volume(scene))["volume_id"]
+    mounted = [{"volume_id": volume_id, "path": "/vol/used"}]
+    lease = scene.lease(job=scene.job(volumes=mounted))
+    scene.renter.made(f"/v1/leases/{lease['lease_id']}/close")
+    return str(volume_id)
+
+
 def dataset(scene: Scene) -> dict[str, Any]:
     """What places a dataset in the first region."""
     return {"name": "s3://matrix", "region_ids": [scene.provider.region_id]}

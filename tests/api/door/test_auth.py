@@ -34,6 +34,7 @@ from tests.scenes.holdings import (
     device_config,
     edge_device,
     reservation,
+    used_volume,
     volume,
 )
 from tests.scenes.server import CLOUD_ACCOUNT, Caller, Scene
@@ -910,7 +911,7 @@ def places(shared: Scene) -> dict[str, str]:
         "edge_device_id": deployed_edge_device(shared),
         "config": "counter",
         "admission_id": admission(shared),
-        "volume_id": shared.renter.made("/v1/volumes", volume(shared))["volume_id"],
+        "volume_id": used_volume(shared),
         "dataset_id": shared.renter.made("/v1/datasets", dataset(shared))["dataset_id"],
         "datastore_id": added_of_team(shared, "datastores", datastore()),
         "reservation_id": added_of_team(shared, "reservations", reservation()),

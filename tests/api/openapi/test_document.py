@@ -29,6 +29,7 @@ from tests.scenes.holdings import (
     datastore,
     deployed_edge_device,
     reservation,
+    used_volume,
     volume,
     with_plan_team,
 )
@@ -349,7 +350,6 @@ NOT_AS_THEY_STAND = {
     "set_auto_top_up": "needs a card that was saved",
     "create_write_off": "needs a debt",
     "add_reserve": "needs take revenue",
-    "confirm_volume_erased": "needs a node that had it; see tests/api/storage/test_volumes.py",
     "release_storage": "needs a closed lease",
     "report_cloud_quotas": "needs a region of a cloud provider",
     "release_revenue_shares": "needs a node that several own",
@@ -638,10 +638,11 @@ def _held(scene: Scene, path: str) -> dict[str, str]:
     if "{dataset_id}" in path:
         return {"dataset_id": scene.renter.made("/v1/datasets", dataset(scene))["dataset_id"]}
     if "{volume_id}" in path:
-        volume_id = scene.renter.made("/v1/volumes", volume(scene))["volume_id"]
         if path.endswith("/erased"):
+            volume_id = used_volume(scene)
             scene.renter.made(f"/v1/volumes/{volume_id}/delete")
-        return {"volume_id": volume_id}
+            return {"volume_id": volume_id}
+        return {"volume_id": scene.renter.made("/v1/volumes", volume(scene))["volume_id"]}
     if "/storage-node" in path:
         _, _, step = path.partition("/storage-node")
         name = f"storage-{scene.head()}"

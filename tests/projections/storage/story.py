@@ -15,7 +15,7 @@ from domain.stream import Stream
 Told = tuple[Stream[Any], Any]
 NODE = "node_1"
 ACCOUNT = "acct_cash"
-OWNER = "acct_owner"
+OWNER = "acct_disk"
 RATE = MeterRate("volume", credit(100_000), 2_592_000)
 HOUR_US = 3_600_000_000
 
