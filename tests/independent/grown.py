@@ -1,8 +1,10 @@
 """What else a network has beside rewards, week by week: a region of homes with its wait list, a
-pool with components, volumes, datasets, and leases that mount them. All of it is decided by the
-domain and books credits only, so the rewards of the year are what they were without it.
+pool with components, volumes, datasets, leases that mount them and use other resources, stores and
+reserved ports of a site, and edge devices. All of it is decided by the domain and books credits
+only, so the rewards of the year are what they were without it.
 
     charged to renters == what provider, platform and burn got            at the end of every week
+    fees of devices == what the network's revenue of devices got
 """
 
 from __future__ import annotations
@@ -33,15 +35,29 @@ from domain.lease.lease import (
     UsageAccrued,
 )
 from domain.lease.mounts import VolumeMount
+from domain.leasing.other_resources import PATIENCE_US, AccrueResource, ResourceAccrued
 from domain.market.offer import PublishOffer
 from domain.metering.counting import UsageRow
 from domain.metering.report import lane_of
+from domain.metering.resources import MeteredRow
 from domain.money import credit
 from domain.parties.account import AccountOpened
+from domain.parties.plan import TEAM, SetAccountPlan
 from domain.pools.component import RegisterComponent, ReportComponentHealth
 from domain.pools.pool import DEFAULT_POLICY, CreatePool
-from domain.prices.tariff import MARKETPLACE, NETWORK, TariffPublished, publish
+from domain.prices.tariff import MARKETPLACE, NETWORK, MeterMax, TariffPublished, publish
 from domain.regions.wait_list import JoinWaitList, LeaveWaitList, SetWaitListTerms
+from domain.sites.datastore import AddDatastore, RemoveDatastore
+from domain.sites.device_config import DeviceWork, SetDeviceConfig
+from domain.sites.edge_device import (
+    AddEdgeDevice,
+    ChargeDeviceFee,
+    DeviceFeeCharged,
+    RemoveEdgeDevice,
+    ReportEdgeDevice,
+)
+from domain.sites.inference import DeployDeviceConfig, ReportInference
+from domain.sites.reservation import AddReservation, RemoveReservation
 from domain.storage.dataset import PlaceDataset
 from domain.storage.volume import (
     ChargeVolume,
@@ -58,7 +74,7 @@ if TYPE_CHECKING:
 OWNER, RENTER = "acct_grown_owner", "acct_grown_renter"
 PROVIDER, SITE, HOMES = "prov_grown", "region_site", "region_homes"
 NODE, DEVICE, OFFER = "node_" + "a" * 32, "GPU-grown", "offer_grown"
-POOL = "pool_grown"
+POOL, EDGE = "pool_grown", "region_edge"
 PRICE = 3_600_000
 DEPOSIT = 100_000_000
 
@@ -78,12 +94,12 @@ def begin(world: World, at_us: int) -> None:
         provider_id=PROVIDER, account_id=OWNER, kind="physical", payment_mode="credits", **at
     )
     world.handle(provider)
-    for region, setting in ((SITE, "datacenter"), (HOMES, "edge")):
+    for region, setting in ((SITE, "datacenter"), (EDGE, "datacenter"), (HOMES, "edge")):
         opening = OpenRegion(
             region_id=region,
             provider_id=PROVIDER,
             name=region.replace("_", "-"),
-            storage_mode="local",
+            storage_mode="central" if region == EDGE else "local",
             setting=setting,
             admission="operator",
             allow_public_jobs=True,
@@ -105,6 +121,19 @@ def begin(world: World, at_us: int) -> None:
         **by,
     )
     world.handle(pool)
+    world.handle(SetAccountPlan(account_id=OWNER, plan=TEAM, **by))
+
+
+def _deposit(number: int, account_id: str, at: dict[str, Any]) -> ConfirmDeposit:
+    return ConfirmDeposit(
+        deposit_id=f"deposit_{account_id}_{number}",
+        account_id=account_id,
+        source="cash",
+        amount=credit(DEPOSIT),
+        reference=f"{account_id}/{number}",
+        confirmed_by="key_op",
+        **at,
+    )
 
 
 def _joining(at: dict[str, Any], by: dict[str, Any]) -> tuple[Any, ...]:
@@ -143,16 +172,8 @@ def week(world: World, number: int, start_us: int) -> None:
     """One more of each, and what the week before left is brought to its end."""
     at: dict[str, Any] = {"at_us": start_us}
     by: dict[str, Any] = {"by": "key_grown", **at}
-    deposit = ConfirmDeposit(
-        deposit_id=f"deposit_grown_{number}",
-        account_id=RENTER,
-        source="cash",
-        amount=credit(DEPOSIT),
-        reference=str(number),
-        confirmed_by="key_op",
-        **at,
-    )
-    world.handle(deposit)
+    for who in (RENTER, OWNER):
+        world.handle(_deposit(number, who, at))
     _homes(world, number, at, by)
     _pool(world, number, by)
     dataset = PlaceDataset(
@@ -164,6 +185,7 @@ def week(world: World, number: int, start_us: int) -> None:
         **by,
     )
     world.handle(dataset)
+    _site(world, number, at, by)
     _volume_and_lease(world, number, at, by)
     check(world)
 
@@ -186,6 +208,60 @@ def _pool(world: World, number: int, by: dict[str, Any]) -> None:
     )
     world.handle(gateway)
     world.handle(ReportComponentHealth(health="well", detail="", **named))
+
+
+def _site(world: World, number: int, at: dict[str, Any], by: dict[str, Any]) -> None:
+    """A store and a reserved port for a week, and a device that runs the week's model."""
+    named: dict[str, Any] = {"region_id": SITE, "machines": 1, **by}
+    store = AddDatastore(
+        datastore_id=f"store_{number}",
+        name=f"store-{number}",
+        kind="nfs",
+        address="10.0.0.5",
+        root_path="/exports",
+        has_login=False,
+        **named,
+    )
+    port = AddReservation(
+        reservation_id=f"port_{number}",
+        name=f"port-{number}",
+        kind="port",
+        host_name="site",
+        port=8_888,
+        **named,
+    )
+    if number > 1:
+        world.handle(RemoveDatastore(datastore_id=f"store_{number - 1}", **by))
+        world.handle(RemoveReservation(reservation_id=f"port_{number - 1}", **by))
+        before = RemoveEdgeDevice(device_id=f"edge_{number - 1}", account_id=OWNER, **by)
+        world.handle(before)
+    world.handle(store)
+    world.handle(port)
+    device: dict[str, Any] = {"device_id": f"edge_{number}", "account_id": OWNER, **by}
+    added = AddEdgeDevice(
+        region_id=EDGE,
+        name=f"gate-{number}",
+        minion_id=f"minion-{number}",
+        model="jetson-orin-nano",
+        **device,
+    )
+    config = SetDeviceConfig(
+        region_id=EDGE,
+        name="counter",
+        revision=number,
+        work=DeviceWork(image=f"counter:{number}", model="models/counter", command=("run",)),
+        **by,
+    )
+    deploy = DeployDeviceConfig(config="counter", **device)
+    tells = ReportInference(
+        deployment=1, boot_id="3f0c9a52", status="running", exit_code=None, **device
+    )
+    every: tuple[Any, ...] = (added, ReportEdgeDevice(**device), config, deploy, tells)
+    for command in every:
+        world.handle(command)
+    charged = -1
+    while charged != (charged := len(world.facts)):  # a day each time
+        world.handle(ChargeDeviceFee(account_id=OWNER, **at))
 
 
 def _volume_and_lease(world: World, number: int, at: dict[str, Any], by: dict[str, Any]) -> None:
@@ -217,6 +293,7 @@ def _volume_and_lease(world: World, number: int, at: dict[str, Any], by: dict[st
         models=(),
         max_price_per_gpu_hour=credit(PRICE),
         volumes=(VolumeMount(volume, "/vol/data", False),),
+        meter_maxima=(MeterMax("cpu", credit(DEPOSIT // 1_000)),),
         **at,
     )
     request = RequestLease(
@@ -244,7 +321,10 @@ def _volume_and_lease(world: World, number: int, at: dict[str, Any], by: dict[st
         at_us=end_us + SECOND_US,
     )
     charge = ChargeVolume(volume_id=volume, at_us=end_us)
-    every: tuple[Any, ...] = (job, request, reserve, ready, close, settle, charge)
+    cores = AccrueResource(
+        lease_id=lease, meter="cpu", rows=(_cores(start_us, end_us),), at_us=end_us + PATIENCE_US
+    )
+    every: tuple[Any, ...] = (job, request, reserve, ready, close, settle, cores, charge)
     for command in every:
         world.handle(command)
     if number > 1:
@@ -269,13 +349,31 @@ def _used(from_us: int, to_us: int) -> UsageRow:
     )
 
 
+def _cores(from_us: int, to_us: int) -> MeteredRow:
+    """Four cores for all of the time."""
+    return MeteredRow(
+        position=1,
+        boot="b",
+        mono_start_us=from_us,
+        mono_end_us=to_us,
+        from_us=from_us,
+        to_us=to_us,
+        received_us=to_us,
+        quantity=4 * (to_us - from_us),
+    )
+
+
 def check(world: World) -> None:
-    """Leases and volumes have charged exactly what their provider and the network have got."""
+    """Leases, their resources and volumes have charged exactly what their provider and the network
+    have got; and so have devices.
+    """
     charged = sum(
         fact.charge_new.units
         for _, fact in world.facts
-        if isinstance(fact, UsageAccrued | VolumeCharged)
+        if isinstance(fact, UsageAccrued | ResourceAccrued | VolumeCharged)
     )
     names = (f"party:{OWNER}:holdback", "network:revenue:usage", "network:revenue:take")
     got = sum(world.balance(name) for name in (*names, "network:burn_due"))
     assert charged == got > 0, (charged, got)
+    fees = sum(fact.charge.units for _, fact in world.facts if isinstance(fact, DeviceFeeCharged))
+    assert fees == world.balance("network:revenue:device"), fees

@@ -15,8 +15,13 @@ from contracts import manifest
 from domain.epochs.epoch import EpochGateOverridden
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_changes import RewardSlashed
+from domain.leasing.other_resources import ResourceAccrued
 from domain.pools.component import ComponentRegistered
 from domain.regions.wait_list import RegionWaitlistJoined
+from domain.sites.datastore import DatastoreAdded
+from domain.sites.edge_device import DeviceFeeCharged, EdgeDeviceActivated
+from domain.sites.inference import DeviceConfigDeployed
+from domain.sites.reservation import ReservationAdded
 from domain.storage.dataset import DatasetPlaced
 from domain.storage.volume import VolumeAttached, VolumeErased
 from tests.independent.payout_root import root_of
@@ -24,6 +29,18 @@ from tests.independent.settlement_sql import breaks, differences
 from tests.independent.year import CHAIN_ID, DISTRIBUTOR, Year, leaves_of, live
 
 SHORT = (9, 50)
+GROWN = (
+    RegionWaitlistJoined,
+    ComponentRegistered,
+    DatasetPlaced,
+    DatastoreAdded,
+    ReservationAdded,
+    EdgeDeviceActivated,
+    DeviceConfigDeployed,
+    ResourceAccrued,
+    VolumeAttached,
+)
+"""One of each a week."""
 """Epochs and nodes: enough for each fault to have happened."""
 
 
@@ -100,11 +117,12 @@ def test_every_fault_has_happened() -> None:
 
 
 def test_homes_pools_volumes_and_leases_have_grown_beside_the_rewards() -> None:
-    """Each week one of each, charged to the unit (`tests/independent/grown.py`)."""
+    """Charged to the unit (`tests/independent/grown.py`)."""
     facts = Counter(type(fact) for _, fact in short().world.facts)
     weeks = SHORT[0]
-    for each in (RegionWaitlistJoined, ComponentRegistered, DatasetPlaced, VolumeAttached):
+    for each in GROWN:
         assert facts[each] == weeks, each
+    assert facts[DeviceFeeCharged] >= 7 * (weeks - 1), "each day of devices"
     assert facts[VolumeErased] == weeks - 1, "the last one is kept"
 
 
