@@ -8,9 +8,11 @@ that no value is in a command line that others can read.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Using
@@ -19,6 +21,7 @@ from node_reporter.executor.sandbox import close_outputs
 CHECK_SECONDS_MAX = 10
 END_SECONDS_MAX = 30
 LABEL = "tallystick.lease"
+_INSPECTED = re.compile(r"([1-9][0-9]{0,9}) ([0-9a-f]{64})")
 CLIENTS_OWN = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "XDG_RUNTIME_DIR")
 """Variables the docker client needs itself; an image brings its own PATH."""
 
@@ -98,6 +101,7 @@ class DockerRun:
     docker: str
     name: str
     process: subprocess.Popen[bytes]
+    _found: tuple[int, str] | None = None
 
     @property
     def outputs(self) -> tuple[int, int]:
@@ -107,8 +111,29 @@ class DockerRun:
 
     @property
     def pid(self) -> int | None:
-        """The container is another server's child: its processes are not below this client."""
-        return None
+        """The container is its server's child, not this client's: the server is asked until it says
+        which process that is. On another machine the number means nothing here (`Group.of`).
+        """
+        found = self._inspected()
+        return None if found is None else found[0]
+
+    @property
+    def container(self) -> str | None:
+        found = self._inspected()
+        return None if found is None else found[1]
+
+    def _inspected(self) -> tuple[int, str] | None:
+        """Process and id of the container, once it runs."""
+        if self._found is None:
+            words = [self.docker, "inspect", "--format", "{{.State.Pid}} {{.Id}}", self.name]
+            with suppress(OSError, subprocess.TimeoutExpired):
+                told = subprocess.run(  # noqa: S603
+                    words, check=False, capture_output=True, timeout=CHECK_SECONDS_MAX
+                )
+                said = _INSPECTED.fullmatch(told.stdout.decode(errors="replace").strip())
+                if told.returncode == 0 and said is not None:
+                    self._found = int(said[1]), said[2]
+        return self._found
 
     def poll(self) -> int | None:
         code = self.process.poll()

@@ -292,12 +292,8 @@ class Executor:
         )
         job.run = job.runner.start(grant)
         job.log = JobLog(*job.run.outputs)
-        pid = job.run.pid
-        if self._used is not None and pid is not None:
-            now_us = self._clock.now().mono_us
-            job.meter = WorkMeter.begin(
-                start.lease_id, self._clock.boot_id, now_us, pid, job.folder
-            )
+        if self._used is not None:
+            job.meter = self._begin_meter(job)
         for name in missing:
             job.log.note(f"{name} is not known on this node: the job runs without it")
         self._tell(f"{start.lease_id} started by {job.runner.name}")
@@ -360,12 +356,27 @@ class Executor:
         if job.is_over and job.is_told and job.stopping_since_us is None:
             self._clean(job)
 
+    def _begin_meter(self, job: Job) -> WorkMeter | None:
+        """None where its processes are not known yet, or run on another machine."""
+        assert job.run is not None
+        assert job.folder is not None
+        pid, container = job.run.pid, job.run.container
+        if pid is None:
+            return None
+        named = job.start.lease_id, self._clock.boot_id, self._clock.now().mono_us, pid
+        if container is None:
+            return WorkMeter.begin(*named, job.folder)
+        return WorkMeter.join(*named, container, job.folder)
+
     def _meter(self, job: Job) -> None:
         """Look at what the work has used, and hand it to the reporter."""
         now_us = self._clock.now().mono_us
-        if job.meter is None or self._used is None or now_us < job.metered_us + SECOND_US:
+        if self._used is None or now_us < job.metered_us + SECOND_US:
             return
         job.metered_us = now_us
+        job.meter = job.meter or self._begin_meter(job)
+        if job.meter is None:
+            return
         try:
             write_counters(self._used, job.meter.look(now_us))
         except OSError as error:

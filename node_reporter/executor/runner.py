@@ -79,7 +79,12 @@ class Run(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """The process that all of its others are below; None: not known on this machine."""
+        """The process that all of its others are below; None: not known yet, or not here."""
+        ...
+
+    @property
+    def container(self) -> str | None:
+        """The id of the container that these processes are in; None: they are in none."""
         ...
 
     def poll(self) -> int | None:

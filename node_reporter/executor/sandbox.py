@@ -85,6 +85,10 @@ class ProcessRun:
     def pid(self) -> int | None:
         return self._process.pid
 
+    @property
+    def container(self) -> str | None:
+        return None
+
     def poll(self) -> int | None:
         code = self._process.poll()
         if code is None or not self._namespace_is_empty():

@@ -2,6 +2,7 @@
 
     every counter only grows from the start of the work on;   None: it cannot be known here
     cpu_us        the cgroup's usage; or the sum over processes of the most seen of each
+                  of a container from the first look on: its server starts it, not we
     *_byte_us     sum over looks of (bytes at the look before x time since)
     bytes         of the work's own network namespace, loopback left out
 
@@ -53,6 +54,32 @@ class Group:
     version: int
     cpu: Path
     memory: Path
+    is_ours: bool = True
+
+    @classmethod
+    def of(
+        cls, pid: int, container: str, root: Path = CGROUPS, proc: Path = Path("/proc")
+    ) -> Group | None:
+        """The one that a container's server made for it; None where it tells nothing, or where the
+        process of this number is not in that container: then it runs on another machine.
+        """
+        try:
+            lines = (proc / str(pid) / "cgroup").read_text().splitlines()
+        except OSError:
+            return None
+        found: dict[str, str] = {}
+        for line in lines:
+            _, names, path = line.split(":", 2)
+            if container in path and ".." not in path.split("/"):
+                found |= dict.fromkeys(names.split(","), path.lstrip("/"))
+        if (root / "cgroup.controllers").exists() and "" in found:
+            group = cls(2, root / found[""], root / found[""], is_ours=False)
+        elif "cpuacct" in found and "memory" in found:
+            cpu, memory = root / "cpuacct" / found["cpuacct"], root / "memory" / found["memory"]
+            group = cls(1, cpu, memory, is_ours=False)
+        else:
+            return None
+        return group if group.cpu_us() is not None else None
 
     @classmethod
     def make(cls, root: Path, name: str) -> Group | None:
@@ -99,7 +126,7 @@ class Group:
             return None
 
     def remove(self) -> None:
-        for folder in {self.cpu, self.memory}:
+        for folder in {self.cpu, self.memory} if self.is_ours else ():
             with suppress(OSError):
                 folder.rmdir()
 
@@ -115,6 +142,7 @@ class WorkMeter:
     folder: Path
     group: Group | None
     _at_us: int = 0
+    _before_us: int = 0  # processor time of a container before the first look
     _seen: dict[tuple[int, str], int] = field(default_factory=dict)
     _memory_bytes: int = 0
     _storage_bytes: int = 0
@@ -133,6 +161,27 @@ class WorkMeter:
             group = None
         return cls(lease_id, boot, now_us, first, folder, group, now_us)
 
+    @classmethod
+    def join(
+        cls,
+        lease_id: str,
+        boot: str,
+        now_us: int,
+        first: int,
+        container: str,
+        folder: Path,
+        root: Path = CGROUPS,
+        proc: Path = Path("/proc"),
+    ) -> WorkMeter | None:
+        """Of work that is in a container: from now on, in the group that it has. None: not here."""
+        group = Group.of(first, container, root, proc)
+        if group is None:
+            return None
+        found = cls(lease_id, boot, now_us, first, folder, group, now_us)
+        pids = [first, *launch.descendants(first)]
+        found._before_us = max(group.cpu_us() or 0, found._of_processes(pids))
+        return found
+
     def look(self, now_us: int) -> Counters:
         """The counters up to now."""
         since_us = max(0, now_us - self._at_us)
@@ -143,7 +192,8 @@ class WorkMeter:
         group_us = 0 if self.group is None else self.group.cpu_us() or 0
         # Both are at most what was used, so the larger is nearer: there are kernels whose groups
         # take processes and count nothing.
-        self._cpu_us = max(self._cpu_us, group_us, self._of_processes(pids))
+        used_us = max(group_us, self._of_processes(pids)) - self._before_us
+        self._cpu_us = max(self._cpu_us, used_us)
         held = None if self.group is None else self.group.memory_bytes()
         self._memory_bytes = held or sum(map(_resident_bytes, pids))
         self._storage_bytes = _bytes_in(self.folder)

@@ -86,3 +86,28 @@ def test_docker_is_for_images_and_says_why_it_cannot_be_used(
     client.chmod(0o755)
     with pytest.raises(RunnerUnusable, match="Cannot connect"):
         runner.check()
+
+
+def test_the_server_is_asked_until_it_says_which_processes_a_container_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for the client: `run` waits, `inspect` answers what a file says."""
+    told = tmp_path / "told"
+    client = tmp_path / "docker"
+    client.write_text(f'#!/bin/sh\n[ "$1" = run ] && exec sleep 60\ncat {told}\n')
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    run = DockerRunner({}).start(grant(folder=tmp_path))
+    try:
+        assert (run.pid, run.container) == (None, None), "it does not run yet"
+        for not_yet in ("0 " + "a" * 64, "nothing", "7 short"):
+            told.write_text(not_yet)
+            assert run.pid is None
+        told.write_text("4242 " + "a" * 64 + "\n")
+        assert (run.pid, run.container) == (4242, "a" * 64)
+        told.unlink()
+        assert run.pid == 4242, "once known, it is not asked again"
+    finally:
+        run.process.kill()
+        run.process.wait()
+        run.close()

@@ -6,6 +6,7 @@ after the last nothing is seen) to 130 % of it (its interpreter starts too).
 
 from __future__ import annotations
 
+import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.node_reporter.confined import Ground, ground, needs_walls
 LEASE = "lease_" + "0" * 32
 BURN_S = 1.5
 BURN = f"""
+import subprocess
 import time
 kept = bytearray(48 * 1024 * 1024)
 with open("file", "wb") as file:  # the work folder is where it starts
@@ -90,3 +92,71 @@ def test_groups_of_both_versions_are_read_where_the_kernel_tells_them(tmp_path: 
     assert Group.make(tmp_path / "none", "work") is None
     (second / "work" / "cpu.stat").unlink()
     assert Group.make(second, "work") is None, "a group that tells nothing is none"
+
+
+CONTAINER = "c0ffee" * 10 + "beef"
+
+
+def in_group(folder: Path, pid: int, path: str) -> dict[str, Path]:
+    """A kernel of cgroup 2 in which this process is in the group of this path."""
+    proc, root = folder / "proc", folder / "cgroup"
+    (proc / str(pid)).mkdir(parents=True)
+    (proc / str(pid) / "cgroup").write_text(f"0::{path}\n")
+    (root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
+    (root / "cgroup.controllers").write_text("cpu memory")
+    (root / path.lstrip("/") / "cpu.stat").write_text("usage_usec 5000000\n")
+    (root / path.lstrip("/") / "memory.current").write_text("4096\n")
+    return {"root": root, "proc": proc}
+
+
+@pytest.mark.parametrize(
+    "path", [f"/docker/{CONTAINER}", f"/system.slice/docker-{CONTAINER}.scope"]
+)
+def test_work_in_a_container_is_counted_in_its_group_from_the_first_look_on(
+    tmp_path: Path, path: str
+) -> None:
+    with subprocess.Popen(["sleep", "60"]) as work:
+        kernel = in_group(tmp_path, work.pid, path)
+        at_us = now_us()
+        meter = WorkMeter.join(LEASE, "boot", at_us, work.pid, CONTAINER, tmp_path, **kernel)
+        assert meter is not None
+        assert meter.look(at_us).cpu_us == 0, "what it used before belongs to nobody's bill"
+        stat = kernel["root"] / path.lstrip("/") / "cpu.stat"
+        stat.write_text("usage_usec 7500000\n")
+        told = meter.look(at_us + 1_000_000)
+        assert (told.cpu_us, told.memory_byte_us, told.source) == (
+            2_500_000,
+            4096 * 10**6,
+            "cgroup2",
+        )
+        meter.close()
+        assert stat.exists(), "the group is its server's"
+        work.kill()
+
+
+def test_a_container_of_cgroup_1_is_found_by_its_controllers(tmp_path: Path) -> None:
+    proc, root = tmp_path / "proc", tmp_path / "cgroup"
+    (proc / "7").mkdir(parents=True)
+    path = f"docker/{CONTAINER}"
+    lines = (f"4:cpu,cpuacct:/{path}", f"3:memory:/{path}", "1:name=systemd:/elsewhere")
+    (proc / "7" / "cgroup").write_text("\n".join(lines) + "\n")
+    for name, file, told in (
+        ("cpuacct", "cpuacct.usage", "9000000\n"),
+        ("memory", "memory.usage_in_bytes", "512\n"),
+    ):
+        (root / name / path).mkdir(parents=True)
+        (root / name / path / file).write_text(told)
+    group = Group.of(7, CONTAINER, root, proc)
+    assert group is not None
+    assert (group.version, group.cpu_us(), group.memory_bytes()) == (1, 9_000, 512)
+
+
+def test_a_process_that_only_has_the_number_of_a_container_elsewhere_is_not_metered(
+    tmp_path: Path,
+) -> None:
+    """Docker's server may be on another machine: its process ids mean others here."""
+    kernel = in_group(tmp_path, 7, "/user.slice/other")
+    assert WorkMeter.join(LEASE, "boot", 0, 7, CONTAINER, tmp_path, **kernel) is None
+    assert WorkMeter.join(LEASE, "boot", 0, 8, CONTAINER, tmp_path, **kernel) is None
+    away = in_group(tmp_path / "b", 7, f"/docker/../{CONTAINER}")
+    assert WorkMeter.join(LEASE, "boot", 0, 7, CONTAINER, tmp_path, **away) is None
