@@ -213,7 +213,7 @@ def _accounts(ledger: Ledger, now_us: int) -> list[str]:
             region_id="region_one",
             provider_id="prov_one",
             name="home",
-            storage_mode="central",
+            storage_mode="local",
             setting="datacenter",
             admission="operator",
             allow_public_jobs=True,
