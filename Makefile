@@ -60,7 +60,7 @@ FAST := tests/domain tests/golden tests/ledger/log/test_codec.py tests/ledger/bo
 test: tools lint  ## everything a commit must pass
 	@$(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist worksteal
 
-test-fast: $(VENV)/.dev  ## the rules alone, without a server: below 40 s, a fifth of the examples
+test-fast: $(VENV)/.dev  ## the rules alone, without a server: a minute and a half, a fifth of the examples
 	@$(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist worksteal \
 	  --hypothesis-profile dev $(FAST)
 
