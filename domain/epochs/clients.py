@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from domain.brought import Brought, added, apportioned, as_parts, by_client, in_proportion
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS
-from domain.epochs.settlement import Settlement
+from domain.epochs.settlement import Settlement, used_by
 
 CLIENTS_FORMAT = "tallystick-epoch-clients-v1"
 
@@ -38,11 +38,11 @@ def weights_of(uses: Iterable[ClientUse], policy: PolicyPublished) -> dict[str, 
     """Node -> client -> what its work weighs; none is below zero."""
     terms = policy.rewards or NO_TERMS
     weight_of = {rated.name: rated.ppm for rated in terms.source_weights}
-    by_value = policy.compute_base == "burned_value"
+    used_of = used_by(terms, policy.compute_base)
     found: dict[str, dict[str, int]] = {}
     for one in uses:
         clients = found.setdefault(one.node_id, {})
-        weighed = (one.burned if by_value else one.gpu_us) * weight_of.get(one.source, 0)
+        weighed = used_of(one.burned, one.gpu_us) * weight_of.get(one.source, 0)
         clients[one.client_id] = clients.get(one.client_id, 0) + weighed
     return {
         node_id: {client_id: units for client_id, units in clients.items() if units > 0}

@@ -20,7 +20,7 @@ weight. Not here: which reports and burns the cut holds
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -259,17 +259,23 @@ def compute_weight(node: NodeCut, terms: RewardTerms, base: str) -> int:
     return _compute_weights((node,), terms, base)[0]
 
 
+def used_by(terms: RewardTerms, base: str) -> Callable[[int, int], int]:
+    """What of (burned, GPU time) counts as used: the formula of `compute_weight`."""
+    least = terms.burned_per_gpu_hour
+    if base == "burned_value":
+        return lambda burned, _gpu_us: burned
+    if least is None:
+        return lambda _burned, gpu_us: gpu_us
+    return lambda burned, gpu_us: min(gpu_us, burned * GPU_HOUR_US // least)
+
+
 def _compute_weights(nodes: Iterable[NodeCut], terms: RewardTerms, base: str) -> list[int]:
-    weight_of = _by_name(terms.source_weights)
-    by_value, least = base == "burned_value", terms.burned_per_gpu_hour
+    weight_of, used_of = _by_name(terms.source_weights), used_by(terms, base)
     found = []
     for node in nodes:
         used = 0
         for source, burned, gpu_us in node.uses:
-            units = burned if by_value else gpu_us
-            if not by_value and least is not None:
-                units = min(units, burned * GPU_HOUR_US // least)
-            used += units * weight_of.get(source, 0)
+            used += used_of(burned, gpu_us) * weight_of.get(source, 0)
         found.append(used * bonus_ppm(terms, node.score_ppm) // (PPM * PPM) if used else 0)
     return found
 
