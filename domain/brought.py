@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from domain.money import Big
+from domain.money import Big, share_out_all
 
 CLIENTS_MAX = 200
 """Compute clients that one fact names: a fact is bounded. The rest is told together."""
@@ -62,19 +62,11 @@ def apportioned(units: int, brought: Brought) -> dict[str, int]:
 
 
 def in_proportion(units: int, weights: Brought) -> dict[str, int]:
-    """So many units by weight, whatever the weights are in; without any weight there is no client.
-
-    floor(units x weight / all), then one each for the largest remainders, of equals by id.
+    """So many units by weight, whatever the weights are in, by largest remainder; without any
+    weight there is no client.
     """
-    assert units >= 0, units
-    whole = sum(weights.values())
-    if not whole:
-        return {NO_CLIENT: units} if units else {}
-    parts = {client_id: units * weight // whole for client_id, weight in weights.items()}
-    left = units - sum(parts.values())
-    remainders = sorted(weights, key=lambda one: (-(units * weights[one] % whole), one))
-    for client_id in remainders[:left]:
-        parts[client_id] += 1
+    shares = share_out_all(units, tuple(weights.items()))
+    parts = {NO_CLIENT: shares.carry} if shares.carry else shares.by_id
     assert sum(parts.values()) == units, (units, weights)
     return {client_id: part for client_id, part in parts.items() if part}
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from domain.decay import integer_root
-from domain.money import PPM
+from domain.money import PPM, share_out_all
 
 STEPS = 64
 """Steps of one half-life in the table: an age is rounded down to one of them."""
@@ -51,7 +51,7 @@ def divide(total: int, queues: Sequence[Queue]) -> dict[str, int]:
     assert total >= 0, total
     owed = {queue.name: min(queue.deserved, queue.requested) for queue in queues}
     if sum(owed.values()) > total:
-        return _in_proportion(total, owed)
+        return share_out_all(total, tuple(owed.items())).by_id
     due, left = dict(owed), total - sum(owed.values())
     for priority in sorted({queue.priority for queue in queues}, reverse=True):
         asking = [queue for queue in queues if queue.priority == priority]
@@ -68,7 +68,7 @@ def _fill(left: int, asking: Sequence[Queue], due: dict[str, int]) -> int:
         weights = {queue.name: queue.weight for queue in open_}
         if not any(weights.values()):  # history took it all: among themselves they are equal
             weights = dict.fromkeys(weights, 1)
-        parts = _in_proportion(left - given, weights)
+        parts = share_out_all(left - given, tuple(weights.items())).by_id
         full = [q for q in open_ if due[q.name] + parts[q.name] >= q.requested]
         # Those whose part is more than they ask for are filled first; the others share anew.
         for queue in full or open_:
@@ -77,19 +77,6 @@ def _fill(left: int, asking: Sequence[Queue], due: dict[str, int]) -> int:
             given += part
         open_ = [queue for queue in open_ if queue not in full] if full else []
     return given
-
-
-def _in_proportion(total: int, weights: Mapping[str, int]) -> dict[str, int]:
-    """`total` by weight; what the floors leave goes to the largest remainders, ties by name."""
-    whole = sum(weights.values())
-    if not whole:
-        return dict.fromkeys(weights, 0)
-    parts = {name: total * weight // whole for name, weight in weights.items()}
-    rest = total - sum(parts.values())
-    by_remainder = sorted(weights, key=lambda name: (-(total * weights[name] % whole), name))
-    for name in by_remainder[:rest]:
-        parts[name] += 1
-    return parts
 
 
 def divide_tree(total: int, leaves: Sequence[Leaf], parents: Mapping[str, Queue]) -> dict[str, int]:
