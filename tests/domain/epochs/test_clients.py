@@ -9,7 +9,8 @@ import pytest
 from domain.epochs.clients import ClientUse, weights_of
 from domain.epochs.settlement import NodeCut, Use, compute_weight
 from domain.gpu_time import GPU_HOUR_US
-from tests.domain.epochs.test_explanation import POLICY, TERMS
+from tests.domain.epochs.test_settlement import TERMS
+from tests.domain.scenes.epochs import POLICY
 
 LEAST = 10_000
 
