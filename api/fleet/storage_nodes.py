@@ -41,7 +41,7 @@ from projections.fleet.fleet import FLEET
 from projections.metering import meters
 from projections.metering.meters import METERS
 
-resource = Resource("edge")
+resource = Resource("regions")
 
 WRITE = with_scope("provider")
 READ = with_scope("provider", "billing:read", "operator", "audit:read")
