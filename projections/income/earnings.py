@@ -76,8 +76,14 @@ _OTHERS_FIELDS = (
     "provider_account_id text, node_id text, lease_id text, at_us bigint, charge_new json,"
     " parts_new json"
 )
-_OTHERS = f"""received AS (
-    SELECT f.position, f.node_id, f.lease_id, {EPOCH_OF} AS epoch, f.at_us AS began_us,
+
+
+def _others(names: str) -> str:
+    """SQL: the same of charges that are the provider's alone: they belong to the hour of their
+    accrual. `names`: the node and the lease that earned it.
+    """
+    return f"""received AS (
+    SELECT f.position, {names}, {EPOCH_OF} AS epoch, f.at_us AS began_us,
         f.provider_account_id AS account_id, 0 AS gpu_us,
         (f.charge_new->>'units')::bigint AS charge,
         (f.parts_new->>'fee')::bigint AS fee, (f.parts_new->>'provider')::bigint AS provider,
@@ -85,12 +91,13 @@ _OTHERS = f"""received AS (
         0 AS client, (f.parts_new->>'provider')::bigint AS earned
     FROM facts f
 )"""
-"""SQL: the same of CPU, memory, storage and network: they belong to the hour of their accrual."""
 
 
+_OTHERS = _others("f.node_id, f.lease_id")
+"""SQL: of CPU, memory, storage and network."""
 _VOLUME_FIELDS = "provider_account_id text, at_us bigint, charge_new json, parts_new json"
-_VOLUME = _OTHERS.replace("f.node_id, f.lease_id", "'' AS node_id, '' AS lease_id")
-"""SQL: the same of volumes, which no node and no lease earns: both names are empty."""
+_VOLUME = _others("'' AS node_id, '' AS lease_id")
+"""SQL: of volumes, which no node and no lease earns: both names are empty."""
 
 _EARLY_FIELDS = (
     "provider_account_id text, node_id text, lease_id text, at_us bigint, kept json, parts json,"
