@@ -21,6 +21,7 @@ import pwd
 import shutil
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -36,6 +37,17 @@ SOCKET_PATH_MAX = 103
 START_SECONDS_MAX = 300
 PUBLIC_BINARIES = Path("/var/lib/tallystick/postgresql-18")
 USERS_TO_RUN_AS = ("tallystick", "postgres", "nobody")
+
+# A process of its own gives up root. `subprocess` with `user=` forks this one and sets the user in
+# the child, between fork and exec: there a lock that another thread held stays locked for ever.
+DROP_PRIVILEGES = """\
+import os, sys
+uid, gid, program = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+os.setgroups([])
+os.setgid(gid)
+os.setuid(uid)
+os.execv(program, sys.argv[3:])
+"""
 
 SETTINGS = """\
 # Written by tallystick at every start. Changes here are lost.
@@ -252,22 +264,13 @@ class EmbeddedPostgres:
     def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         binaries = self._binaries or _binaries(copy_for_others=self._run_as is not None)
         command = [str(binaries / program), *arguments]
+        if self._run_as is not None:
+            ids = (str(self._run_as.pw_uid), str(self._run_as.pw_gid))
+            command = [sys.executable, "-I", "-S", "-c", DROP_PRIVILEGES, *ids, *command]
         # A clean environment: PGDATA, PGPORT or a locale of the caller must not reach the server.
         environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
-        if self._run_as is None:
-            return subprocess.run(  # noqa: S603 - our own binary, no shell
-                command, env=environment, cwd="/", capture_output=True, text=True, check=False
-            )
         return subprocess.run(  # noqa: S603 - our own binary, no shell
-            command,
-            env=environment,
-            cwd="/",
-            capture_output=True,
-            text=True,
-            check=False,
-            user=self._run_as.pw_uid,
-            group=self._run_as.pw_gid,
-            extra_groups=[],
+            command, env=environment, cwd="/", capture_output=True, text=True, check=False
         )
 
     def _give(self, path: Path) -> None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -135,3 +136,23 @@ def test_binaries_out_of_the_users_reach_run_from_a_public_copy(
     with EmbeddedPostgres(folder / "data", durable=False) as server:
         assert _answers(server.uri)
         assert os.stat(f"/proc/{server.pid}").st_uid != 0
+
+
+def test_no_child_of_a_process_with_threads_changes_its_user_before_it_is_another_program(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root runs the server as somebody else")
+    run, asked = subprocess.run, []
+
+    def watched(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        asked.append(options)
+        return run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    with EmbeddedPostgres(folder / "data", durable=False) as server:
+        assert server.pid is not None
+        owner = Path(f"/proc/{server.pid}").stat().st_uid
+    assert owner != 0
+    assert asked, "the server was started by another way"
+    assert not [o for o in asked if {"user", "group", "extra_groups", "preexec_fn"} & o.keys()]
