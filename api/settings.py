@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from domain.parties.account import DEVELOPMENT, ENVIRONMENTS, PRODUCTION
 
 PREFIX = "TALLYSTICK_"
+PORT_MAX = 65_535
 SECRET = frozenset({"database_url", "stripe_secret_key", "stripe_webhook_secret"})
 
 
@@ -84,6 +85,8 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise SettingsInvalid(f"{name}: must be 1 or more")
+        if self.port > PORT_MAX:
+            raise SettingsInvalid(f"port: must be {PORT_MAX} or less")
         if self.challenge_price_max < 0:
             raise SettingsInvalid("challenge_price_max: must be 0 or more")
         if self.spec_ttl_s < 0:
@@ -106,6 +109,10 @@ class Settings:
         _check_stripe(self)
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
+        for name in ("ssl_certfile", "ssl_keyfile"):
+            file = getattr(self, name)
+            if file is not None and not file.is_file():
+                raise SettingsInvalid(f"{name}: {file} is no file that can be read")
 
 
 def _is_here(host: str) -> bool:

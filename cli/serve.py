@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing
 import os
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
@@ -28,9 +30,15 @@ from api.door.http_bounds import BoundedProtocol
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
 from api.process import founding
+from api.process.database_watch import watching
 from api.process.service import Service
 from api.settings import Settings
 from cli.terminal import AnswerIsNo
+
+logger = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 10
+"""After SIGTERM no connection is accepted, and requests in progress have so long to be answered."""
 
 
 def serve(settings: Settings) -> int:
@@ -40,6 +48,7 @@ def serve(settings: Settings) -> int:
         Service.open(settings) as service,
         _stopped_by_sigterm(),
         closing(_bound(settings)) as sock,
+        watching(service.embedded),
         _jobs(service),
     ):
         founding.warn(service.ledger, settings)
@@ -75,6 +84,7 @@ def _bound(settings: Settings) -> socket.socket:
 def application() -> Asgi:
     """The application of one worker process, with a service of its own."""
     _log_to_stderr()
+    _end_with_parent()
     service = Service.open(settings_file.load().settings)
     app = create_app(service)
     tune_collector()
@@ -87,6 +97,22 @@ def application() -> Asgi:
                 await asyncio.to_thread(service.close)
 
     return closing
+
+
+def _end_with_parent() -> None:
+    """A killed parent ends no worker: it would keep the port, and no next start could listen."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def follow() -> None:
+        parent.join()
+        logger.error("the first process of the server ended: this worker ends")
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(DRAIN_SECONDS + 10)
+        os._exit(1)
+
+    threading.Thread(target=follow, name="parent-watch", daemon=True).start()
 
 
 @contextmanager
@@ -139,7 +165,7 @@ def _how(settings: Settings) -> dict[str, Any]:
         # Otherwise uvicorn believes whoever comes from this machine, and FORWARDED_ALLOW_IPS.
         "proxy_headers": settings.trusted_proxies is not None,
         "forwarded_allow_ips": settings.trusted_proxies or "",
-        "timeout_graceful_shutdown": 10,
+        "timeout_graceful_shutdown": DRAIN_SECONDS,
         "ssl_certfile": certfile,
         "ssl_keyfile": keyfile,
         "log_config": None,

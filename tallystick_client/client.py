@@ -5562,3 +5562,8 @@ class Client(Calls):
             ),
         )
         return cast("str", found)
+
+    def list_timers(self) -> forms.TimersAnswer:
+        """Lists the timers of the server: last run, duration, error, next run."""
+        found = self._call("GET", "/v1/timers")
+        return cast("forms.TimersAnswer", found)

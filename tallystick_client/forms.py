@@ -7280,6 +7280,25 @@ class TaskQueueAnswer(TypedDict):
     position: NotRequired[int]
 
 
+class TimerAnswer(TypedDict):
+    """One timer. `late`: its last success is longer ago than its alarm allows."""
+
+    name: str
+    ran_at: str
+    succeeded_at: NotRequired[str]
+    duration_us: NotRequired[int]
+    error: NotRequired[str]
+    next_at: NotRequired[str]
+    late: bool
+
+
+class TimersAnswer(TypedDict):
+    """The timers by name."""
+
+    data: list[TimerAnswer]
+    position: NotRequired[int]
+
+
 class TokenPriceAnswer(TypedDict):
     """What the sources say now, and the last snapshot that was taken."""
 

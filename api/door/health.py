@@ -204,6 +204,12 @@ def _metrics(service: Service) -> Response:
             "1: its last round ended with an error",
             [(f'{{job="{run.name}"}}', int(run.error is not None)) for run in runs],
         ),
+        *_metric(
+            "tallystick_job_duration_microseconds",
+            "gauge",
+            "How long its last round took",
+            [(f'{{job="{run.name}"}}', run.duration_us) for run in runs if run.duration_us],
+        ),
     ]
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 

@@ -58,7 +58,8 @@ class Service:
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
     `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
     `geography` (where addresses are), `processors` (who moves real money), `chain_id` (what
-    wallets sign for: the deployment's, else the embedded chain's).
+    wallets sign for: the deployment's, else the embedded chain's), `embedded` (the PostgreSQL of
+    the data folder; None: the settings name another).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -99,6 +100,7 @@ class Service:
         self.processors = processors_of(settings)
         self.payout_processor: Processor = self.processors.get("stripe", self.processors["bank"])
         self.fleet = FleetMemory()
+        self.embedded: EmbeddedPostgres | None = None
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()
@@ -117,13 +119,16 @@ class Service:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             conninfo = settings.database_url
+            embedded = None
             if conninfo is None:
-                conninfo = stack.enter_context(EmbeddedPostgres(settings.data_dir)).uri
+                embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
+                conninfo = embedded.uri
             migrate.migrate(conninfo)
             with _own(conninfo) as connection:
                 keys = secret_files.folder_of(settings.data_dir)
                 log_keys.require(connection, keys, settings.log_origin)
             service = cls(settings, conninfo, clock or WallClock())
+            service.embedded = embedded
             stack.callback(service._close)
             founding.require_environment(service.ledger, settings)
             with service.connect() as connection:
