@@ -129,7 +129,7 @@ ABOUT = {
     "job": "Jobs: work, and the leases its plan opens.",
     "jobs": "Run only the background jobs: accrual, pins, signed heads, epochs, views.",
     "key": "API keys of your account.",
-    "keys": "The key files of this server: check, export, import.",
+    "keys": "The key files of this server: check, export, import, rotate.",
     "kind": "Kinds of resources that can be rented.",
     "lease": "Leases: rented GPUs.",
     "licence": "Licences: seats of software that nodes rent out.",

@@ -58,6 +58,7 @@ def serve(settings: Settings) -> int:
             tune_collector()
             uvicorn.Server(config).run([sock])
             return 0
+        tune_collector()
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
         config = uvicorn.Config("cli.serve:application", **how)

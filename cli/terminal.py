@@ -300,6 +300,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "contracts.deployment.DeploymentInvalid": (2, ""),
     "contracts.manifest.ManifestInvalid": (2, "do not use this payout file"),
     "contracts.payout_scripts.PayoutMismatch": (1, "use the payout file of this root"),
+    "contracts.payout_scripts.RootAccepted": (1, "claim from it: `tallystick payout claim`"),
     "contracts.payout_scripts.NothingToClaim": (1, ""),
     "contracts.signers.PublicKeyRefused": (1, "use a key of your own"),
     "psycopg.errors.InsufficientPrivilege": (

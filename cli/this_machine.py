@@ -5,6 +5,7 @@ Each command imports what it needs when it runs, so that `--help` is quick and n
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import tempfile
@@ -114,11 +115,16 @@ def serve(
         jobs=jobs_too,
         data_dir=data_dir,
     )
+    gc.disable()  # hundreds of modules come, and none goes: `tune_collector` begins to look later
     from cli import serve as cli_serve
 
     scheme = "http" if settings.ssl_certfile is None else "https"
     note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
-    raise typer.Exit(cli_serve.serve(settings))
+    try:
+        code = cli_serve.serve(settings)
+    finally:
+        gc.enable()
+    raise typer.Exit(code)
 
 
 @commands.command(epilog="Example: tallystick jobs --once --json")

@@ -5540,7 +5540,9 @@ class Client(Calls):
         return cast("str", found)
 
     def read_log_key(self) -> forms.LogKeyAnswer:
-        """Returns the public key that signs the log's heads."""
+        """Returns the public key that signs the log's heads, and every announced
+        replacement of it.
+        """
         found = self._call("GET", "/v1/audit/log/key")
         return cast("forms.LogKeyAnswer", found)
 

@@ -4024,10 +4024,27 @@ class LogEventPage(TypedDict):
 
 
 class LogKeyAnswer(TypedDict):
-    """`name+key id+key`, as C2SP writes it."""
+    """`name+key id+key`, as C2SP writes it, and the keys before it by their replacements."""
 
     verifier_key: str
+    rotations: list[LogKeyRotationAnswer]
     position: NotRequired[int]
+
+
+class LogKeyRotationAnswer(TypedDict):
+    """One replacement of the key. Both keys sign `tallystick/log-key/v1`, origin, number,
+    old key, new key (hex) and the microseconds of `old_key_signs_until`, each with a line
+    end.
+    """
+
+    number: int
+    old: str
+    new: str
+    position: int
+    rotated_at: str
+    old_key_signs_until: str
+    old_key_signed: bool
+    fact: dict[str, Any]
 
 
 MaintenanceWindowAnswer = TypedDict(

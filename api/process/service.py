@@ -31,6 +31,7 @@ from api.processors.configured import processors_of
 from api.processors.seam import Processor
 from api.settings import Settings
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
+from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
@@ -107,11 +108,14 @@ class Service:
         self._stack = ExitStack()
 
     @classmethod
-    def open(cls, settings: Settings, *, clock: Clock | None = None) -> Service:
+    def open(
+        cls, settings: Settings, *, clock: Clock | None = None, lost: frozenset[str] = frozenset()
+    ) -> Service:
         """Find or start the database, bring it to this version and make the projections.
 
         Raises SettingsInvalid: the log was founded in another environment; KeysDiffer: the key
         files of the data folder are not those of the log.
+        `lost`: key files that the caller is about to replace.
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
@@ -126,7 +130,7 @@ class Service:
             migrate.migrate(conninfo)
             with _own(conninfo) as connection:
                 keys = secret_files.folder_of(settings.data_dir)
-                log_keys.require(connection, keys, settings.log_origin)
+                log_keys.require(connection, keys, settings.log_origin, lost)
             service = cls(settings, conninfo, clock or WallClock())
             service.embedded = embedded
             stack.callback(service._close)
@@ -162,7 +166,10 @@ class Service:
                 folder = secret_files.folder_of(self.settings.data_dir)
                 seed = secret_files.read_or_make(folder / "signer.key")
                 path = folder / "signed-heads"
-                self._signer = Signer(path, self.settings.log_origin, seed)
+                last, old = self.ledger.world().state(LOG_KEYS).last, None
+                if last is not None and (folder / log_keys.OLD_SIGNER).exists():
+                    old = secret_files.read(folder / log_keys.OLD_SIGNER), last.until_us
+                self._signer = Signer(path, self.settings.log_origin, seed, old=old)
             return self._signer
 
     @property

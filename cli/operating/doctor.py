@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -50,12 +50,19 @@ class Check:
 
 
 @commands.command(epilog="Example: tallystick doctor --json")
-def doctor(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+def doctor(
+    wait: Annotated[
+        int, typer.Option(min=0, help="Seconds to wait until the server answers, after a start.")
+    ] = 0,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
     """Look at database, keys, clock, disk, chain, processors, timers and server. Changes nothing.
 
     Exit 1 when a check failed. Run it as the user of the server, with the server's settings.
     """
-    checks = list(examine(in_force(config, data_dir=data_dir)))
+    checks = list(examine(in_force(config, data_dir=data_dir), wait))
     ok = all(check.state != FAILED for check in checks)
     rows = [{**asdict(check), "check": check.name} for check in checks]
     lines = columns(rows, ("check", "state", "said"))
@@ -65,12 +72,13 @@ def doctor(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson 
         raise typer.Exit(EXIT_NO)
 
 
-def examine(settings: Settings) -> Iterator[Check]:
-    """Every check of this installation."""
+def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
+    """Every check of this installation; the server is waited for first."""
     import psycopg
 
     from api.process.embedded_postgres import EmbeddedPostgresFailed
 
+    server = _server(settings, wait_s)
     yield _disk(settings.data_dir)
     if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
         todo = "make it: `tallystick migrate`; or set TALLYSTICK_DATABASE_URL"
@@ -88,7 +96,7 @@ def examine(settings: Settings) -> Iterator[Check]:
             yield Check("database", FAILED, said, todo)
     yield from _chain(settings)
     yield _processors(settings)
-    yield _server(settings)
+    yield server
 
 
 def _of_the_database(
@@ -268,16 +276,24 @@ def _processors(settings: Settings) -> Check:
     return Check("processors", OK, ", ".join(names))
 
 
-def _server(settings: Settings) -> Check:
+def _server(settings: Settings, wait_s: int) -> Check:
     """Whether a server answers at the address of the settings, and in how many processes."""
     import httpx
 
     scheme = "http" if settings.ssl_certfile is None else "https"
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
     url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}/readyz"
-    try:
-        answer = httpx.get(url, timeout=SERVER_SECONDS_MAX, verify=False)  # noqa: S501 - itself
-    except httpx.HTTPError:
+    ends, answer = time.monotonic() + wait_s, None
+    while answer is None or (answer.status_code != 200 and time.monotonic() < ends):
+        try:
+            answer = httpx.get(url, timeout=SERVER_SECONDS_MAX, verify=False)  # noqa: S501 - itself
+        except httpx.HTTPError:
+            answer = None
+            if time.monotonic() >= ends:
+                break
+        if wait_s:
+            time.sleep(0.2)
+    if answer is None:
         return Check("server", ABSENT, f"none answers on {url}", "start `tallystick serve`")
     if answer.status_code != 200:
         return Check("server", FAILED, f"{url} answers {answer.status_code}", "look at its log")

@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        470,
-        "50f3a50e51446f7e4f5583b85b96d324a097951d55594b7ba81bc8f125bdc765",
-        "87f334aa5958f7b6c6c0795e2d32430b23ef584f6d315da2e163184a987f4d27",
+        472,
+        "6d0ac05def59e877b0ee5cf02e9866d94471e0f1cb7c9ac78c8bba55a1226399",
+        "c1418bafe39fa5a1ed2bd0d514fd9bb647a9c7eb7b709957c0fd257a3aa87a6b",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
