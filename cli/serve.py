@@ -7,15 +7,14 @@ service by itself; this one keeps the embedded database running and does the job
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, Literal
 
@@ -30,12 +29,13 @@ from api.main import create_app
 from api.process import founding
 from api.process.service import Service
 from api.settings import Settings
+from api.telemetry import logs, metrics
 from cli.terminal import AnswerIsNo
 
 
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
-    _log_to_stderr()
+    logs.configure(settings.log_form, settings.log_level)
     with (
         Service.open(settings) as service,
         _stopped_by_sigterm(),
@@ -52,7 +52,9 @@ def serve(settings: Settings) -> int:
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
         config = uvicorn.Config("cli.serve:application", **how)
-        Multiprocess(config, sockets=[sock]).run()
+        with TemporaryDirectory(prefix="tallystick-metrics-") as numbers:
+            os.environ[metrics.SHARED_FOLDER] = numbers
+            Multiprocess(config, sockets=[sock]).run()
     return 0
 
 
@@ -74,8 +76,9 @@ def _bound(settings: Settings) -> socket.socket:
 
 def application() -> Asgi:
     """The application of one worker process, with a service of its own."""
-    _log_to_stderr()
-    service = Service.open(settings_file.load().settings)
+    settings = settings_file.load().settings
+    logs.configure(settings.log_form, settings.log_level)
+    service = Service.open(settings)
     app = create_app(service)
     tune_collector()
 
@@ -155,11 +158,3 @@ def _hand_down(settings: Settings) -> None:
             os.environ.pop(variable, None)
         else:
             os.environ[variable] = str(value)
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
