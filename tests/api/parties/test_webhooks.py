@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ from api.parties import webhook_sender
 from api.parties.webhook_sender import (
     RETRIES_US,
     AddressRefused,
+    Post,
     Sent,
-    WebhooksStopped,
     fields_for,
     post,
     public_address,
     signature,
 )
+from api.parties.webhook_senders import Senders, WebhooksStopped
 from projections.audit.audit_index import Event
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
@@ -55,9 +56,9 @@ class Endpoint:
         return [body["position"] for _, body in self.told]
 
 
-def run(scene: Scene, endpoint: Endpoint) -> int:
-    with scene.service.connect() as connection:
-        return webhook_sender.run(scene.service, connection, scene.clock.now_us(), endpoint)
+def run(scene: Scene, send: Post) -> int:
+    with scene.service.connect() as connection, closing(Senders()) as senders:
+        return webhook_sender.run(scene.service, connection, scene.clock.now_us(), senders, send)
 
 
 def added(scene: Scene, types: list[str] | None = None) -> tuple[str, Endpoint]:
@@ -91,8 +92,7 @@ def test_the_reference_library_verifies_what_we_send_also_with_a_rotated_secret(
     endpoint_id, endpoint = added(scene, ["deposit."])
     second = scene.renter.made(f"/v1/webhooks/{endpoint_id}/rotate")["secret"]
     scene.deposit(scene.renter, 5)
-    with scene.service.connect() as connection:
-        webhook_sender.run(scene.service, connection, scene.clock.now_us(), send)
+    run(scene, send)
     ((body, headers),) = seen
     for secret in (endpoint.secret, second):
         # The library compares with the clock of the machine: only the signature is asked here.
@@ -360,8 +360,8 @@ def test_an_endpoint_that_fails_in_a_way_nobody_thought_of_stops_by_itself(scene
             raise RuntimeError("unthought of")
         return good(url, body, headers)
 
-    with scene.service.connect() as connection, pytest.raises(WebhooksStopped, match=first):
-        webhook_sender.run(scene.service, connection, scene.clock.now_us(), send)
+    with pytest.raises(WebhooksStopped, match=first):
+        run(scene, send)
     assert good.told
 
 
