@@ -14,7 +14,6 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import ipaddress
 import json
 import logging
 import socket
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from api.door.moments import moment
+from api.parties.public_addresses import is_public
 from api.parties.webhook_senders import Senders
 from api.process.service import Service
 from api.process.timer import Timer
@@ -102,9 +102,7 @@ def public_address(host: str, port: int, resolve: Resolve = addresses_of) -> str
     """The address to connect to. Raises AddressRefused when any of them is not public."""
     found = resolve(host, port)
     for address in found:
-        plain = ipaddress.ip_address(address.partition("%")[0])
-        mapped = getattr(plain, "ipv4_mapped", None)
-        if not (mapped or plain).is_global or plain.is_multicast:
+        if not is_public(address):
             raise AddressRefused(f"{host} has the address {address}")
     if not found:
         raise AddressRefused(f"{host} has no address")

@@ -230,13 +230,30 @@ def test_another_accounts_endpoint_is_not_there(scene: Scene) -> None:
         "fe80::1%eth0",
         "fc00::1",
         "::ffff:127.0.0.1",
+        "::127.0.0.1",  # IPv4-compatible
+        "64:ff9b::7f00:1",  # NAT64
+        "64:ff9b:1::7f00:1",
+        "2002:7f00:1::1",  # 6to4
+        "2001:0:7f00:1::1",  # Teredo
+        "fec0::1",  # site-local
+        "2001:db8::1",
+        "ff0e::1",
+        "192.88.99.1",
+        "198.18.0.1",
+        "255.255.255.255",
     ],
 )
 def test_an_address_that_is_not_public_is_never_connected_to(address: str) -> None:
+    """S-L16: nor one that holds such an address, which a gateway would unpack."""
     with pytest.raises(AddressRefused):
         public_address("rebind.example", 443, lambda _host, _port: ["93.184.216.34", address])
     sent = post("https://rebind.example/", b"{}", {}, lambda _host, _port: [address])
     assert sent == Sent(None, "address_not_public")
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:4700::6810:84e5", "2a00:1450::1"])
+def test_an_address_of_the_public_internet_is_connected_to(address: str) -> None:
+    assert public_address("hooks.example", 443, lambda _host, _port: [address]) == address
 
 
 def test_a_name_that_does_not_resolve_is_told_so() -> None:
