@@ -101,7 +101,7 @@ class Settings:
             raise SettingsInvalid("spec_ttl_s: must be 0 or more")
         if self.environment not in ENVIRONMENTS:
             raise SettingsInvalid("environment: must be production or development")
-        if self.environment == DEVELOPMENT and not _is_here(self.host):
+        if self.environment == DEVELOPMENT and not is_here(self.host):
             raise SettingsInvalid(
                 f"host: development listens on this machine alone, and {self.host} is open to"
                 " others. Listen on 127.0.0.1, or set TALLYSTICK_ENVIRONMENT=production"
@@ -124,7 +124,7 @@ class Settings:
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
     """Whether only this machine reaches what listens on this address."""
     try:
         return ipaddress.ip_address(host).is_loopback

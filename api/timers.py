@@ -21,6 +21,7 @@ from api.process.timer import Timer
 from api.rooms import TIMERS
 from domain.duration import SECOND_US
 from ledger.beside import timer_runs
+from ledger.log.full_disk import DISK
 from projections import tables
 from projections.runner import Connection
 
@@ -86,7 +87,8 @@ class Timers:
                         self._run(timer, connection)
                         pause = 1.0
                         stop.wait(timer.every_s)
-            except Exception:
+            except Exception as error:
+                DISK.notice(error)
                 logger.exception("timer %s waits %.0f s", timer.name, pause)
                 stop.wait(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)

@@ -22,6 +22,7 @@ from api.process.waiting import JobLag
 from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
+from ledger.log.full_disk import DISK
 from ledger.log.usage_reads import STORED_COUNT
 from projections import tables
 from projections.runner import Connection
@@ -95,7 +96,9 @@ def _again(answer: Response) -> Response:
 
 
 def _ready(service: Service) -> Response:
-    """503 when the database cannot be asked. Lag is told; when to alarm is the reader's."""
+    """503 when the database cannot be asked, or its disk is full: then reading goes on, and nothing
+    is taken. Lag is told; when to alarm is the reader's.
+    """
     try:
         with service.connection() as connection:
             found, runs = lags(connection), job_runs.read(connection)
@@ -115,13 +118,16 @@ def _ready(service: Service) -> Response:
         }
         for lag in found
     ]
+    settings = service.settings
+    is_full = DISK.is_full(None if settings.database_url else settings.data_dir)
     return JSONResponse(
         {
-            "status": "ready",
+            "status": "unavailable" if is_full else "ready",
             "environment": environment,
-            "database": "ok",
+            "database": "disk full" if is_full else "ok",
             "jobs": jobs + [_run_told(run, now_us) for run in runs],
-        }
+        },
+        503 if is_full else 200,
     )
 
 

@@ -22,7 +22,7 @@ from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
 from api.process import founding, geography, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
-from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.fleet_memory import FleetMemory
 from api.process.lease_desk import LeaseDesk
 from api.process.misses import Misses
@@ -115,7 +115,7 @@ class Service:
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
         pricing_plugins.load()
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        make_data_dir(settings.data_dir)
         with ExitStack() as stack:
             conninfo = settings.database_url
             if conninfo is None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 
+import psycopg
 import pytest
+from eventsourcing.persistence import OperationalError
 from prometheus_client.parser import text_string_to_metric_families
 
-from api.door import health
+from api.door import door, health
 from api.openapi.write import DOCUMENT
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
+from ledger.log.full_disk import FullDisk
 from projections.runner import Connection
 from tests.scenes.server import Scene
 
@@ -34,6 +37,26 @@ def test_readiness_names_each_job_and_how_far_it_is_behind(shared: Scene) -> Non
     assert all(
         job["behind"] == job["head"] - job["position"] for job in told["jobs"] if "head" in job
     )
+
+
+def test_s_l14_a_full_disk_is_told_by_readyz_and_the_log_while_reading_goes_on(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FullDisk()
+    for module in (door, health):
+        monkeypatch.setattr(module, "DISK", disk)
+    assert scene.http.get("/readyz").status_code == 200
+
+    def full(*_: object, **__: object) -> None:
+        raise OperationalError from psycopg.errors.DiskFull("No space left on device")
+
+    monkeypatch.setattr(scene.service.ledger.market.events, "put", full)
+    refused = scene.renter.post("/v1/webhooks", {"url": "https://hooks.example.com/"})
+    assert (refused.status_code, refused.json()["code"]) == (503, "busy")
+    assert "the disk of the database is full" in caplog.text
+    told = scene.http.get("/readyz")
+    assert (told.status_code, told.json()["database"]) == (503, "disk full")
+    assert scene.renter.get("/v1/webhooks").status_code == 200
 
 
 def test_metrics_are_prometheus_text(shared: Scene) -> None:
