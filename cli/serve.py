@@ -7,6 +7,7 @@ service by itself; this one keeps the embedded database running and does the job
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
