@@ -12,12 +12,12 @@ import multiprocessing
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, Literal
 
@@ -26,13 +26,14 @@ from uvicorn.supervisors import Multiprocess
 
 from api import settings as settings_file
 from api import timers as jobs
-from api.door.http_bounds import BoundedProtocol
+from api.door.http_bounds import BoundedProtocol, raise_files_max
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
 from api.process import founding
 from api.process.database_watch import watching
 from api.process.service import Service
-from api.settings import Settings
+from api.settings import Settings, is_here
+from api.telemetry import logs, metrics
 from cli.terminal import AnswerIsNo
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,8 @@ DRAIN_SECONDS = 10
 
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
-    _log_to_stderr()
+    logs.configure(settings.log_form, settings.log_level)
+    raise_files_max()
     with (
         Service.open(settings) as service,
         _stopped_by_sigterm(),
@@ -52,6 +54,7 @@ def serve(settings: Settings) -> int:
         _jobs(service),
     ):
         founding.warn(service.ledger, settings)
+        warn_of_plain_http(settings)
         if settings.workers == 1:
             app = create_app(service, with_console=settings.console)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
@@ -62,7 +65,9 @@ def serve(settings: Settings) -> int:
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
         config = uvicorn.Config("cli.serve:application", **how)
-        Multiprocess(config, sockets=[sock]).run()
+        with TemporaryDirectory(prefix="tallystick-metrics-") as numbers:
+            os.environ[metrics.SHARED_FOLDER] = numbers
+            Multiprocess(config, sockets=[sock]).run()
     return 0
 
 
@@ -82,11 +87,27 @@ def _bound(settings: Settings) -> socket.socket:
     return sock
 
 
+def warn_of_plain_http(settings: Settings) -> None:
+    """Say it where keys would cross a network that others can read."""
+    if (
+        settings.ssl_certfile is None
+        and not is_here(settings.host)
+        and not settings.trusted_proxies
+    ):
+        logger.warning(
+            "keys of callers can be read on their way: %s is open to others, and there is no TLS."
+            " Set ssl_certfile and ssl_keyfile, or put a proxy with TLS before it and name it in"
+            " trusted_proxies",
+            settings.host,
+        )
+
+
 def application() -> Asgi:
     """The application of one worker process, with a service of its own."""
-    _log_to_stderr()
+    settings = settings_file.load().settings
+    logs.configure(settings.log_form, settings.log_level)
     _end_with_parent()
-    service = Service.open(settings_file.load().settings)
+    service = Service.open(settings)
     app = create_app(service)
     tune_collector()
 
@@ -182,11 +203,3 @@ def _hand_down(settings: Settings) -> None:
             os.environ.pop(variable, None)
         else:
             os.environ[variable] = str(value)
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
