@@ -125,10 +125,6 @@ class Settings:
         _check_stripe(self)
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
-        for name in ("ssl_certfile", "ssl_keyfile"):
-            file = getattr(self, name)
-            if file is not None and not file.is_file():
-                raise SettingsInvalid(f"{name}: {file} is no file that can be read")
 
 
 def is_here(host: str) -> bool:

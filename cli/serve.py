@@ -32,7 +32,7 @@ from api.main import create_app
 from api.process import founding
 from api.process.database_watch import watching
 from api.process.service import Service
-from api.settings import Settings, is_here
+from api.settings import Settings, SettingsInvalid, is_here
 from api.telemetry import logs, metrics
 from cli.terminal import AnswerIsNo
 
@@ -46,6 +46,7 @@ def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
     logs.configure(settings.log_form, settings.log_level)
     raise_files_max()
+    _require_files(settings)
     with (
         Service.open(settings) as service,
         _stopped_by_sigterm(),
@@ -69,6 +70,14 @@ def serve(settings: Settings) -> int:
             os.environ[metrics.SHARED_FOLDER] = numbers
             Multiprocess(config, sockets=[sock]).run()
     return 0
+
+
+def _require_files(settings: Settings) -> None:
+    """That certificate and key can be read, each by its name. Raises SettingsInvalid."""
+    for name in ("ssl_certfile", "ssl_keyfile"):
+        file = getattr(settings, name)
+        if file is not None and not os.access(file, os.R_OK):
+            raise SettingsInvalid(f"{name}: {file} is no file that can be read")
 
 
 def _bound(settings: Settings) -> socket.socket:
