@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         470,
-        "50f3a50e51446f7e4f5583b85b96d324a097951d55594b7ba81bc8f125bdc765",
-        "87f334aa5958f7b6c6c0795e2d32430b23ef584f6d315da2e163184a987f4d27",
+        "1ed5dabf07dc4c93f4f4404efafd5030183f8ea921aa37296bd95c681f694eb6",
+        "713eb7b99e5fb218d6d8972d7bf5ee2d0e92868aa608322b1b3eba7c71e590ce",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
