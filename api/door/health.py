@@ -7,7 +7,7 @@ names of jobs, never data of a party.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import psycopg
@@ -180,6 +180,14 @@ def _metrics(service: Service) -> Response:
             "Reports waiting for their commit",
             [("", service.usage_log.waiting)],
         ),
+        *_job_metrics(found, runs, now_us),
+    ]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+def _job_metrics(found: Sequence[JobLag], runs: Sequence[JobRun], now_us: int) -> list[str]:
+    """How far each job is, and how its last rounds went."""
+    return [
         *_metric(
             "tallystick_job_position",
             "gauge",
@@ -205,7 +213,6 @@ def _metrics(service: Service) -> Response:
             [(f'{{job="{run.name}"}}', int(run.error is not None)) for run in runs],
         ),
     ]
-    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
 
 
 def _metric(name: str, kind: str, told: str, values: Iterable[tuple[str, int]]) -> list[str]:

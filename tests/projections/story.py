@@ -124,7 +124,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
     yield from _dispute("dispute_3", charges[1], upheld=0)
-    yield from _dispute("dispute_4", charges[2], upheld=0, volume_id="volume_1")
+    yield from _dispute("dispute_4", charges[size.hours + 1], upheld=0, volume_id="volume_1")
     yield from _sla(f"lease_{0:032x}", 100)
     yield from _sla(f"lease_{2:032x}", 0)
     yield from _metered(size)
