@@ -20,7 +20,7 @@ An arbiter who is neither of them rules. Unsigned, overlapping and outside-windo
 arbiter: accrual never charges it. Without a ruling for 90 days, a charge that the log proves
 stands (rows that the node signed, or a close that the renter asked for); another one goes back as
 far as it is reserved, unless only the provider has put in signed evidence. Nothing measures the
-disk of a volume, so the log proves none of its charges (decision 0061). No text is here: claims
+disk of a volume, so the log proves none of its charges (decision 0062). No text is here: claims
 and statements are SHA-256 hashes of texts that can be erased. How we decide:
 `domain/corrections/dispute_opening.py` and `domain/corrections/dispute_ruling.py`. Source: design
 economics 17, marketplace 1 and 9.

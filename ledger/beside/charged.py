@@ -4,7 +4,7 @@
 
 A charge is usage in time or late, a resource, what is kept of a reserved term that its renter ended
 early, or the disk of a volume. The log proves all of them but the last: nothing measures disks
-(decision 0061). The books are the source of who got what, whatever rule split it; the fact says
+(decision 0062). The books are the source of who got what, whatever rule split it; the fact says
 whose balances paid.
 """
 

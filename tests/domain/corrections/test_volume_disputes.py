@@ -1,4 +1,4 @@
-"""What is charged for a volume is disputed like any charge; nothing measures the disk (0061)."""
+"""What is charged for a volume is disputed like any charge; nothing measures the disk (0062)."""
 
 from __future__ import annotations
 
