@@ -61,6 +61,7 @@ def export(
             last=last,
             epochs=read_epoch_files(data_dir / "epochs"),
             payouts=read_epoch_files(data_dir / "payouts"),
+            clients=read_epoch_files(data_dir / "epochs", ".clients.json"),
         )
         key = str(_log_key(service))
     result = {

@@ -614,6 +614,7 @@ def _audit(stage: Stage) -> bool:
         "demo",
         epochs=read_epoch_files(stage.data_dir / "epochs"),
         payouts=read_epoch_files(stage.data_dir / "payouts"),
+        clients=read_epoch_files(stage.data_dir / "epochs", ".clients.json"),
     )
     return replay_bundle(directory, None, str(key)).ok
 

@@ -6,6 +6,7 @@ keys.json       the log's verifier key; the nodes' keys, by the market position 
 log/            market-<first>-<last>.parquet, usage-<lane>-<first>-<last>.parquet
 epochs/         <n>.json, the canonical epoch files
 payouts/        <n>.json, the payout file of each epoch that has a root
+clients/        <n>.json, whose work the rewards of an epoch pay for (`domain/epochs/clients.py`)
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ROOT_FACT = "payout.root_built.v1"
 
 _MARKET_FILE = re.compile(r"log/market-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
 _LANE_FILE = re.compile(r"log/usage-([0-9]{1,2})-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
-_EPOCH_FILE = re.compile(r"(epochs|payouts)/([1-9][0-9]{0,17})\.json")
+_EPOCH_FILE = re.compile(r"(epochs|payouts|clients)/([1-9][0-9]{0,17})\.json")
 
 
 def lane_prefix(lane: int) -> str:
@@ -95,6 +96,7 @@ class Sealed:
     epoch: int
     cut_position: int
     file_sha256: str
+    clients_sha256: str | None
 
 
 @dataclass(slots=True)
@@ -184,7 +186,14 @@ def _pin(position: int, body: dict[str, Any]) -> PinFact:
 
 
 def _sealed(position: int, body: dict[str, Any]) -> Sealed:
-    return Sealed(position, int(body["epoch"]), int(body["cut_position"]), str(body["file_sha256"]))
+    clients = body["clients_sha256"]
+    return Sealed(
+        position,
+        int(body["epoch"]),
+        int(body["cut_position"]),
+        str(body["file_sha256"]),
+        None if clients is None else str(clients),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +225,9 @@ def payout_of(path: str) -> int | None:
     """The number of the epoch whose payout file this path is."""
     match = _EPOCH_FILE.fullmatch(path)
     return int(match[2]) if match and match[1] == "payouts" else None
+
+
+def clients_of(path: str) -> int | None:
+    """The number of the epoch whose file by client this path is."""
+    match = _EPOCH_FILE.fullmatch(path)
+    return int(match[2]) if match and match[1] == "clients" else None

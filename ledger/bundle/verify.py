@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from domain.epochs.clients import wrong_in
 from domain.metering.report import (
     LANES,
     NAME,
@@ -44,6 +46,7 @@ from ledger.bundle.shape import (
     BodyWrong,
     MarketNotes,
     PinFact,
+    clients_of,
     epoch_of,
     log_file,
     manifest_bytes,
@@ -239,7 +242,7 @@ class _Verification:
             self._check_file(path, entry)
 
     def _check_file(self, path: str, entry: dict[str, Any]) -> None:
-        known = log_file(path) or epoch_of(path) or payout_of(path)
+        known = log_file(path) or epoch_of(path) or payout_of(path) or clients_of(path)
         known = known or path in (CHECKPOINT_FILE, KEYS_FILE)
         file = self.directory / path
         if not known:
@@ -516,11 +519,24 @@ class _Verification:
                     self.bad(path, "no fact seals this epoch")
                 elif parquet.sha256_of(file) != hashes[epoch]:
                     self.bad(path, "not the file that was sealed")
+            if clients_of(path) is not None and file.is_file():
+                self._check_clients(path, clients_of(path))
             if payout_of(path) is not None and payout_of(path) not in self.notes.roots:
                 self.bad(path, "no fact gives this epoch a root")
         here = {epoch: hashes[epoch] for epoch in map(epoch_of, self.files) if epoch in hashes}
         if self.manifest.get("result_root") != result_root(here):
             self.bad(MANIFEST_FILE, "its result root is not that of the epochs")
+
+    def _check_clients(self, path: str, epoch: int | None) -> None:
+        """The sealed file, whose parts add up to the rewards that it tells."""
+        sealed = next((one for one in self.notes.sealed if one.epoch == epoch), None)
+        data = (self.directory / path).read_bytes()
+        if sealed is None or sealed.clients_sha256 is None:
+            self.bad(path, "no fact seals this file")
+        elif sha256(data).hexdigest() != sealed.clients_sha256:
+            self.bad(path, "not the file that was sealed")
+        elif wrong := wrong_in(data, sealed.epoch, sealed.file_sha256):
+            self.bad(path, wrong)
 
 
 def _continues(signed: bytes, node_id: str, node_seq: int, prev: bytes) -> bool:

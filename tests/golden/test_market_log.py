@@ -28,8 +28,8 @@ FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
         472,
-        "6d0ac05def59e877b0ee5cf02e9866d94471e0f1cb7c9ac78c8bba55a1226399",
-        "c1418bafe39fa5a1ed2bd0d514fd9bb647a9c7eb7b709957c0fd257a3aa87a6b",
+        "76bce0e47e75e4d24fbd2b5561ea4e4d3852b1b21a4838381971981d66fa1c26",
+        "094998e85b4848eba199c99dbc35a29d01a43ec081165ab98296a1d0c1ffe4f4",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are
