@@ -215,6 +215,7 @@ MAY_BE_ABSENT = {
         "GovernorChangeProposed.signature",
         "GovernorChangeProposed.threshold",
         "KeyRecoveryCancelled.by",
+        "LogKeyRotated.old_signature",
         "VoteCast.reason",
         "VoteCast.rehearsal_sha256",
         "SlaAssessed.below_ppm",
