@@ -59,6 +59,7 @@ class Grant:
     network: bool = False
     port: int | None = None  # of this machine, where its endpoint is reached
     limits: Limits = field(default_factory=Limits)
+    groups: tuple[str, ...] = ()  # of the kernel, which it joins before it begins: their files
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,8 @@ class Using:
 
     memory_bytes: int | None = None
     processes: int | None = None
+    deleted_bytes: int = 0  # of files on the disk that have no name any more
+    unseen: frozenset[int] = frozenset()  # processes that hide which files they hold
 
 
 class Run(Protocol):
