@@ -459,6 +459,8 @@ class Executor:
             over = f"{using.memory_bytes} bytes of memory, of {limits.memory_bytes}"
         elif using.processes is not None and using.processes > limits.processes:
             over = f"{using.processes} processes, of {limits.processes}"
+        elif using.image_bytes > limits.image_bytes:
+            over = f"an image of {using.image_bytes} bytes, of {limits.image_bytes}"
         elif job.group is None and _hides(job, using.unseen):
             over = "a process that hides which files it holds"
         elif self._clock.now().mono_us >= job.folder_seen_us + FOLDER_EVERY_US:

@@ -136,7 +136,7 @@ class ProcessRun:
             max(resident, own + held.memory_bytes),
             len(below),
             held.disk_bytes,
-            held.unseen - {self._first},
+            unseen=held.unseen - {self._first},
         )
 
     def close(self) -> None:
