@@ -100,7 +100,8 @@ class Timers:
             if not leads:
                 return 0
             try:
-                done = timer.run(self.service, connection, now_us)
+                with self.service.traces.timer(timer.name):
+                    done = timer.run(self.service, connection, now_us)
             except Exception as error:
                 with suppress(psycopg.Error):  # the first error is the one to tell
                     told = f"{type(error).__name__}: {error}"

@@ -11,11 +11,11 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, Literal
 
@@ -30,6 +30,7 @@ from api.main import create_app
 from api.process import founding
 from api.process.service import Service
 from api.settings import Settings, is_here
+from api.telemetry import logs, metrics
 from cli.terminal import AnswerIsNo
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
-    _log_to_stderr()
+    logs.configure(settings.log_form, settings.log_level)
     raise_files_max()
     with (
         Service.open(settings) as service,
@@ -56,7 +57,9 @@ def serve(settings: Settings) -> int:
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
         config = uvicorn.Config("cli.serve:application", **how)
-        Multiprocess(config, sockets=[sock]).run()
+        with TemporaryDirectory(prefix="tallystick-metrics-") as numbers:
+            os.environ[metrics.SHARED_FOLDER] = numbers
+            Multiprocess(config, sockets=[sock]).run()
     return 0
 
 
@@ -93,8 +96,9 @@ def warn_of_plain_http(settings: Settings) -> None:
 
 def application() -> Asgi:
     """The application of one worker process, with a service of its own."""
-    _log_to_stderr()
-    service = Service.open(settings_file.load().settings)
+    settings = settings_file.load().settings
+    logs.configure(settings.log_form, settings.log_level)
+    service = Service.open(settings)
     app = create_app(service)
     tune_collector()
 
@@ -174,11 +178,3 @@ def _hand_down(settings: Settings) -> None:
             os.environ.pop(variable, None)
         else:
             os.environ[variable] = str(value)
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )

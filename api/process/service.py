@@ -30,6 +30,7 @@ from api.process.waiting import ProjectionBehind
 from api.processors.configured import processors_of
 from api.processors.seam import Processor
 from api.settings import Settings
+from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from ledger import migrate
 from ledger.log.handle import Ledger
@@ -57,8 +58,8 @@ class Service:
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
     `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
-    `geography` (where addresses are), `processors` (who moves real money), `chain_id` (what
-    wallets sign for: the deployment's, else the embedded chain's).
+    `traces`, `geography` (where addresses are), `processors` (who moves real money), `chain_id`
+    (what wallets sign for: the deployment's, else the embedded chain's).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -73,6 +74,7 @@ class Service:
         )
         self.lease_desk = LeaseDesk(self.ledger)
         self.misses = Misses()
+        self.traces = Traces(settings.otlp_url)
         self.readers = ConnectionPool(
             conninfo,
             connection_class=psycopg.Connection[TupleRow],
@@ -258,6 +260,7 @@ class Service:
     def _close(self) -> None:
         if self._signer is not None:
             self._signer.close()
+        self.traces.close()
         self.lease_desk.close()
         self.readers.close()
         self.ledger.close()
