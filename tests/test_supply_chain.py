@@ -30,15 +30,15 @@ REFUSED = re.compile(
 
 def _licence_of(found: importlib.metadata.Distribution) -> str:
     told = found.metadata
-    stated = told.get("License-Expression")
-    if stated:
-        return str(stated)
+    if "License-Expression" in told:
+        return str(told["License-Expression"])
     named = [
         line.rpartition(" :: ")[2]
         for line in told.get_all("Classifier") or []
         if line.startswith("License")
     ]
-    return "; ".join(named) or (told.get("License") or "").partition("\n")[0]
+    stated = (told.get_all("License") or [""])[0]
+    return "; ".join(named) or stated.partition("\n")[0]
 
 
 def _name(found: importlib.metadata.Distribution) -> str:
