@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo serve tools test test-fast test-long test-gpu bench lint types-strict locks contracts audit-deps clean
+.PHONY: help demo serve tools test test-fast test-long test-gpu bench lint types-strict locks contracts audit-deps sbom clean
 
 PYTHON ?= $(firstword $(foreach p,python3.11 python3.12 python3.13 python3,$(shell command -v $(p) 2>/dev/null)))
 VENV := .venv
@@ -82,6 +82,9 @@ bench: $(VENV)/.dev  ## ratio tables beside peers, written to benchmarks/results
 
 audit-deps: $(VENV)/.dev  ## known vulnerabilities in the pinned dependencies
 	@$(RUN)/pip-audit --require-hashes -r requirements/dev.txt
+
+sbom: $(VENV)/.dev  ## the bill of materials of a server, sbom.json (CycloneDX), made of its lock
+	@$(RUN)/python .ci/sbom.py requirements/server.txt >sbom.json
 
 # --- maintaining ---
 

@@ -63,8 +63,10 @@ def create_app(service: Service, *, with_console: bool = False) -> Asgi:
     asgi = envelope(fast(app, service.ingest), service)
     if with_console:
         from api.console import pages  # its library takes a second to import
+        from api.console.guard import guarded
 
         pages.add(app, asgi)
+        return guarded(asgi, has_tls=service.settings.ssl_certfile is not None)
     return asgi
 
 
