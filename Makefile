@@ -61,9 +61,9 @@ test test-fast test-long: export PYTHONDONTWRITEBYTECODE :=
 
 FAST := tests/domain tests/golden tests/ledger/log/test_codec.py tests/ledger/books/test_postings.py tests/test_shape.py
 
-# The types are checked beside the tests: most of a minute on one core.
+# The types are checked beside the tests, which go first: most of a minute on one core.
 test: tools style  ## everything a commit must pass
-	@.ci/beside $(RUN)/mypy -- \
+	@.ci/beside nice $(RUN)/mypy -- \
 	  $(RUN)/python -m pytest -m "not long" -n $(TEST_JOBS) --dist worksteal
 
 # The search for profitable cheats costs as much as all the rest, and two at a time are enough where
