@@ -18,7 +18,6 @@ from starlette.testclient import TestClient
 
 from api.ingest.door import MEDIA_TYPE
 from api.main import create_app
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.replay.gentd26 import MeasuredGpus
 from benchmarks.node import reporter_week
@@ -28,6 +27,7 @@ from node_reporter.meter.rows import Stretch
 from node_reporter.reports.client import Response
 from node_reporter.reports.delivery import Stopped
 from node_reporter.reports.spool import Spool
+from tests.conftest import Databases
 from tests.node_reporter.model_server import Wire
 from tests.scenes.server import NOW_US, Provider, Scene, opened
 from tests.scenes.work import accrue_now
@@ -203,7 +203,7 @@ def rows_stored(database: str) -> list[tuple[int, str]]:
 
 
 def test_a_server_restored_from_an_older_backup_gets_the_same_reports_again(
-    postgres: EmbeddedPostgres, database: str, tmp_path: Path
+    postgres: Databases, database: str, tmp_path: Path
 ) -> None:
     name = database.rpartition("/")[2].partition("?")[0]
     (tmp_path / "node").mkdir()
@@ -223,8 +223,7 @@ def test_a_server_restored_from_an_older_backup_gets_the_same_reports_again(
         node.run(3)
         node.finish()
     assert rows_stored(backup)[: len(kept)] == kept
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name}_backup WITH (FORCE)")
+    postgres.drop_database(f"{name}_backup")
 
 
 def test_three_hours_offline_are_caught_up_and_nothing_is_lost(

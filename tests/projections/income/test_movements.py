@@ -8,10 +8,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from projections import tables
 from projections.income import movements
 from projections.income.movements import MOVEMENTS
+from tests.conftest import Databases
 from tests.projections.story import Size, story
 from tests.projections.views import views
 
@@ -30,7 +30,7 @@ BOOKS_AT = """
 
 
 @pytest.fixture(scope="module")
-def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+def connection(postgres: Databases, template: str) -> Any:
     with views(postgres, template, story(Size(leases=6, hours=3))) as connection:
         yield connection
 
