@@ -27,6 +27,7 @@ from psycopg import AsyncConnection, Connection
 from domain.metering import report
 from ledger.log import pgbin
 from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
+from ledger.log.full_disk import DISK
 from ledger.log.lanes import lane_of
 
 FLAG_CONTENT = 1
@@ -430,7 +431,8 @@ class UsageLog:
                 group.fail(error)
                 return
             except psycopg.Error as error:
-                group.fail(AppendFailed(str(error)))
+                full = DISK.notice(error)  # the node keeps the report, and sends it again
+                group.fail(Unavailable(str(error)) if full else AppendFailed(str(error)))
                 return
         group.resolve(receipts)
 
