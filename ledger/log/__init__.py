@@ -6,6 +6,7 @@ __all__ = (
     "chain",
     "codec",
     "fresh",
+    "full_disk",
     "handle",
     "lanes",
     "market",
