@@ -27,8 +27,8 @@ from node_reporter.meter.rows import Stretch
 from node_reporter.reports.client import Response
 from node_reporter.reports.delivery import Stopped
 from node_reporter.reports.spool import Spool
+from tests.in_process import InProcess
 from tests.node_reporter.model_server import Wire
-from tests.scenes.in_process import InProcess
 from tests.scenes.server import NOW_US, Provider, Scene, opened
 from tests.scenes.work import accrue_now
 
