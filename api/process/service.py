@@ -32,6 +32,7 @@ from api.processors.seam import Processor
 from api.settings import Settings
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from ledger import migrate
+from ledger.log.durable import DurableConnection
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
 from ledger.tree.checkpoint import Signer, VerifierKey
@@ -75,7 +76,7 @@ class Service:
         self.misses = Misses()
         self.readers = ConnectionPool(
             conninfo,
-            connection_class=psycopg.Connection[TupleRow],
+            connection_class=DurableConnection[TupleRow],
             kwargs={"autocommit": True},
             configure=_configure_reader,
             min_size=1,
@@ -177,7 +178,7 @@ class Service:
 
     def connect(self) -> Connection:
         """A connection of one's own with the projections' role, for long work; close it."""
-        connection = psycopg.connect(self.conninfo, autocommit=True)
+        connection = DurableConnection.connect(self.conninfo, autocommit=True)
         connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
         return connection
 

@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 
 from domain.metering.report import LANES
+from ledger.log.durable import wait_for_standbys
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Signer
 
@@ -136,6 +137,7 @@ def publish_checkpoint(conn: Connection, signer: Signer, now_us: int) -> str:
 
     Raises SigningRefused like `Signer.sign`.
     """
+    wait_for_standbys(conn)  # of facts that no standby has, a head would bind us to a lost history
     reached = head(conn)
 
     def prove(old: int) -> list[bytes]:

@@ -1,0 +1,1 @@
+"""What is left when a disk is lost, and how is it proved whole?"""
