@@ -77,6 +77,11 @@ def migrate(conninfo: str) -> list[str]:
     return applied
 
 
+def missing(connection: psycopg.Connection[tuple[object, ...]]) -> list[Migration]:
+    """What `migrate` would apply; changes nothing. Raises HistoryChanged as it does."""
+    return _missing(connection, shipped())
+
+
 def _missing(
     connection: psycopg.Connection[tuple[object, ...]], wanted: list[Migration]
 ) -> list[Migration]:

@@ -71,6 +71,9 @@ log_min_messages = warning
 log_min_error_statement = panic
 """
 
+OF_THE_WHEEL = "summarize_wal = on\n"
+"""So that a backup copies what changed; older versions do not know it."""
+
 
 class EmbeddedPostgresFailed(Exception):
     """The embedded PostgreSQL could not be started in this folder."""
@@ -241,7 +244,8 @@ class EmbeddedPostgres:
 
     def _settings(self) -> str:
         memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-        return SETTINGS.format(
+        settings = SETTINGS if self._binaries is not None else SETTINGS + OF_THE_WHEEL
+        return settings.format(
             port=PORT,
             socket=str(self._cluster).replace("'", "''"),
             fsync="on" if self.durable else "off",

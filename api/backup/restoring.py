@@ -1,0 +1,159 @@
+"""Makes a data folder of a backup, up to a moment, and never over anything that is there.
+
+    the folder holds all that was committed up to the moment  or  no `pg` in it at all
+
+PostgreSQL itself puts the backups together (`pg_combinebackup`) and applies the WAL. What comes out
+is a folder for `tallystick serve`: the server listens on its own socket alone, whatever the source
+listened on; the source's settings lie beside, as `postgresql.conf.source` and `pg_hba.conf.source`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from api.backup.archive import Archive, Backup, BackupUnusable
+from api.backup.programs import Programs
+from api.backup.taking import FILES, HEADS
+from api.door.moments import moment
+
+WAIT_SECONDS = 86_400
+WAL = "restoring-wal"
+CONF = "include_if_exists 'tallystick.conf'\n"
+HBA = "local all all trust\nlocal replication all trust\n"
+RECOVERY = """\
+listen_addresses = ''
+port = 5432
+unix_socket_directories = '{pg}'
+unix_socket_permissions = 0700
+hot_standby = off
+archive_mode = off
+max_wal_size = 2GB
+shared_buffers = 256MB
+log_min_messages = warning
+restore_command = 'cp "{wal}/%f" "%p"'
+recovery_target_action = 'promote'
+recovery_target_timeline = 'latest'
+"""
+"""Nobody reads until it is over: a standby would need the settings that its source had."""
+TOO_LATE = "recovery ended before configured recovery target was reached"
+
+
+def restore(
+    archive: Archive,
+    chain: Sequence[Backup],
+    data_dir: Path,
+    *,
+    until_us: int | None = None,
+    programs: Programs,
+    stage: Callable[[str], None] = lambda _stage: None,
+) -> None:
+    """Fill an empty data folder. The chain was checked. Raises BackupUnusable, ProgramFailed."""
+    pg, last = data_dir / "pg", chain[-1]
+    require_room(data_dir)
+    _require_version(last, programs)
+    data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+    try:
+        stage(f"putting {len(chain)} backups together" if chain[1:] else "copying the backup")
+        folders = [archive.data_of(one) for one in chain]
+        programs.run("pg_combinebackup", *folders, "-o", pg, check=True, as_us=True)
+        _own_settings(pg, until_us, data_dir / WAL)
+        _copy_wal(archive, last, data_dir / WAL)
+        for path in (pg, data_dir / WAL):
+            programs.give(path)
+        stage("applying what was written since")
+        _recover(pg, last, programs)
+    except BaseException:
+        programs.run("pg_ctl", "-D", pg, "-m", "immediate", "-w", "stop")
+        shutil.rmtree(pg, ignore_errors=True)
+        raise
+    finally:
+        shutil.rmtree(data_dir / WAL, ignore_errors=True)
+    (pg / "postgresql.auto.conf").write_text("", encoding="utf-8")
+    stage("copying the files")
+    _files(archive.base / last.label, data_dir)
+
+
+def require_room(data_dir: Path) -> None:
+    """Raises BackupUnusable when something lies where the restored data go."""
+    if data_dir.exists() and not data_dir.is_dir():
+        raise BackupUnusable(f"{data_dir} is no folder")
+    there = sorted(path.name for path in data_dir.iterdir()) if data_dir.exists() else []
+    if set(there) - {"keys"}:
+        raise BackupUnusable(
+            f"{data_dir} holds {there[0]} already, and a restore overwrites nothing: name an empty"
+            " folder (`keys` alone may be in it)"
+        )
+
+
+def _require_version(backup: Backup, programs: Programs) -> None:
+    said = programs.run("postgres", "--version", as_us=True).stdout
+    found = re.search(r"\) (\d+)", said)
+    here, there = int(found[1]) if found else 0, backup.server_version // 10_000
+    if here != there:
+        raise BackupUnusable(
+            f"the backup is of PostgreSQL {there}, and the programs here are of {here}: name those"
+            f" of {there} with --postgres, such as /usr/lib/postgresql/{there}/bin"
+        )
+
+
+def _own_settings(pg: Path, until_us: int | None, wal: Path) -> None:
+    for name, content in (("postgresql.conf", CONF), ("pg_hba.conf", HBA)):
+        if (pg / name).exists():
+            (pg / name).rename(pg / f"{name}.source")
+        (pg / name).write_text(content, encoding="utf-8")
+    settings = RECOVERY.format(pg=str(pg).replace("'", "''"), wal=str(wal).replace("'", "''"))
+    if until_us is not None:
+        settings += f"recovery_target_time = '{moment(until_us)}'\n"
+    (pg / "postgresql.auto.conf").write_text(settings, encoding="utf-8")
+    for name in ("standby.signal", "postmaster.pid", "tallystick.conf"):
+        (pg / name).unlink(missing_ok=True)
+    (pg / "recovery.signal").touch(mode=0o600)
+    for path in pg.iterdir():
+        if path.is_file():
+            path.chmod(0o600)
+    pg.chmod(0o700)
+
+
+def _copy_wal(archive: Archive, last: Backup, folder: Path) -> None:
+    """Where the server's user can read it. An unfinished segment counts: its end is zeros."""
+    folder.mkdir(mode=0o700)
+    for name in archive.wal_after(last):
+        shutil.copyfile(archive.wal / name, folder / name.removesuffix(".partial"))
+    for path in archive.wal.glob("*.history") if archive.wal.is_dir() else ():
+        shutil.copyfile(path, folder / path.name)
+
+
+def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
+    log = pg / "restore.log"
+    how = ("-w", "-t", WAIT_SECONDS, "-l", log)
+    done = programs.run("pg_ctl", "-D", pg, *how, "start")
+    said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if done.returncode != 0:
+        if TOO_LATE in said:
+            raise BackupUnusable(
+                f"what is here ends before that time: leave --until out to restore {backup.label}"
+                " and all the WAL after it"
+            )
+        raise BackupUnusable(f"PostgreSQL could not apply the WAL: {_fatal(said)}")
+    programs.run("pg_ctl", "-D", pg, "-m", "fast", "-w", "stop", check=True)
+    if (pg / "recovery.signal").exists():
+        raise BackupUnusable("PostgreSQL stopped before its recovery was over")
+
+
+def _fatal(log: str) -> str:
+    lines = [line for line in log.splitlines() if "FATAL" in line or "PANIC" in line]
+    return (lines or log.splitlines() or ["it said nothing"])[-1]
+
+
+def _files(backup: Path, data_dir: Path) -> None:
+    with tarfile.open(backup / FILES) as tar:
+        tar.extractall(data_dir, filter="data")
+    heads, keys = backup / HEADS, data_dir / "keys"
+    if heads.exists() and not (keys / HEADS).exists():
+        keys.mkdir(mode=0o700, exist_ok=True)
+        shutil.copyfile(heads, keys / HEADS)
+        (keys / HEADS).chmod(0o600)
