@@ -248,6 +248,12 @@ def _silent(what: str, done: int, of: int) -> None:
 EXPECTED: dict[str, tuple[int, str]] = {
     "api.settings.SettingsInvalid": (2, "`tallystick config --help` lists the settings"),
     "api.process.secret_files.SecretUnreadable": (2, ""),
+    "api.process.log_keys.KeysDiffer": (
+        1,
+        "put the log's own files back into that folder, or bring them with `tallystick keys import"
+        " FILE`; `tallystick keys check` tells each file",
+    ),
+    "api.process.key_export.KeyExportInvalid": (2, "nothing was changed"),
     "api.process.embedded_postgres.EmbeddedPostgresFailed": (
         1,
         "to use a PostgreSQL of your own, set TALLYSTICK_DATABASE_URL",

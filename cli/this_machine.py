@@ -149,7 +149,7 @@ def migrate(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson
     from ledger import migrate as migrations
     from projections import tables
 
-    with _database(in_force(config, data_dir=data_dir)) as conninfo:
+    with database(in_force(config, data_dir=data_dir)) as conninfo:
         applied = migrations.migrate(conninfo)
         with psycopg.connect(conninfo, autocommit=True) as connection:
             tables.ensure(connection)
@@ -196,7 +196,7 @@ def stopping() -> Generator[threading.Event, None, None]:
 
 
 @contextmanager
-def _database(settings: Settings) -> Generator[str, None, None]:
+def database(settings: Settings) -> Generator[str, None, None]:
     """The address of the database, the embedded one started or joined."""
     if settings.database_url is not None:
         yield settings.database_url

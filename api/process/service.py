@@ -20,7 +20,7 @@ from psycopg_pool import ConnectionPool
 
 from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
-from api.process import founding, geography, pricing_plugins, secret_files
+from api.process import founding, geography, log_keys, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.fleet_memory import FleetMemory
@@ -109,7 +109,8 @@ class Service:
     def open(cls, settings: Settings, *, clock: Clock | None = None) -> Service:
         """Find or start the database, bring it to this version and make the projections.
 
-        Raises SettingsInvalid: the log was founded in another environment.
+        Raises SettingsInvalid: the log was founded in another environment; KeysDiffer: the key
+        files of the data folder are not those of the log.
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
@@ -120,6 +121,9 @@ class Service:
             if conninfo is None:
                 conninfo = stack.enter_context(EmbeddedPostgres(settings.data_dir)).uri
             migrate.migrate(conninfo)
+            with _own(conninfo) as connection:
+                keys = secret_files.folder_of(settings.data_dir)
+                log_keys.require(connection, keys, settings.log_origin)
             service = cls(settings, conninfo, clock or WallClock())
             stack.callback(service._close)
             founding.require_environment(service.ledger, settings)
@@ -178,9 +182,7 @@ class Service:
 
     def connect(self) -> Connection:
         """A connection of one's own with the projections' role, for long work; close it."""
-        connection = DurableConnection.connect(self.conninfo, autocommit=True)
-        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
-        return connection
+        return _own(self.conninfo)
 
     # --- views -------------------------------------------------------------------------------
 
@@ -262,6 +264,12 @@ class Service:
         self.lease_desk.close()
         self.readers.close()
         self.ledger.close()
+
+
+def _own(conninfo: str) -> Connection:
+    connection = DurableConnection.connect(conninfo, autocommit=True)
+    connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
+    return connection
 
 
 def _chain_id(settings: Settings) -> int:

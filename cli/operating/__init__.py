@@ -1,0 +1,1 @@
+"""Commands of the operator on the server's own machine: its keys, its health, its contracts."""
