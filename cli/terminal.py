@@ -258,6 +258,11 @@ EXPECTED: dict[str, tuple[int, str]] = {
         1,
         "to use a PostgreSQL of your own, set TALLYSTICK_DATABASE_URL",
     ),
+    "api.backup.archive.BackupUnusable": (1, ""),
+    "api.backup.programs.ProgramFailed": (
+        1,
+        "the login needs the right REPLICATION, and pg_hba.conf a line for `replication`",
+    ),
     "api.process.service.ProjectionBehind": (1, "try again in a moment"),
     "api.process.waiting.ProjectionBehind": (1, "try again in a moment"),
     "api.replay.trace_openb.TraceUnreadable": (2, ""),

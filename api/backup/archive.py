@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from api.backup import sums
@@ -19,11 +21,13 @@ from api.backup.programs import Programs
 
 FORMAT = 1
 RECORD = "backup.json"
+ENDS = ("expected at least 24, got 0", "invalid magic number 0000", "could not find a valid record")
+"""What `pg_waldump` says where nothing was written yet."""
 WAL_NAME = re.compile(r"([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})(\.partial)?")
 
 
 class BackupUnusable(Exception):
-    """A backup or the folder of backups is not what a restore needs; the message says what to do."""
+    """A backup, or the folder of them, is not what is needed; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,6 @@ class Backup:
     reports: int
     head: str
     log_key: str
-    has_keys: bool
     format: int = FORMAT
 
     def write(self, folder: Path) -> None:
@@ -137,21 +140,34 @@ class Archive:
         numbers = sorted({_number(name) for name in after})
         gaps = [
             f"wal: {high - low - 1} segments are missing after number {low}"
-            for low, high in zip(numbers, numbers[1:], strict=False)
+            for low, high in pairwise(numbers)
             if high != low + 1
         ]
         if after and numbers[0] > _number(last.end_segment) + 1:
             gaps.append(f"wal: begins later than the backup {last.label} ends")
-        whole = [name for name in after if not name.endswith(".partial")]
         by_timeline: dict[str, list[str]] = {}
-        for name in whole:
+        for name in after:
             by_timeline.setdefault(name[:8], []).append(name)
         for names in by_timeline.values():
-            ends = names[0], names[-1]
-            read = programs.run("pg_waldump", "-q", "-p", self.wal, *ends, as_us=True)
-            if read.returncode != 0:
-                gaps.append(f"wal: {read.stderr.strip()}")
+            said = self._read_wal(names, programs)
+            if said:
+                gaps.append(f"wal: {said}")
         return gaps
+
+    def _read_wal(self, names: Sequence[str], programs: Programs) -> str:
+        """What `pg_waldump` finds wrong of the segments of one timeline, under their final names.
+        An unfinished one ends in zeros.
+        """
+        with tempfile.TemporaryDirectory(prefix="tallystick-wal-") as folder:
+            for name in names:
+                Path(folder, name.removesuffix(".partial")).symlink_to(self.wal / name)
+            is_open = names[-1].endswith(".partial")
+            ends = names[0][:24], names[-1][:24]
+            read = programs.run("pg_waldump", "-q", "-p", folder, *ends, as_us=True)
+        said = read.stderr.strip()
+        if read.returncode == 0 or (is_open and any(end in said for end in ENDS)):
+            return ""
+        return said or f"pg_waldump ended with {read.returncode}"
 
     def wal_after(self, last: Backup) -> list[str]:
         """The streamed segments that a restore of this backup goes on with."""

@@ -1,17 +1,17 @@
 """What a restored data folder is worth: the drill of design reliability, section 8.
 
-    whole  <=>  both logs hash to their heads, nothing that was signed is missing, the books balance,
-                and every view, built anew, has the rows that it had
+    whole  <=>  both logs hash to their heads, nothing that was signed is missing, the books
+                balance, and every view, built anew, has the rows that it had
 
 Compared with heads from outside: those that the signer remembers (`signed-heads`), those in the
 backup, and any that is given. Fewer facts than were signed is the worst that can be found: the next
-head would be a fork, so the signer refuses, and so does this. The chain is not asked here: the chain
-timer scans it to the settled block before it sends anything, and takes the higher nonce of the two.
+head would be a fork, so the signer refuses, and so does this. The chain is not asked here: the
+chain timer scans it to the settled block before it sends anything, and takes the higher nonce.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,21 +56,22 @@ class Proof:
 def prove(
     conninfo: str,
     backup: Backup,
-    signed: Iterable[Checkpoint],
+    signed: Sequence[Checkpoint],
+    known: Sequence[Checkpoint] = (),
     *,
     stage: Callable[[str], None] = lambda _stage: None,
     with_views: bool = True,
 ) -> Proof:
-    """Check the restored database. Migrates nothing: a database of an older version is proved by
-    that version. Raises HistoryChanged.
+    """Check the restored database: all of `signed` must be in it, `known` heads agree where they
+    are not of a later time. Migrates nothing: a database of an older version is proved by that
+    version. Raises HistoryChanged.
     """
-    heads = list(signed)
     problems: list[str] = []
     with psycopg.connect(conninfo, autocommit=True) as connection:
         stage("recomputing both logs")
         if missing := migrate.missing(connection):
             problems.append(f"the database is of an older version: {missing[0].name} is missing")
-        found = recompute.recompute(connection, heads, stage)
+        found = recompute.recompute(connection, signed, known, stage)
         problems += found.problems
         for name, here, then in (
             ("facts", found.facts, backup.facts),
@@ -87,7 +88,7 @@ def prove(
     stage("adding up the books")
     with Ledger(conninfo, blinding_key=NO_KEY) as ledger:
         problems += ledger.books.faults()
-    largest = max((head.size for head in heads), default=0)
+    largest = max((head.size for head in signed), default=0)
     return Proof(found.facts, found.reports, largest, found.missing, views, tuple(problems))
 
 

@@ -12,15 +12,20 @@ from __future__ import annotations
 import re
 import shutil
 import tarfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import psycopg
 
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
 from api.backup.taking import FILES, HEADS
 from api.door.moments import moment
+from api.process.embedded_postgres import EmbeddedPostgres
 
 WAIT_SECONDS = 86_400
+PAUSE_SECONDS = 0.2
 WAL = "restoring-wal"
 CONF = "include_if_exists 'tallystick.conf'\n"
 HBA = "local all all trust\nlocal replication all trust\n"
@@ -54,6 +59,7 @@ def restore(
     """Fill an empty data folder. The chain was checked. Raises BackupUnusable, ProgramFailed."""
     pg, last = data_dir / "pg", chain[-1]
     require_room(data_dir)
+    EmbeddedPostgres(data_dir)  # refuses a path that is too long for its socket
     _require_version(last, programs)
     data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
     try:
@@ -107,7 +113,9 @@ def _own_settings(pg: Path, until_us: int | None, wal: Path) -> None:
         (pg / name).write_text(content, encoding="utf-8")
     settings = RECOVERY.format(pg=str(pg).replace("'", "''"), wal=str(wal).replace("'", "''"))
     if until_us is not None:
-        settings += f"recovery_target_time = '{moment(until_us)}'\n"
+        # Names of time zones, and so a Z, are not known yet when this is read.
+        at = moment(until_us).removesuffix("Z") + "+00"
+        settings += f"recovery_target_time = '{at}'\n"
     (pg / "postgresql.auto.conf").write_text(settings, encoding="utf-8")
     for name in ("standby.signal", "postmaster.pid", "tallystick.conf"):
         (pg / name).unlink(missing_ok=True)
@@ -129,19 +137,30 @@ def _copy_wal(archive: Archive, last: Backup, folder: Path) -> None:
 
 def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
     log = pg / "restore.log"
-    how = ("-w", "-t", WAIT_SECONDS, "-l", log)
-    done = programs.run("pg_ctl", "-D", pg, *how, "start")
-    said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    if done.returncode != 0:
+    started = programs.run("pg_ctl", "-D", pg, "-W", "-l", log, "start")
+    while (is_up := _is_promoted(pg, programs)) is None:
+        time.sleep(PAUSE_SECONDS)
+    if not is_up:
+        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         if TOO_LATE in said:
             raise BackupUnusable(
                 f"what is here ends before that time: leave --until out to restore {backup.label}"
                 " and all the WAL after it"
             )
-        raise BackupUnusable(f"PostgreSQL could not apply the WAL: {_fatal(said)}")
-    programs.run("pg_ctl", "-D", pg, "-m", "fast", "-w", "stop", check=True)
-    if (pg / "recovery.signal").exists():
-        raise BackupUnusable("PostgreSQL stopped before its recovery was over")
+        raise BackupUnusable(
+            f"PostgreSQL could not apply the WAL: {_fatal(said or started.stderr)}"
+        )
+    programs.run("pg_ctl", "-D", pg, "-m", "fast", "-w", "-t", WAIT_SECONDS, "stop", check=True)
+
+
+def _is_promoted(pg: Path, programs: Programs) -> bool | None:
+    """Whether recovery is over: True, not yet: None; False when the server ended instead."""
+    try:
+        with psycopg.connect(host=str(pg), user="postgres", dbname="postgres") as connection:
+            return connection.execute("SELECT NOT pg_is_in_recovery()").fetchone() == (True,)
+    except psycopg.OperationalError:
+        is_running = programs.run("pg_ctl", "-D", pg, "status").returncode == 0
+        return None if is_running else False
 
 
 def _fatal(log: str) -> str:

@@ -34,11 +34,14 @@ def sum_of(path: Path) -> str:
 
 
 def write(folder: Path, told: Told = _silent) -> None:
-    """Write `SHA256SUMS` of everything below a folder, and everything to the disk."""
+    """Write `SHA256SUMS` of everything below a folder, and everything to the disk; close every file
+    to others, for PostgreSQL copies the modes that its source has.
+    """
     files = sorted(_files(folder))
     lines = []
     for done, name in enumerate(files, 1):
         lines.append(f"{sum_of(folder / name)}  {name}\n")
+        (folder / name).chmod(0o600)
         _to_disk(folder / name)
         told("files written", done, len(files))
     path = folder / SUMS

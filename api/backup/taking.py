@@ -1,11 +1,12 @@
-"""Takes one backup while the market runs: PostgreSQL's own copy, then the files beside the database.
+"""Takes one backup while the market runs: the database first, then the files beside it.
 
     a backup lies under its name  =>  every byte was read back and is in SHA256SUMS
 
-The database first, the files after it: a file that a fact names was written before the fact. The
-folder `keys` is not copied but for `signed-heads`, which is no secret: a thief of the backup must not
-get the signer. Incremental where the server keeps summaries of its WAL (`summarize_wal = on`, from
-PostgreSQL 17) and an earlier backup of the same server is there.
+In this order a file that a fact names is there: it was written before the fact. The folder `keys`
+is not copied but for `signed-heads`, which is no secret: a thief of the backup must not get the
+signer. `tallystick keys export` takes the keys along, sealed, to another place. Incremental where
+the server keeps summaries of its WAL (`summarize_wal = on`, from PostgreSQL 17) and an earlier
+backup of the same server is there.
 """
 
 from __future__ import annotations
@@ -102,7 +103,6 @@ def take(
             reports=seen.reports,
             head=seen.head,
             log_key=_log_key(source) if seen.head else "",
-            has_keys=False,
         )
         made.write(part)
         stage("writing the sums")
@@ -115,7 +115,9 @@ def take(
 
 def _is_base(before: Backup, seen: _Seen) -> bool:
     """Whether an incremental backup can be taken on an earlier one."""
-    same = before.system == seen.system and before.server_version // 10_000 == seen.version // 10_000
+    same = (
+        before.system == seen.system and before.server_version // 10_000 == seen.version // 10_000
+    )
     return same and seen.summarizes
 
 
@@ -162,9 +164,7 @@ def _copy_files(data_dir: Path, part: Path) -> None:
 
 def _last_segment(pg: Path) -> str:
     """The segment in which the backup ends: recovery goes on with it."""
-    names = sorted(
-        name for name in os.listdir(pg / "pg_wal") if len(name) == 24 and name.isalnum()
-    )
+    names = sorted(name for name in os.listdir(pg / "pg_wal") if len(name) == 24 and name.isalnum())
     if not names:
         raise BackupUnusable("PostgreSQL copied no WAL: take the backup again")
     return names[-1]

@@ -2,4 +2,4 @@
 come out.
 """
 
-__all__ = ("checkpoint", "cut", "merkle", "proof", "prove", "trees", "walk")
+__all__ = ("checkpoint", "cut", "merkle", "proof", "prove", "recompute", "trees", "walk")

@@ -9,7 +9,7 @@ Only reads, in one snapshot. What an export says of the same rows is `ledger/bun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,13 +51,16 @@ class Recomputed:
 
 def recompute(
     conn: Connection,
-    signed: Iterable[Checkpoint],
+    signed: Sequence[Checkpoint],
+    known: Sequence[Checkpoint] = (),
     told: Callable[[str], None] = lambda _stage: None,
 ) -> Recomputed:
-    """Walk both logs. `signed`: heads from outside, whose signatures were checked."""
-    wanted: dict[int, list[bytes]] = {}
-    for head in signed:
-        wanted.setdefault(head.size, []).append(head.root)
+    """Walk both logs. `signed`: heads from outside that must all be here; `known`: such as may be
+    of a later time than these rows, and must agree where they are not.
+    """
+    wanted: dict[int, set[bytes]] = {}
+    for head in (*signed, *known):
+        wanted.setdefault(head.size, set()).add(head.root)
     problems: list[str] = []
     reports = 0
     with conn.transaction():
@@ -67,14 +70,14 @@ def recompute(
         for lane in range(LANES):
             told(f"usage lane {lane}")
             reports += _walk(conn, lane, f"usage/{lane}", problems, {})
-    missing = max((size for size in wanted if size > facts), default=facts) - facts
+    missing = max((head.size for head in signed if head.size > facts), default=facts) - facts
     if missing:
         problems.append(f"{missing} facts are missing: {facts + missing} were signed before")
     return Recomputed(facts, reports, missing, tuple(problems))
 
 
 def _walk(
-    conn: Connection, log: int, name: str, problems: list[str], wanted: dict[int, list[bytes]]
+    conn: Connection, log: int, name: str, problems: list[str], wanted: dict[int, set[bytes]]
 ) -> int:
     """One log; the number of its rows up to the first wrong one."""
     is_market = log == trees.MARKET
@@ -85,11 +88,11 @@ def _walk(
             walk.step(position, computed, leaf, chain)
             if walk.position == kept.size and walk.tree.root() != kept.root:
                 problems.append(f"{name}: its tree of {kept.size} has another root than its rows")
-            for root in wanted.get(walk.position, ()):
-                if walk.tree.root() != root:
-                    problems.append(
-                        f"{name}: the first {walk.position} facts are not those that were signed"
-                    )
+            roots = wanted.get(walk.position)
+            if roots is not None and roots != {walk.tree.root()}:
+                problems.append(
+                    f"{name}: the first {walk.position} facts are not those that were signed"
+                )
     except RowWrong as wrong:
         problems.append(f"{name}: {wrong}")
         return walk.position
