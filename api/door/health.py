@@ -106,6 +106,7 @@ def _ready(service: Service) -> Response:
     try:
         with service.connection() as connection:
             found, runs = lags(connection), job_runs.read(connection)
+            position = service.head(connection)
         environment = founding.environment_of(service.ledger, service.settings)
     except psycopg.OperationalError:
         return JSONResponse({"status": "unavailable", "database": "unreachable"}, 503)
@@ -122,9 +123,11 @@ def _ready(service: Service) -> Response:
         }
         for lag in found
     ]
+    standing = {"read_only": True, "position": position} if service.settings.read_only else {}
     return JSONResponse(
         {
             "status": "ready",
+            **standing,
             "environment": environment,
             "database": "ok",
             "jobs": jobs + [_run_told(run, now_us) for run in runs],

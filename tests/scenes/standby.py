@@ -7,6 +7,7 @@ Both listen on a port of 127.0.0.1, so that one libpq address names both. The st
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -121,11 +122,31 @@ class Pair:
     standby: Server
 
     @property
-    def both(self) -> str:
-        """The libpq address of whichever is the primary."""
+    def pid(self) -> int:
+        return self.primary.pid
+
+    def ensure_running(self) -> None:
+        """Nobody starts a killed primary again: the standby takes its place."""
+
+    @property
+    def uri(self) -> str:
+        """The libpq address of both: whichever is the primary answers."""
         ports = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
         options = "target_session_attrs=read-write&connect_timeout=2"
         return f"postgresql://postgres@{ports}/postgres?{options}"
+
+    def fail_over(self) -> None:
+        """Kill the primary, and let the standby take its place."""
+        self.primary.kill()
+        self.standby.promote()
+        self.primary, self.standby = self.standby, self.primary
+
+    def restore_standby(self) -> None:
+        """The folder of the killed one is lost: make it again, as a standby that is waited for."""
+        shutil.rmtree(self.standby.folder)
+        self.standby.copy_of(self.primary)
+        self.standby.start()
+        self.wait_for_standby()
 
     def wait_for_standby(self, name: str = NAME) -> None:
         """The primary waits for the standby's confirmation from here on."""
@@ -152,8 +173,8 @@ def pair() -> Generator[Pair, None, None]:
             made.wait_for_standby()
             yield made
         finally:
-            standby.stop()
-            primary.stop()
+            for server in (standby, primary):
+                server.stop()
 
 
 @contextmanager
