@@ -1,6 +1,6 @@
 """Streams what PostgreSQL writes into the folder of backups, while it runs.
 
-    with `synchronous_standby_names = 'tallystick_backup'`, an answered write lies in FOLDER/wal
+    `--synchronous`  =>  an answered write lies in FOLDER/wal
 
 `pg_receivewal --synchronous` confirms what it has on its disk, so it can be the synchronous standby
 of a market that has no second server. The primary keeps what the stream has not read yet, in a slot
@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import psycopg
+from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from api.backup.archive import Archive
@@ -29,14 +30,22 @@ STOP_SECONDS = 10
 
 
 def follow(
-    conninfo: str, archive: Archive, stop: threading.Event, told: Callable[[str], None]
+    conninfo: str,
+    archive: Archive,
+    stop: threading.Event,
+    told: Callable[[str], None],
+    *,
+    synchronous: bool | None = None,
 ) -> None:
-    """Stream until `stop` is set; a lost database is waited for. Raises ProgramFailed at once when
-    the first connection is refused.
+    """Stream until `stop` is set; a lost database is waited for. `synchronous`: from now on every
+    commit waits for this stream, or none does; None leaves it. Raises psycopg.Error when the
+    database cannot be asked at the start.
     """
     programs = Programs()
     archive.prepare()
     _make_slot(conninfo)
+    if synchronous is not None:
+        _wait_for_us(conninfo, NAME if synchronous else "")
     address = make_conninfo(conninfo, application_name=NAME)
     command = programs.command(
         *("pg_receivewal", "-D", archive.wal, "-d", address, "-S", NAME),
@@ -57,6 +66,14 @@ def follow(
         stop.wait(pause)
         with suppress(psycopg.Error):  # a promoted standby has no slot yet
             _make_slot(conninfo)
+
+
+def _wait_for_us(conninfo: str, name: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(name))
+        )
+        connection.execute("SELECT pg_reload_conf()")
 
 
 def _make_slot(conninfo: str) -> None:

@@ -47,7 +47,11 @@ class Programs:
     def command(self, program: str, *arguments: object, as_us: bool = False) -> list[str]:
         """The command line."""
         command = [str(self.folder / program), *map(str, arguments)]
-        return command if as_us else embedded_postgres.as_user(self._user, command)
+        return command if as_us else self.as_user(command)
+
+    def as_user(self, command: list[str]) -> list[str]:
+        """Any command line, as the user who runs servers."""
+        return embedded_postgres.as_user(self._user, command)
 
     def give(self, path: Path) -> None:
         """Make a file or a whole folder the server's user's, where that is another than ours."""

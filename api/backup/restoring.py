@@ -119,6 +119,8 @@ def _own_settings(pg: Path, until_us: int | None, wal: Path) -> None:
     (pg / "postgresql.auto.conf").write_text(settings, encoding="utf-8")
     for name in ("standby.signal", "postmaster.pid", "tallystick.conf"):
         (pg / name).unlink(missing_ok=True)
+    for lock in pg.glob(".s.PGSQL.*"):  # of the embedded server that was copied, and may run
+        lock.unlink()
     (pg / "recovery.signal").touch(mode=0o600)
     for path in pg.iterdir():
         if path.is_file():

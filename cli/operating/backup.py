@@ -60,6 +60,13 @@ def backup(
     follow: Annotated[
         bool, typer.Option("--follow", help="Stream the WAL into the folder until stopped.")
     ] = False,
+    synchronous: Annotated[
+        bool | None,
+        typer.Option(
+            "--synchronous/--asynchronous",
+            help="With --follow: let every answer wait until the stream has it, or no longer.",
+        ),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Take none: check all that lies there.")
     ] = False,
@@ -70,14 +77,16 @@ def backup(
     """Copy the database and the files of the data folder, while the market runs.
 
     The first backup is full; later ones hold what changed, where the server has `summarize_wal` on.
-    `--follow` keeps what is written between backups; named in `synchronous_standby_names` as
-    `tallystick_backup`, no answer is given before it has it. Keys are not in a backup: keep
+    `--follow` keeps what is written between backups; with `--synchronous` no answer is given before
+    it is kept, and the market stands still while the stream does. Keys are not in a backup: keep
     `tallystick keys export` elsewhere. The database's login needs the right REPLICATION.
     """
     from api.backup import following, taking
 
     if sum((full, follow, check)) > 1:
         raise InputUnusable("--full, --follow, --check: one of them")
+    if synchronous is not None and not follow:
+        raise InputUnusable("--synchronous and --asynchronous belong to --follow")
     archive = _archive(folder)
     if check:
         _check_all(archive, as_json=as_json)
@@ -87,7 +96,7 @@ def backup(
         if follow:
             note(f"streaming into {archive.wal}; stop it with Ctrl-C")
             with stopping() as stop:
-                following.follow(conninfo, archive, stop, note)
+                following.follow(conninfo, archive, stop, note, synchronous=synchronous)
             return
         source = taking.Source(conninfo, settings.data_dir, settings.log_origin)
         with stages() as stage:
