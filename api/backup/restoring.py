@@ -54,9 +54,11 @@ def restore(
     *,
     until_us: int | None = None,
     programs: Programs,
+    durable: bool = True,
     stage: Callable[[str], None] = lambda _stage: None,
 ) -> None:
-    """Fill an empty data folder. The chain was checked. Raises BackupUnusable, ProgramFailed."""
+    """Fill an empty data folder. The chain was checked. Without `durable` nothing is flushed to the
+    disk: for a folder that is looked at and removed. Raises BackupUnusable, ProgramFailed."""
     pg, last = data_dir / "pg", chain[-1]
     require_room(data_dir)
     EmbeddedPostgres(data_dir)  # refuses a path that is too long for its socket
@@ -65,8 +67,9 @@ def restore(
     try:
         stage(f"putting {len(chain)} backups together" if chain[1:] else "copying the backup")
         folders = [archive.data_of(one) for one in chain]
-        programs.run("pg_combinebackup", *folders, "-o", pg, check=True, as_us=True)
-        _own_settings(pg, until_us, data_dir / WAL)
+        how = () if durable else ("--no-sync",)
+        programs.run("pg_combinebackup", *how, *folders, "-o", pg, check=True, as_us=True)
+        _own_settings(pg, until_us, data_dir / WAL, durable=durable)
         _copy_wal(archive, last, data_dir / WAL)
         for path in (pg, data_dir / WAL):
             programs.give(path)
@@ -106,12 +109,14 @@ def _require_version(backup: Backup, programs: Programs) -> None:
         )
 
 
-def _own_settings(pg: Path, until_us: int | None, wal: Path) -> None:
+def _own_settings(pg: Path, until_us: int | None, wal: Path, *, durable: bool) -> None:
     for name, content in (("postgresql.conf", CONF), ("pg_hba.conf", HBA)):
         if (pg / name).exists():
             (pg / name).rename(pg / f"{name}.source")
         (pg / name).write_text(content, encoding="utf-8")
     settings = RECOVERY.format(pg=str(pg).replace("'", "''"), wal=str(wal).replace("'", "''"))
+    if not durable:
+        settings += "fsync = off\nfull_page_writes = off\n"
     if until_us is not None:
         # Names of time zones, and so a Z, are not known yet when this is read.
         at = moment(until_us).removesuffix("Z") + "+00"

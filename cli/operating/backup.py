@@ -6,6 +6,7 @@ Only wiring: `api/backup` copies, restores and proves.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -176,6 +177,7 @@ def drill(
             postgres,
             views,
             known,
+            durable=False,
         )
     tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
     if not proof.ok:
@@ -190,7 +192,9 @@ def _restored(
     outside: tuple[Path | None, str | None],
     postgres: Path | None,
     views: bool,
-    known: tuple[Checkpoint, ...] | list[Checkpoint] = (),
+    known: Sequence[Checkpoint] = (),
+    *,
+    durable: bool = True,
 ) -> tuple[dict[str, Any], Proof]:
     """Check, restore and prove; what `--json` prints."""
     from time import perf_counter
@@ -217,11 +221,17 @@ def _restored(
     checked = perf_counter()
     with stages() as stage:
         restoring.restore(
-            archive, chain, data_dir, until_us=until_us, programs=programs, stage=stage
+            archive,
+            chain,
+            data_dir,
+            until_us=until_us,
+            programs=programs,
+            durable=durable,
+            stage=stage,
         )
         restored = perf_counter()
         signed = _heads(archive, chain[-1], origin, outside, with_signer=until is None)
-        with EmbeddedPostgres(data_dir, binaries=postgres) as server:
+        with EmbeddedPostgres(data_dir, durable=durable, binaries=postgres) as server:
             found = proofs.prove(
                 server.uri,
                 chain[-1],

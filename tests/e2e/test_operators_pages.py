@@ -24,9 +24,13 @@ def commands(page: str, name: str = "") -> str:
     return "\n".join(re.findall(fence, text, re.MULTILINE | re.DOTALL))
 
 
+@pytest.mark.long
 @pytest.mark.timeout(280)
-def test_a_market_is_backed_up_lost_and_restored_by_the_commands_of_the_pages() -> None:
+def test_a_market_is_backed_up_lost_and_restored_by_the_commands_of_the_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with folder() as root:
+        monkeypatch.setenv("TMPDIR", str(root))
         until_it_streams = "until ls backups/wal/*.partial 2> /dev/null; do sleep 0.1; done\n"
         backup = commands("backup.md").replace("stream=$!\n", f"stream=$!\n{until_it_streams}")
         out = run(backup + commands("restore.md"), root)
