@@ -21,8 +21,10 @@ $(VENV)/.python:
 	@"$(PYTHON)" -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.server: $(VENV)/.python requirements/build.txt requirements/server.txt pyproject.toml
+# What Python itself puts into an environment is years old, and known to be vulnerable: first of all it goes.
+$(VENV)/.server: $(VENV)/.python requirements/venv.txt requirements/build.txt requirements/server.txt pyproject.toml
 	@echo "setting up: installing the pinned dependencies"
+	@$(PIP) install --require-hashes -r requirements/venv.txt
 	@$(PIP) install --require-hashes -r requirements/build.txt
 	@$(PIP) install --require-hashes -r requirements/server.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable ./tallystick_client --editable .
@@ -91,6 +93,7 @@ COMPILE = $(RUN)/pip-compile --quiet --strip-extras --generate-hashes --no-heade
 locks: $(VENV)/.dev  ## write requirements/*.txt anew from pyproject.toml
 	@wheels=$$(mktemp -d); trap 'rm -rf "$$wheels"' EXIT; \
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir "$$wheels" ./tallystick_client; \
+	printf 'pip\nsetuptools\n' | $(COMPILE) --allow-unsafe --no-annotate --output-file requirements/venv.txt -; \
 	$(COMPILE) --allow-unsafe --only-build-deps --build-deps-for editable \
 	  --output-file requirements/build.txt pyproject.toml; \
 	for extras in "node" "cli" "cli,audit" "node,server" "node,server,dev"; do \

@@ -32,7 +32,9 @@ from api.ingest.door import REPORTS_MAX, Asgi, Message, Receive, Scope, Send, fa
 from api.ingest.node_keys import REFRESH_SECONDS
 from api.process.service import Service
 from api.process.waiting import HeadWait
-from api.rooms import RESOURCES
+from api.rooms import PAGES, RESOURCES
+from api.telemetry import metrics
+from api.telemetry.requests import observed
 
 TITLE, VERSION = "tallystick", "1"
 DESCRIPTION = """\
@@ -81,6 +83,8 @@ def build(service: Service | None) -> FastAPI:
     app.router.routes.extend(_ways())
     errors.install(app)
     health.add(app)
+    for page in PAGES:
+        page(app)
     app.openapi = document  # type: ignore[method-assign]
     if service is not None:
         settings = service.settings
@@ -199,6 +203,7 @@ async def _refresh(service: Service) -> None:
         await asyncio.sleep(REFRESH_SECONDS)
         # A lost database is waited for: until it is back, what is known stays in force.
         await run_in_threadpool(service.refresh_node_keys)
+        metrics.copy(service.usage_log, service.readers)
 
 
 # --- around everything -----------------------------------------------------------------------
@@ -226,6 +231,7 @@ def envelope(app: Asgi, service: Service) -> Asgi:
 
         async def told(message: Message) -> None:
             if message["type"] == "http.response.start":
+                state["status"] = message["status"]
                 if is_usage and message["status"] in UNSIGNED:
                     unsigned.spend(address)
                 headers = MutableHeaders(scope=message)
@@ -238,22 +244,27 @@ def envelope(app: Asgi, service: Service) -> Asgi:
                         headers[name] = value
             await send(message)
 
-        if is_usage and settings.read_only:
-            return await _say(scope, receive, told, request_id, errors.problem("read_only"))
-        if is_usage:
-            if unsigned.is_empty(address):
-                state["rate_limit"] = unsigned.spend(address)
-                return await _turn_away(scope, receive, told, request_id)
-        elif scope["path"] not in PROBES:
-            spent = buckets.spend(address)
-            state["rate_limit"] = spent
-            if not spent.allowed:
-                return await _turn_away(scope, receive, told, request_id)
-        return await app(scope, receive, told)
+        async def work() -> None:
+            if is_usage and settings.read_only:
+                return await _say(scope, receive, told, request_id, errors.problem("read_only"))
+            if is_usage:
+                if unsigned.is_empty(address):
+                    state["rate_limit"] = unsigned.spend(address)
+                    return await _turn_away(scope, receive, told, request_id)
+            elif scope["path"] not in PROBES:
+                spent = buckets.spend(address)
+                state["rate_limit"] = spent
+                if not spent.allowed:
+                    return await _turn_away(scope, receive, told, request_id)
+            return await app(scope, receive, told)
+
+        route = USAGE_ROUTE if is_usage else None
+        return await observed(service.traces, scope, route, work)
 
     return wrapped
 
 
+USAGE_ROUTE = "/v1/nodes/{node_id}/usage"
 PROBES = ("/healthz", "/readyz")
 """Always answered."""
 UNSIGNED = frozenset({400, 401, 413, 415})

@@ -5,7 +5,9 @@ A new resource or timer stands in `registry.py` of its room; only a new room add
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from fastapi import FastAPI
 
 from api.audit import registry as audit
 from api.authority import registry as authority
@@ -23,6 +25,7 @@ from api.leasing import registry as leasing
 from api.machines import registry as machines
 from api.market import registry as market
 from api.metering import registry as metering
+from api.monitoring import registry as monitoring
 from api.parties import registry as parties
 from api.pools import registry as pools
 from api.prices import registry as prices
@@ -55,6 +58,7 @@ RESOURCES: Sequence[Resource] = (
     *income.RESOURCES,
     *corrections.RESOURCES,
     *audit.RESOURCES,
+    *monitoring.RESOURCES,
 )
 TIMERS: Sequence[Timer | TimerOf] = (
     *parties.TIMERS,
@@ -73,4 +77,7 @@ TIMERS: Sequence[Timer | TimerOf] = (
     *income.TIMERS,
     *corrections.TIMERS,
     *audit.TIMERS,
+    *monitoring.TIMERS,
 )
+PAGES: Sequence[Callable[[FastAPI], None]] = (*monitoring.PAGES,)
+"""What is no operation of the API, such as what monitors read."""

@@ -19,7 +19,11 @@ from urllib.parse import urlsplit
 from domain.parties.account import DEVELOPMENT, ENVIRONMENTS, PRODUCTION
 
 PREFIX = "TALLYSTICK_"
-SECRET = frozenset({"database_url", "stripe_secret_key", "stripe_webhook_secret"})
+SECRET = frozenset(
+    {"database_url", "stripe_secret_key", "stripe_webhook_secret", "smtp_url", "alert_chat_url"}
+)
+LOG_FORMS = ("console", "json")
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
 class SettingsInvalid(Exception):
@@ -70,6 +74,13 @@ class Settings:
     console: bool = True  # pages under /console, where `serve` is one process
     places_file: Path | None = None  # CSV of networks and where they are; None: nobody knows
     billing_file: Path | None = None  # TOML: who issues invoices, and which tax rates apply
+    log_form: str = "console"  # lines on stderr: "console" for people, "json" for machines
+    log_level: str = "INFO"  # DEBUG also tells each usage report and each probe
+    otlp_url: str | None = None  # an OpenTelemetry collector, such as http://127.0.0.1:4318
+    smtp_url: str | None = field(default=None, repr=False)  # smtp(s)://user:password@host:port
+    alert_mail_from: str | None = None
+    alert_mail_to: str | None = None  # addresses, separated by commas; None: no mail
+    alert_chat_url: str | None = field(default=None, repr=False)  # a chat's incoming webhook
     # As the log was founded; "development" permits fake drivers and test keys, on this machine only
     environment: str = PRODUCTION
 
@@ -91,7 +102,7 @@ class Settings:
             raise SettingsInvalid("spec_ttl_s: must be 0 or more")
         if self.environment not in ENVIRONMENTS:
             raise SettingsInvalid("environment: must be production or development")
-        if self.environment == DEVELOPMENT and not _is_here(self.host):
+        if self.environment == DEVELOPMENT and not is_here(self.host):
             raise SettingsInvalid(
                 f"host: development listens on this machine alone, and {self.host} is open to"
                 " others. Listen on 127.0.0.1, or set TALLYSTICK_ENVIRONMENT=production"
@@ -102,14 +113,19 @@ class Settings:
             raise SettingsInvalid("embedded_chain: its keys are public, so in development only")
         if self.embedded_chain and self.chain_url is not None:
             raise SettingsInvalid("embedded_chain and chain_url: one of them")
+        if self.log_form not in LOG_FORMS:
+            raise SettingsInvalid("log_form: must be console or json")
+        if self.log_level not in LOG_LEVELS:
+            raise SettingsInvalid(f"log_level: must be one of {', '.join(LOG_LEVELS)}")
         if self.trusted_proxies is not None:
             _check_proxies(self.trusted_proxies)
+        _check_alerts(self)
         _check_stripe(self)
         if (self.ssl_certfile is None) != (self.ssl_keyfile is None):
             raise SettingsInvalid("ssl_certfile and ssl_keyfile: both or neither")
 
 
-def _is_here(host: str) -> bool:
+def is_here(host: str) -> bool:
     """Whether only this machine reaches what listens on this address."""
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -132,6 +148,22 @@ def _check_stripe(settings: Settings) -> None:
         is_open = address.scheme == "http" and settings.environment == DEVELOPMENT
         if (address.scheme != "https" and not is_open) or not address.hostname:
             raise SettingsInvalid(f"{name}: an https address")
+
+
+def _check_alerts(settings: Settings) -> None:
+    """Addresses that can be sent to, and for mail all three settings. Raises SettingsInvalid."""
+    for name, schemes in (
+        ("otlp_url", ("http", "https")),
+        ("smtp_url", ("smtp", "smtps")),
+        ("alert_chat_url", ("http", "https")),
+    ):
+        address = urlsplit(getattr(settings, name) or f"{schemes[0]}://unset")
+        if address.scheme not in schemes or not address.hostname:
+            raise SettingsInvalid(f"{name}: an address that begins with {schemes[-1]}://")
+    if settings.alert_mail_to is not None:
+        for name in ("smtp_url", "alert_mail_from"):
+            if getattr(settings, name) is None:
+                raise SettingsInvalid(f"{name}: needed with alert_mail_to")
 
 
 def _check_proxies(text: str) -> None:

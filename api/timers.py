@@ -21,6 +21,7 @@ from api.process.timer import Timer
 from api.rooms import TIMERS
 from domain.duration import SECOND_US
 from ledger.beside import timer_runs
+from ledger.log.full_disk import DISK
 from projections import tables
 from projections.runner import Connection
 
@@ -86,7 +87,8 @@ class Timers:
                         self._run(timer, connection)
                         pause = 1.0
                         stop.wait(timer.every_s)
-            except Exception:
+            except Exception as error:
+                DISK.notice(error)
                 logger.exception("timer %s waits %.0f s", timer.name, pause)
                 stop.wait(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
@@ -98,7 +100,8 @@ class Timers:
             if not leads:
                 return 0
             try:
-                done = timer.run(self.service, connection, now_us)
+                with self.service.traces.timer(timer.name):
+                    done = timer.run(self.service, connection, now_us)
             except Exception as error:
                 with suppress(psycopg.Error):  # the first error is the one to tell
                     told = f"{type(error).__name__}: {error}"

@@ -8,6 +8,7 @@ Nothing is decided here; `terminal.py` says how all commands speak.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -58,8 +59,14 @@ app = cli_terminal.group(
 
 
 def main() -> int:
-    """Run one command; the exit code."""
-    return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
+    """Run one command; the exit code. What it writes is its owner's alone: the database, the log's
+    exports, epochs, payouts, keys.
+    """
+    before = os.umask(0o077)
+    try:
+        return cli_terminal.run(app, as_json="--json" in sys.argv[1:])
+    finally:
+        os.umask(before)
 
 
 def _version(wanted: bool) -> None:

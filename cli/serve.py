@@ -11,11 +11,11 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any, Literal
 
@@ -24,18 +24,22 @@ from uvicorn.supervisors import Multiprocess
 
 from api import settings as settings_file
 from api import timers as jobs
-from api.door.http_bounds import BoundedProtocol
+from api.door.http_bounds import BoundedProtocol, raise_files_max
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
 from api.process import founding
 from api.process.service import Service
-from api.settings import Settings
+from api.settings import Settings, is_here
+from api.telemetry import logs, metrics
 from cli.terminal import AnswerIsNo
+
+logger = logging.getLogger(__name__)
 
 
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
-    _log_to_stderr()
+    logs.configure(settings.log_form, settings.log_level)
+    raise_files_max()
     with (
         Service.open(settings) as service,
         _stopped_by_sigterm(),
@@ -43,6 +47,7 @@ def serve(settings: Settings) -> int:
         _jobs(service),
     ):
         founding.warn(service.ledger, settings)
+        warn_of_plain_http(settings)
         if settings.workers == 1:
             app = create_app(service, with_console=settings.console and not settings.read_only)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
@@ -52,7 +57,9 @@ def serve(settings: Settings) -> int:
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
         config = uvicorn.Config("cli.serve:application", **how)
-        Multiprocess(config, sockets=[sock]).run()
+        with TemporaryDirectory(prefix="tallystick-metrics-") as numbers:
+            os.environ[metrics.SHARED_FOLDER] = numbers
+            Multiprocess(config, sockets=[sock]).run()
     return 0
 
 
@@ -72,10 +79,26 @@ def _bound(settings: Settings) -> socket.socket:
     return sock
 
 
+def warn_of_plain_http(settings: Settings) -> None:
+    """Say it where keys would cross a network that others can read."""
+    if (
+        settings.ssl_certfile is None
+        and not is_here(settings.host)
+        and not settings.trusted_proxies
+    ):
+        logger.warning(
+            "keys of callers can be read on their way: %s is open to others, and there is no TLS."
+            " Set ssl_certfile and ssl_keyfile, or put a proxy with TLS before it and name it in"
+            " trusted_proxies",
+            settings.host,
+        )
+
+
 def application() -> Asgi:
     """The application of one worker process, with a service of its own."""
-    _log_to_stderr()
-    service = Service.open(settings_file.load().settings)
+    settings = settings_file.load().settings
+    logs.configure(settings.log_form, settings.log_level)
+    service = Service.open(settings)
     app = create_app(service)
     tune_collector()
 
@@ -155,11 +178,3 @@ def _hand_down(settings: Settings) -> None:
             os.environ.pop(variable, None)
         else:
             os.environ[variable] = str(value)
-
-
-def _log_to_stderr() -> None:
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )

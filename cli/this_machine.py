@@ -71,10 +71,12 @@ def demo(
 @contextmanager
 def _new_folder(given: Path | None) -> Generator[Path, None, None]:
     """An empty folder: the one given, which stays, or a temporary one."""
+    from api.process.embedded_postgres import make_data_dir
+
     if given is not None:
         if given.exists() and any(given.iterdir()):
             raise InputUnusable(f"{given} is not empty: the demo begins in a new folder")
-        given.mkdir(parents=True, exist_ok=True)
+        make_data_dir(given)
         yield given
         return
     with tempfile.TemporaryDirectory(prefix="tallystick-") as folder:
@@ -210,7 +212,6 @@ def database(settings: Settings) -> Generator[str, None, None]:
         return
     from api.process.embedded_postgres import EmbeddedPostgres
 
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
     with EmbeddedPostgres(settings.data_dir) as server:
         yield server.uri
 

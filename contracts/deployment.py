@@ -24,6 +24,8 @@ from domain.nesting import is_too_deep
 FORMAT = "tallystick-deployment-v1"
 ZERO_ADDRESS = "0x" + "00" * 20
 ADMIN_ROLE = bytes(32)
+ADMIN_DELAY_S = 172_800
+"""Two days: who has stolen the admin's key hands the role on in public, and not at once."""
 
 _MEMBERS = {
     "TallyToken": "token",
@@ -60,7 +62,7 @@ class Terms:
     quote_life_max_s: int = 600
     move_max_bps: int = 2_000
     round_interval_min_s: int = 60
-    admin_delay_s: int = 0
+    admin_delay_s: int = ADMIN_DELAY_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

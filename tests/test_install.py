@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -155,6 +156,20 @@ def test_what_builds_is_no_dependency_of_what_runs() -> None:
     for extra in ("node", "cli", "audit", "server"):
         assert not needed(extra) & {"hatchling", "editables", "setuptools", "pip"}, extra
     assert "hatchling==" in (ROOT / "requirements" / "build.txt").read_text(encoding="utf-8")
+
+
+def test_s_l24_what_python_brings_along_is_replaced_by_pinned_versions_before_anything_else() -> (
+    None
+):
+    """ensurepip's pip 23.2 and setuptools 65 have known vulnerabilities."""
+    pinned = (ROOT / "requirements" / "venv.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^(\S+)==.* \\\n    --hash=sha256:[0-9a-f]{64}", pinned, re.MULTILINE) == [
+        "pip",
+        "setuptools",
+    ]
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    installs = re.findall(r"\$\(PIP\) install (.*)", makefile)
+    assert installs[0] == "--require-hashes -r requirements/venv.txt"
 
 
 # --- what an extra needs ---------------------------------------------------------------------

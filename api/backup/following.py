@@ -41,7 +41,7 @@ def follow(
     commit waits for this stream, or none does; None leaves it. Raises psycopg.Error when the
     database cannot be asked at the start.
     """
-    programs = Programs()
+    programs = Programs(durable=False)  # run as ourselves: they only copy
     archive.prepare()
     _make_slot(conninfo)
     if synchronous is not None:

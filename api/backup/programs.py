@@ -18,10 +18,13 @@ class ProgramFailed(Exception):
 
 
 class Programs:
-    """The programs of one PostgreSQL: of the embedded one, or of a folder that is named."""
+    """The programs of one PostgreSQL: of the embedded one, or of a folder that is named.
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._user = embedded_postgres.user_to_run_as()
+    `durable` False: what they make is looked at and removed, so any user may run a server of it.
+    """
+
+    def __init__(self, folder: Path | None = None, *, durable: bool = True) -> None:
+        self._user = embedded_postgres.user_to_run_as(durable=durable)
         self.folder = folder or embedded_postgres.binaries(copy_for_others=self._user is not None)
 
     def run(

@@ -22,7 +22,7 @@ from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
 from api.backup.taking import FILES, HEADS
 from api.door.moments import moment
-from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 
 WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
@@ -63,7 +63,7 @@ def restore(
     require_room(data_dir)
     EmbeddedPostgres(data_dir)  # refuses a path that is too long for its socket
     _require_version(last, programs)
-    data_dir.mkdir(mode=0o755, parents=True, exist_ok=True)
+    make_data_dir(data_dir)
     try:
         stage(f"putting {len(chain)} backups together" if chain[1:] else "copying the backup")
         folders = [archive.data_of(one) for one in chain]
@@ -81,7 +81,6 @@ def restore(
         raise
     finally:
         shutil.rmtree(data_dir / WAL, ignore_errors=True)
-    (pg / "postgresql.auto.conf").write_text("", encoding="utf-8")
     stage("copying the files")
     _files(archive.base / last.label, data_dir)
 
@@ -121,8 +120,10 @@ def _own_settings(pg: Path, until_us: int | None, wal: Path, *, durable: bool) -
         # Names of time zones, and so a Z, are not known yet when this is read.
         at = moment(until_us).removesuffix("Z") + "+00"
         settings += f"recovery_target_time = '{at}'\n"
-    (pg / "postgresql.auto.conf").write_text(settings, encoding="utf-8")
-    for name in ("standby.signal", "postmaster.pid", "tallystick.conf"):
+    # The next start of the embedded server writes this file anew.
+    (pg / "tallystick.conf").write_text(settings, encoding="utf-8")
+    (pg / "postgresql.auto.conf").write_text("", encoding="utf-8")
+    for name in ("standby.signal", "postmaster.pid"):
         (pg / name).unlink(missing_ok=True)
     for lock in pg.glob(".s.PGSQL.*"):  # of the embedded server that was copied, and may run
         lock.unlink()

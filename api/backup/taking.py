@@ -68,7 +68,7 @@ def take(
     stage: Callable[[str], None] = lambda _stage: None,
 ) -> Backup:
     """Add one backup to the archive. Raises BackupUnusable, ProgramFailed, psycopg errors."""
-    programs = Programs()
+    programs = Programs(durable=False)  # run as ourselves: they only copy
     archive.prepare()
     seen = _see(source.conninfo)
     before = [] if full else archive.backups()

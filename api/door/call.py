@@ -37,7 +37,7 @@ from domain.reasons import STORED_REFUSALS
 from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
 from ledger.beside import secret_salts
-from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore
+from ledger.log.handle import Answer, CommandKey, Outcome, Reads, RefusedBefore, StateOf
 from projections import runner, tables
 from projections.metering.resources import RESOURCES
 from projections.metering.usage import USAGE
@@ -61,16 +61,17 @@ class States(Protocol):
 class After:
     """The world as it will be once these changes are recorded: what an answer is made from."""
 
-    service: Service
     changes: Sequence[Change]
+    state_of: StateOf
+
+    @classmethod
+    def now(cls, service: Service) -> After:
+        """The world as it is, where nothing is recorded."""
+        return cls((), service.ledger.market.state_of)
 
     def state(self, stream: Stream[S]) -> S:
         """The state of a stream with the changes in it."""
-        market = self.service.ledger.market
-        state = market.state_of(stream)
-        for change in self.changes:
-            if change.stream == stream:
-                state = market.rules.evolve(stream.kind, state, change.fact)
+        state: S = self.state_of(stream)
         return state
 
 
@@ -196,11 +197,11 @@ class Call:
         ledger, now_us = self.service.ledger, self.now_us
         code = self.operation.status
 
-        def answer(changes: Sequence[Change]) -> Answer:
+        def answer(changes: Sequence[Change], state_of: StateOf) -> Answer:
             if beside is not None:
                 with self.service.connection() as connection:
                     beside(connection)
-            return _stored(code, told(After(self.service, changes)))
+            return _stored(code, told(After(changes, state_of)))
 
         try:
             return ledger.handle(

@@ -31,6 +31,7 @@ from api.door.models import LIST_MAX
 from api.door.operation import Operation
 from api.process.service import Service
 from domain.nesting import is_too_deep
+from ledger.log.full_disk import DISK
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +89,7 @@ class Door(APIRoute):
                 body = await _body(request, operation)
                 return await _in_time(serve(request, body))
             except Exception as error:
+                DISK.notice(error)
                 found = errors.of_failure(error)
                 if found is None:
                     raise

@@ -85,7 +85,7 @@ DOOR: dict[str, tuple[int, str]] = {
     "gap": (409, "Reports before this one are missing: resend from the next one on."),
     "fork": (409, "The report does not follow the last stored one."),
     "equivocation": (422, "Another report with this number was signed before."),
-    "one_request_at_a_time": (429, "Another request of this node is in progress."),
+    "one_request_at_a_time": (429, "Another request of this node or account is in progress."),
     "too_many_reports": (429, "This node sends more than it may."),
     "internal": (500, "The report could not be stored."),
     "unavailable": (503, "The usage log cannot be reached."),

@@ -7,24 +7,22 @@ names of jobs, never data of a party.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
 from typing import Any
 
 import psycopg
 from fastapi import FastAPI, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from api.door import errors
 from api.door.limits import Buckets
 from api.process import founding
 from api.process.service import Service
 from api.process.waiting import JobLag
-from domain.authority.key_recovery import KEY_RECOVERIES
-from domain.parties.account import DEVELOPMENT
 from domain.reasons import REASONS
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
+from ledger.log.full_disk import DISK
 from ledger.log.usage_reads import STORED_COUNT
 from projections import tables
 from projections.runner import Connection
@@ -80,9 +78,6 @@ def add(app: FastAPI) -> None:
             last["readyz"] = await run_in_threadpool(_ready, request.app.state.service)
         return _again(last["readyz"])
 
-    async def metrics(request: Request) -> Response:
-        return await run_in_threadpool(_metrics, request.app.state.service)
-
     async def openapi(request: Request) -> Response:
         if "openapi" not in last:  # a third of a megabyte, and always the same
             last["openapi"] = JSONResponse(request.app.openapi())
@@ -90,7 +85,6 @@ def add(app: FastAPI) -> None:
 
     app.add_route("/healthz", healthz, methods=["GET"])
     app.add_route("/readyz", readyz, methods=["GET"])
-    app.add_route("/metrics", metrics, methods=["GET"])
     app.add_route("/openapi.json", openapi, methods=["GET"])
     app.add_route("/problems", _problems, methods=["GET"])
     app.add_route("/problems/{code}", _problem, methods=["GET"])
@@ -102,7 +96,9 @@ def _again(answer: Response) -> Response:
 
 
 def _ready(service: Service) -> Response:
-    """503 when the database cannot be asked. Lag is told; when to alarm is the reader's."""
+    """503 when the database cannot be asked, or its disk is full: then reading goes on, and nothing
+    is taken. Lag is told; when to alarm is the reader's.
+    """
     try:
         with service.connection() as connection:
             found, runs = lags(connection), job_runs.read(connection)
@@ -124,14 +120,17 @@ def _ready(service: Service) -> Response:
         for lag in found
     ]
     standing = {"read_only": True, "position": position} if service.settings.read_only else {}
+    settings = service.settings
+    is_full = DISK.is_full(None if settings.database_url else settings.data_dir)
     return JSONResponse(
         {
-            "status": "ready",
+            "status": "unavailable" if is_full else "ready",
             **standing,
             "environment": environment,
-            "database": "ok",
+            "database": "disk full" if is_full else "ok",
             "jobs": jobs + [_run_told(run, now_us) for run in runs],
-        }
+        },
+        503 if is_full else 200,
     )
 
 
@@ -143,77 +142,6 @@ def _run_told(run: JobRun, now_us: int) -> dict[str, Any]:
     if run.error is not None:
         told["error"] = run.error.split(":", 1)[0]  # the kind; the rest may name a party
     return told
-
-
-def _metrics(service: Service) -> Response:
-    with service.connection() as connection:
-        found, runs = lags(connection), job_runs.read(connection)
-        head = service.head(connection)
-    environment = founding.environment_of(service.ledger, service.settings)
-    now_us = service.clock.now_us()
-    lines = [
-        *_metric(
-            "tallystick_development",
-            "gauge",
-            "1: founded in development, where simulated devices are paid and nothing is real",
-            [("", int(environment == DEVELOPMENT))],
-        ),
-        *_metric(
-            "tallystick_key_recovery_waiting",
-            "gauge",
-            "1: a new key of the operator was announced; see tallystick key recoveries",
-            [("", int(service.ledger.world().state(KEY_RECOVERIES).waiting is not None))],
-        ),
-        *_metric("tallystick_log_position", "counter", "Facts in the market log", [("", head)]),
-        *_metric(
-            "tallystick_usage_reports_total",
-            "counter",
-            "Reports stored by this process",
-            [("", service.usage_log.reports)],
-        ),
-        *_metric(
-            "tallystick_usage_commits_total",
-            "counter",
-            "Group commits of this process",
-            [("", service.usage_log.transactions)],
-        ),
-        *_metric(
-            "tallystick_usage_waiting",
-            "gauge",
-            "Reports waiting for their commit",
-            [("", service.usage_log.waiting)],
-        ),
-        *_metric(
-            "tallystick_job_position",
-            "gauge",
-            "Position a job has reached",
-            [(f'{{job="{lag.name}"}}', lag.position) for lag in found],
-        ),
-        *_metric(
-            "tallystick_job_behind",
-            "gauge",
-            "Facts or reports a job has not read yet",
-            [(f'{{job="{lag.name}"}}', lag.behind) for lag in found],
-        ),
-        *_metric(
-            "tallystick_job_late",
-            "gauge",
-            "1: without success for longer than its alarm",
-            [(f'{{job="{run.name}"}}', int(run.is_late(now_us))) for run in runs],
-        ),
-        *_metric(
-            "tallystick_job_failing",
-            "gauge",
-            "1: its last round ended with an error",
-            [(f'{{job="{run.name}"}}', int(run.error is not None)) for run in runs],
-        ),
-    ]
-    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
-
-
-def _metric(name: str, kind: str, told: str, values: Iterable[tuple[str, int]]) -> list[str]:
-    head = [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
-    return head + [f"{name}{labels} {value}" for labels, value in values]
 
 
 def codes() -> list[str]:

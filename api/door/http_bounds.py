@@ -1,30 +1,59 @@
 """What one connection may cost before anybody knows who it is: bytes of a head, time for a request.
 
+    connections of a process <= CONNECTIONS_MAX, and half of the files that it may open
+    connections of one address <= ADDRESS_CONNECTIONS_MAX      unless a proxy brings all of them
     head, trailers and framing of a request <= 64 KiB + what its body may take
     seconds from a request's first byte to its last <= 15 + bytes received / 8 KiB
 
-uvicorn's own protocol has neither bound: a stranger could send headers until memory ends, or hold
-connections open by sending nothing. What the door and usage ingest bound stays theirs: the body.
+uvicorn's own protocol has none of these bounds: a stranger could send headers until memory ends, or
+hold connections open by sending nothing. What the door and usage ingest bound stays theirs: the
+body.
 """
 
 from __future__ import annotations
 
 import asyncio
+import resource
 import time
+from collections import Counter
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from api.door.limits import bucket_of
 
 HEAD_BYTES_MAX = 65_536
 HEADERS_MAX = 100
 MESSAGE_BYTES_MAX = 8 * 1_048_576
 """A body of 1 MiB in chunks of one byte, and some more."""
+CONNECTIONS_MAX = 4_096
+ADDRESS_CONNECTIONS_MAX = 512
 REQUEST_SECONDS_MAX = 15.0
 BYTES_PER_SECOND_MIN = 8_192
+
+
+_open: Counter[str] = Counter()
+"""Connections of this process by address, as rate limits count addresses."""
+
+
+def _files_max() -> int:
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return CONNECTIONS_MAX * 2 if limit == resource.RLIM_INFINITY else limit
+
+
+def raise_files_max() -> None:
+    """As many files as the machine lets this process open: most systems begin with 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 4 * CONNECTIONS_MAX
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class BoundedProtocol(HttpToolsProtocol):
     """HTTP/1.1 as uvicorn speaks it; a request that goes beyond a bound ends its connection."""
 
+    _address = ""
     _in_head = True
     _head_bytes = 0
     _message_bytes = 0
@@ -33,11 +62,25 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._address = bucket_of(self.client[0]) if self.client else ""
+        _open[self._address] += 1
+        if self._is_one_too_many():
+            transport.abort()  # nothing is answered: whoever opens so many reads no answers
+            return
         self._begin()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._end()
+        _open[self._address] -= 1
+        if not _open[self._address]:
+            del _open[self._address]
         super().connection_lost(exc)
+
+    def _is_one_too_many(self) -> bool:
+        if _open.total() > min(CONNECTIONS_MAX, _files_max() // 2):
+            return True
+        is_proxys = self.config.proxy_headers
+        return not is_proxys and _open[self._address] > ADDRESS_CONNECTIONS_MAX
 
     def data_received(self, data: bytes) -> None:
         if self._deadline is None:

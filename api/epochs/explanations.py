@@ -182,17 +182,21 @@ def list_wash_signals(
 def list_renter_signals(
     epoch: EpochInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Lists how much of each renter's use in an epoch went to one owner, or to related ones."""
-    return _signals(call, epoch, RENTERS, limit, cursor)
+    """Lists how much of each renter's use in an epoch went to one owner, or to related ones; to a
+    party its own.
+    """
+    return _signals(call, epoch, RENTERS, limit, cursor, only=call.principal.only)
 
 
-def _signals(call: Call, epoch: int, side: str, limit: int, cursor: str | None) -> Response:
+def _signals(
+    call: Call, epoch: int, side: str, limit: int, cursor: str | None, only: str | None = None
+) -> Response:
     place = call.place(cursor, [""])
     with call.read(COUNTERPARTIES, EPOCHS) as view:
         if epochs.read_epoch(view.connection, epoch) is None:
             raise Refused(EpochsReason.EPOCH_UNKNOWN, epoch=epoch)
         rows = counterparties.read_divided(
-            view.connection, epoch, side, after=place.after[0], limit=limit + 1
+            view.connection, epoch, side, subject_id=only, after=place.after[0], limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.subject_id], _divided)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from fastapi import Header, Response
 from pydantic import Field, model_validator
 
-from api.door import auth
+from api.door import auth, errors
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
 from api.door.models import (
@@ -40,9 +40,10 @@ from api.fleet.node_specs import (
 )
 from api.fleet.providers import managed_region
 from domain.fleet import keys as node_key
-from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, node_stream
+from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode, JoinNode, join_code_of, node_stream
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
+from domain.refusal import Refused
 
 resource = Resource("nodes")
 
@@ -200,6 +201,9 @@ def join_node(body: NodeJoinRequest, call: Caller, node_signature: NodeSignature
         node_signatures.from_base64(node_signature),
     )
     code_sha256 = code_digest(body.code)
+    if join_code_of(call.service.ledger.world(), code_sha256).issued is None:
+        # A stranger: nothing is kept of the request, not even what a secret would be made from.
+        raise errors.of_refusal(Refused(FleetReason.JOIN_CODE_UNKNOWN))
     call.account = f"join:{code_sha256}"
     node_id = call.id("node")
     bearer = auth.node_key(call.secret("node-key/v1", body.public_key))

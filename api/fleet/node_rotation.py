@@ -127,6 +127,7 @@ def rotate_node_key(
         node_key.envelope(node_key.ROTATE_REQUEST_TYPE, call.body),
         node_signatures.from_base64(node_signature),
     )
+    _require_known(_node(call, node_id), body)
     call.account = f"rotate:{node_id}"
 
     def commands() -> RotateNodeKey:
@@ -187,6 +188,18 @@ def revoke_node_key(node_id: NodeInPath, body: NodeKeyRevocationRequest, call: C
 
 def _node(call: Call, node_id: str) -> NodeState:
     return call.service.ledger.market.state_of(node_stream(node_id))
+
+
+def _require_known(state: NodeState, body: NodeKeyRotationRequest) -> None:
+    """Whoever asks holds the node's key: the one before, which signed for the next, or that next
+    one already. A stranger's request takes no turn of the node, and nothing of it is kept.
+
+    Raises Problem: 401 bad_signature, 409 node_key_mismatch.
+    """
+    _require_both(state, body)
+    if state.key_id not in (body.previous_key_id, node_key.key_id_of(body.public_key)):
+        refused = Refused(FleetReason.NODE_KEY_MISMATCH, key_id=body.previous_key_id)
+        raise errors.of_refusal(refused)
 
 
 def _require_both(state: NodeState, body: NodeKeyRotationRequest) -> None:

@@ -150,10 +150,12 @@ def open_promotion(body: PromotionRequest, call: Caller) -> Response:
 
 @resource.get("/v1/promotions", READ, page_of(PromotionAnswer), problems=["cursor_invalid"])
 def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None) -> Response:
-    """Lists programs in order of opening."""
-    place = call.place(cursor, [0])
+    """Lists programs in order of opening, to the operator and auditors."""
+    place, sees = call.place(cursor, [0]), call.principal.sees_all
     with call.read(FUNDING) as view:
-        rows = funding.read_programs(view.connection, after=place.after[0], limit=limit + 1)
+        after = place.after[0]
+        found = funding.read_programs(view.connection, after=after, limit=limit + 1)
+        rows = found if sees else []
         return call.page(view, place, rows, limit, lambda row: [row.position], _program)
 
 
@@ -161,10 +163,10 @@ def list_promotions(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = No
     "/v1/promotions/{program}", READ, PromotionAnswer, problems=[FundsReason.PROMOTION_UNKNOWN]
 )
 def read_promotion(program: ProgramInPath, call: Caller) -> Response:
-    """Returns a program."""
+    """Returns a program, to the operator and auditors."""
     with call.read(FUNDING) as view:
         found = funding.read_program(view.connection, program)
-        if found is None:
+        if found is None or not call.principal.sees_all:
             raise Refused(FundsReason.PROMOTION_UNKNOWN, program=program)
         return call.answer(view, _program(found))
 
@@ -242,13 +244,15 @@ def grant_promotion(program: ProgramInPath, body: PromotionGrantRequest, call: C
 def list_promotion_grants(
     program: ProgramInPath, call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 ) -> Response:
-    """Lists the grants of a program, account by account."""
-    place = call.place(cursor, [0])
+    """Lists the grants of a program, account by account; to a party its own."""
+    place, only = call.place(cursor, [0]), call.principal.only
     with call.read(FUNDING) as view:
-        if funding.read_program(view.connection, program) is None:
+        own = funding.read_promotions(view.connection, account_id=only, program=program, limit=1)
+        is_there = funding.read_program(view.connection, program) is not None
+        if not is_there or not (own or call.principal.sees_all):
             raise Refused(FundsReason.PROMOTION_UNKNOWN, program=program)
         rows = funding.read_promotions(
-            view.connection, program=program, after=place.after[0], limit=limit + 1
+            view.connection, account_id=only, program=program, after=place.after[0], limit=limit + 1
         )
         return call.page(view, place, rows, limit, lambda row: [row.position], _grant)
 

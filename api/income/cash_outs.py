@@ -244,7 +244,7 @@ def read_payment_mode(account_id: AccountInPath, call: Caller) -> Response:
     visible(call.principal, account_id)
     _existing(call, account_id)
     with call.read(MONEY_OUT) as view:
-        return call.answer(view, _mode(account_id, After(call.service, ())))
+        return call.answer(view, _mode(account_id, After.now(call.service)))
 
 
 @resource.post(
@@ -700,7 +700,7 @@ class CashOutMinimumRequest(RequestModel):
 def read_cash_out_terms(call: Caller) -> Response:
     """Returns the dispute windows, past and announced, and the smallest cash-out."""
     with call.read() as view:
-        return call.answer(view, _terms(After(call.service, ()), call.now_us))
+        return call.answer(view, _terms(After.now(call.service), call.now_us))
 
 
 @resource.post(

@@ -34,6 +34,7 @@ from nacl.bindings import crypto_sign_BYTES, crypto_sign_open
 from nacl.exceptions import BadSignatureError
 
 from api.ingest import form as usage_form
+from api.telemetry import metrics
 from domain.metering import report
 from domain.metering.report import ReportInvalid
 from ledger.log.usage import (
@@ -173,6 +174,13 @@ _REFUSED = {
     Status.FORK: (409, "fork"),
 }
 _RETRYABLE = frozenset({409, 413, 429, 503})
+_OUTCOMES = {
+    (True, False): metrics.REPORTS.labels("stored"),
+    (True, True): metrics.REPORTS.labels("stored_flagged"),
+    (False, False): metrics.REPORTS.labels("duplicate"),
+    (False, True): metrics.REPORTS.labels("duplicate"),
+}
+"""By whether it was stored now, and whether it is flagged."""
 _JSON: Headers = [(b"content-type", b"application/json")]
 
 
@@ -317,6 +325,7 @@ class UsageIngest:
                 refusal = _order_refusal(one, receipt, len(results))
                 break
             results.append(_result(one, receipt))
+            _OUTCOMES[receipt.status is Status.STORED, bool(receipt.flags)].inc()
         if refusal is not None:
             return await self._refused(node_id, refusal, results, last)
         return (
@@ -339,6 +348,7 @@ class UsageIngest:
         results: Sequence[dict[str, Any]],
         last: Receipt | None = None,
     ) -> Answer:
+        metrics.REPORTS.labels(f"refused_{refusal.code}").inc()
         problem: dict[str, Any] = {
             "type": f"/problems/{refusal.code}",
             "title": _TITLES[refusal.code],

@@ -68,11 +68,14 @@ class EscrowLeaseAnswer(AnswerModel):
 
 
 class JobEscrowAnswer(AnswerModel):
-    """`funds_end_at`: the second at which every lease that runs on it ends; absent: none runs."""
+    """`funds_end_at`: the second at which every lease that runs on it ends; absent: none runs.
+
+    Another account that paid into it is told what it holds of that account's deposits, and no more.
+    """
 
     job_id: JobId
     account_id: AccountId
-    put_in: Money
+    put_in: Money | None = None
     held: Money
     funds_end_at: Told_at | None = None
     deposits: list[EscrowDepositAnswer]
@@ -111,7 +114,7 @@ def fund_escrow(job_id: JobInPath, body: EscrowFundingRequest, call: Caller) -> 
             key_id=call.principal.key_id,
         )
 
-    return call.record(commands, lambda after: _told(job_id, after.state(stream_of(job_id))))
+    return call.record(commands, lambda after: _told(call, job_id, after.state(stream_of(job_id))))
 
 
 @resource.get("/v1/jobs/{job_id}/escrow", READ, JobEscrowAnswer, problems=[TrustReason.JOB_UNKNOWN])
@@ -125,7 +128,7 @@ def read_escrow(job_id: JobInPath, call: Caller) -> Response:
         job, escrow = market.state_of(job_stream(job_id)), market.state_of(stream_of(job_id))
         if job.submitted is None or not _may_see(call, job, escrow):
             raise Refused(TrustReason.JOB_UNKNOWN, job_id=job_id)
-        return call.answer(view, _told(job_id, _of_job(call, job_id, escrow)))
+        return call.answer(view, _told(call, job_id, _of_job(call, job_id, escrow)))
 
 
 @resource.post(
@@ -143,7 +146,7 @@ def withdraw_escrow(job_id: JobInPath, body: EmptyRequest, call: Caller) -> Resp
         return ReturnEscrow(job_id=job_id, at_us=call.now_us, by_owner=True)
 
     def told(after: After) -> AnswerModel:
-        return _told(job_id, _of_job(call, job_id, after.state(stream_of(job_id))))
+        return _told(call, job_id, _of_job(call, job_id, after.state(stream_of(job_id))))
 
     return call.record(commands, told)
 
@@ -161,11 +164,15 @@ def _may_see(call: Call, job: JobState, escrow: Escrow) -> bool:
     return any(call.principal.may_see(one) for one in (job.submitted.account_id, *depositors))
 
 
-def _told(job_id: str, escrow: Escrow) -> JobEscrowAnswer:
+def _told(call: Call, job_id: str, escrow: Escrow) -> JobEscrowAnswer:
+    sees, mine = call.principal.may_see(escrow.account_id), call.principal.account_id
+    shown = [part for part in escrow.held if sees or part.account_id == mine]
+    if not sees:
+        escrow = replace(escrow, held=tuple(shown), members={})
     return JobEscrowAnswer(
         job_id=job_id,
         account_id=escrow.account_id,
-        put_in=credits_(escrow.put_in),
+        put_in=credits_(escrow.put_in) if sees else None,
         held=credits_(total(escrow.held)),
         funds_end_at=moment_or_none(escrow.ends_us) if escrow.running else None,
         deposits=[

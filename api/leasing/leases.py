@@ -531,7 +531,9 @@ class LeaseTopUpRequest(RequestModel):
 
 
 class LeaseToppedUpAnswer(AnswerModel):
-    """`funds_end_at`: absent while the lease waits for its node."""
+    """`funds_end_at`: absent while the lease waits for its node, and for an account that may not
+    read the lease.
+    """
 
     lease_id: LeaseId
     deposited: Money
@@ -568,7 +570,9 @@ def fund_lease(lease_id: LeaseInPath, body: LeaseTopUpRequest, call: Caller) -> 
 
     def told(after: After) -> AnswerModel:
         lease = after.state(lease_stream(lease_id))
-        ends_us = None if lease.opened is None else lease.window_end_us
+        assert lease.requested is not None
+        sees = call.principal.may_see(lease.requested.account_id)
+        ends_us = lease.window_end_us if lease.opened is not None and sees else None
         return LeaseToppedUpAnswer(
             lease_id=lease_id, deposited=body.amount, funds_end_at=moment_or_none(ends_us)
         )

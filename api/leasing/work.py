@@ -461,7 +461,7 @@ def read_lease_work(lease_id: LeaseInPath, call: Caller) -> Response:
     with call.read(WORK, LEASES) as view:
         row = work.read_work(view.connection, lease_id)
         terms = leases.read_lease(view.connection, lease_id)
-        state, done = _state_of(lease_id)(After(call.service, ())), lease.work
+        state, done = _state_of(lease_id)(After.now(call.service)), lease.work
         started: Any = None if done.started is None else done.started
         outcome: Any = None if done.ended is None else done.ended.outcome
         told = LeaseWorkAnswer(

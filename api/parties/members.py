@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from fastapi import Path, Response
 from pydantic import Field
 
-from api.door import keys
+from api.door import errors, keys
 from api.door.auth import everybody, with_scope
 from api.door.call import After, Caller
 from api.door.models import (
@@ -357,14 +357,14 @@ def redeem_invitation(body: InvitationRedeemRequest, call: Caller) -> Response:
     The code is the credential. A present member calls with one of their own keys as well.
     """
     code_sha256 = _digest(body.code)
-    call.account = f"invitation:{code_sha256}"
-    key = new_key(call)
     with call.read(ACCESS) as view:
         account_id = access.read_account_of_invitation(view.connection, code_sha256)
+    if account_id is None:  # a stranger: nothing is kept of the request
+        raise errors.of_refusal(Refused(PartiesReason.INVITATION_UNKNOWN))
+    call.account = f"invitation:{code_sha256}"
+    key = new_key(call)
 
     def commands() -> RedeemInvitation:
-        if account_id is None:
-            raise Refused(PartiesReason.INVITATION_UNKNOWN)
         return RedeemInvitation(
             account_id=account_id,
             code_sha256=code_sha256,
@@ -375,7 +375,6 @@ def redeem_invitation(body: InvitationRedeemRequest, call: Caller) -> Response:
         )
 
     def told(after: After) -> AnswerModel:
-        assert account_id is not None
         made = key_told(after, account_id, id_of_key(key))
         return InvitationRedeemedAnswer(account_id=account_id, **made.model_dump())
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from api.door.operation import Resource
 from api.parties import accounts, api_keys, clients, members, plans, webhook_sender, webhooks
 from api.parties.new_keys import run_secrets
-from api.process.timer import Timer
+from api.parties.refusals_timer import run_refusals
+from api.process.timer import Timer, TimerOf
 
 RESOURCES: tuple[Resource, ...] = (
     accounts.resource,
@@ -15,7 +16,8 @@ RESOURCES: tuple[Resource, ...] = (
     webhooks.resource,
     clients.resource,
 )
-TIMERS: tuple[Timer, ...] = (
-    Timer("webhooks", 5, 86_400, webhook_sender.run, turn=250),
+TIMERS: tuple[Timer | TimerOf, ...] = (
+    webhook_sender.webhook_timer,
     Timer("secrets", 600, 7_200, run_secrets, turn=255),
+    Timer("refusals", 3_600, 93_600, run_refusals, turn=256),
 )

@@ -14,22 +14,24 @@ import asyncio
 import base64
 import hashlib
 import hmac
-import ipaddress
 import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from api.door.moments import moment
+from api.parties.public_addresses import is_public
+from api.parties.webhook_senders import Senders
 from api.process.service import Service
+from api.process.timer import Timer
 from domain.duration import SECOND_US
 from domain.parties.webhook import DisableWebhook
 from ledger.beside import sealed_secrets, webhook_deliveries
-from ledger.log.handle import LOG_AWAY
 from projections.audit import audit_index
 from projections.audit.audit_index import AUDIT_INDEX
 from projections.parties import webhooks
@@ -49,7 +51,9 @@ RETRIES_US = tuple(
 TIMEOUT_SECONDS = 15.0
 BODY_BYTES_MAX = 20_000
 PER_ROUND_MAX = 50
-"""Facts told to one endpoint in one round of the job."""
+"""Facts told to one endpoint in one turn."""
+CLAIM_US = 120 * SECOND_US
+"""When an attempt is made again whose process died; longer than any attempt takes."""
 SLOW_DOWN = (429, 502, 504)
 GONE = 410
 SECRET_LOST = "secret_lost"  # noqa: S105 - the name of an error
@@ -98,9 +102,7 @@ def public_address(host: str, port: int, resolve: Resolve = addresses_of) -> str
     """The address to connect to. Raises AddressRefused when any of them is not public."""
     found = resolve(host, port)
     for address in found:
-        plain = ipaddress.ip_address(address.partition("%")[0])
-        mapped = getattr(plain, "ipv4_mapped", None)
-        if not (mapped or plain).is_global or plain.is_multicast:
+        if not is_public(address):
             raise AddressRefused(f"{host} has the address {address}")
     if not found:
         raise AddressRefused(f"{host} has no address")
@@ -234,85 +236,121 @@ async def _status(target: httpx.URL, body: bytes, headers: dict[str, str], host:
 Post = Callable[[str, bytes, dict[str, str]], Sent]
 
 
-def run(service: Any, connection: Connection, now_us: int, send: Post = post) -> int:
-    """Tell every enabled endpoint what is due; how many facts were taken.
+def webhook_timer(_service: Service) -> Timer:
+    """The timer that tells endpoints; its senders go on between its rounds."""
+    senders = Senders()
+
+    def run_webhooks(service: Service, connection: Connection, now_us: int) -> int:
+        return run(service, connection, now_us, senders)
+
+    return Timer("webhooks", 5, 86_400, run_webhooks, turn=250, close=senders.close)
+
+
+def run(
+    service: Service, connection: Connection, _now_us: int, senders: Senders, send: Post = post
+) -> int:
+    """Tell every enabled endpoint what is due; how many facts were taken since the last round.
 
     Raises WebhooksStopped naming the first endpoint that failed, after all others.
     """
     service.follow(connection, [AUDIT_INDEX, WEBHOOKS], service.head(connection))
-    done = after = 0
-    stopped: list[str] = []
+    return senders.round(_turns(service, connection, send))
+
+
+def _turns(
+    service: Service, connection: Connection, send: Post
+) -> Generator[tuple[str, str, Callable[[], int]], None, None]:
+    after = 0
     while rows := webhooks.read_endpoints(connection, enabled=True, after=after, limit=200):
         after = rows[-1].position
-        for endpoint in rows:
-            try:
-                done += _tell(service, connection, endpoint, now_us, send)
-            except LOG_AWAY:
-                raise  # it is no endpoint's fault, and the next one would wait as long
-            except Exception:
-                logger.exception("telling webhook %s stops", endpoint.endpoint_id)
-                stopped.append(endpoint.endpoint_id)
-    if stopped:
-        raise WebhooksStopped(f"{len(stopped)} endpoints stop, the first is {stopped[0]}")
-    return done
+        for one in rows:
+            yield one.account_id, one.endpoint_id, partial(_tell, service, one.endpoint_id, send)
 
 
-class WebhooksStopped(Exception):
-    """Some endpoints could not be told; the others were."""
+def _tell(service: Service, endpoint_id: str, send: Post) -> int:
+    """One turn of an endpoint: what is due now, in order; how many facts it took."""
+    taken, ends_s = 0, time.monotonic() + TIMEOUT_SECONDS
+    while taken < PER_ROUND_MAX and time.monotonic() < ends_s:  # a slow one goes on in a later turn
+        now_us = service.clock.now_us()
+        with service.connection() as connection:
+            attempt = _claimed(service, connection, endpoint_id, now_us)
+        if attempt is None or not _attempt(service, attempt, now_us, send):
+            return taken
+        taken += 1
+    return taken
 
 
-def _tell(service: Any, connection: Connection, endpoint: Endpoint, now_us: int, send: Post) -> int:
-    taken, began_s = 0, time.monotonic()
-    for position, attempts in _due(connection, endpoint, now_us):
-        if time.monotonic() - began_s >= TIMEOUT_SECONDS:
-            return taken  # a slow one goes on in the next round: others wait for this one
-        sent = _attempt(service, connection, endpoint, position, now_us, send)
-        attempts += 1
-        ended = sent.is_taken or sent.status == GONE or attempts >= len(RETRIES_US)
-        wait_us = 0 if ended else RETRIES_US[attempts]
-        if sent.status in SLOW_DOWN:
-            wait_us = max(wait_us, RETRIES_US[2])
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What is sent to an endpoint: one fact, with the secrets that sign it."""
+
+    endpoint: Endpoint
+    position: int
+    attempts: int  # with this one
+    body: bytes
+    secrets: Sequence[str]
+
+
+def _claimed(
+    service: Service, connection: Connection, endpoint_id: str, now_us: int
+) -> _Attempt | None:
+    """The next attempt, noted before it is made: no other process makes it, and if this one dies
+    it counts. None: nothing is due, or the endpoint was stopped.
+    """
+    found = webhooks.read_endpoints(connection, endpoint_id=endpoint_id, enabled=True, limit=1)
+    due = _due(connection, found[0], now_us) if found else None
+    if due is None:
+        return None
+    position, attempts = due
+    ends_us = now_us + CLAIM_US
+    if not webhook_deliveries.claim(
+        connection, endpoint_id, position, attempts, now_us, next_at_us=ends_us
+    ):
+        return None
+    event = audit_index.read_event(connection, position)
+    assert event is not None, position
+    body = body_of(event, moment(event.recorded_us), found[0].account_id)
+    secrets = secrets_of(service, connection, found[0], now_us)
+    return _Attempt(found[0], position, attempts + 1, body, secrets)
+
+
+def _attempt(service: Service, one: _Attempt, now_us: int, send: Post) -> bool:
+    """Send it, and note how it went; whether it was taken."""
+    endpoint_id = one.endpoint.endpoint_id
+    sent = _send(one.secrets, one.endpoint, one.position, now_us, one.body, send)
+    ended = sent.is_taken or sent.status == GONE or one.attempts >= len(RETRIES_US)
+    wait_us = 0 if ended else RETRIES_US[one.attempts]
+    if sent.status in SLOW_DOWN:
+        wait_us = max(wait_us, RETRIES_US[2])
+    with service.connection() as connection:
         webhook_deliveries.record(
             connection,
-            endpoint.endpoint_id,
-            position,
-            attempts=attempts,
+            endpoint_id,
+            one.position,
+            attempts=one.attempts,
             outcome="delivered" if sent.is_taken else "failed" if ended else "waiting",
             answer=sent.status,
             error=sent.error,
             now_us=now_us,
             next_at_us=None if ended else now_us + wait_us,
         )
-        if sent.is_taken:
-            taken += 1
-            continue
-        if ended:
-            _disable(service, endpoint, position, now_us, gone=sent.status == GONE)
-        return taken
-    return taken
+    if ended and not sent.is_taken:
+        _disable(service, one.endpoint, one.position, now_us, gone=sent.status == GONE)
+    return sent.is_taken
 
 
-def _due(connection: Connection, endpoint: Endpoint, now_us: int) -> list[tuple[int, int]]:
-    """(position, attempts so far) of what is to be told now, in order."""
+def _due(connection: Connection, endpoint: Endpoint, now_us: int) -> tuple[int, int] | None:
+    """(position, attempts so far) of what is to be told next; None: nothing now."""
     endpoint_id = endpoint.endpoint_id
-    again = webhook_deliveries.read_due(connection, endpoint_id, now_us, PER_ROUND_MAX)
+    again = webhook_deliveries.read_due(connection, endpoint_id, now_us, 1)
     if again:
-        return [(one.position, one.attempts) for one in again]
+        return again[0].position, again[0].attempts
     last = webhook_deliveries.read_last(connection, endpoint_id)
     if last is not None and last.outcome == "waiting":
-        return []
+        return None
     after = endpoint.position if last is None else last.position
-    return [(found, 0) for found in webhooks.read_due(connection, endpoint, after, PER_ROUND_MAX)]
-
-
-def _attempt(
-    service: Any, connection: Connection, endpoint: Endpoint, position: int, now_us: int, send: Post
-) -> Sent:
-    event = audit_index.read_event(connection, position)
-    assert event is not None, position
-    body = body_of(event, moment(event.recorded_us), endpoint.account_id)
-    secrets = secrets_of(service, connection, endpoint, now_us)
-    return _send(secrets, endpoint, position, now_us, body, send)
+    found = webhooks.read_due(connection, endpoint, after, 1)
+    return (found[0], 0) if found else None
 
 
 def _send(

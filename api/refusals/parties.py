@@ -627,6 +627,11 @@ SENTENCES: dict[Reason, Sentence] = {
             keys=ANY,
         ),
         when(
+            "{webhooks:count} webhooks of this account are running, and the most is "
+            "{at_most:count}. Stop one first with `tallystick webhook stop`.",
+            webhooks=ANY,
+        ),
+        when(
             "The counterparty list has {listed:count} entries; the most is {at_most:count}. "
             "Remove one first.",
             listed=ANY,

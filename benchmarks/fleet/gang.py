@@ -115,7 +115,7 @@ def _ours(service: Service, uri: str, rounds: int) -> tuple[list[float], int, in
             key=CommandKey(RENTER, gang_id, b"f" * 32),
             now_us=now_us,
             reads=streams_read,
-            answer=lambda _changes: Answer(201, b"{}"),
+            answer=lambda _changes, _state_of: Answer(201, b"{}"),
         )
         took.append((time.perf_counter() - start) * 1e3)
         facts = len(outcome.changes)

@@ -213,10 +213,9 @@ def use_escrow(
         told = remote.ask(lambda c: c.withdraw_escrow(job_id, {}, idempotency_key=key))
     else:
         told = remote.ask(lambda c: c.read_escrow(job_id))
-    note(
-        f"held {amount(told['held'])} of {amount(told['put_in'])}, until "
-        f"{local_time(told.get('funds_end_at', 'a lease runs'))}"
-    )
+    of_all = f" of {amount(told['put_in'])}" if "put_in" in told else ""
+    ends = local_time(told.get("funds_end_at", "a lease runs"))
+    note(f"held {amount(told['held'])}{of_all}, until {ends}")
     rows = [{**row, "charged": amount(row["charged"])} for row in told["leases"]]
     remote.tell(told, columns(rows, ("lease_id", "phase", "gpu_ppm", "charged")))
 

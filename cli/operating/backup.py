@@ -207,7 +207,7 @@ def _restored(
     started = perf_counter()
     until, label = which
     until_us = None if until is None else _moment(until)
-    programs = Programs(postgres)
+    programs = Programs(postgres, durable=durable)
     restoring.require_room(data_dir)
     chain = archive.chain(label, until_us)
     with progress() as told:
@@ -291,7 +291,7 @@ def _check_all(archive: Archive, *, as_json: bool) -> None:
     if not there:
         raise AnswerIsNo(f"{archive.folder} holds no complete backup")
     with progress() as told:
-        problems = archive.faults(there, Programs(), told)
+        problems = archive.faults(there, Programs(durable=False), told)
     result = {
         "whole": not problems,
         "backups": [_told(one, archive) for one in there],

@@ -14,7 +14,9 @@ import {TallyToken} from "./TallyToken.sol";
 /// that the oracle signed off-chain. The ledger credits `accountRef` once CreditsPurchased is final.
 /// @dev Purchase ids are dense from 1, so a gap shows the ledger that it missed a log. One price per
 /// round; rounds never fall; a new round comes at least minRoundInterval after the last and moves the
-/// price by at most maxMoveBps. So a stolen oracle key can walk the price only slowly, in public.
+/// price by at most maxMoveBps, and by as much again for each whole day without a round, of which 30
+/// count. So a stolen oracle key can walk the price only slowly, in public, and a true price that moved
+/// while nobody bought stops no purchase.
 contract CreditBurner is Guarded, EIP712 {
     using SafeCast for uint256;
 
@@ -23,6 +25,9 @@ contract CreditBurner is Guarded, EIP712 {
     /// @notice EIP-712 type of the quote that the oracle signs.
     bytes32 public constant PRICE_TYPEHASH =
         keccak256("PriceQuote(uint64 round,uint64 validAfter,uint64 validUntil,uint256 microUsdPerToken)");
+
+    /// @notice Days without a round that widen the next move.
+    uint256 public constant MAX_QUIET_DAYS = 30;
 
     /// @notice A price, live from `validAfter` to `validUntil` inclusive, in micro-USD per 10^8 token units.
     struct PriceQuote {
@@ -38,7 +43,7 @@ contract CreditBurner is Guarded, EIP712 {
     EmissionController public immutable emission;
     /// @notice Longest life of a quote, seconds.
     uint64 public immutable maxQuoteLife;
-    /// @notice Largest move between two rounds, in basis points of the earlier price.
+    /// @notice Largest move between two rounds of one day, in basis points of the earlier price.
     uint16 public immutable maxMoveBps;
     /// @notice Seconds between two rounds.
     uint64 public immutable minRoundInterval;
@@ -49,7 +54,7 @@ contract CreditBurner is Guarded, EIP712 {
     uint64 public nextPurchaseId = 1;
     /// @notice The last round accepted. Shares its slot with the two fields below.
     uint64 public lastRound;
-    /// @notice When it was accepted, Unix seconds.
+    /// @notice When it was accepted, Unix seconds; after a new oracle, not more than one interval before.
     uint64 public lastRoundAt;
     /// @notice Its price, or the anchor price that came with the oracle, micro-USD per whole token.
     uint128 public lastPrice;
@@ -118,6 +123,9 @@ contract CreditBurner is Guarded, EIP712 {
         oracle = oracle_;
         lastPrice = anchorPrice.toUint128();
         lastRound = 0;
+        // The age of the anchor counts, not that of the last round; and no round comes sooner for it.
+        uint256 readyNow = block.timestamp - minRoundInterval;
+        lastRoundAt = Math.max(lastRoundAt, readyNow).toUint64();
         emit OracleSet(oracle_, anchorPrice);
     }
 
@@ -206,7 +214,8 @@ contract CreditBurner is Guarded, EIP712 {
         uint64 readyAt = lastRoundAt + minRoundInterval;
         require(block.timestamp >= readyAt, RoundTooSoon(readyAt, block.timestamp));
         uint256 price = quote.microUsdPerToken;
-        uint256 moveMax = Math.mulDiv(last, maxMoveBps, 10_000);
+        uint256 quietDays = Math.min((block.timestamp - lastRoundAt) / 1 days, MAX_QUIET_DAYS);
+        uint256 moveMax = Math.mulDiv(last, maxMoveBps * (1 + quietDays), 10_000);
         require((price > last ? price - last : last - price) <= moveMax, PriceMoveTooLarge(last, moveMax, price));
         (lastRound, lastRoundAt, lastPrice) = (quote.round, uint64(block.timestamp), price.toUint128());
         emit PriceAccepted(quote.round, price);

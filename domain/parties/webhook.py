@@ -71,6 +71,7 @@ class AddWebhook:
     url: str
     types: tuple[str, ...]
     secret_id: str
+    others: int  # endpoints of the account that are told, but for this one
     by: str
     at_us: int
 
@@ -98,8 +99,11 @@ class DisableWebhook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnableWebhook:
+    """`others`: endpoints of the account that are told, but for this one."""
+
     endpoint_id: str
     account_id: str
+    others: int
     by: str
     at_us: int
 
@@ -110,6 +114,10 @@ _URL = re.compile(
 )
 """No `@`, so no credentials; no `#`, so no fragment; no `[`, so no address in place of a name."""
 TYPES_MAX = 32
+ENDPOINTS_MAX = 16
+"""Endpoints of one account that are told. The count is of a view, so calls at the same moment may
+pass it; what an account takes from others is bounded by who sends, and not by this.
+"""
 OVERLAP_US = 24 * 3_600_000_000
 """How long a rotated secret signs beside its successor."""
 
@@ -169,6 +177,13 @@ def require_url(url: str) -> None:
         raise Refused(PartiesReason.WEBHOOK_URL, rule=rule, at_most=URL_MAX)
 
 
+def require_place(others: int) -> None:
+    """Raises Refused: COUNT_OUT_OF_RANGE, where so many other endpoints of the account are told."""
+    if others >= ENDPOINTS_MAX:
+        reason = PartiesReason.COUNT_OUT_OF_RANGE
+        raise Refused(reason, webhooks=others, at_most=ENDPOINTS_MAX)
+
+
 def decide_add(command: AddWebhook, world: World) -> list[Change]:
     """Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, WEBHOOK_URL, COUNT_OUT_OF_RANGE."""
     open_account(world, command.account_id)
@@ -178,6 +193,7 @@ def decide_add(command: AddWebhook, world: World) -> list[Change]:
     stream = webhook_stream(command.endpoint_id)
     if world.state(stream).added is not None:
         return []
+    require_place(command.others)
     added = WebhookAdded(
         endpoint_id=command.endpoint_id,
         account_id=command.account_id,
@@ -222,10 +238,14 @@ def decide_disable(command: DisableWebhook, world: World) -> list[Change]:
 
 
 def decide_enable(command: EnableWebhook, world: World) -> list[Change]:
-    """It goes on where it was. Twice is once. Raises Refused: WEBHOOK_UNKNOWN."""
+    """It goes on where it was. Twice is once.
+
+    Raises Refused: WEBHOOK_UNKNOWN, COUNT_OUT_OF_RANGE.
+    """
     state = webhook_of(world, command.endpoint_id, command.account_id)
     if state.is_enabled:
         return []
+    require_place(command.others)
     enabled = WebhookEnabled(endpoint_id=command.endpoint_id, by=command.by, at_us=command.at_us)
     return [Change(webhook_stream(command.endpoint_id), enabled)]
 

@@ -3,6 +3,7 @@ they come out until they are deleted, and no rule depends on them.
 """
 
 __all__ = (
+    "alerts",
     "billing_details",
     "chain_store",
     "charged",

@@ -22,6 +22,13 @@ _RECORD = """
         outcome = excluded.outcome, answer = excluded.answer, error = excluded.error,
         last_at_us = excluded.last_at_us, next_at_us = excluded.next_at_us
 """
+_CLAIM = """
+    INSERT INTO webhook_delivery AS d VALUES (%(id)s, %(position)s, %(attempts)s + 1,
+        'waiting', NULL, NULL, %(now)s, %(now)s, %(next)s)
+    ON CONFLICT (endpoint_id, position) DO UPDATE SET attempts = d.attempts + 1,
+        last_at_us = excluded.last_at_us, next_at_us = excluded.next_at_us
+        WHERE d.attempts = %(attempts)s AND d.outcome = 'waiting' AND d.next_at_us <= %(now)s
+"""
 _READ = """
     SELECT * FROM webhook_delivery WHERE endpoint_id = %s AND position > %s
     ORDER BY position LIMIT %s
@@ -84,6 +91,28 @@ def record(
             "next": next_at_us,
         },
     )
+
+
+def claim(
+    connection: Connection,
+    endpoint_id: str,
+    position: int,
+    attempts: int,
+    now_us: int,
+    *,
+    next_at_us: int,
+) -> bool:
+    """Note an attempt that is about to be made, after so many; False: somebody else makes it.
+    `next_at_us`: when it is made again if nobody records how it went.
+    """
+    asked = {
+        "id": endpoint_id,
+        "position": position,
+        "attempts": attempts,
+        "now": now_us,
+        "next": next_at_us,
+    }
+    return connection.execute(_CLAIM, asked).rowcount == 1
 
 
 def read(connection: Connection, endpoint_id: str, after: int, limit: int) -> list[Delivery]:

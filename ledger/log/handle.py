@@ -255,6 +255,14 @@ class _World:
         state: S = self._hold(stream).state
         return state
 
+    def shown(self, stream: Stream[S]) -> S:
+        """For an answer: as the decision saw it, with the changes; what it did not look at as it
+        stands now, and nothing rests on that.
+        """
+        held = self._held.get(stream) or self._market.load(stream)
+        state: S = held.state
+        return state
+
     def balance(self, account: str) -> int:
         if account not in self._balances:
             # What this call has decided before it asked for this account counts, too.
@@ -352,6 +360,8 @@ class _World:
 
 
 EntriesFor = Callable[[Any], Sequence[Entry]]
+StateOf = Callable[[Stream[Any]], Any]
+MakeAnswer = Callable[[Sequence[Change], StateOf], Answer]
 Reads = Callable[[Sequence[Any]], Iterable[Stream[Any]]]
 
 
@@ -408,15 +418,16 @@ class Ledger:
         *,
         key: CommandKey | None,
         now_us: int,
-        answer: Callable[[Sequence[Change]], Answer] | None = None,
+        answer: MakeAnswer | None = None,
         tracking: tuple[str, int] | None = None,
         again_on: frozenset[Reason] = frozenset(),
         reads: Reads | None = None,
     ) -> Outcome:
         """Record what the command leads to, or several commands decided one after the other.
 
-        All facts or none. `answer` makes the answer kept with the key. `tracking` moves a
-        follower's position in the same transaction. `commands` may be a function that makes them:
+        All facts or none. `answer` makes the answer kept with the key, from the changes and from
+        the states that they were decided on, whatever others have recorded since. `tracking` moves
+        a follower's position in the same transaction. `commands` may be a function that makes them:
         it is asked at every attempt, may raise Refused, and after a refusal of `again_on` once
         more, for what it was made from has changed. `reads` names streams that deciding on these
         commands will read: they are loaded together.
@@ -582,7 +593,7 @@ class Ledger:
             raise
         if not world.changes and self._has_moved(world):
             raise _Later(None)
-        answer = call.answer(world.changes) if call.answer else NO_ANSWER
+        answer = call.answer(world.changes, world.shown) if call.answer else NO_ANSWER
         appended = self._append_one(call, world, answer)
         if not appended.recorded:
             return self._replay(call, appended)
@@ -671,6 +682,13 @@ class Ledger:
             raise refused
         return self._replay(call, stored)
 
+    def forget_refusals(self, before_us: int) -> int:
+        """Delete stored refusals that are older, some thousands at a time; how many."""
+        rows = self.market.datastore.rows(
+            "SELECT command_forget_refusals(%s) AS gone", (before_us,)
+        )
+        return int(rows[0]["gone"])
+
     def stored(self, key: CommandKey) -> Appended | None:
         """How a command ended that was handled before; None if it was not."""
         rows = self.market.datastore.rows(
@@ -691,7 +709,7 @@ class _Call:
     commands: Any
     key: CommandKey | None
     now_us: int
-    answer: Callable[[Sequence[Change]], Answer] | None = None
+    answer: MakeAnswer | None = None
     tracking: tuple[str, int] | None = None
     attempt: int = 1
     again_on: frozenset[Reason] = frozenset()

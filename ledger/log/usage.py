@@ -28,6 +28,7 @@ from domain.metering import report
 from ledger.log import pgbin
 from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
 from ledger.log.durable import DurableAsyncConnection, NotReplicated, wait_for_standbys_async
+from ledger.log.full_disk import DISK
 from ledger.log.lanes import lane_of
 
 FLAG_CONTENT = 1
@@ -431,7 +432,8 @@ class UsageLog:
                 group.fail(error)
                 return
             except psycopg.Error as error:
-                group.fail(AppendFailed(str(error)))
+                full = DISK.notice(error)  # the node keeps the report, and sends it again
+                group.fail(Unavailable(str(error)) if full else AppendFailed(str(error)))
                 return
         group.resolve(receipts)
 

@@ -11,6 +11,7 @@ may heal it), one row or event in it makes no sense (`ValueError`, the caller se
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -69,10 +70,13 @@ class SpoolUnreadable(Exception):
 
 
 def _make(path: Path) -> None:
-    """An empty file is a database; the files beside it get its owner, which may be another than
-    who opens it first: root changes a service's key before the service has ever run."""
+    """An empty file is a database; the files beside it get its mode, so that nobody else reads what
+    renters did, and its owner, which may be another than who opens it first: root changes a
+    service's key before the service has ever run.
+    """
     if str(path) != ":memory:" and not path.exists():
-        with path.open("ab") as file:
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(handle, "ab") as file:
             give_to_owner_of(path.parent, file.fileno())
 
 

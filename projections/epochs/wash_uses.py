@@ -115,10 +115,16 @@ class Divided:
 
 
 def read_divided(
-    connection: Connection, epoch: int, side: str, *, after: str = "", limit: int = 50
+    connection: Connection,
+    epoch: int,
+    side: str,
+    *,
+    subject_id: str | None = None,
+    after: str = "",
+    limit: int = 50,
 ) -> list[Divided]:
-    """The nodes that were used in an epoch, or the renters that used some, by id; `after` is the
-    last one of the page before.
+    """The nodes that were used in an epoch, or the renters that used some, by id, or one of them;
+    `after` is the last one of the page before.
     """
     sql = f"""SELECT subject_id, sum(gpu_us)::bigint AS gpu_us,
             coalesce(max(gpu_us) FILTER (WHERE NOT is_related), 0)::bigint AS largest_us,
@@ -129,6 +135,16 @@ def read_divided(
             SELECT {side} AS subject_id, {_OTHER[side]} AS other_id, is_related,
                 sum(gpu_us) AS gpu_us
             FROM proj_counterparties.used WHERE epoch = %(epoch)s AND {side} > %(after)s
+                AND (%(subject)s::text IS NULL OR {side} = %(subject)s)
             GROUP BY 1, 2, 3) u
         GROUP BY subject_id ORDER BY subject_id LIMIT %(limit)s"""
-    return read.many(connection, Divided, sql, epoch=epoch, side=side, after=after, limit=limit)
+    return read.many(
+        connection,
+        Divided,
+        sql,
+        epoch=epoch,
+        side=side,
+        subject=subject_id,
+        after=after,
+        limit=limit,
+    )

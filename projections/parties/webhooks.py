@@ -96,6 +96,15 @@ def read_endpoints(
     )
 
 
+def count_enabled(connection: Connection, account_id: str, *, but: str) -> int:
+    """How many endpoints of an account are told, but for one."""
+    sql = """SELECT count(*) FROM proj_webhooks.endpoint
+        WHERE account_id = %s AND enabled AND endpoint_id <> %s"""
+    row = connection.execute(sql, (account_id, but)).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 _DUE = """
     SELECT m.position FROM proj_audit_index.mention m
     JOIN proj_audit_index.fact t ON t.position = m.position

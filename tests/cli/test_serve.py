@@ -28,7 +28,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from api.settings import Settings, SettingsInvalid
-from cli.serve import _how
+from cli.serve import _how, warn_of_plain_http
 from tests.scenes.shell import tallystick
 
 SECONDS_MAX = 60
@@ -115,6 +115,23 @@ def test_who_a_request_comes_from_is_said_by_trusted_proxies_only(
 def test_a_trusted_proxy_is_an_address_or_a_network_and_never_everybody(text: str) -> None:
     with pytest.raises(SettingsInvalid, match="trusted_proxies"):
         Settings(trusted_proxies=text)
+
+
+@pytest.mark.parametrize(
+    ("settings", "warns"),
+    [
+        (Settings(host="0.0.0.0"), True),
+        (Settings(host="192.0.2.7"), True),
+        (Settings(host="127.0.0.1"), False),
+        (Settings(host="0.0.0.0", trusted_proxies="10.0.3.7"), False),
+        (Settings(host="0.0.0.0", ssl_certfile=Path("c"), ssl_keyfile=Path("k")), False),
+    ],
+)
+def test_s_l22_a_server_that_is_open_to_others_without_tls_says_so(
+    settings: Settings, warns: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_plain_http(settings)
+    assert ("keys of callers can be read" in caplog.text) == warns
 
 
 def is_healthy(url: str, *, trusting: ssl.SSLContext | None = None) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from contracts.abi import artifact
 from contracts.chain import Call, Chain
 from contracts.deployment import (
+    ADMIN_DELAY_S,
     DeploymentInvalid,
     check_deployment,
     decode,
@@ -97,7 +98,7 @@ def test_an_admin_other_than_the_deployer_takes_over_in_a_second_step() -> None:
             for contract in ("RewardsDistributor", "EmissionController", "CreditBurner")
             for what in ("defaultAdmin", "DEFAULT_ADMIN_ROLE")
         }
-        devnet.mine()
+        devnet.travel_to(chain.head().time_s + ADMIN_DELAY_S + 1)
         for contract in ("RewardsDistributor", "EmissionController", "CreditBurner"):
             data = artifact(contract).call_data("acceptDefaultAdminTransfer")
             chain.execute(people["other"], Call(made.address(contract), data))

@@ -13,6 +13,7 @@ from contracts.tally import TOKEN_UNIT
 from tests.contracts.stage import (
     ACCOUNT_REF,
     CAP,
+    DAY_S,
     FILE_HASH,
     PRICE,
     RECYCLE_CAP,
@@ -64,6 +65,33 @@ def test_a_purchase_tells_the_ledger_whom_to_credit(stage: Stage) -> None:
     }
     assert told["PriceAccepted"] == {"round": 1, "microUsdPerToken": PRICE}
     assert told["BurnRecorded"] == {"epoch": 1, "amount": 100 * TOKEN_UNIT}
+
+
+@pytest.mark.parametrize("price", [PRICE * 13 // 10, PRICE * 7 // 10])
+def test_s_l17_after_a_quiet_month_the_true_price_buys_at_once(stage: Stage, price: int) -> None:
+    stage.give_tokens()
+    stage.burn(1)
+    stage.wait(30 * DAY_S)
+    stage.burn(1, stage.quote(2, price))
+    stage.wait(60)
+    jump = stage.quote(3, price * 6 // 5 + 1)
+    refused = stage.refuse("user", stage.tally.burn_for_credits(1, jump, account_ref=ACCOUNT_REF))
+    assert refused.error == "PriceMoveTooLarge", "the month counts once"
+
+
+def test_s_l17_a_stolen_admin_key_does_not_act_at_once(stage: Stage) -> None:
+    assert stage.at.terms.admin_delay_s >= 2 * DAY_S
+    thief = stage.address("other")
+    for contract in ("CreditBurner", "EmissionController", "RewardsDistributor"):
+        address = stage.at.address(contract)
+        begin = artifact(contract).call_data("beginDefaultAdminTransfer", thief)
+        stage.do("admin", Call(address, begin))
+        accept = Call(address, artifact(contract).call_data("acceptDefaultAdminTransfer"))
+        stage.wait(DAY_S)
+        refused = stage.refuse("other", accept)
+        assert refused.error == "AccessControlEnforcedDefaultAdminDelay"
+        cancel = artifact(contract).call_data("cancelDefaultAdminTransfer")
+        stage.do("admin", Call(address, cancel))
 
 
 def test_purchase_ids_are_dense_from_one(stage: Stage) -> None:

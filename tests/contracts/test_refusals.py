@@ -249,6 +249,28 @@ def price_drop(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
     return "user", _purchase(stage, price=stage.quote(1, PRICE * 4 // 5 - 1)), None
 
 
+@refuses("PriceMoveTooLarge")
+def price_jump_after_a_year_without_purchases(
+    stage: Stage,
+) -> tuple[str, Call, dict[str, Any] | None]:
+    """Thirty days widen the move, and no more."""
+    stage.wait(365 * DAY_S)
+    most = PRICE + PRICE * 31 // 5
+    told = {"last": PRICE, "moveMax": most - PRICE, "got": most + 1}
+    return "user", _purchase(stage, price=stage.quote(1, most + 1)), told
+
+
+@refuses("PriceMoveTooLarge")
+def price_jump_after_a_new_oracle_in_a_quiet_month(
+    stage: Stage,
+) -> tuple[str, Call, dict[str, Any] | None]:
+    """The age of the new anchor counts, not that of the last round."""
+    stage.wait(30 * DAY_S)
+    oracle = stage.address("oracle")
+    stage.do("oracle_admin", stage.tally.set_oracle(oracle, PRICE))
+    return "user", _purchase(stage, price=stage.quote(1, PRICE * 6 // 5 + 1)), None
+
+
 @refuses("SlippageExceeded")
 def fewer_credits_than_wanted(stage: Stage) -> tuple[str, Call, dict[str, Any] | None]:
     told = {"minCredits": PRICE + 1, "got": PRICE}

@@ -69,7 +69,7 @@ def _walk(name: str, a: Server, b: Server) -> None:
     """One block of the page, as PostgreSQL's own user."""
     script = commands("fail-over.md", name)
     assert script, name
-    programs = Programs()
+    programs = Programs(durable=False)
     known = {
         "FOLDER_A": str(a.folder),
         "FOLDER_B": str(b.folder),

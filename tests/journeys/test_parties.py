@@ -152,20 +152,20 @@ def test_a_closed_region_runs_its_owners_jobs_only_and_an_open_one_everybodys(sc
 
 
 def test_an_owners_own_job_runs_at_home_although_a_strangers_node_is_offered_for_less(
-    scene: Scene,
+    shared: Scene,
 ) -> None:
-    scene.deposit(scene.rival, 10_000_000)
-    lease = scene.lease(scene.rival)
-    assert lease["node_id"] == scene.other.node_id, "3.00 at home, 2.00 elsewhere"
+    shared.deposit(shared.rival, 10_000_000)
+    lease = shared.lease(shared.rival)
+    assert lease["node_id"] == shared.other.node_id, "3.00 at home, 2.00 elsewhere"
     assert lease["price_per_gpu_hour"] == lease["usage_fee_per_gpu_hour"]
 
 
 @pytest.mark.parametrize(
     "path", ["/v1/audit/log/key", "/v1/audit/log/checkpoint", "/v1/epochs", "/v1/payouts"]
 )
-def test_everybody_may_audit_heads_epochs_and_payouts(path: str, scene: Scene) -> None:
-    scene.sign_head()
-    assert scene.anybody.get(path).status_code == 200
+def test_everybody_may_audit_heads_epochs_and_payouts(path: str, shared: Scene) -> None:
+    shared.sign_head()
+    assert shared.anybody.get(path).status_code == 200
 
 
 def test_an_account_is_closed_when_all_is_finished_and_its_keys_end_with_it(scene: Scene) -> None:
@@ -210,13 +210,15 @@ def test_entries_of_the_log_are_told_by_role(scene: Scene) -> None:
     assert scene.stranger.read(path, party=lease["lease_id"])["data"] == []
 
 
-def test_a_node_whose_key_id_names_another_key_does_not_join(scene: Scene) -> None:
+def test_a_node_whose_key_id_names_another_key_does_not_join(shared: Scene) -> None:
     """The owner confirms the key id the machine shows: it must be the id of the key that joined."""
-    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
-    joining = scene.provider.joining(code, "NVIDIA A100-PCIE-80GB", "77" * 32)
-    forged = {**joining, "key_id": scene.provider.signing.key_id}
-    head = scene.head()
-    response = scene.anybody.post("/v1/nodes/join", forged)
+    code = shared.owner.made("/v1/nodes/join-codes", {"region_id": shared.provider.region_id})[
+        "code"
+    ]
+    joining = shared.provider.joining(code, "NVIDIA A100-PCIE-80GB", "77" * 32)
+    forged = {**joining, "key_id": shared.provider.signing.key_id}
+    head = shared.head()
+    response = shared.anybody.post("/v1/nodes/join", forged)
     assert (response.status_code, response.json()["code"]) == (422, "invalid")
-    assert scene.head() == head
-    scene.anybody.made("/v1/nodes/join", joining)
+    assert shared.head() == head
+    shared.anybody.made("/v1/nodes/join", joining)

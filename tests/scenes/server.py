@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from nacl.signing import SigningKey
-from starlette.testclient import TestClient
 
 from api.door import keys
 from api.main import create_app
@@ -30,6 +29,7 @@ from domain.parties.account import BootstrapOperator
 from domain.prices.tariff import CLOUDBENDER, publish
 from ledger.log.usage import item
 from ledger.tree import trees
+from tests.scenes.in_process import InProcess
 from tests.scenes.usage_reports import Node as SigningNode
 
 NOW_US = 1_795_161_720_000_000
@@ -45,7 +45,7 @@ _machines: dict[str, SigningKey] = {}
 class Caller:
     """One key, and calls made with it. Recording calls get a fresh Idempotency-Key."""
 
-    def __init__(self, http: TestClient, key: str | None, account_id: str = "") -> None:
+    def __init__(self, http: InProcess, key: str | None, account_id: str = "") -> None:
         self.http = http
         self.key = key
         self.account_id = account_id
@@ -247,7 +247,7 @@ HARDWARE: dict[str, Any] = {
 class Scene:
     """The market and its callers; `anybody` has no key."""
 
-    def __init__(self, service: Service, http: TestClient) -> None:
+    def __init__(self, service: Service, http: InProcess) -> None:
         self.service = service
         self.http = http
         self.clock = service.clock
@@ -263,7 +263,7 @@ class Scene:
         self.other = Provider(self, self.rival, "beta", "NVIDIA H100 PCIe", 3_000_000)
         self.deposit(self.renter, 100_000_000)
 
-    def at(self, service: Service, http: TestClient) -> Scene:
+    def at(self, service: Service, http: InProcess) -> Scene:
         """The same market and callers, at a server on a copy of its database and its folder."""
         here = {id(self.service): service, id(self.http): http, id(self.clock): service.clock}
         return copy.deepcopy(self, here)
@@ -391,7 +391,7 @@ def opened(
     clock = SimulatedClock(NOW_US)
     with Service.open(in_force, clock=clock) as service:
         app: Any = create_app(service)
-        with TestClient(app, raise_server_exceptions=False) as http:
+        with InProcess(app) as http:
             yield Scene(service, http) if founded is None else founded.at(service, http)
 
 

@@ -52,7 +52,7 @@ class Server:
 
     folder: Path
     port: int = field(default_factory=free_port)
-    programs: Programs = field(default_factory=Programs)
+    programs: Programs = field(default_factory=lambda: Programs(durable=False))
 
     @property
     def uri(self) -> str:
@@ -187,7 +187,7 @@ def folder() -> Generator[Path, None, None]:
         root = Path(name)
         root.chmod(0o755)
         if os.geteuid() == 0:
-            Programs().give(root)
+            Programs(durable=False).give(root)
         yield root
 
 

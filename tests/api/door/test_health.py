@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 
+import psycopg
 import pytest
+from eventsourcing.persistence import OperationalError
+from prometheus_client.parser import text_string_to_metric_families
 
-from api.door import health
+from api.door import door, health
 from api.openapi.write import DOCUMENT
 from ledger.beside import timer_runs as job_runs
 from ledger.beside.timer_runs import JobRun
+from ledger.log.full_disk import FullDisk
 from projections.runner import Connection
 from tests.scenes.server import Scene
 
@@ -36,13 +39,32 @@ def test_readiness_names_each_job_and_how_far_it_is_behind(shared: Scene) -> Non
     )
 
 
+def test_s_l14_a_full_disk_is_told_by_readyz_and_the_log_while_reading_goes_on(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    disk = FullDisk()
+    for module in (door, health):
+        monkeypatch.setattr(module, "DISK", disk)
+    assert scene.http.get("/readyz").status_code == 200
+
+    def full(*_: object, **__: object) -> None:
+        raise OperationalError from psycopg.errors.DiskFull("No space left on device")
+
+    monkeypatch.setattr(scene.service.ledger.market.events, "put", full)
+    refused = scene.renter.post("/v1/webhooks", {"url": "https://hooks.example.com/"})
+    assert (refused.status_code, refused.json()["code"]) == (503, "busy")
+    assert "the disk of the database is full" in caplog.text
+    told = scene.http.get("/readyz")
+    assert (told.status_code, told.json()["database"]) == (503, "disk full")
+    assert scene.renter.get("/v1/webhooks").status_code == 200
+
+
 def test_metrics_are_prometheus_text(shared: Scene) -> None:
     response = shared.http.get("/metrics")
     assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
-    line = re.compile(r'[a-z_]+(\{job="[a-z_/]+"\})? [0-9]+')
-    for text in response.text.strip().split("\n"):
-        assert text.startswith("# ") or line.fullmatch(text), text
-    assert f"tallystick_log_position {shared.head()}" in response.text
+    families = {each.name: each for each in text_string_to_metric_families(response.text)}
+    assert families["tallystick_log_position"].samples[0].value == shared.head()
+    assert {"tallystick_http_request_seconds", "tallystick_job_behind"} <= set(families)
 
 
 def test_the_served_document_is_the_committed_one(shared: Scene) -> None:

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Generator
+from contextlib import ExitStack
 
 import pytest
 import uvicorn
@@ -53,7 +54,13 @@ def port(application: Application, monkeypatch: pytest.MonkeyPatch) -> Generator
     monkeypatch.setattr(http_bounds, "REQUEST_SECONDS_MAX", 1.0)
     monkeypatch.setattr(http_bounds, "BYTES_PER_SECOND_MIN", 100_000)
     config = uvicorn.Config(
-        application, port=0, http=BoundedProtocol, ws="none", lifespan="off", log_config=None
+        application,
+        port=0,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        proxy_headers=False,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
@@ -164,3 +171,31 @@ def test_a_trickle_does_not_hold_a_connection(port: int) -> None:
     answer = said(port, HEAD, *[b"X: y\r\n"] * 30, pause_s=0.1)
     assert answer == b""
     assert time.monotonic() - began < 4
+
+
+def _opened(port: int, count: int) -> list[socket.socket]:
+    return [socket.create_connection(("127.0.0.1", port), timeout=3) for _ in range(count)]
+
+
+def _is_answered(sock: socket.socket) -> bool:
+    try:
+        sock.sendall(NEXT)
+        return sock.recv(65_536).startswith(b"HTTP/1.1 200")
+    except ConnectionError:
+        return False
+
+
+def test_s_l23_connections_are_bounded_by_address_and_in_all_and_come_free_again(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_bounds, "REQUEST_SECONDS_MAX", 30.0)
+    monkeypatch.setattr(http_bounds, "CONNECTIONS_MAX", 6)
+    for name, most in (("ADDRESS_CONNECTIONS_MAX", 4), ("CONNECTIONS_MAX", 3)):
+        monkeypatch.setattr(http_bounds, name, most)
+        with ExitStack() as open_ones:
+            socks = [open_ones.enter_context(one) for one in _opened(port, most + 1)]
+            assert [_is_answered(one) for one in socks] == [True] * most + [False]
+        ends = time.monotonic() + 10
+        while http_bounds._open and time.monotonic() < ends:
+            time.sleep(0.01)
+        assert not http_bounds._open, "every connection that ends is counted off"

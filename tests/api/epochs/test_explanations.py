@@ -58,6 +58,8 @@ def test_an_owner_reads_the_way_from_gpu_seconds_to_tokens(sealed: Scene) -> Non
     assert signals == [{"subject_id": node_id, **parts}]
     renters = sealed.operator.read("/v1/epochs/1/renter-signals")["data"]
     assert renters == [{"subject_id": sealed.renter.account_id, **parts}]
+    assert sealed.renter.read("/v1/epochs/1/renter-signals")["data"] == renters
+    assert sealed.stranger.read("/v1/epochs/1/renter-signals")["data"] == [], "S-M8"
     assert sealed.anybody.get("/v1/epochs/1/renter-signals").status_code == 401
     assert json.dumps(told).count(sealed.renter.account_id) == 0, "customers are not named"
 

@@ -69,51 +69,51 @@ def insist(scene: Scene, *rules: str) -> None:
     assert scene.operator.made(path, {"rules": list(rules)})["hardware_rules"] == list(rules)
 
 
-def test_both_failing_rules_are_named_to_whoever_admits_the_node(scene: Scene) -> None:
-    insist(scene, *ALL)
-    node_id, _ = joined(scene, "c18", {**GOOD, "tpm_2_0": False, "ram_gb": 319})
-    told = scene.owner.read(f"/v1/nodes/{node_id}")["verdict"]
+def test_both_failing_rules_are_named_to_whoever_admits_the_node(shared: Scene) -> None:
+    insist(shared, *ALL)
+    node_id, _ = joined(shared, "c18", {**GOOD, "tpm_2_0": False, "ram_gb": 319})
+    told = shared.owner.read(f"/v1/nodes/{node_id}")["verdict"]
     assert told == {
         "joinable": False,
         "sellable": False,
         "failing": ["tpm_2_0", "ram"],
         "waived": [],
     }
-    refused = scene.operator.post(f"/v1/nodes/{node_id}/admit", {})
+    refused = shared.operator.post(f"/v1/nodes/{node_id}/admit", {})
     assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
     assert "tpm_2_0" in refused.json()["facts"]["failing"]
     assert "ram" in refused.json()["facts"]["failing"]
 
 
-def test_what_a_node_did_not_tell_fails_by_name(scene: Scene) -> None:
-    insist(scene, *ALL)
-    node_id, _ = joined(scene, "blind", None)
-    failing = scene.owner.read(f"/v1/nodes/{node_id}")["verdict"]["failing"]
+def test_what_a_node_did_not_tell_fails_by_name(shared: Scene) -> None:
+    insist(shared, *ALL)
+    node_id, _ = joined(shared, "blind", None)
+    failing = shared.owner.read(f"/v1/nodes/{node_id}")["verdict"]["failing"]
     assert failing == ["nvme_count", "nvme_size", "tpm_2_0", "sata_drives", "ram", "cpu_cores"]
 
 
-def test_the_operator_waives_a_rule_and_the_verdict_still_names_it(scene: Scene) -> None:
-    insist(scene, *ALL)
-    node_id, _ = joined(scene, "waived", {**GOOD, "tpm_2_0": None})
+def test_the_operator_waives_a_rule_and_the_verdict_still_names_it(shared: Scene) -> None:
+    insist(shared, *ALL)
+    node_id, _ = joined(shared, "waived", {**GOOD, "tpm_2_0": None})
     path = f"/v1/nodes/{node_id}/admit"
-    assert scene.operator.post(path, {"waive": ["ram"]}).status_code == 409
-    told = scene.operator.made(path, {"waive": ["tpm_2_0"]})["verdict"]
+    assert shared.operator.post(path, {"waive": ["ram"]}).status_code == 409
+    told = shared.operator.made(path, {"waive": ["tpm_2_0"]})["verdict"]
     assert told == {
         "joinable": True,
         "sellable": True,
         "failing": ["tpm_2_0"],
         "waived": ["tpm_2_0"],
     }
-    assert scene.operator.made(path, {})["verdict"] == told, "it stays waived"
+    assert shared.operator.made(path, {})["verdict"] == told, "it stays waived"
 
 
-def test_only_the_operator_relaxes_rules(scene: Scene) -> None:
-    path = f"/v1/regions/{scene.provider.region_id}/hardware-rules"
-    assert scene.owner.post(path, {"rules": []}).status_code == 403
-    region = scene.owner.made(
+def test_only_the_operator_relaxes_rules(shared: Scene) -> None:
+    path = f"/v1/regions/{shared.provider.region_id}/hardware-rules"
+    assert shared.owner.post(path, {"rules": []}).status_code == 403
+    region = shared.owner.made(
         "/v1/regions",
         {
-            "provider_id": scene.provider.provider_id,
+            "provider_id": shared.provider.provider_id,
             "name": "open",
             "storage_mode": "local",
             "setting": "datacenter",
@@ -123,51 +123,51 @@ def test_only_the_operator_relaxes_rules(scene: Scene) -> None:
     )
     assert region["hardware_rules"] == ALL
     rules = f"/v1/regions/{region['region_id']}/hardware-rules"
-    assert scene.owner.post(rules, {"rules": []}).status_code == 403
-    assert scene.operator.made(rules, {"rules": []})["hardware_rules"] == []
-    scene.provider.region_id = region["region_id"]
-    node_id, _ = joined(scene, "own", GOOD)
-    refused = scene.owner.post(f"/v1/nodes/{node_id}/admit", {"waive": ["ram"]})
+    assert shared.owner.post(rules, {"rules": []}).status_code == 403
+    assert shared.operator.made(rules, {"rules": []})["hardware_rules"] == []
+    shared.provider.region_id = region["region_id"]
+    node_id, _ = joined(shared, "own", GOOD)
+    refused = shared.owner.post(f"/v1/nodes/{node_id}/admit", {"waive": ["ram"]})
     assert (refused.status_code, refused.json()["code"]) == (403, "not_permitted")
-    assert scene.owner.made(f"/v1/nodes/{node_id}/admit", {})["phase"] == "maintenance"
+    assert shared.owner.made(f"/v1/nodes/{node_id}/admit", {})["phase"] == "maintenance"
 
 
-def test_a_node_that_may_not_sell_runs_its_owners_jobs_and_nobody_elses(scene: Scene) -> None:
-    insist(scene, *ALL)
-    node_id, node = joined(scene, "c14", {**GOOD, "ram_gb": 319})
-    admitted = scene.operator.made(f"/v1/nodes/{node_id}/admit", {})
+def test_a_node_that_may_not_sell_runs_its_owners_jobs_and_nobody_elses(shared: Scene) -> None:
+    insist(shared, *ALL)
+    node_id, node = joined(shared, "c14", {**GOOD, "ram_gb": 319})
+    admitted = shared.operator.made(f"/v1/nodes/{node_id}/admit", {})
     assert admitted["verdict"]["failing"] == ["ram"]
     assert (admitted["verdict"]["joinable"], admitted["verdict"]["sellable"]) == (True, False)
-    scene.owner.made(f"/v1/nodes/{node_id}/activate")
-    scene.owner.made(
+    shared.owner.made(f"/v1/nodes/{node_id}/activate")
+    shared.owner.made(
         "/v1/offers",
         {
-            "provider_id": scene.provider.provider_id,
+            "provider_id": shared.provider.provider_id,
             "node_id": node_id,
             "settlement": "cash",
             "price_per_gpu_hour": {"asset": "CREDIT", "units": "1000000"},
             "fractions": True,
         },
     )
-    only_there = scene.job(models=["NVIDIA A100-PCIE-40GB"])
-    refused = scene.renter.post("/v1/leases", {"job": only_there})
+    only_there = shared.job(models=["NVIDIA A100-PCIE-40GB"])
+    refused = shared.renter.post("/v1/leases", {"job": only_there})
     assert refused.status_code == 409, refused.text
-    scene.deposit(scene.owner, 10_000_000)
-    own = scene.owner.made("/v1/leases", {"job": only_there})
+    shared.deposit(shared.owner, 10_000_000)
+    own = shared.owner.made("/v1/leases", {"job": only_there})
     assert own["node_id"] == node_id
 
     # More memory was built in: the node tells it, and sells from then on.
     told = machine("c14", GOOD)
     body = {name: told[name] for name in ("devices", "host", "hardware")}
     assert node.made(f"/v1/nodes/{node_id}/specs", body)["verdict"]["sellable"] is True
-    assert scene.renter.made("/v1/leases", {"job": only_there})["node_id"] == node_id
+    assert shared.renter.made("/v1/leases", {"job": only_there})["node_id"] == node_id
 
 
-def test_a_region_opened_in_production_insists_on_every_rule(scene: Scene) -> None:
-    region = scene.owner.made(
+def test_a_region_opened_in_production_insists_on_every_rule(shared: Scene) -> None:
+    region = shared.owner.made(
         "/v1/regions",
         {
-            "provider_id": scene.provider.provider_id,
+            "provider_id": shared.provider.provider_id,
             "name": "real",
             "storage_mode": "local",
             "setting": "datacenter",
@@ -176,21 +176,23 @@ def test_a_region_opened_in_production_insists_on_every_rule(scene: Scene) -> No
         },
     )
     assert region["hardware_rules"] == ALL
-    assert scene.owner.read(f"/v1/regions/{region['region_id']}")["hardware_rules"] == ALL
+    assert shared.owner.read(f"/v1/regions/{region['region_id']}")["hardware_rules"] == ALL
 
 
 @pytest.mark.parametrize("driver", ["simulated", "580.159.04-fake"])
 def test_a_driver_that_says_it_is_none_stays_outside_where_money_is_real(
-    scene: Scene, driver: str
+    shared: Scene, driver: str
 ) -> None:
     body = machine(driver, GOOD)
     body["host"] = {**body["host"], "driver": driver}
-    code = scene.owner.made("/v1/nodes/join-codes", {"region_id": scene.provider.region_id})["code"]
-    refused = scene.anybody.post("/v1/nodes/join", {**body, "code": code})
+    code = shared.owner.made("/v1/nodes/join-codes", {"region_id": shared.provider.region_id})[
+        "code"
+    ]
+    refused = shared.anybody.post("/v1/nodes/join", {**body, "code": code})
     assert (refused.status_code, refused.json()["code"]) == (409, "node_not_joinable")
     assert "real_driver" in refused.json()["facts"]["failing"]
     specs = {name: body[name] for name in ("devices", "host", "hardware")}
-    told = scene.provider.node.post(f"/v1/nodes/{scene.provider.node_id}/specs", specs)
+    told = shared.provider.node.post(f"/v1/nodes/{shared.provider.node_id}/specs", specs)
     assert (told.status_code, told.json()["code"]) == (409, "node_not_joinable")
     body["host"]["driver"] = "580.159.04"
-    assert scene.anybody.post("/v1/nodes/join", {**body, "code": code}).status_code == 201
+    assert shared.anybody.post("/v1/nodes/join", {**body, "code": code}).status_code == 201

@@ -106,6 +106,23 @@ def test_e_l5_a_promotion_spent_at_ones_own_node_brings_what_its_sponsor_paid_an
     assert not any(one.name.startswith("grant") for one in REWARD_TERMS.source_weights)
 
 
+def test_s_m8_a_party_that_reads_the_audit_log_sees_its_own_grants_of_promotions_alone(
+    scene: Scene,
+) -> None:
+    promotion(scene, "spring")
+    for who in (scene.renter, scene.stranger):
+        grant = {"account_id": who.account_id, "amount": credits_(1_000_000)}
+        scene.operator.made("/v1/promotions/spring/grants", grant)
+    grants = "/v1/promotions/spring/grants"
+    assert len(scene.auditor.read(grants)["data"]) == 2
+    assert [one["program"] for one in scene.auditor.read("/v1/promotions")["data"]] == ["spring"]
+    (own,) = scene.renter.read(grants)["data"]
+    assert own["account_id"] == scene.renter.account_id
+    assert scene.renter.read("/v1/promotions")["data"] == []
+    assert seen(scene.renter.get("/v1/promotions/spring")) == (404, "promotion_unknown")
+    assert seen(scene.owner.get(grants)) == (404, "promotion_unknown")
+
+
 def test_promotions_are_the_operators(shared: Scene) -> None:
     body = {"program": "mine", "amount": credits_(1)}
     assert seen(shared.renter.post("/v1/promotions", body)) == (403, "scope_missing")

@@ -1,11 +1,15 @@
-"""The door of the usage log over its ASGI front, with a real log behind it."""
+"""The door of the usage log over its ASGI front, with a real log behind it.
+
+The tests share one log; each has a node of its own and counts what it stored itself.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
+import itertools
 import json
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
@@ -18,15 +22,18 @@ from hypothesis import strategies as st
 
 from api.ingest import form as usage_form
 from api.ingest.door import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
+from api.process.embedded_postgres import EmbeddedPostgres
 from domain.metering import report
 from domain.metering.report import ReportInvalid
 from domain.metering.resources import SOURCES
 from ledger.log import usage
 from ledger.log.usage import UsageLog
+from tests.conftest import fresh
 from tests.examples import examples
 from tests.scenes.usage_reports import STEP_US, Node, a_report, resource_rows, rows
 
 NOW_US = 1_795_161_720_000_000
+_numbers: Iterator[int] = itertools.count(1)
 
 
 @dataclass
@@ -63,6 +70,7 @@ class Door:
         app: Any = fast(elsewhere, self.ingest)
         transport = httpx.ASGITransport(app)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://test")
+        self.before = dict(NOTHING)
 
     async def _open(self, queue_reports_max: int) -> UsageLog:
         log = UsageLog(self.database, now_us=lambda: NOW_US, queue_reports_max=queue_reports_max)
@@ -90,7 +98,7 @@ class Door:
         return await self.client.post(f"/v1/nodes/{node.id}/usage", content=body, headers=named)
 
     def stored(self) -> dict[str, int]:
-        """How many rows each table of the log holds, after recomputing every chain."""
+        """How many rows each table of the log got since `before`, every chain recomputed."""
         with psycopg.connect(self.database) as connection:
             usage.verify(connection, range(64))
             row = connection.execute(
@@ -98,22 +106,33 @@ class Door:
                 " (SELECT count(*) FROM usage_node), (SELECT count(*) FROM usage_evidence)"
             ).fetchone()
         assert row is not None
-        return dict(zip(("event", "key", "node", "evidence"), row, strict=True))
+        named = zip(NOTHING, row, strict=True)
+        return {table: rows - self.before[table] for table, rows in named}
 
 
 NOTHING = {"event": 0, "key": 0, "node": 0, "evidence": 0}
 
 
+@pytest.fixture(scope="module")
+def opened(postgres: EmbeddedPostgres, template: str) -> Generator[Door, None, None]:
+    with fresh(postgres, template) as database:
+        door = Door(database)
+        yield door
+        door.close()
+
+
 @pytest.fixture
-def door(database: str) -> Generator[Door, None, None]:
-    opened = Door(database)
-    yield opened
-    opened.close()
+def door(opened: Door) -> Door:
+    """The door of all tests, counting from here."""
+    opened.before = dict(NOTHING)
+    opened.before = opened.stored()
+    return opened
 
 
 @pytest.fixture
 def node(door: Door) -> Node:
-    return door.keys.enrol(Node())
+    """An enrolled node that has sent nothing yet."""
+    return door.keys.enrol(Node(f"node {next(_numbers)}"))
 
 
 def refused(answer: httpx.Response, status: int, code: str, pointer: str | None) -> dict[str, Any]:
@@ -135,6 +154,8 @@ def refused(answer: httpx.Response, status: int, code: str, pointer: str | None)
 
 def test_a_report_is_answered_with_its_receipt(door: Door, node: Node) -> None:
     body, _ = node.next()
+    with psycopg.connect(door.database) as connection:
+        before = usage.lane_heads(connection)[node.lane].position
     answer = door.post(node, node.envelope(body))
     assert answer.status_code == 200
     with psycopg.connect(door.database) as connection:
@@ -150,7 +171,7 @@ def test_a_report_is_answered_with_its_receipt(door: Door, node: Node) -> None:
                     "seq": 1,
                     "hash": report.report_hash(body).hex(),
                     "lane": node.lane,
-                    "position": 1,
+                    "position": before + 1,
                     "lane_hash": lane_hash,
                     "recorded_at": "2026-11-20T08:02:00.000000Z",
                     "flags": 0,

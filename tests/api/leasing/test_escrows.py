@@ -72,6 +72,7 @@ def test_two_leases_on_one_escrow_end_at_the_same_second_and_pay_their_own_parts
 def test_the_end_is_told_anew_when_a_lease_joins_or_leaves_or_somebody_tops_up(
     scene: Scene,
 ) -> None:
+    """S-L15: the account that paid some of it is told of its own deposits alone."""
     job_id = funded_job(scene, 12_000_000)
     first = started(scene, job_id)
     alone = read(scene, first)["funds_end_at"]
@@ -81,15 +82,20 @@ def test_the_end_is_told_anew_when_a_lease_joins_or_leaves_or_somebody_tops_up(
     scene.deposit(scene.stranger, 4_000_000)
     path = f"/v1/jobs/{job_id}/escrow"
     told = scene.stranger.made(path, {"amount": credits_of(4_000_000)})
-    assert [one["account_id"] for one in told["deposits"]] == [
+    owners = scene.renter.read(path)
+    assert [one["account_id"] for one in owners["deposits"]] == [
         scene.renter.account_id,
         scene.stranger.account_id,
     ]
-    assert both < read(scene, second)["funds_end_at"] == told["funds_end_at"]
+    assert both < read(scene, second)["funds_end_at"] == owners["funds_end_at"]
+    for theirs in (told, scene.stranger.read(path)):
+        assert theirs.keys() & {"put_in", "funds_end_at"} == set(), "S-L15"
+        assert [one["account_id"] for one in theirs["deposits"]] == [scene.stranger.account_id]
+        assert (theirs["held"], theirs["leases"]) == (credits_of(4_000_000), [])
     top_up = scene.renter.made(
         f"/v1/leases/{second['lease_id']}/top-up", {"amount": credits_of(4_000_000)}
     )
-    assert top_up["funds_end_at"] == read(scene, first)["funds_end_at"] > told["funds_end_at"]
+    assert top_up["funds_end_at"] == read(scene, first)["funds_end_at"] > owners["funds_end_at"]
     run(scene, first, second, minutes=60)
     scene.renter.made(f"/v1/leases/{second['lease_id']}/close")
     accrue_now(scene, second["lease_id"])

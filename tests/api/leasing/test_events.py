@@ -62,15 +62,15 @@ def test_a_reader_who_comes_back_misses_nothing_and_sees_nothing_twice(scene: Sc
 
 
 def test_pages_and_windows_of_a_long_log_leave_no_gap(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    shared: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for _ in range(3):
-        scene.running()
-    whole = told(scene.renter, after=0)
+        shared.running()
+    whole = told(shared.renter, after=0)
     for page, window in ((2, 5), (1, 1), (200, 3)):
         monkeypatch.setattr(lease_events, "PAGE", page)
         monkeypatch.setattr(lease_events, "WINDOW", window)
-        assert told(scene.renter, after=0) == whole
+        assert told(shared.renter, after=0) == whole
 
 
 def test_strangers_see_nothing_and_providers_their_nodes_leases(scene: Scene) -> None:
@@ -98,19 +98,19 @@ def test_what_happens_while_somebody_listens_is_told_at_once(scene: Scene) -> No
 
 
 def test_a_key_has_so_many_streams_and_no_more(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    shared: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease_events, "STREAMS_EACH_MAX", 0)
-    assert told(scene.renter) == [{"id": None, "event": "problem", "data": "rate_limited"}]
+    assert told(shared.renter) == [{"id": None, "event": "problem", "data": "rate_limited"}]
     monkeypatch.undo()
     monkeypatch.setattr(lease_events, "STREAMS_MAX", 0)
-    assert told(scene.renter) == [{"id": None, "event": "problem", "data": "busy"}]
+    assert told(shared.renter) == [{"id": None, "event": "problem", "data": "busy"}]
     monkeypatch.undo()
-    assert told(scene.renter) == []
+    assert told(shared.renter) == []
     assert not STREAMS._open, "every stream that ended gave its place back"
 
 
 @pytest.mark.parametrize("last", ["x", "1.5", "-1", "9" * 17])
-def test_an_event_id_that_is_no_position_is_refused(scene: Scene, last: str) -> None:
-    response = scene.renter.get("/v1/lease-events", headers={"Last-Event-ID": last})
+def test_an_event_id_that_is_no_position_is_refused(shared: Scene, last: str) -> None:
+    response = shared.renter.get("/v1/lease-events", headers={"Last-Event-ID": last})
     assert (response.status_code, response.json()["code"]) == (400, "malformed_header")

@@ -99,28 +99,28 @@ def test_the_job_erases_what_a_secret_is_made_from(scene: Scene) -> None:
 
 
 def test_the_servers_key_the_log_and_every_table_do_not_give_what_signs_a_webhook(
-    scene: Scene,
+    shared: Scene,
 ) -> None:
     """S-M9: it followed from `server.key`, the endpoint and a number, for ever."""
-    who, path, body = webhook(scene)
+    who, path, body = webhook(shared)
     made = who.made(path, body)
     hook = made["endpoint_id"]
     secrets = [made["secret"], who.made(f"{path}/{hook}/rotate")["secret"]]
-    facts = str(scene.service.ledger.market.read_facts(0, 100_000))
-    state = scene.service.ledger.market.state_of(webhook_stream(hook))
+    facts = str(shared.service.ledger.market.read_facts(0, 100_000))
+    state = shared.service.ledger.market.state_of(webhook_stream(hook))
     names = [webhook_sender.sealed_name(one) for one in (state.previous_id, state.secret_id)]
-    key = scene.service.server_key
+    key = shared.service.server_key
     for number, (secret, name) in enumerate(zip(secrets, names, strict=True), start=1):
         plain = base64.b64decode(secret.removeprefix("whsec_"))
         assert secret not in facts
         assert secret_files.derive(key, "webhook/v1", hook, str(number))[:32] != plain
-        with scene.service.connect() as connection:
+        with shared.service.connect() as connection:
             for table in ("sealed_secret", "command"):
                 rows = str(connection.execute(f"SELECT * FROM {table}").fetchall())
                 assert secret not in rows
                 assert repr(plain)[2:-1] not in rows
             assert sealed_secrets.read(connection, key, name) is None
-            assert sealed_secrets.read(connection, scene.service.sealing_key, name) == plain
+            assert sealed_secrets.read(connection, shared.service.sealing_key, name) == plain
 
 
 def test_a_sealed_secret_opens_under_its_own_name_alone(scene: Scene) -> None:
@@ -163,16 +163,16 @@ def sealed(connection: Any) -> int:
     return int(found)
 
 
-def test_no_physical_backup_holds_a_salt(scene: Scene) -> None:
-    with scene.service.connect() as connection:
+def test_no_physical_backup_holds_a_salt(shared: Scene) -> None:
+    with shared.service.connect() as connection:
         (kind,) = connection.execute(
             "SELECT relpersistence FROM pg_class WHERE relname = 'secret_salt'"
         ).fetchone() or ("",)
     assert kind in ("u", b"u"), "unlogged: in no write-ahead log and no base backup"
 
 
-def test_a_request_that_was_refused_shows_nothing_and_can_be_sent_again(scene: Scene) -> None:
-    path = f"/v1/accounts/{scene.renter.account_id}/api-keys"
-    refused = scene.renter.post(path, {"scopes": ["operator"]}, key="once")
+def test_a_request_that_was_refused_shows_nothing_and_can_be_sent_again(shared: Scene) -> None:
+    path = f"/v1/accounts/{shared.renter.account_id}/api-keys"
+    refused = shared.renter.post(path, {"scopes": ["operator"]}, key="once")
     assert refused.status_code in (403, 409, 422)
     assert "key" not in refused.json()

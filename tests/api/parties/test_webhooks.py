@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,14 @@ from api.parties import webhook_sender
 from api.parties.webhook_sender import (
     RETRIES_US,
     AddressRefused,
+    Post,
     Sent,
-    WebhooksStopped,
     fields_for,
     post,
     public_address,
     signature,
 )
+from api.parties.webhook_senders import Senders, WebhooksStopped
 from projections.audit.audit_index import Event
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
@@ -55,9 +56,9 @@ class Endpoint:
         return [body["position"] for _, body in self.told]
 
 
-def run(scene: Scene, endpoint: Endpoint) -> int:
-    with scene.service.connect() as connection:
-        return webhook_sender.run(scene.service, connection, scene.clock.now_us(), endpoint)
+def run(scene: Scene, send: Post) -> int:
+    with scene.service.connect() as connection, closing(Senders()) as senders:
+        return webhook_sender.run(scene.service, connection, scene.clock.now_us(), senders, send)
 
 
 def added(scene: Scene, types: list[str] | None = None) -> tuple[str, Endpoint]:
@@ -91,8 +92,7 @@ def test_the_reference_library_verifies_what_we_send_also_with_a_rotated_secret(
     endpoint_id, endpoint = added(scene, ["deposit."])
     second = scene.renter.made(f"/v1/webhooks/{endpoint_id}/rotate")["secret"]
     scene.deposit(scene.renter, 5)
-    with scene.service.connect() as connection:
-        webhook_sender.run(scene.service, connection, scene.clock.now_us(), send)
+    run(scene, send)
     ((body, headers),) = seen
     for secret in (endpoint.secret, second):
         # The library compares with the clock of the machine: only the signature is asked here.
@@ -230,13 +230,30 @@ def test_another_accounts_endpoint_is_not_there(scene: Scene) -> None:
         "fe80::1%eth0",
         "fc00::1",
         "::ffff:127.0.0.1",
+        "::127.0.0.1",  # IPv4-compatible
+        "64:ff9b::7f00:1",  # NAT64
+        "64:ff9b:1::7f00:1",
+        "2002:7f00:1::1",  # 6to4
+        "2001:0:7f00:1::1",  # Teredo
+        "fec0::1",  # site-local
+        "2001:db8::1",
+        "ff0e::1",
+        "192.88.99.1",
+        "198.18.0.1",
+        "255.255.255.255",
     ],
 )
 def test_an_address_that_is_not_public_is_never_connected_to(address: str) -> None:
+    """S-L16: nor one that holds such an address, which a gateway would unpack."""
     with pytest.raises(AddressRefused):
         public_address("rebind.example", 443, lambda _host, _port: ["93.184.216.34", address])
     sent = post("https://rebind.example/", b"{}", {}, lambda _host, _port: [address])
     assert sent == Sent(None, "address_not_public")
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:4700::6810:84e5", "2a00:1450::1"])
+def test_an_address_of_the_public_internet_is_connected_to(address: str) -> None:
+    assert public_address("hooks.example", 443, lambda _host, _port: [address]) == address
 
 
 def test_a_name_that_does_not_resolve_is_told_so() -> None:
@@ -360,8 +377,8 @@ def test_an_endpoint_that_fails_in_a_way_nobody_thought_of_stops_by_itself(scene
             raise RuntimeError("unthought of")
         return good(url, body, headers)
 
-    with scene.service.connect() as connection, pytest.raises(WebhooksStopped, match=first):
-        webhook_sender.run(scene.service, connection, scene.clock.now_us(), send)
+    with pytest.raises(WebhooksStopped, match=first):
+        run(scene, send)
     assert good.told
 
 

@@ -113,10 +113,10 @@ def test_the_same_price_twice_is_recorded_once(scene: Scene) -> None:
     ],
 )
 def test_what_no_source_can_have_said_is_refused(
-    scene: Scene, price: int, age_s: int, more: dict[str, Any], code: str
+    shared: Scene, price: int, age_s: int, more: dict[str, Any], code: str
 ) -> None:
-    feeders = fed(scene)
-    body = seen(scene, "exchange-a", price, age_s, **more)
+    feeders = fed(shared)
+    body = seen(shared, "exchange-a", price, age_s, **more)
     answer = feeders["exchange-a"].post("/v1/oracle/observations", body)
     assert (answer.status_code, answer.json()["code"]) == (422, code)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import pwd
 import signal
 import stat
 import subprocess
@@ -95,6 +96,53 @@ def test_only_the_owner_reaches_the_socket_and_the_socket_lies_in_the_data_folde
         assert values == [(str(cluster),), (str(cluster),), ("",), ("on",)]
         order = connection.execute("SELECT 'a' < 'B', 'Z' < 'a'").fetchone()
         assert order == (False, True), "text order follows the bytes, whatever the environment"
+
+
+@pytest.mark.parametrize("kind", ["symbolic", "hard"])
+def test_s_h4_the_servers_user_gets_nothing_written_through_a_link(folder: Path, kind: str) -> None:
+    """Root writes `tallystick.conf` into a folder of the user that PostgreSQL runs as."""
+    with EmbeddedPostgres(folder, durable=False):
+        pass
+    target = folder / "roots"
+    target.write_text("root's own\n")
+    target.chmod(0o600)
+    place = folder / "pg" / "tallystick.conf"
+    place.unlink()
+    (os.symlink if kind == "symbolic" else os.link)(target, place)
+    before = target.stat()
+    with pytest.raises(EmbeddedPostgresFailed, match="remove it"):
+        EmbeddedPostgres(folder, durable=False).__enter__()
+    after = target.stat()
+    assert target.read_text() == "root's own\n"
+    assert (after.st_uid, after.st_mode) == (before.st_uid, before.st_mode)
+
+
+def test_s_h4_a_server_that_keeps_anything_does_not_run_as_nobody(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root runs the server as somebody else")
+    known = pwd.getpwnam
+
+    def only_nobody(name: str) -> pwd.struct_passwd:
+        if name != "nobody":
+            raise KeyError(name)
+        return known(name)
+
+    monkeypatch.setattr(pwd, "getpwnam", only_nobody)
+    with pytest.raises(EmbeddedPostgresFailed, match="useradd --system"):
+        EmbeddedPostgres(folder)
+    assert not (folder / "pg").exists()
+
+
+def test_s_l18_new_folders_are_their_owners_alone(folder: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with EmbeddedPostgres(folder / "above" / "data", durable=False):
+            found = [folder / "above", folder / "above" / "data"]
+            assert not [path for path in found if path.stat().st_mode & 0o066]
+    finally:
+        os.umask(before)
 
 
 def test_the_folders_above_keep_their_permissions(folder: Path) -> None:

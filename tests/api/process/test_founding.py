@@ -73,7 +73,7 @@ def test_the_environment_is_shown_where_a_server_is_watched(
     is_development = environment == DEVELOPMENT
     with opened(database, tmp_path, environment=environment) as scene:
         assert scene.anybody.get("/readyz").json()["environment"] == environment
-        line = f"tallystick_development {int(is_development)}"
+        line = f"tallystick_development {float(is_development)}"
         assert line in scene.anybody.get("/metrics").text.splitlines()
         with caplog.at_level(logging.WARNING):
             founding.warn(scene.service.ledger, scene.service.settings)

@@ -70,46 +70,46 @@ def test_a_wait_ends_in_time_and_gives_its_place_back(monkeypatch: pytest.Monkey
     asyncio.run(alone())
 
 
-def test_reads_that_wait_hold_no_connection_that_another_read_needs(scene: Scene) -> None:
+def test_reads_that_wait_hold_no_connection_that_another_read_needs(shared: Scene) -> None:
     crowd = 2 * READERS_MAX
-    ahead = {"Tallystick-Min-Position": str(scene.head() + 1)}
+    ahead = {"Tallystick-Min-Position": str(shared.head() + 1)}
     with ThreadPoolExecutor(crowd) as pool:
-        waiters = [pool.submit(scene.renter.get, "/v1/jobs", ahead) for _ in range(crowd)]
-        assert scene.stranger.get("/v1/jobs").status_code == 200
+        waiters = [pool.submit(shared.renter.get, "/v1/jobs", ahead) for _ in range(crowd)]
+        assert shared.stranger.get("/v1/jobs").status_code == 200
         assert not any(waiter.done() for waiter in waiters)
-        scene.renter.made("/v1/jobs", scene.job())
+        shared.renter.made("/v1/jobs", shared.job())
         assert {waiter.result().status_code for waiter in waiters} == {200}
 
 
 def test_a_call_that_takes_too_long_is_answered_503_and_its_append_is_never_cut_short(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    shared: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(door, "REQUEST_SECONDS_MAX", 0.2)
-    before = scene.head()
-    with psycopg.connect(scene.service.conninfo) as other:
+    before = shared.head()
+    with psycopg.connect(shared.service.conninfo) as other:
         other.execute("SELECT 1 FROM market_events_head FOR UPDATE")
-        late = scene.renter.post("/v1/jobs", scene.job(), key="late")
+        late = shared.renter.post("/v1/jobs", shared.job(), key="late")
         other.rollback()
     assert (late.status_code, late.json()["code"]) == (503, "timed_out")
     assert (late.headers["Retry-After"], late.json()["retryable"]) == ("1", True)
     monkeypatch.undo()
-    again = scene.renter.post("/v1/jobs", scene.job(), key="late")
+    again = shared.renter.post("/v1/jobs", shared.job(), key="late")
     assert again.status_code == 201
-    assert scene.head() == before + 1, "once, whoever came first"
+    assert shared.head() == before + 1, "once, whoever came first"
 
 
 def test_a_node_whose_reports_are_not_stored_in_time_sends_them_again(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    shared: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usage, "REQUEST_SECONDS_MAX", 0.2)
-    node: Node = scene.provider.signing
-    path = f"/v1/nodes/{scene.provider.node_id}/usage"
+    node: Node = shared.provider.signing
+    path = f"/v1/nodes/{shared.provider.node_id}/usage"
     envelope = node.envelope(node.body())
 
     def send() -> Any:
-        return scene.http.post(path, json=[envelope], headers={"Content-Type": usage.MEDIA_TYPE})
+        return shared.http.post(path, json=[envelope], headers={"Content-Type": usage.MEDIA_TYPE})
 
-    with psycopg.connect(scene.service.conninfo) as other:
+    with psycopg.connect(shared.service.conninfo) as other:
         other.execute("SELECT 1 FROM usage_head FOR UPDATE")
         late = send()
         other.rollback()
@@ -119,6 +119,6 @@ def test_a_node_whose_reports_are_not_stored_in_time_sends_them_again(
     assert send().status_code == 200
 
 
-def test_a_statement_of_the_log_ends_in_time(scene: Scene) -> None:
-    rows = scene.service.ledger.market.datastore.rows("SHOW statement_timeout")
+def test_a_statement_of_the_log_ends_in_time(shared: Scene) -> None:
+    rows = shared.service.ledger.market.datastore.rows("SHOW statement_timeout")
     assert rows == [{"statement_timeout": "10s"}]

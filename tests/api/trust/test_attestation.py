@@ -53,53 +53,53 @@ def evidence(nonce: str, device_id: str) -> str:
     return base64.b64encode(signed).decode()
 
 
-def test_the_nonce_is_made_of_the_servers_and_the_head_of_the_chain(scene: Scene) -> None:
-    body = reported(scene.provider, rows=(), devices=(), leases=())
-    assert send(scene, scene.provider, body).status_code == 200
-    told = scene.provider.node.made(f"{path_of(scene)}/attestation-nonce")
-    assert (told["acked_seq"], told["head"]) == (1, scene.provider.signing.head.hex())
+def test_the_nonce_is_made_of_the_servers_and_the_head_of_the_chain(shared: Scene) -> None:
+    body = reported(shared.provider, rows=(), devices=(), leases=())
+    assert send(shared, shared.provider, body).status_code == 200
+    told = shared.provider.node.made(f"{path_of(shared)}/attestation-nonce")
+    assert (told["acked_seq"], told["head"]) == (1, shared.provider.signing.head.hex())
     made = hashlib.sha256(bytes.fromhex(told["server_nonce"] + told["head"])).hexdigest()
     assert told["nonce"] == made
 
 
-def test_evidence_counts_once_and_a_nonce_of_another_time_does_not(scene: Scene) -> None:
-    device_id, node = scene.provider.device_ids[0], scene.provider.node
-    nonce = node.made(f"{path_of(scene)}/attestation-nonce")
+def test_evidence_counts_once_and_a_nonce_of_another_time_does_not(shared: Scene) -> None:
+    device_id, node = shared.provider.device_ids[0], shared.provider.node
+    nonce = node.made(f"{path_of(shared)}/attestation-nonce")
     body = {
         "server_nonce": nonce["server_nonce"],
         "plugin": "maker",
         "evidence": evidence(nonce["nonce"], device_id),
     }
-    assert node.made(f"{path_of(scene)}/attestation", body)["passed"] is True
-    findings = trust(scene, scene.provider, device_id)["findings"]
+    assert node.made(f"{path_of(shared)}/attestation", body)["passed"] is True
+    findings = trust(shared, shared.provider, device_id)["findings"]
     assert "attestation" not in {one["rule"] for one in findings}
-    again = node.post(f"{path_of(scene)}/attestation", body)
+    again = node.post(f"{path_of(shared)}/attestation", body)
     assert again.json()["code"] == "reference_invalid", "a nonce is answered once"
-    clock: Any = scene.clock
-    late = node.made(f"{path_of(scene)}/attestation-nonce")
+    clock: Any = shared.clock
+    late = node.made(f"{path_of(shared)}/attestation-nonce")
     clock.advance(600_000_000)
     body = {**body, "server_nonce": late["server_nonce"]}
-    assert node.post(f"{path_of(scene)}/attestation", body).json()["code"] == "reference_invalid"
+    assert node.post(f"{path_of(shared)}/attestation", body).json()["code"] == "reference_invalid"
 
 
-def test_evidence_of_another_device_is_recorded_as_failed(scene: Scene) -> None:
-    node, device_id = scene.provider.node, scene.provider.device_ids[0]
-    nonce = node.made(f"{path_of(scene)}/attestation-nonce")
+def test_evidence_of_another_device_is_recorded_as_failed(shared: Scene) -> None:
+    node, device_id = shared.provider.node, shared.provider.device_ids[0]
+    nonce = node.made(f"{path_of(shared)}/attestation-nonce")
     body = {
         "server_nonce": nonce["server_nonce"],
         "plugin": "maker",
         "evidence": evidence(nonce["nonce"], "GPU-of-somebody-else"),
     }
-    told = node.made(f"{path_of(scene)}/attestation", body)
+    told = node.made(f"{path_of(shared)}/attestation", body)
     assert (told["passed"], told["detail"]) == (False, "not signed by the maker")
-    findings = trust(scene, scene.provider, device_id)["findings"]
+    findings = trust(shared, shared.provider, device_id)["findings"]
     assert next(one["detail"] for one in findings if one["rule"] == "attestation") == "failed"
 
 
-def test_a_plugin_that_is_not_installed_attests_nothing(scene: Scene) -> None:
-    node = scene.provider.node
-    nonce = node.made(f"{path_of(scene)}/attestation-nonce")
+def test_a_plugin_that_is_not_installed_attests_nothing(shared: Scene) -> None:
+    node = shared.provider.node
+    nonce = node.made(f"{path_of(shared)}/attestation-nonce")
     body = {"server_nonce": nonce["server_nonce"], "plugin": "nobody", "evidence": "AAAA"}
-    refused = node.post(f"{path_of(scene)}/attestation", body)
+    refused = node.post(f"{path_of(shared)}/attestation", body)
     assert refused.json()["code"] == "reference_invalid"
     assert refused.json()["facts"]["field"] == "plugin"

@@ -178,16 +178,16 @@ A770: dict[str, Any] = {
 
 @pytest.mark.parametrize("identity", [MI300X, A770], ids=["amd", "intel"])
 def test_a_gpu_of_amd_or_intel_is_believed_by_what_its_own_driver_tells(
-    scene: Scene, identity: dict[str, Any]
+    shared: Scene, identity: dict[str, Any]
 ) -> None:
-    told(scene, scene.provider, identity, device=BARE)
-    assert rules(trust(scene, scene.provider, BARE)) == {"library_digest"}
+    told(shared, shared.provider, identity, device=BARE)
+    assert rules(trust(shared, shared.provider, BARE)) == {"library_digest"}
     library = {"driver": identity["driver"], "sha256": identity["library_sha256"]}
-    scene.operator.made("/v1/trust/libraries", library)
-    device = trust(scene, scene.provider, BARE)
+    shared.operator.made("/v1/trust/libraries", library)
+    device = trust(shared, shared.provider, BARE)
     assert (device["tier"], rules(device, at_most=3)) == (2, {"challenge"})
-    told(scene, scene.other, {**identity, "pci_id": "0x268410DE"}, device=OTHER)
-    assert "board" in rules(trust(scene, scene.other, OTHER)), "no board passes for another's"
+    told(shared, shared.other, {**identity, "pci_id": "0x268410DE"}, device=OTHER)
+    assert "board" in rules(trust(shared, shared.other, OTHER)), "no board passes for another's"
 
 
 def test_one_device_on_two_nodes_is_a_fact_and_neither_is_believed(scene: Scene) -> None:
@@ -209,7 +209,7 @@ def test_one_device_on_two_nodes_is_a_fact_and_neither_is_believed(scene: Scene)
     assert (fact.device_id, fact.first_position, fact.second_position) == (UUID, 1, 1)
 
 
-def test_a_device_whose_pairs_are_all_told_holds_up_no_other(scene: Scene) -> None:
+def test_a_device_whose_pairs_are_all_told_holds_up_no_other(shared: Scene) -> None:
     """Else a crowd of nodes that report one id would hide every other pair behind its own."""
     commands = [
         RecordDeviceTwice(
@@ -226,11 +226,11 @@ def test_a_device_whose_pairs_are_all_told_holds_up_no_other(scene: Scene) -> No
         for number in range(PAIRS_MAX)
     ]
     for command in commands:
-        scene.service.ledger.handle(command, key=None, now_us=NOW_US)
-    for provider in (scene.provider, scene.other):
-        told(scene, provider, A5000)
-        told(scene, provider, A5000, device=OTHER, first=30)
-    with scene.service.connect() as connection:
+        shared.service.ledger.handle(command, key=None, now_us=NOW_US)
+    for provider in (shared.provider, shared.other):
+        told(shared, provider, A5000)
+        told(shared, provider, A5000, device=OTHER, first=30)
+    with shared.service.connect() as connection:
         tables.step_all(connection)
         assert [one.device_id for one in read_pairs(connection, 0, 100)] == [OTHER]
 
@@ -293,11 +293,11 @@ def test_who_meters_a_mig_instance_of_another_node_harms_only_himself(
     assert "device_twice" in rules(trust(scene, scene.other, mig))
 
 
-def test_a_device_of_another_node_is_not_excused_by_a_parent_of_ones_own(scene: Scene) -> None:
-    _admit(scene, UUID)
-    told(scene, scene.provider, A5000)
-    told(scene, scene.other, A5000, parent=scene.other.device_ids[0])
-    assert "device_twice" in rules(trust(scene, scene.other))
+def test_a_device_of_another_node_is_not_excused_by_a_parent_of_ones_own(shared: Scene) -> None:
+    _admit(shared, UUID)
+    told(shared, shared.provider, A5000)
+    told(shared, shared.other, A5000, parent=shared.other.device_ids[0])
+    assert "device_twice" in rules(trust(shared, shared.other))
 
 
 def test_an_instance_told_under_two_boards_in_one_hour_counts_under_both(scene: Scene) -> None:
@@ -338,6 +338,6 @@ def test_a_flagged_report_says_nothing_of_a_device(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("who", ["rival", "renter"])
-def test_others_do_not_see_a_nodes_tiers(scene: Scene, who: str) -> None:
-    answer = getattr(scene, who).get(f"/v1/nodes/{scene.provider.node_id}/trust")
+def test_others_do_not_see_a_nodes_tiers(shared: Scene, who: str) -> None:
+    answer = getattr(shared, who).get(f"/v1/nodes/{shared.provider.node_id}/trust")
     assert answer.status_code in (403, 404)

@@ -8,6 +8,7 @@ import pytest
 
 from domain.parties.reasons import PartiesReason
 from domain.parties.webhook import (
+    ENDPOINTS_MAX,
     OVERLAP_US,
     TYPES_MAX,
     URL_MAX,
@@ -27,6 +28,7 @@ add = AddWebhook(
     url="https://hooks.example.com/x?y=1",
     types=("lease.",),
     secret_id="secret_1",
+    others=0,
     by="mem",
     at_us=NOON_US,
 )
@@ -36,7 +38,7 @@ rotate = RotateWebhookSecret(
 stop = DisableWebhook(
     endpoint_id=HOOK, account_id=RENTER, reason="owner", position=7, by="mem", at_us=NOON_US
 )
-start = EnableWebhook(endpoint_id=HOOK, account_id=RENTER, by="mem", at_us=NOON_US)
+start = EnableWebhook(endpoint_id=HOOK, account_id=RENTER, others=0, by="mem", at_us=NOON_US)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,15 @@ def test_an_endpoint_is_added_once_for_an_open_account() -> None:
     scene().when(replace(add, account_id="acct_no")).then_refused(PartiesReason.ACCOUNT_UNKNOWN)
     many = replace(add, types=("lease.",) * (TYPES_MAX + 1))
     scene().when(many).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
+
+
+def test_s_m7_an_account_has_sixteen_endpoints_that_are_told() -> None:
+    assert scene().when(replace(add, others=ENDPOINTS_MAX - 1)).changes()
+    scene().when(replace(add, others=ENDPOINTS_MAX)).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
+    full = replace(start, others=ENDPOINTS_MAX)
+    stopped = scene().after(add).after(stop)
+    stopped.when(full).then_refused(PartiesReason.COUNT_OUT_OF_RANGE)
+    scene().after(add).when(full).then_nothing()
 
 
 def test_both_secrets_sign_for_a_day_after_a_rotation() -> None:

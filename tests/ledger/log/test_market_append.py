@@ -346,7 +346,7 @@ def test_many_writers_keep_the_books_and_the_positions(database: str) -> None:
 def test_a_command_asked_again_gets_its_first_answer(database: str) -> None:
     from ledger.log.handle import Answer
 
-    def say(changes: object) -> Answer:
+    def say(changes: object, _state_of: object) -> Answer:
         return Answer(201, f"{len(changes)} recorded".encode())  # type: ignore[arg-type]
 
     with ledger_on(database) as ledger:

@@ -298,3 +298,11 @@ def test_a_killed_reporter_keeps_every_committed_row_exactly_once(tmp_path: Path
 @pytest.mark.long
 def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:
     survive_kills(tmp_path / "s.db", 200)
+
+
+def test_s_l18_the_spool_and_the_files_beside_it_are_the_nodes_alone(tmp_path: Path) -> None:
+    spool = filled(tmp_path / "s.db", range(2))
+    found = list(tmp_path.iterdir())
+    assert len(found) == 3, "with its journal"
+    assert not [path.name for path in found if path.stat().st_mode & 0o077]
+    spool.close()

@@ -1,0 +1,74 @@
+"""A message to the operator, by mail and by chat; where nothing is set, only the log has it.
+
+Mail goes over SMTP with TLS where the server offers it, and always where the address is smtps; the
+chat gets `{"text": ...}`, which Slack, Mattermost, Rocket.Chat and Discord's Slack address take.
+"""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+import ssl
+from email.message import EmailMessage
+from urllib.parse import unquote, urlsplit
+
+import httpx
+
+from api.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+SECONDS_MAX = 10.0
+
+
+class NoticeNotSent(Exception):
+    """A way to the operator did not take the message; it is tried again."""
+
+
+def send(settings: Settings, subject: str, text: str) -> None:
+    """Tell the operator by every way that is set. Raises NoticeNotSent when one of them failed."""
+    logger.warning("%s", subject)
+    failed = []
+    if settings.alert_mail_to is not None:
+        try:
+            _mail(settings, subject, text)
+        except (OSError, smtplib.SMTPException) as error:
+            failed.append(f"mail: {type(error).__name__}")
+    if settings.alert_chat_url is not None:
+        try:
+            answer = httpx.post(
+                settings.alert_chat_url, json={"text": f"{subject}\n{text}"}, timeout=SECONDS_MAX
+            )
+            answer.raise_for_status()
+        except httpx.HTTPError as error:  # its text has the address, which is a secret
+            failed.append(f"chat: {type(error).__name__}")
+    if failed:
+        raise NoticeNotSent("; ".join(failed))
+
+
+def _mail(settings: Settings, subject: str, text: str) -> None:
+    assert settings.smtp_url is not None
+    assert settings.alert_mail_from is not None
+    assert settings.alert_mail_to is not None
+    message = EmailMessage()
+    message["Subject"] = subject
+    message["From"] = settings.alert_mail_from
+    message["To"] = settings.alert_mail_to
+    message.set_content(text)
+    address = urlsplit(settings.smtp_url)
+    host, context = address.hostname or "", ssl.create_default_context()
+    if address.scheme == "smtps":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(
+            host, address.port or 465, timeout=SECONDS_MAX, context=context
+        )
+    else:
+        server = smtplib.SMTP(host, address.port or 587, timeout=SECONDS_MAX)
+    with server:
+        server.ehlo()
+        if address.scheme == "smtp" and server.has_extn("starttls"):
+            server.starttls(context=context)
+        if address.username is not None:
+            if not isinstance(server.sock, ssl.SSLSocket):
+                raise smtplib.SMTPException("the server offers no TLS for a password")
+            server.login(unquote(address.username), unquote(address.password or ""))
+        server.send_message(message)
