@@ -344,7 +344,7 @@ class Client(Calls):
         return cast("forms.WebhookAnswer", found)
 
     def test_webhook(self, endpoint_id: str, body: forms.EmptyRequest) -> forms.WebhookTestAnswer:
-        """Sends an event of type `webhook.test` now, and returns the result."""
+        """Sends an event of type `webhook.test` now, and returns the result; one at a time."""
         found = self._call(
             "POST", at("/v1/webhooks/{endpoint_id}/test", endpoint_id=endpoint_id), body=body
         )
@@ -725,12 +725,12 @@ class Client(Calls):
     def list_promotions(
         self, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PromotionPage:
-        """Lists programs in order of opening."""
+        """Lists programs in order of opening, to the operator and auditors."""
         found = self._call("GET", "/v1/promotions", query={"limit": limit, "cursor": cursor})
         return cast("forms.PromotionPage", found)
 
     def read_promotion(self, program: str) -> forms.PromotionAnswer:
-        """Returns a program."""
+        """Returns a program, to the operator and auditors."""
         found = self._call("GET", at("/v1/promotions/{program}", program=program))
         return cast("forms.PromotionAnswer", found)
 
@@ -765,7 +765,7 @@ class Client(Calls):
     def list_promotion_grants(
         self, program: str, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.PromotionGrantPage:
-        """Lists the grants of a program, account by account."""
+        """Lists the grants of a program, account by account; to a party its own."""
         found = self._call(
             "GET",
             at("/v1/promotions/{program}/grants", program=program),
@@ -2969,7 +2969,7 @@ class Client(Calls):
         self, epoch: int, *, limit: int | None = None, cursor: str | None = None
     ) -> forms.UseDivisionPage:
         """Lists how much of each renter's use in an epoch went to one owner, or to related
-        ones.
+        ones; to a.
         """
         found = self._call(
             "GET",

@@ -2874,12 +2874,13 @@ class JobCostAnswer(TypedDict):
 
 class JobEscrowAnswer(TypedDict):
     """`funds_end_at`: the second at which every lease that runs on it ends; absent: none
-    runs.
+    runs. Another account that paid into it is told what it holds of that account's
+    deposits, and no more.
     """
 
     job_id: str
     account_id: str
-    put_in: Money
+    put_in: NotRequired[Money]
     held: Money
     funds_end_at: NotRequired[str]
     deposits: list[EscrowDepositAnswer]
@@ -3852,7 +3853,9 @@ class LeaseTopUpRequest(TypedDict):
 
 
 class LeaseToppedUpAnswer(TypedDict):
-    """`funds_end_at`: absent while the lease waits for its node."""
+    """`funds_end_at`: absent while the lease waits for its node, and for an account that
+    may not read the lease.
+    """
 
     lease_id: str
     deposited: Money

@@ -7,6 +7,7 @@ __all__ = (
     "codec",
     "durable",
     "fresh",
+    "full_disk",
     "handle",
     "lanes",
     "market",
