@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from domain.parties.account import DEVELOPMENT, ENVIRONMENTS, PRODUCTION
 
 PREFIX = "TALLYSTICK_"
+PORT_MAX = 65_535
 SECRET = frozenset(
     {"database_url", "stripe_secret_key", "stripe_webhook_secret", "smtp_url", "alert_chat_url"}
 )
@@ -96,6 +97,8 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise SettingsInvalid(f"{name}: must be 1 or more")
+        if self.port > PORT_MAX:
+            raise SettingsInvalid(f"port: must be {PORT_MAX} or less")
         if self.challenge_price_max < 0:
             raise SettingsInvalid("challenge_price_max: must be 0 or more")
         if self.spec_ttl_s < 0:

@@ -44,7 +44,6 @@ def bootstrap(
     from domain.epochs.policy import first_policy
     from domain.parties.account import BootstrapOperator
     from domain.prices.tariff import CLOUDBENDER, publish
-    from domain.refusal import Refused
     from domain.stream import derive_id
 
     api_key = keys.new()
@@ -68,21 +67,28 @@ def bootstrap(
             first_policy(by=OWNER, at_us=now_us),
             OpenEpoch(epoch=1, start_us=now_us // SECOND_US * SECOND_US, at_us=now_us),
         ]
-        try:
-            service.ledger.handle(founding, key=None, now_us=now_us)
-        except Refused as refused:
-            if refused.reason is not PartiesReason.OPERATOR_EXISTS:
-                raise
-            there = refused.facts["account_id"]
-            raise AnswerIsNo(
-                f"there is an operator already, {there}: use its API key",
-                {"refused": refused.reason.value, "facts": {"account_id": there}},
-            ) from None
+        _found(service, founding, now_us)
     result = {"account_id": account_id, "member_id": OWNER, "key_id": key_id, "api_key": api_key}
     tell(result, facts(result), as_json=as_json)
     note("The key is not shown again. Use it: export TALLYSTICK_API_KEY=<api_key>")
     if governor is None:
         note("Enrol a governor before anything else: `tallystick governor enrol --key me.key`.")
+
+
+def _found(service: Any, founding: list[Any], now_us: int) -> None:
+    """Record what founds the log; a second operator is told of the first one."""
+    from domain.refusal import Refused
+
+    try:
+        service.ledger.handle(founding, key=None, now_us=now_us)
+    except Refused as refused:
+        if refused.reason is not PartiesReason.OPERATOR_EXISTS:
+            raise
+        there = refused.facts["account_id"]
+        raise AnswerIsNo(
+            f"there is an operator already, {there}: use its API key",
+            {"refused": refused.reason.value, "facts": {"account_id": there}},
+        ) from None
 
 
 def _first_governor(file: Path | None, network: str, at_us: int) -> list[Any]:

@@ -118,14 +118,28 @@ def run(
     body: LeaseRequest = {"job": asked, **remoted(session, split, route)}
     if funds is not None:
         body["funds"] = credits_of(funds)
+    key = None if no_sign else key_file or _default_key()
+    raise typer.Exit(_through(remote, body, command, key, wait, as_json=as_json))
+
+
+def _through(
+    remote: Remote,
+    body: LeaseRequest,
+    command: list[str],
+    key: Path | None,
+    wait: int,
+    *,
+    as_json: bool,
+) -> int:
+    """Lease, run, sign with the key if there is one, tell; the code that the program ended with."""
     with _interrupting():
         run = Session(remote, out=sys.stderr if as_json else sys.stdout)
         code = run.run(body, command)
-    if not no_sign:
-        run.sign(key_file or _default_key())
+    if key is not None:
+        run.sign(key)
     told = run.told(code, wait)
     tell(told, (), as_json=True) if as_json else note(_line(told))
-    raise typer.Exit(code)
+    return code
 
 
 def _asked(

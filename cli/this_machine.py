@@ -5,6 +5,7 @@ Each command imports what it needs when it runs, so that `--help` is quick and n
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import tempfile
@@ -123,11 +124,16 @@ def serve(
         read_only=read_only,
         data_dir=data_dir,
     )
+    gc.disable()  # hundreds of modules come, and none goes: `tune_collector` begins to look later
     from cli import serve as cli_serve
 
     scheme = "http" if settings.ssl_certfile is None else "https"
     note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
-    raise typer.Exit(cli_serve.serve(settings))
+    try:
+        code = cli_serve.serve(settings)
+    finally:
+        gc.enable()
+    raise typer.Exit(code)
 
 
 @commands.command(epilog="Example: tallystick jobs --once --json")
@@ -143,23 +149,47 @@ def jobs(
     """
     from api import timers as background
     from api.process import founding
+    from api.process.database_watch import watching
 
-    with stopping() as stop, opened(config, data_dir=data_dir) as service:
+    with (
+        stopping() as stop,
+        opened(config, data_dir=data_dir) as service,
+        watching(service.embedded),
+    ):
         founding.warn(service.ledger, service.settings)
         done = background.run(service, once=once, stop=stop)
     tell(done, facts(done), as_json=as_json)
 
 
-@commands.command(epilog="Example: tallystick migrate --json")
-def migrate(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Create or upgrade the database. Safe to run twice and from two machines at once."""
+@commands.command(epilog="Example: tallystick migrate --plan")
+def migrate(
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what would be applied; write nothing.")
+    ] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create or upgrade the database. Safe to run twice and from two machines at once.
+
+    Each file is applied in a transaction of its own and told before it begins. A database of a
+    newer version is refused.
+    """
     import psycopg
 
     from ledger import migrate as migrations
     from projections import tables
 
     with database(in_force(config, data_dir=data_dir)) as conninfo:
-        applied = migrations.migrate(conninfo)
+        if plan:
+            missing = migrations.plan(conninfo)
+            told = [{"name": each.name, "about": each.about} for each in missing]
+            shown = columns(told, ("name", "about")) if told else ["nothing to do"]
+            tell({"missing": told}, shown, as_json=as_json)
+            return
+        applied = migrations.migrate(
+            conninfo, begins=lambda each: note(f"applying {each.name}: {each.about}")
+        )
         with psycopg.connect(conninfo, autocommit=True) as connection:
             tables.ensure(connection)
     lines = [f"applied {name}" for name in applied] or ["nothing to do"]

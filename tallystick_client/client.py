@@ -5313,8 +5313,8 @@ class Client(Calls):
     def open_dispute(
         self, body: forms.DisputeRequest, *, idempotency_key: str | None = None
     ) -> forms.DisputeAnswer:
-        """Opens a dispute over charges of a lease, inside their window; the owners' parts
-        are held.
+        """Opens a dispute over charges of a lease or volume, inside their window. The
+        owners' parts are.
         """
         found = self._call(
             "POST", "/v1/disputes", body=body, idempotency_key=idempotency_key, records=True
@@ -5325,6 +5325,7 @@ class Client(Calls):
         self,
         *,
         lease_id: str | None = None,
+        volume_id: str | None = None,
         state: Literal["open", "resolved"] | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -5333,7 +5334,13 @@ class Client(Calls):
         found = self._call(
             "GET",
             "/v1/disputes",
-            query={"lease_id": lease_id, "state": state, "limit": limit, "cursor": cursor},
+            query={
+                "lease_id": lease_id,
+                "volume_id": volume_id,
+                "state": state,
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
         return cast("forms.DisputePage", found)
 
@@ -5391,6 +5398,7 @@ class Client(Calls):
         self,
         *,
         lease_id: str | None = None,
+        volume_id: str | None = None,
         corrects_position: int | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -5401,6 +5409,7 @@ class Client(Calls):
             "/v1/adjustments",
             query={
                 "lease_id": lease_id,
+                "volume_id": volume_id,
                 "corrects_position": corrects_position,
                 "limit": limit,
                 "cursor": cursor,
@@ -5540,7 +5549,9 @@ class Client(Calls):
         return cast("str", found)
 
     def read_log_key(self) -> forms.LogKeyAnswer:
-        """Returns the public key that signs the log's heads."""
+        """Returns the public key that signs the log's heads, and every announced
+        replacement of it.
+        """
         found = self._call("GET", "/v1/audit/log/key")
         return cast("forms.LogKeyAnswer", found)
 
@@ -5562,3 +5573,8 @@ class Client(Calls):
             ),
         )
         return cast("str", found)
+
+    def list_timers(self) -> forms.TimersAnswer:
+        """Lists the timers of the server: last run, duration, error, next run."""
+        found = self._call("GET", "/v1/timers")
+        return cast("forms.TimersAnswer", found)

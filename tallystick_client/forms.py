@@ -179,7 +179,8 @@ class AdjustmentAnswer(TypedDict):
 
     adjustment_id: str
     corrects_position: int
-    lease_id: str
+    lease_id: NotRequired[str]
+    volume_id: NotRequired[str]
     account_id: str
     provider_account_id: str
     reason: Literal["late_usage", "dispute", "sla", "goodwill", "owed"]
@@ -1671,7 +1672,8 @@ class DisputeAnswer(TypedDict):
     """
 
     dispute_id: str
-    lease_id: str
+    lease_id: NotRequired[str]
+    volume_id: NotRequired[str]
     account_id: str
     provider_account_id: str
     opened_by: Literal["renter", "provider"]
@@ -1701,7 +1703,8 @@ class DisputeDetailAnswer(TypedDict):
     """A dispute with every line and every statement."""
 
     dispute_id: str
-    lease_id: str
+    lease_id: NotRequired[str]
+    volume_id: NotRequired[str]
     account_id: str
     provider_account_id: str
     opened_by: Literal["renter", "provider"]
@@ -1723,7 +1726,9 @@ class DisputeDetailAnswer(TypedDict):
 
 
 class DisputeEvidenceAnswer(TypedDict):
-    """`signed`: the server found a valid signature over it, and that it is about the lease."""
+    """`signed`: the server found a valid signature over it, and that it is about the lease
+    or volume.
+    """
 
     kind: Literal["usage_report", "market_fact", "statement"]
     lane: NotRequired[int]
@@ -1733,8 +1738,10 @@ class DisputeEvidenceAnswer(TypedDict):
 
 
 class DisputeEvidenceRequest(TypedDict):
-    """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a
-    position of the market log, about this lease. `statement`: the SHA-256 of anything else.
+    """`usage_report`: lane and position in the usage log, of this lease, or of a lease that
+    had this volume mounted after the last disputed charge began. `market_fact`: a position
+    of the market log, about this lease or volume. `statement`: the SHA-256 of anything
+    else.
     """
 
     kind: Literal["usage_report", "market_fact", "statement"]
@@ -1753,9 +1760,12 @@ class DisputePage(TypedDict):
 
 
 class DisputeRequest(TypedDict):
-    """Charges of one lease that should not have been charged. `claim` can be erased later."""
+    """Charges of one lease, or of one volume, that should not have been charged. `claim`
+    can be erased later.
+    """
 
-    lease_id: str
+    lease_id: NotRequired[str | None]
+    volume_id: NotRequired[str | None]
     lines: list[DisputedLineRequest]
     claim_code: Literal[
         "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
@@ -1796,7 +1806,7 @@ class DisputedLineAnswer(TypedDict):
 
 
 class DisputedLineRequest(TypedDict):
-    """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
+    """A charge of the lease or volume, by its market position. Without `claimed` all of it."""
 
     position: int
     claimed: NotRequired[Money | None]
@@ -4027,10 +4037,27 @@ class LogEventPage(TypedDict):
 
 
 class LogKeyAnswer(TypedDict):
-    """`name+key id+key`, as C2SP writes it."""
+    """`name+key id+key`, as C2SP writes it, and the keys before it by their replacements."""
 
     verifier_key: str
+    rotations: list[LogKeyRotationAnswer]
     position: NotRequired[int]
+
+
+class LogKeyRotationAnswer(TypedDict):
+    """One replacement of the key. Both keys sign `tallystick/log-key/v1`, origin, number,
+    old key, new key (hex) and the microseconds of `old_key_signs_until`, each with a line
+    end.
+    """
+
+    number: int
+    old: str
+    new: str
+    position: int
+    rotated_at: str
+    old_key_signs_until: str
+    old_key_signed: bool
+    fact: dict[str, Any]
 
 
 MaintenanceWindowAnswer = TypedDict(
@@ -7280,6 +7307,25 @@ class TaskQueueAnswer(TypedDict):
     waiting: int
     taken: int
     done: int
+    position: NotRequired[int]
+
+
+class TimerAnswer(TypedDict):
+    """One timer. `late`: its last success is longer ago than its alarm allows."""
+
+    name: str
+    ran_at: str
+    succeeded_at: NotRequired[str]
+    duration_us: NotRequired[int]
+    error: NotRequired[str]
+    next_at: NotRequired[str]
+    late: bool
+
+
+class TimersAnswer(TypedDict):
+    """The timers by name."""
+
+    data: list[TimerAnswer]
     position: NotRequired[int]
 
 

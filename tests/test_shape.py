@@ -36,6 +36,7 @@ DOMAIN_MAY_IMPORT = {
     "typing",
     "uuid",
 }
+FUNCTION_LINES_MAX = 61
 ONE_DOOR = "ledger/log/handle.py"
 
 
@@ -197,6 +198,19 @@ def test_no_folder_grows_beyond_twenty_modules() -> None:
             if len(names) > MODULES_MAX:
                 full[str(folder.relative_to(ROOT))] = len(names)
     assert full == {}
+
+
+def test_no_function_is_longer_than_sixty_one_lines() -> None:
+    """With its signature and its docstring; the client's files that are generated do not count."""
+    found = [
+        (str(path), node.name, length)
+        for path, tree in modules()
+        if path.parts[0] != CLIENT
+        for node in nodes(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (length := (node.end_lineno or 0) - node.lineno + 1) > FUNCTION_LINES_MAX
+    ]
+    assert not found, found
 
 
 def test_nothing_tracked_names_a_registry_or_a_path_of_a_machine() -> None:

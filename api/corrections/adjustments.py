@@ -21,6 +21,8 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
+    VolumeId,
+    VolumeQuery,
     page_of,
     with_examples,
 )
@@ -84,7 +86,8 @@ class AdjustmentAnswer(FactAnswer):
 
     adjustment_id: AdjustmentId
     corrects_position: Position
-    lease_id: LeaseId
+    lease_id: LeaseId | None = None
+    volume_id: VolumeId | None = None
     account_id: AccountId
     provider_account_id: AccountId
     reason: Literal["late_usage", "dispute", "sla", "goodwill", "owed"]
@@ -168,6 +171,7 @@ def create_late_usage_adjustment(body: LateUsageAdjustmentRequest, call: Caller)
 def list_adjustments(
     call: Caller,
     lease_id: LeaseQuery = None,
+    volume_id: VolumeQuery = None,
     corrects_position: CorrectsQuery = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
@@ -179,6 +183,7 @@ def list_adjustments(
             view.connection,
             account_id=call.principal.only,
             lease_id=lease_id,
+            volume_id=volume_id,
             corrects_position=corrects_position,
             after=place.after[0],
             limit=limit + 1,
@@ -215,6 +220,7 @@ def booked(after: After) -> AdjustmentAnswer:
         adjustment_id=fact.adjustment_id,
         corrects_position=fact.corrects_position,
         lease_id=fact.lease_id,
+        volume_id=fact.volume_id,
         account_id=fact.account_id,
         provider_account_id=fact.provider_account_id,
         reason=reason,
@@ -236,6 +242,7 @@ def _told(row: disputes.AdjustmentRow, call: Call) -> AdjustmentAnswer:
         adjustment_id=row.adjustment_id,
         corrects_position=row.corrects_position,
         lease_id=row.lease_id,
+        volume_id=row.volume_id,
         account_id=row.account_id,
         provider_account_id=row.provider_account_id,
         reason=reason,

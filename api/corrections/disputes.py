@@ -1,4 +1,4 @@
-"""Disputes: a party of a lease contests charges, the other answers, governance rules."""
+"""Disputes: a party of a lease or volume contests charges, the other answers, governance rules."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from fastapi import Path, Query, Response
 from pydantic import Field, model_validator
 
 from api.corrections import evidence
+from api.corrections.evidence import Subject
 from api.door.amounts import Money, Units, credits_, credits_or_none
 from api.door.auth import with_scope
 from api.door.call import After, Call, Caller, View
@@ -21,6 +22,8 @@ from api.door.models import (
     Position,
     RequestModel,
     Told_at,
+    VolumeId,
+    VolumeQuery,
     page_of,
     with_examples,
 )
@@ -46,12 +49,12 @@ from domain.corrections.reasons import CorrectionsReason
 from domain.funds.reasons import FundsReason
 from domain.income.adjustment import ChargedLine
 from domain.income.reasons import IncomeReason
-from domain.lease.lease import Lease, lease_stream
 from domain.lease.reasons import LeaseReason
 from domain.money import PPM
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.refusal import Refused
+from domain.storage.reasons import StorageReason
 from ledger.beside import dispute_texts
 from ledger.beside.charged import charged_line
 from ledger.beside.dispute_texts import TEXT_MAX
@@ -77,8 +80,9 @@ SplitPpm = Annotated[int, Field(ge=0, le=PPM, description="The renter's part of 
 
 
 class DisputeEvidenceRequest(RequestModel):
-    """`usage_report`: lane and position in the usage log, of this lease. `market_fact`: a position
-    of the market log, about this lease. `statement`: the SHA-256 of anything else.
+    """`usage_report`: lane and position in the usage log, of this lease, or of a lease that had
+    this volume mounted after the last disputed charge began. `market_fact`: a position of the
+    market log, about this lease or volume. `statement`: the SHA-256 of anything else.
     """
 
     kind: Literal["usage_report", "market_fact", "statement"]
@@ -105,16 +109,19 @@ EvidenceList = Annotated[
 
 
 class DisputedLineRequest(RequestModel):
-    """A charge of the lease, by its market position; `claimed` absent: the whole of it."""
+    """A charge of the lease or volume, by its market position. Without `claimed` all of it."""
 
     position: Annotated[int, Field(ge=1, le=2**53 - 1)]
     claimed: Money | None = None
 
 
 class DisputeRequest(RequestModel):
-    """Charges of one lease that should not have been charged. `claim` can be erased later."""
+    """Charges of one lease, or of one volume, that should not have been charged. `claim` can be
+    erased later.
+    """
 
-    lease_id: LeaseId
+    lease_id: LeaseId | None = None
+    volume_id: VolumeId | None = None
     lines: Annotated[list[DisputedLineRequest], Field(min_length=1, max_length=LINES_MAX)]
     claim_code: ClaimCode
     claim: Text | None = None
@@ -128,6 +135,12 @@ class DisputeRequest(RequestModel):
             "claim": "The container never answered.",
         }
     )
+
+    @model_validator(mode="after")
+    def _about_one(self) -> DisputeRequest:
+        if (self.lease_id is None) == (self.volume_id is None):
+            raise ValueError("lease_id or volume_id, one of them")
+        return self
 
 
 class DisputeAnswerRequest(RequestModel):
@@ -158,7 +171,9 @@ class DisputeRulingRequest(RequestModel):
 
 
 class DisputeEvidenceAnswer(AnswerModel):
-    """`signed`: the server found a valid signature over it, and that it is about the lease."""
+    """`signed`: the server found a valid signature over it, and that it is about the lease
+    or volume.
+    """
 
     kind: Literal["usage_report", "market_fact", "statement"]
     lane: Count | None = None
@@ -192,7 +207,8 @@ class DisputeAnswer(AnswerModel):
     """`reserved` waits in `dispute:{id}` until the ruling, at the latest until `expires_at`."""
 
     dispute_id: DisputeId
-    lease_id: LeaseId
+    lease_id: LeaseId | None = None
+    volume_id: VolumeId | None = None
     account_id: AccountId
     provider_account_id: AccountId
     opened_by: Side
@@ -223,6 +239,7 @@ class DisputeDetailAnswer(DisputeAnswer):
     status=201,
     problems=[
         LeaseReason.LEASE_UNKNOWN,
+        StorageReason.VOLUME_UNKNOWN,
         CorrectionsReason.LINE_UNKNOWN,
         IncomeReason.LINE_DISPUTED,
         CorrectionsReason.DISPUTE_TOO_LATE,
@@ -234,13 +251,16 @@ class DisputeDetailAnswer(DisputeAnswer):
     ],
 )
 def open_dispute(body: DisputeRequest, call: Caller) -> Response:
-    """Opens a dispute over charges of a lease, inside their window; the owners' parts are held."""
+    """Opens a dispute over charges of a lease or volume, inside their window. The owners' parts are
+    held.
+    """
     dispute_id = call.id("dispute")
 
     def commands() -> OpenDispute:
-        lease = _own_lease(call, body.lease_id)
-        claims = tuple(_claim(call, body.lease_id, line) for line in body.lines)
-        found = _evidence(call, body.evidence, lease, dispute_id, body.claim)
+        positions = [line.position for line in body.lines]
+        about = _own_subject(call, body.lease_id, body.volume_id, positions)
+        claims = tuple(_claim(call, about, line) for line in body.lines)
+        found = _evidence(call, body.evidence, about, dispute_id, body.claim)
         return OpenDispute(
             dispute_id=dispute_id,
             claims=claims,
@@ -259,6 +279,7 @@ def open_dispute(body: DisputeRequest, call: Caller) -> Response:
 def list_disputes(
     call: Caller,
     lease_id: LeaseQuery = None,
+    volume_id: VolumeQuery = None,
     state: Annotated[Literal["open", "resolved"] | None, Query()] = None,
     limit: Limit = LIST_LIMIT,
     cursor: Cursor = None,
@@ -270,6 +291,7 @@ def list_disputes(
             view.connection,
             account_id=call.principal.only,
             lease_id=lease_id,
+            volume_id=volume_id,
             is_open=None if state is None else state == "open",
             after=place.after[0],
             limit=limit + 1,
@@ -335,8 +357,9 @@ def answer_dispute(dispute_id: DisputeInPath, body: DisputeAnswerRequest, call: 
         parties = (opened.account_id, opened.provider_account_id)
         if call.principal.account_id not in parties:
             raise unknown
-        lease = _lease(call, opened.lease_id)
-        found = _evidence(call, body.evidence, lease, dispute_id, body.statement)
+        positions = [line.position for line in opened.lines]
+        about = _subject(call, opened.lease_id, opened.volume_id, positions)
+        found = _evidence(call, body.evidence, about, dispute_id, body.statement)
         return AnswerDispute(
             dispute_id=dispute_id,
             party_account_id=call.principal.account_id,
@@ -397,24 +420,32 @@ def rule_dispute(dispute_id: DisputeInPath, body: DisputeRulingRequest, call: Ca
 # --- what commands are made of -----------------------------------------------------------------
 
 
-def _lease(call: Call, lease_id: str) -> Lease:
-    return call.service.ledger.market.state_of(lease_stream(lease_id))
-
-
-def _own_lease(call: Call, lease_id: str) -> Lease:
-    """A lease of which the caller is renter or provider; else it is unknown."""
-    lease, asker = _lease(call, lease_id), call.principal.account_id
-    parties = set()
-    if lease.reserved is not None:
-        parties = {lease.reserved.account_id, lease.reserved.provider_account_id}
-    if asker not in parties:
+def _own_subject(
+    call: Call, lease_id: str | None, volume_id: str | None, positions: list[int]
+) -> Subject:
+    """A lease or volume of which the caller is renter or provider; else it is unknown."""
+    about = _subject(call, lease_id, volume_id, positions)
+    if call.principal.account_id not in about.parties:
+        if volume_id is not None:
+            raise Refused(StorageReason.VOLUME_UNKNOWN, volume_id=volume_id)
         raise Refused(LeaseReason.LEASE_UNKNOWN, lease_id=lease_id)
-    return lease
+    return about
 
 
-def _claim(call: Call, lease_id: str, asked: DisputedLineRequest) -> Claim:
+def _subject(
+    call: Call, lease_id: str | None, volume_id: str | None, positions: list[int]
+) -> Subject:
+    """What is disputed. `positions`: the charges of it."""
+    market = call.service.ledger.market
+    if volume_id is not None:
+        return evidence.volume_subject(market, volume_id, positions)
+    assert lease_id is not None
+    return evidence.lease_subject(market, lease_id)
+
+
+def _claim(call: Call, about: Subject, asked: DisputedLineRequest) -> Claim:
     line = _line(call, asked.position)
-    if line.lease_id != lease_id:
+    if line.subject != (about.lease_id, about.volume_id):
         raise Refused(CorrectionsReason.LINE_UNKNOWN, position=asked.position)
     if asked.claimed is not None and asked.claimed.asset != "CREDIT":
         raise Refused(PricesReason.AMOUNT_OUT_OF_RANGE, asset=asked.claimed.asset)
@@ -428,7 +459,11 @@ def _line(call: Call, position: int) -> ChargedLine:
 
 
 def _evidence(
-    call: Call, asked: list[DisputeEvidenceRequest], lease: Lease, dispute_id: str, text: str | None
+    call: Call,
+    asked: list[DisputeEvidenceRequest],
+    about: Subject,
+    dispute_id: str,
+    text: str | None,
 ) -> tuple[Any, ...]:
     """Checked evidence; the text that comes with it is kept."""
     with call.service.connection() as connection:
@@ -437,7 +472,7 @@ def _evidence(
             evidence.checked(
                 connection,
                 call.service.ledger.market,
-                lease,
+                about,
                 one.kind,
                 one.lane,
                 one.position,
@@ -465,6 +500,7 @@ def _plain(row: disputes.DisputeRow) -> dict[str, Any]:
     return {
         "dispute_id": row.dispute_id,
         "lease_id": row.lease_id,
+        "volume_id": row.volume_id,
         "account_id": row.account_id,
         "provider_account_id": row.provider_account_id,
         "opened_by": row.side,
@@ -489,6 +525,7 @@ def _after(after: After, dispute_id: str) -> DisputeAnswer:
     return DisputeAnswer(
         dispute_id=dispute_id,
         lease_id=opened.lease_id,
+        volume_id=opened.volume_id,
         account_id=opened.account_id,
         provider_account_id=opened.provider_account_id,
         claimed=credits_(opened.claimed.units),

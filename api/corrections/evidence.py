@@ -1,46 +1,85 @@
-"""Evidence in disputes: what is named by a position is looked up, and has to be about the lease.
+"""Evidence in disputes: what is named by a position is looked up, and has to be about the lease, or
+the volume.
 
-    signed  =>  the lease's node signed a report with rows of this lease, or the renter how much it
-                used of it: the signature was checked when that was recorded
+    signed, of a lease   =>  the lease's node signed a report with rows of this lease, or the renter
+                             how much it used of it
+    signed, of a volume  =>  a node signed a report with rows of a lease that mounts the volume, of
+                             a time after the last disputed charge began
 
-A hash is taken as it is: it proves that somebody had a text at that moment, and no more.
+The signature was checked when that was recorded. A program starts only once its volumes are
+mounted, so its rows show that the disk was there, and was kept until then. A hash is taken as it
+is: it proves that somebody had a text at that moment, and no more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from domain.corrections.dispute import Evidence
 from domain.corrections.reasons import CorrectionsReason
 from domain.lease.countersign import UsageCountersigned
-from domain.lease.lease import Lease
+from domain.lease.lease import lease_stream
 from domain.metering.report import lane_of
 from domain.refusal import Refused
+from domain.storage.volume import VolumeCharged, volume_stream
 from ledger.log.market import Market
 from ledger.log.report_rows import lease_rows
 from ledger.log.usage_reads import report_at
 from projections.runner import Connection
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a dispute is about: a lease, or a volume. `parties`: the renter and the provider; none
+    where there is no such lease or volume. `from_us`: when the last disputed charge of a volume
+    began.
+    """
+
+    lease_id: str | None
+    volume_id: str | None
+    parties: frozenset[str]
+    from_us: int = 0
+
+
+def lease_subject(market: Market, lease_id: str) -> Subject:
+    reserved = market.state_of(lease_stream(lease_id)).reserved
+    if reserved is None:
+        return Subject(lease_id, None, frozenset())
+    return Subject(lease_id, None, frozenset((reserved.account_id, reserved.provider_account_id)))
+
+
+def volume_subject(market: Market, volume_id: str, positions: Iterable[int]) -> Subject:
+    """`positions`: of the charges that are disputed."""
+    made = market.state_of(volume_stream(volume_id)).provisioned
+    if made is None:
+        return Subject(None, volume_id, frozenset())
+    charges = (_fact_at(market, position) for position in positions)
+    began = [
+        fact.until_us - fact.elapsed_us_new for fact in charges if isinstance(fact, VolumeCharged)
+    ]
+    parties = frozenset((made.account_id, made.provider_account_id))
+    return Subject(None, volume_id, parties, max(began, default=0))
+
+
 def checked(
     connection: Connection,
     market: Market,
-    lease: Lease,
+    about: Subject,
     kind: str,
     lane: int | None,
     position: int | None,
     sha256: str | None,
 ) -> Evidence:
     """The evidence as a fact holds it. Raises Refused: EVIDENCE_UNKNOWN."""
-    assert lease.reserved is not None
-    lease_id = lease.reserved.lease_id
     signed = False
     if kind == "usage_report":
-        signed = _is_report_of(connection, lease, lane, position)
+        signed = _is_report_of(connection, market, about, lane, position)
         is_known = signed
     elif kind == "market_fact":
         fact = None if position is None else _fact_at(market, position)
-        is_known = getattr(fact, "lease_id", None) == lease_id
+        is_known = _is_about(fact, about)
         signed = is_known and isinstance(fact, UsageCountersigned)
     else:
         is_known = sha256 is not None
@@ -49,20 +88,33 @@ def checked(
     return Evidence(kind=kind, lane=lane, position=position, sha256=sha256, signed=signed)
 
 
+def _is_about(fact: Any, about: Subject) -> bool:
+    if about.volume_id is not None:
+        return getattr(fact, "volume_id", None) == about.volume_id
+    return getattr(fact, "lease_id", None) == about.lease_id
+
+
 def _is_report_of(
-    connection: Connection, lease: Lease, lane: int | None, position: int | None
+    connection: Connection, market: Market, about: Subject, lane: int | None, position: int | None
 ) -> bool:
-    """Whether there is such a report of the lease's node, unflagged, with rows of the lease. Its
-    signature was checked when it came in.
+    """Whether there is such a report, unflagged, with rows of the lease, or of one that mounts the
+    volume, from the node that the lease runs on. Its signature was checked when it came in.
     """
-    assert lease.reserved is not None
-    node_id = lease.reserved.node_id
-    if lane != lane_of(node_id) or position is None:
+    found = None if lane is None or position is None else report_at(connection, lane, position)
+    if found is None or lane != lane_of(found.node_id):
         return False
-    found = report_at(connection, lane, position)
-    if found is None or found.node_id != node_id:
-        return False
-    return lease.reserved.lease_id in lease_rows(found).rows
+    for lease_id, rows in lease_rows(found).rows.items():
+        lease = market.state_of(lease_stream(lease_id))
+        if lease.requested is None or lease.reserved is None:
+            continue
+        if lease.reserved.node_id != found.node_id:
+            continue
+        if about.volume_id is None and lease_id == about.lease_id:
+            return True
+        mounted = {one.volume_id for one in lease.requested.volumes}
+        if about.volume_id in mounted and any(row.wall_end_us > about.from_us for row in rows):
+            return True
+    return False
 
 
 def _fact_at(market: Market, position: int) -> Any:

@@ -31,6 +31,7 @@ from domain.income.cash_out import (
     ReturnCashOut,
     StartCashOut,
     stream_of,
+    turn_of,
 )
 from domain.income.cash_out_matching import (
     Listed,
@@ -71,38 +72,42 @@ class PayoutsDiffer(Exception):
 def request_automatic(ledger: Ledger, connection: Connection, now_us: int) -> int:
     """Ask for all that was earned by accounts paid in cash, once per UTC day; how many.
 
+    They are sent in the order in which they were asked for, so the order is that of the day's draw.
     What is held or too little waits for another day. Raises MoneyOutStopped.
     """
     tables.step_all(connection, only=("money_out",))
-    policy = ledger.market.state_of(POLICY)
-    done, after = 0, ""
+    least, day = ledger.market.state_of(POLICY).minimum.units, now_us // DAY_US
+    done = 0
     stopped: list[str] = []
-    day = now_us // DAY_US
-    while due := money_out.read_paid_in_cash(
-        connection, policy.minimum.units, after=after, limit=ACCOUNTS_MAX
-    ):
-        after = due[-1].account_id
-        for payee in due:
-            command = RequestCashOut(
-                cash_out_id=derive_id("cashout", payee.account_id, f"automatic/{day}"),
-                account_id=payee.account_id,
-                amount=None,
-                by=JOB,
-                at_us=now_us,
-            )
-            try:
-                done += len(ledger.handle(command, key=None, now_us=now_us).changes)
-            except LOG_AWAY:
-                raise
-            except Refused as refused:
-                if refused.reason not in WAITS:
-                    logger.exception("the cash-out of %s stops", payee.account_id)
-                    stopped.append(payee.account_id)
-            except Exception:
-                logger.exception("the cash-out of %s stops", payee.account_id)
-                stopped.append(payee.account_id)
+    for account_id in sorted(_paid_in_cash(connection, least), key=lambda one: turn_of(one, day)):
+        command = RequestCashOut(
+            cash_out_id=derive_id("cashout", account_id, f"automatic/{day}"),
+            account_id=account_id,
+            amount=None,
+            by=JOB,
+            at_us=now_us,
+        )
+        try:
+            done += len(ledger.handle(command, key=None, now_us=now_us).changes)
+        except LOG_AWAY:
+            raise
+        except Refused as refused:
+            if refused.reason not in WAITS:
+                logger.exception("the cash-out of %s stops", account_id)
+                stopped.append(account_id)
+        except Exception:
+            logger.exception("the cash-out of %s stops", account_id)
+            stopped.append(account_id)
     raise_if(stopped, "request cash-outs")
     return done
+
+
+def _paid_in_cash(connection: Connection, least: int) -> Iterator[str]:
+    """Accounts that ask by themselves and have earned enough; read page by page."""
+    after = ""
+    while due := money_out.read_paid_in_cash(connection, least, after=after, limit=ACCOUNTS_MAX):
+        after = due[-1].account_id
+        yield from (payee.account_id for payee in due)
 
 
 # --- sending ---------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ COLUMNS: dict[str, str] = {
 Row = dict[str, Any]
 
 _UNITS = {"core-second": "Core-Seconds", "GB-second": "GB-Seconds", "byte": "B"}
+VOLUMES = ("Storage", "Other (Storage)", "Volumes")
 _RESOURCE_SERVICE = {
     "cpu": ("Compute", "Other (Compute)", "CPU"),
     "memory": ("Compute", "Other (Compute)", "Memory"),
@@ -313,7 +314,7 @@ def _volume(bill: Bill, charge: Charge) -> _Priced:
     return _Priced(
         category="Usage",
         frequency="Usage-Based",
-        service=("Storage", "Other (Storage)", "Volumes"),
+        service=VOLUMES,
         description=f"{size_gib} GiB of volume {body['volume_id']}",
         start_us=until_us - elapsed_us,
         end_us=until_us,
@@ -371,10 +372,11 @@ def _adjustment(bill: Bill, charge: Charge) -> _Priced:
     """A correction of an earlier month has the class; one of this month has none."""
     body = charge.body
     corrects, reason = int(body["corrects_position"]), str(body["reason"])
+    is_volume = body["volume_id"] is not None
     return _Priced(
         category="Credit" if reason in ("sla", "goodwill") else "Adjustment",
         frequency="One-Time",
-        service=("Compute", "Other (Compute)", "GPU leases"),
+        service=VOLUMES if is_volume else ("Compute", "Other (Compute)", "GPU leases"),
         description=f"Adjustment of the charge at market position {corrects}: {reason}",
         start_us=charge.recorded_us,
         end_us=charge.recorded_us + 1,
@@ -385,7 +387,7 @@ def _adjustment(bill: Bill, charge: Charge) -> _Priced:
         unit=None,
         consumed=None,
         consumed_unit=None,
-        resource=(body["lease_id"], "GPU lease"),
+        resource=(body["volume_id"], "Volume") if is_volume else (body["lease_id"], "GPU lease"),
         is_correction=corrects <= bill.first_position,
     )
 

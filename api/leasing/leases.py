@@ -815,7 +815,6 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         max_price_per_gpu_hour=credits_(row.price_max_units),
         term_seconds=None if row.term_us is None else row.term_us // SECOND_US,
         funds=credits_or_none(row.funds_units),
-        requested_at=moment(row.at_us),
         node_id=row.node_id,
         provider_id=row.provider_id,
         provider_account_id=row.provider_account_id,
@@ -831,20 +830,9 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         own_node=row.own,
         tariff_version=row.tariff_version,
         escrow=credits_or_none(row.escrow_units) if sees_purpose else None,
-        reserved_at=moment_or_none(row.reserved_at_us),
         endpoint=row.endpoint,
-        opened_at=moment_or_none(row.opened_at_us),
-        funds_end_at=moment_or_none(row.funds_end_us),
-        term_end_at=moment_or_none(row.term_end_us),
-        closed_at=moment_or_none(row.closed_at_us),
         closed_by=told.close_party,
         close_code=row.close_code,
-        settled_at=moment_or_none(row.settled_at_us),
-        archived_at=moment_or_none(row.archived_at_us),
-        quoted_until=_moment_in(row, "quoted"),
-        paused_at=_moment_in(row, "paused"),
-        degraded_since=_moment_in(row, "degraded"),
-        reclaim_deadline=_moment_in(row, "reclaiming"),
         reclaim_window_seconds=(
             None if row.reclaim_window_us is None else row.reclaim_window_us // SECOND_US
         ),
@@ -856,7 +844,6 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         federated_fee_per_hour=credits_or_none(row.federated_fee_units),
         part=row.job_part,
         attempt=row.attempt,
-        run_due_at=moment_or_none(row.run_due_us),
         overflow=row.overflow or None,
         restart_of=row.restart_of,
         restarted_as=row.restarted_as,
@@ -868,4 +855,24 @@ def _lease(call: Call, row: leases.LeaseRow) -> LeaseAnswer:
         gpu_us=str(row.gpu_us),
         hours_accrued=row.hours,
         version=row.version,
+        **_moments(row),
     )
+
+
+def _moments(row: leases.LeaseRow) -> dict[str, Any]:
+    """When it came into each of its states, and when it leaves the present one."""
+    return {
+        "requested_at": moment(row.at_us),
+        "reserved_at": moment_or_none(row.reserved_at_us),
+        "opened_at": moment_or_none(row.opened_at_us),
+        "funds_end_at": moment_or_none(row.funds_end_us),
+        "term_end_at": moment_or_none(row.term_end_us),
+        "closed_at": moment_or_none(row.closed_at_us),
+        "settled_at": moment_or_none(row.settled_at_us),
+        "archived_at": moment_or_none(row.archived_at_us),
+        "quoted_until": _moment_in(row, "quoted"),
+        "paused_at": _moment_in(row, "paused"),
+        "degraded_since": _moment_in(row, "degraded"),
+        "reclaim_deadline": _moment_in(row, "reclaiming"),
+        "run_due_at": moment_or_none(row.run_due_us),
+    }

@@ -5,6 +5,7 @@ connections, locks, and the memory and the desk of the matcher come out.
 __all__ = (
     "clock",
     "collecting",
+    "database_watch",
     "embedded_postgres",
     "founding",
     "key_export",

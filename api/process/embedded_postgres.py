@@ -9,7 +9,7 @@ folder's owner (and root) can reach it. Not for production clusters: those set
 
 Starting happens under an exclusive lock; everybody who uses the server holds a shared lock and
 connects by address; the last holder stops it. A server that died is started again by the next
-`ensure_running`.
+`ensure_running`, for which `database_watch.py` asks.
 """
 
 from __future__ import annotations
@@ -116,6 +116,11 @@ class EmbeddedPostgres:
             return int((self._cluster / "postmaster.pid").read_text().split("\n", 1)[0])
         except (OSError, ValueError):
             return 0
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is there; it may be starting or ending."""
+        return bool(self.pid) and _is_postgres(self.pid)
 
     def uri_of(self, database: str) -> str:
         """The libpq address of one database of this server."""

@@ -1,7 +1,7 @@
 """Do the key files of this data folder belong to this log?
 
     blinding.key    blinds the first fact as the log has it
-    signer.key      signed the newest head of the log
+    signer.key      is the key that the last rotation announced, or else signed the newest head
     signed-heads    is there once a head was signed, and does not contradict the newest one
     sealing.key     opens the newest sealed secret, once there is one
     server.key      is there once the log has facts; nothing in the log depends on which one it is
@@ -42,6 +42,10 @@ MATCHES, NEW, MISSING, DIFFERS = "matches", "new", "missing", "differs"
 BLINDING, SIGNER, HEADS = "blinding.key", "signer.key", "signed-heads"
 SEALING, SERVER = "sealing.key", "server.key"
 FILES = (BLINDING, SIGNER, HEADS, SEALING, SERVER)
+ROOT_CHARACTERS = 44
+"""32 bytes in base64; a line that a crash cut has another length, and ends with `void`."""
+OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
+"""The key before, which signs beside the new one for a time; and the one a rotation is making."""
 
 _FIRST = """
     SELECT originator_id, originator_version, state FROM public.market_events
@@ -66,11 +70,15 @@ class Finding:
         return self.state in (MISSING, DIFFERS)
 
 
-def require(connection: Connection, folder: Path, origin: str) -> None:
+def require(
+    connection: Connection, folder: Path, origin: str, lost: frozenset[str] = frozenset()
+) -> None:
     """That no key of this log is missing or another one. Another `sealing.key` is a warning: the
-    server works, and what the old one sealed waits for it. Raises KeysDiffer, SecretUnreadable.
+    server works, and what the old one sealed waits for it. `lost`: files that are not asked about.
+    Raises KeysDiffer, SecretUnreadable.
     """
-    wrong = [each for each in examine(connection, folder, origin) if each.is_wrong]
+    found = examine(connection, folder, origin)
+    wrong = [each for each in found if each.is_wrong and each.file not in lost]
     told = "; ".join(f"{each.file} {each.state}: {each.why}" for each in wrong)
     if all(each.file == SEALING and each.state == DIFFERS for each in wrong):
         for each in wrong:
@@ -121,11 +129,18 @@ def _blinding(connection: Connection, folder: Path) -> Finding:
 
 
 def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
-    signed = trees.latest_checkpoint(connection)
+    signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
 
     def differs(seed: bytes) -> str | None:
-        assert signed is not None
         key = VerifierKey(origin, bytes(SigningKey(seed).verify_key))
+        if rotations:
+            if rotations[-1].new == key:
+                return None
+            why = f"rotation {rotations[-1].number} announced another key"
+            if (folder / NEXT_SIGNER).exists():
+                why += "; `tallystick keys rotate` ends what was interrupted"
+            return why
+        assert signed is not None
         try:
             open_checkpoint(signed[1], key)
         except NoteInvalid:
@@ -136,6 +151,8 @@ def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
         return None
 
     needed = None if signed is None else f"it signed the head of {signed[0]} facts"
+    if rotations:
+        needed = f"rotation {rotations[-1].number} announced its key"
     return _key_file(folder, SIGNER, needed, differs)
 
 
@@ -177,7 +194,7 @@ def last_head(text: str) -> tuple[int, str] | None:
     """Size and root (base64) of the last head a signer's file remembers."""
     for line in reversed(text.split("\n")[:-1]):
         size, _, root = line.partition(" ")
-        if size.isascii() and size.isdecimal() and root and " " not in root:
+        if size.isascii() and size.isdecimal() and len(root) == ROOT_CHARACTERS:
             return int(size), root
     return None
 

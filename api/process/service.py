@@ -34,6 +34,7 @@ from api.processors.seam import Processor
 from api.settings import Settings
 from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
+from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
 from ledger.log.durable import DurableConnection
 from ledger.log.handle import Ledger
@@ -69,7 +70,8 @@ class Service:
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
     `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
     `traces`, `geography` (where addresses are), `processors` (who moves real money), `chain_id`
-    (what wallets sign for: the deployment's, else the embedded chain's).
+    (what wallets sign for: the deployment's, else the embedded chain's), `embedded` (the PostgreSQL
+    of the data folder; None: the settings name another).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
@@ -108,17 +110,21 @@ class Service:
         self.processors = processors_of(settings)
         self.payout_processor: Processor = self.processors.get("stripe", self.processors["bank"])
         self.fleet = FleetMemory()
+        self.embedded: EmbeddedPostgres | None = None
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()
         self._stack = ExitStack()
 
     @classmethod
-    def open(cls, settings: Settings, *, clock: Clock | None = None) -> Service:
+    def open(
+        cls, settings: Settings, *, clock: Clock | None = None, lost: frozenset[str] = frozenset()
+    ) -> Service:
         """Find or start the database, bring it to this version and make the projections.
 
         Raises SettingsInvalid: the log was founded in another environment; KeysDiffer: the key
         files of the data folder are not those of the log.
+        `lost`: key files that the caller is about to replace.
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
@@ -126,8 +132,10 @@ class Service:
         make_data_dir(settings.data_dir)
         with ExitStack() as stack:
             conninfo = settings.database_url
+            embedded = None
             if conninfo is None:
-                conninfo = stack.enter_context(EmbeddedPostgres(settings.data_dir)).uri
+                embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
+                conninfo = embedded.uri
             if settings.read_only:
                 conninfo = make_conninfo(conninfo, options=READ_ONLY)
                 _require_ready(conninfo)
@@ -136,8 +144,9 @@ class Service:
                 migrate.migrate(conninfo)
                 with _own(conninfo) as connection:
                     keys = secret_files.folder_of(settings.data_dir)
-                    log_keys.require(connection, keys, settings.log_origin)
+                    log_keys.require(connection, keys, settings.log_origin, lost)
             service = cls(settings, conninfo, clock or WallClock())
+            service.embedded = embedded
             stack.callback(service._close)
             founding.require_environment(service.ledger, settings)
             with service.connect() as connection:
@@ -181,7 +190,10 @@ class Service:
                 folder = secret_files.folder_of(self.settings.data_dir)
                 seed = secret_files.read_or_make(folder / "signer.key")
                 path = folder / "signed-heads"
-                self._signer = Signer(path, self.settings.log_origin, seed)
+                last, old = self.ledger.world().state(LOG_KEYS).last, None
+                if last is not None and (folder / log_keys.OLD_SIGNER).exists():
+                    old = secret_files.read(folder / log_keys.OLD_SIGNER), last.until_us
+                self._signer = Signer(path, self.settings.log_origin, seed, old=old)
             return self._signer
 
     @property

@@ -10,9 +10,9 @@ SENTENCES: dict[Reason, Sentence] = {
     CorrectionsReason.LINE_UNKNOWN: sentence(
         NOT_FOUND,
         when(
-            "The line {position:count} is of another lease than the first one. Open one dispute "
-            "for each lease.",
-            rule="one lease",
+            "The line {position:count} is of another lease or volume than the first one. Open one "
+            "dispute for each of them.",
+            rule="one_subject",
         ),
         "There is no line[ {position:count}] that you may see. `tallystick statement` shows the "
         "lines of your account.",

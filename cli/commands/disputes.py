@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cli.arguments import LeaseId
 from cli.remote import Limit, Remote, acts, credits_of, reads, records
 from cli.terminal import InputUnusable, amount, columns, facts, group
 
@@ -17,6 +16,9 @@ dispute = group(
     "tallystick dispute list --json",
 )
 
+Disputed = Annotated[
+    str, typer.Argument(metavar="SUBJECT", help="What was charged for: lease_... or volume_...")
+]
 DisputeId = Annotated[str, typer.Argument(metavar="DISPUTE", help="dispute_...")]
 ClaimCode = Literal[
     "not_running", "unreachable", "too_slow", "wrong_hardware", "overcharged", "other"
@@ -36,10 +38,13 @@ EvidenceOption = Annotated[
 @records
 def open_dispute(
     remote: Remote,
-    lease_id: LeaseId,
+    subject: Disputed,
     line: Annotated[
         list[str],
-        typer.Option(help="POSITION of a charge (tallystick lease charges), or POSITION=CREDITS."),
+        typer.Option(
+            help="POSITION of a charge (tallystick lease charges, tallystick statement), or"
+            " POSITION=CREDITS."
+        ),
     ],
     why: Annotated[ClaimCode, typer.Option(help="Reason of the dispute.")],
     claim: Annotated[
@@ -47,9 +52,11 @@ def open_dispute(
     ] = None,
     evidence: EvidenceOption = None,
 ) -> None:
-    """Open a dispute over charges of a lease. The provider's part is held inside their window."""
+    """Open a dispute over charges of a lease or volume, inside their window. The provider's part is
+    held.
+    """
     body: Any = {
-        "lease_id": lease_id,
+        "volume_id" if subject.startswith("volume_") else "lease_id": subject,
         "lines": [_line(each) for each in line],
         "claim_code": why,
         "evidence": _evidence(evidence),
@@ -65,6 +72,9 @@ def open_dispute(
 def list_disputes(
     remote: Remote,
     lease: Annotated[str | None, typer.Option(metavar="LEASE", help="Of this lease only.")] = None,
+    volume: Annotated[
+        str | None, typer.Option(metavar="VOLUME", help="Of this volume only.")
+    ] = None,
     state: Annotated[
         Literal["open", "resolved"] | None, typer.Option(help="Only disputes in this state.")
     ] = None,
@@ -73,12 +83,19 @@ def list_disputes(
     """List disputes of which you are a party; all of them for the operator."""
     found = remote.list(
         lambda c, size, cursor: c.list_disputes(
-            lease_id=lease, state=state, limit=size, cursor=cursor
+            lease_id=lease, volume_id=volume, state=state, limit=size, cursor=cursor
         ),
         limit,
     )
-    rows = [{**row, "claimed": amount(row["claimed"])} for row in found["data"]]
-    names = ("dispute_id", "lease_id", "opened_by", "state", "claimed", "expires_at")
+    rows = [
+        {
+            **row,
+            "subject": row.get("lease_id") or row.get("volume_id"),
+            "claimed": amount(row["claimed"]),
+        }
+        for row in found["data"]
+    ]
+    names = ("dispute_id", "subject", "opened_by", "state", "claimed", "expires_at")
     remote.tell(found, columns(rows, names))
 
 

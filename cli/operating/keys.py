@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from cli.remote import Remote, reads
 from cli.settings import ConfigFile, DataDir, in_force
 from cli.terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, note, tell
 
 if TYPE_CHECKING:
     from api.process.log_keys import Finding
+    from api.process.service import Service
     from api.settings import Settings
+    from domain.authority.log_key import LogKeyRotated
+    from ledger.tree.checkpoint import VerifierKey
 
-app = group("keys", "The key files of this server: check, export, import.", "tallystick keys check")
+app = group(
+    "keys", "The key files of this server: check, export, import, rotate.", "tallystick keys check"
+)
+
+OVERLAP_DAYS = 14
+"""Design reliability 6: a log key stays beside its successor for two weeks."""
+ROTATION = ("number", "old", "new", "position", "old_key_signed", "old_key_signs_until")
 
 PassphraseFile = Annotated[
     Path | None,
@@ -70,7 +80,7 @@ def export(
     if file.exists():
         raise InputUnusable(f"{file} is there already: name a new file")
     folder, files = _folder(settings), dict[str, str]()
-    for name in log_keys.FILES:
+    for name in (*log_keys.FILES, log_keys.OLD_SIGNER):
         if (folder / name).exists():
             files[name] = (folder / name).read_text(encoding="ascii")
     if log_keys.HEADS in files:
@@ -167,6 +177,141 @@ def make(
     tell(result, facts(result), as_json=as_json)
 
 
+@app.command(epilog="Example: tallystick keys rotate --json")
+def rotate(
+    overlap_days: Annotated[
+        int,
+        typer.Option(min=0, max=90, help="So long the old key signs heads too; 0: it was stolen."),
+    ] = OVERLAP_DAYS,
+    lost: Annotated[
+        str | None,
+        typer.Option(
+            "--lost",
+            metavar="KEY",
+            help="signer.key is lost: its verifier key, from `GET /v1/audit/log/key` or an export.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replace signer.key, which signs the heads of the log, and announce that in the log.
+
+    The old key signs the announcement, so an auditor who kept it follows to the new one offline.
+    Stop every server and the timers first. A run that was interrupted is ended by the next one.
+    """
+    from api.process import log_keys, secret_files
+    from api.process.service import Service
+    from ledger.tree.checkpoint import parse_verifier_key
+
+    settings = in_force(config, data_dir=data_dir)
+    folder = secret_files.folder_of(settings.data_dir)
+    given = None if lost is None else parse_verifier_key(lost).public
+    if lost is not None and (folder / log_keys.SIGNER).exists():
+        raise InputUnusable(f"--lost: {folder / log_keys.SIGNER} is there")
+    if lost is None and not (folder / log_keys.SIGNER).exists():
+        raise InputUnusable(f"{folder / log_keys.SIGNER} is missing: import it, or give --lost KEY")
+    known = frozenset({log_keys.SIGNER})
+    with _no_signer(folder), Service.open(settings, lost=known) as service:
+        told = _rotated(service, folder, given, overlap_days)
+        os.replace(folder / log_keys.NEXT_SIGNER, folder / log_keys.SIGNER)
+    result = {
+        "rotation": told.number,
+        "verifier_key": _verifier(told.origin, told.new_key),
+        "replaces": _verifier(told.origin, told.old_key),
+        "old_key_signed": told.old_signature is not None,
+        "old_key_signs_until": moment_of(told.until_us),
+    }
+    tell(result, facts(result), as_json=as_json)
+    note(
+        "Export the keys again (`tallystick keys export`), and tell auditors the new verifier key."
+    )
+
+
+def moment_of(at_us: int) -> str:
+    """A moment as the API tells it."""
+    from api.door.moments import moment
+
+    return moment(at_us)
+
+
+def _rotated(service: Service, folder: Path, lost: bytes | None, days: int) -> LogKeyRotated:
+    """The fact of the rotation. The next key is on disk before the log names it, and the old one
+    has another name before the next takes its own: a second run ends what is interrupted.
+    """
+    from nacl.signing import SigningKey
+
+    from api.process import log_keys, secret_files
+    from domain.authority.log_key import LOG_KEYS, RotateLogKey, rotation_text
+    from domain.duration import DAY_US
+    from ledger.tree.checkpoint import VerifierKey
+
+    state = service.ledger.world().state(LOG_KEYS)
+    following = SigningKey(secret_files.read_or_make(folder / log_keys.NEXT_SIGNER))
+    new_key = bytes(following.verify_key).hex()
+    if state.last is None or state.last.new_key != new_key:
+        number, origin = len(state.rotations) + 1, service.settings.log_origin
+        now_us = service.clock.now_us()
+        until_us = now_us + (0 if lost is not None else days * DAY_US)
+        old = None if lost is not None else SigningKey(secret_files.read(folder / log_keys.SIGNER))
+        old_key = (lost if old is None else bytes(old.verify_key)) or b""
+        _require_signed_by(service, VerifierKey(origin, old_key))
+        text = rotation_text(origin, number, old_key.hex(), new_key, until_us).encode()
+        command = RotateLogKey(
+            number=number,
+            origin=origin,
+            old_key=old_key.hex(),
+            new_key=new_key,
+            until_us=until_us,
+            old_signature=None if old is None else old.sign(text).signature.hex(),
+            new_signature=following.sign(text).signature.hex(),
+            at_us=now_us,
+        )
+        service.ledger.handle(command, key=None, now_us=now_us)
+        state = service.ledger.world().state(LOG_KEYS)
+    assert state.last is not None
+    path = folder / log_keys.SIGNER
+    if path.exists() and SigningKey(secret_files.read(path)).verify_key != following.verify_key:
+        aside = folder / f".{log_keys.OLD_SIGNER}"
+        aside.unlink(missing_ok=True)
+        os.link(path, aside)
+        os.replace(aside, folder / log_keys.OLD_SIGNER)
+    return state.last
+
+
+def _require_signed_by(service: Service, key: VerifierKey) -> None:
+    """That the newest head is of this key, before anything is announced. Raises AnswerIsNo."""
+    from ledger.tree import trees
+    from ledger.tree.checkpoint import NoteInvalid, open_checkpoint
+
+    with service.connect() as connection:
+        signed, done = trees.latest_checkpoint(connection), trees.rotations(connection)
+    if signed is None or (done and signed[0] < done[-1].position and done[-1].new == key):
+        return
+    try:
+        open_checkpoint(signed[1], key)
+    except NoteInvalid:
+        raise AnswerIsNo(
+            f"the newest head of the log, of {signed[0]} facts, is not signed by {key}"
+        ) from None
+
+
+@app.command(epilog="Example: tallystick keys announced --json")
+@reads
+def announced(remote: Remote) -> None:
+    """List the keys that signed the heads of a server's log, by its announcements. Anybody may."""
+    told = remote.ask(lambda c: c.read_log_key())
+    rows = told["rotations"]
+    lines = [f"verifier_key  {told['verifier_key']}", *columns(rows, ROTATION)] if rows else None
+    remote.tell(told, lines or [f"verifier_key  {told['verifier_key']}", "it was never replaced"])
+
+
+def _verifier(origin: str, public: str) -> str:
+    from ledger.tree.checkpoint import VerifierKey
+
+    return str(VerifierKey(origin, bytes.fromhex(public)))
+
+
 def _folder(settings: Settings) -> Path:
     return settings.data_dir / "keys"
 
@@ -178,6 +323,11 @@ def _examined(settings: Settings) -> list[Finding]:
     from api.process import log_keys
     from cli.this_machine import database
 
+    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
+        raise AnswerIsNo(
+            f"there is no database in {settings.data_dir}: set TALLYSTICK_DATABASE_URL, or give the"
+            " server's --data-dir"
+        )
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
             return log_keys.examine(connection, _folder(settings), settings.log_origin)
@@ -192,7 +342,7 @@ def _state(folder: Path, name: str, text: str) -> str:
     from api.process import log_keys
 
     path = folder / name
-    if name not in log_keys.FILES:
+    if name not in (*log_keys.FILES, log_keys.OLD_SIGNER):
         raise InputUnusable(f"{name} is no key file of this version")
     if not path.exists():
         return "written"

@@ -1,4 +1,4 @@
-"""Disputes: a renter, or a provider, contests charges of one lease, and somebody neutral rules.
+"""Disputes: a renter or a provider contests charges of one lease or volume; somebody neutral rules.
 
     opened --DisputeAnswered*--> upheld | rejected | split(ppm) | timed out after 90 days
 
@@ -19,7 +19,8 @@ The renter and the provider may add evidence, named by its position in a log or 
 An arbiter who is neither of them rules. Unsigned, overlapping and outside-window time needs no
 arbiter: accrual never charges it. Without a ruling for 90 days, a charge that the log proves
 stands (rows that the node signed, or a close that the renter asked for); another one goes back as
-far as it is reserved, unless only the provider has put in signed evidence. No text is here: claims
+far as it is reserved, unless only the provider has put in signed evidence. Nothing measures the
+disk of a volume, so the log proves none of its charges (decision 0062). No text is here: claims
 and statements are SHA-256 hashes of texts that can be erased. How we decide:
 `domain/corrections/dispute_opening.py` and `domain/corrections/dispute_ruling.py`. Source: design
 economics 17, marketplace 1 and 9.
@@ -44,7 +45,7 @@ from domain.stream import Stream, World
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """Something in a log, or a text by its hash. `signed`: the server found a valid signature of a
-    party's key over it, and that it is about this lease.
+    party's key over it, and that it is about this lease or volume.
     """
 
     kind: str  # EVIDENCE
@@ -74,10 +75,11 @@ class DisputedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisputeOpened:
-    """Stream `dispute:{dispute_id}`."""
+    """Stream `dispute:{dispute_id}`. About a lease, or about a volume."""
 
     dispute_id: str
-    lease_id: str
+    lease_id: str | None
+    volume_id: str | None
     account_id: str  # the renter
     provider_account_id: str
     side: str  # who opened it: "renter" or "provider"
@@ -119,7 +121,8 @@ class DisputeResolved:
     """
 
     dispute_id: str
-    lease_id: str
+    lease_id: str | None
+    volume_id: str | None
     outcome: str  # OUTCOMES
     upheld_ppm: int
     lines: tuple[ResolvedLine, ...]
@@ -146,7 +149,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenDispute:
-    """`party_account_id`: who opens it, a party of the lease."""
+    """`party_account_id`: who opens it, a party of what was charged."""
 
     dispute_id: str
     claims: tuple[Claim, ...]

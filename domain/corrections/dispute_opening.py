@@ -57,7 +57,7 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
         raise Refused(
             CorrectionsReason.DISPUTE_STATE, dispute_id=command.dispute_id, status=state.status
         )
-    first = _require_one_lease(command)
+    first = _require_one_subject(command)
     lines: list[DisputedLine] = []
     frozen: list[Change] = []
     reduced: list[Change] = []
@@ -67,7 +67,9 @@ def decide_open(command: OpenDispute, world: World) -> list[Change]:
         frozen.append(_frozen(claim, command))
         reduced += _reduced(claim, held, command, world)
     opened = Change(stream_of(command.dispute_id), _opened(command, first, tuple(lines)))
-    told = disputed_on_lease(first.lease_id, command.dispute_id, command.at_us, world)
+    told: list[Change] = []
+    if first.lease_id is not None:
+        told = disputed_on_lease(first.lease_id, command.dispute_id, command.at_us, world)
     return [opened, *frozen, *reduced, *told]
 
 
@@ -81,6 +83,7 @@ def _opened(
     return DisputeOpened(
         dispute_id=command.dispute_id,
         lease_id=first.lease_id,
+        volume_id=first.volume_id,
         account_id=first.account_id,
         provider_account_id=first.provider_account_id,
         side="renter" if command.party_account_id == first.account_id else "provider",
@@ -101,8 +104,8 @@ def _same_claims(opened: DisputeOpened, command: OpenDispute) -> bool:
     return [(line.position, line.claimed.units) for line in opened.lines] == asked
 
 
-def _require_one_lease(command: OpenDispute) -> ChargedLine:
-    """The first line; all of them are of one lease of which the asker is a party.
+def _require_one_subject(command: OpenDispute) -> ChargedLine:
+    """The first line; all of them are of one lease or volume of which the asker is a party.
 
     Raises Refused: UNKNOWN_MODE, COUNT_OUT_OF_RANGE, LINE_UNKNOWN, NOT_PERMITTED.
     """
@@ -114,9 +117,9 @@ def _require_one_lease(command: OpenDispute) -> ChargedLine:
     require_evidence_count(command.evidence)
     first = command.claims[0].line
     for claim in command.claims:
-        if claim.line.lease_id != first.lease_id:
+        if claim.line.subject != first.subject:
             raise Refused(
-                CorrectionsReason.LINE_UNKNOWN, position=claim.line.position, rule="one lease"
+                CorrectionsReason.LINE_UNKNOWN, position=claim.line.position, rule="one_subject"
             )
         if command.party_account_id not in (claim.line.account_id, claim.line.provider_account_id):
             raise Refused(PartiesReason.NOT_PERMITTED, position=claim.line.position)

@@ -163,10 +163,15 @@ def _resolve(
         *taking.changes,
         *adjustments,
         Change(stream_of(opened.dispute_id), fact),
-        *resolved_on_lease(
-            opened.lease_id, opened.dispute_id, ruling.outcome, command.at_us, world
-        ),
+        *_told(opened, ruling, command.at_us, world),
     ]
+
+
+def _told(opened: DisputeOpened, ruling: _Ruling, at_us: int, world: World) -> list[Change]:
+    """What the lease is told of the end; a volume has no state that a dispute changes."""
+    if opened.lease_id is None:
+        return []
+    return resolved_on_lease(opened.lease_id, opened.dispute_id, ruling.outcome, at_us, world)
 
 
 def _upheld(disputed: DisputedLine, dispute: Dispute, ruling: _Ruling) -> int:
@@ -213,6 +218,7 @@ def _ruled(
     return DisputeResolved(
         dispute_id=opened.dispute_id,
         lease_id=opened.lease_id,
+        volume_id=opened.volume_id,
         outcome=ruling.outcome,
         upheld_ppm=upheld_ppm,
         lines=lines,

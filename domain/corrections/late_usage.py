@@ -119,6 +119,7 @@ def _adjustment(
         ChargedLine(
             position=command.settled_position,
             lease_id=command.lease_id,
+            volume_id=None,
             account_id=accrued.account_id,
             provider_account_id=accrued.provider_account_id,
             posted_at_us=command.at_us,

@@ -18,6 +18,7 @@ from domain.brought import Brought, added, apportioned, as_parts, by_client, in_
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS
 from domain.epochs.settlement import Settlement, used_by
+from domain.nesting import read_json
 
 CLIENTS_FORMAT = "tallystick-epoch-clients-v1"
 
@@ -76,3 +77,22 @@ def clients_file(settlement: Settlement, epoch_sha256: str, uses: Iterable[Clien
         "rewards": rewards,
     }
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def wrong_in(data: bytes, epoch: int, epoch_sha256: str) -> str | None:
+    """What is wrong with the bytes of a clients file of an epoch, or nothing.
+
+    sum of an account's parts == its reward                                        to the unit
+    """
+    try:
+        told = read_json(data)
+        rewards = {who: int(units) for who, units, _ in told["rewards"]}
+        sums = {who: sum(int(part) for _, part in parts) for who, _, parts in told["rewards"]}
+        about = (told["format"], told["epoch"], told["epoch_file_sha256"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        return f"cannot be read: {type(error).__name__}"
+    if about != (CLIENTS_FORMAT, epoch, epoch_sha256):
+        return "is of another epoch file"
+    if sums != rewards or len(rewards) != len(told["rewards"]):
+        return "its parts are not its rewards"
+    return None

@@ -487,13 +487,8 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
             return replace(state, is_quarantined=True)
         case NodeHardwareJudged():
             return replace(state, verdict=Verdict(fact.failing, fact.waived))
-        case NodeKeyRotated():
-            key_ids = (*state.key_ids, fact.key_id)
-            return replace(state, rotated=fact, key_ids=key_ids, public_key=fact.public_key)
-        case NodeKeyRevoked():
-            return replace(state, is_quarantined=True, is_revoked=True)
-        case NodeOldKeyRevoked():
-            return replace(state, old_revoked=(*state.old_revoked, fact.key_id))
+        case NodeKeyRotated() | NodeKeyRevoked() | NodeOldKeyRevoked():
+            return _key_changed(state, fact)
         case PoolNodeAdded():
             return replace(state, pool_id=fact.pool_id)
         case PoolNodeRemoved():
@@ -510,6 +505,21 @@ def evolve(state: NodeState, fact: NodeFact) -> NodeState:
         ):
             condition = evolve_condition(state.condition, fact)
             return replace(state, phase=phase_after(state.phase, fact), condition=condition)
+        case _:
+            assert_never(fact)
+
+
+def _key_changed(
+    state: NodeState, fact: NodeKeyRotated | NodeKeyRevoked | NodeOldKeyRevoked
+) -> NodeState:
+    match fact:
+        case NodeKeyRotated():
+            key_ids = (*state.key_ids, fact.key_id)
+            return replace(state, rotated=fact, key_ids=key_ids, public_key=fact.public_key)
+        case NodeKeyRevoked():
+            return replace(state, is_quarantined=True, is_revoked=True)
+        case NodeOldKeyRevoked():
+            return replace(state, old_revoked=(*state.old_revoked, fact.key_id))
         case _:
             assert_never(fact)
 

@@ -79,7 +79,8 @@ class AdjustmentBooked:
 
     adjustment_id: str
     corrects_position: int  # of the fact that charged, or settled, what this corrects
-    lease_id: str
+    lease_id: str | None
+    volume_id: str | None
     account_id: str  # the renter
     provider_account_id: str
     reason: str  # REASONS
@@ -123,10 +124,13 @@ class ChargedLine:
     `payers` are the balances the money came from, in the order in which it was drawn; `payees` the
     accounts it went to, the owner of remainders last. `proven`: the log itself shows what was
     charged for: rows that the node signed, or a close that the renter asked for.
+
+    (lease_id is None) != (volume_id is None)       a charge is of a lease or of a volume
     """
 
     position: int
-    lease_id: str
+    lease_id: str | None
+    volume_id: str | None
     account_id: str
     provider_account_id: str
     posted_at_us: int
@@ -135,6 +139,14 @@ class ChargedLine:
     payers: tuple[Part, ...]
     payees: tuple[Part, ...]
     proven: bool
+
+    def __post_init__(self) -> None:
+        assert (self.lease_id is None) != (self.volume_id is None), self
+
+    @property
+    def subject(self) -> tuple[str | None, str | None]:
+        """What was charged for: the lease, or the volume."""
+        return self.lease_id, self.volume_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -466,6 +478,7 @@ def book(
         adjustment_id=adjustment_id,
         corrects_position=line.position,
         lease_id=line.lease_id,
+        volume_id=line.volume_id,
         account_id=line.account_id,
         provider_account_id=line.provider_account_id,
         reason=reason,

@@ -28,6 +28,7 @@ processor's own list (`domain/income/cash_out_matching.py`). Source: design econ
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, assert_never
 
 from domain.brought import ClientPart, apportioned, as_parts, by_client
@@ -492,6 +493,17 @@ def _require_not_held(world: World, account_id: str, at_us: int) -> None:
         raise Refused(
             IncomeReason.CASH_OUT_HELD, account_id=account_id, holds=told, until_us=until_us
         )
+
+
+def turn_of(account_id: str, day: int) -> str:
+    """Where an account stands among those that ask by themselves on a UTC day; lower goes first.
+
+    turn = SHA-256 of "{day}/{account}"         drawn anew each day: no account is always first
+
+    What was not sent for want of money stands before all that a later day asks for, so an order by
+    age says nothing within a day: all of it was swept in the same round.
+    """
+    return sha256(f"{day}/{account_id}".encode()).hexdigest()
 
 
 def decide_start(command: StartCashOut, world: World) -> list[Change]:

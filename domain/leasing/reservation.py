@@ -90,7 +90,22 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
     cloud = _within_cloud_quota(reserved, node, world)
     named = _reservation_held(reserved, world)
     stream = lease_stream(command.lease_id)
-    decided = MatchDecided(
+    decided = _decided(command, price_rule.pricing)
+    holding = [Change(device_stream(one.device_id), one) for one in held]
+    holding += _room_and_volumes(command, asked, node, world)
+    carried = _fee_carried(asked, reserved)
+    changes = [Change(stream, decided), Change(stream, reserved), *holding]
+    if asked.escrow_id is not None:
+        require_no_debt(world, asked.account_id)
+        changes += escrow_sharing.reserved(evolve(lease, reserved), world)
+    held_beside = [Change(resource_stream(one.lease_id, one.meter), one) for one in beside]
+    counted = [*budgets, *quotas, *cloud, *named]
+    return [*changes, *carried, *held_beside, *counted, *price_rule.changes]
+
+
+def _decided(command: ReserveLease, pricing: str | None) -> MatchDecided:
+    """Why this node, with all that is needed to compute it again."""
+    return MatchDecided(
         lease_id=command.lease_id,
         rule=command.rule,
         fleet_position=command.fleet_position,
@@ -100,18 +115,24 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         offer_id=command.offer_id,
         device_ids=command.device_ids,
         at_us=command.at_us,
-        pricing=price_rule.pricing,
+        pricing=pricing,
         weights=command.weights,
         narrowed=command.narrowed or (),
     )
-    holding = [Change(device_stream(one.device_id), one) for one in held]
+
+
+def _room_and_volumes(
+    command: ReserveLease, asked: LeaseRequested, node: NodeState, world: World
+) -> list[Change]:
+    """What the lease takes of its node beside devices: disk and network, and the volumes it mounts.
+
+    Raises Refused: like `node_room.take`; VOLUME_UNKNOWN, VOLUME_STATE, VOLUME_REGION.
+    """
     promised = room_promised(existing_offer(world, command.offer_id))
     room = room_asked(asked)
-    holding += node_room.take(
-        world, command.node_id, command.lease_id, room, promised, command.at_us
-    )
+    taken = node_room.take(world, command.node_id, command.lease_id, room, promised, command.at_us)
     assert node.joined is not None
-    holding += volume.attach(
+    attached = volume.attach(
         world,
         asked.volumes,
         lease_id=command.lease_id,
@@ -122,14 +143,7 @@ def decide_reserve(command: ReserveLease, world: World) -> list[Change]:
         region_id=node.joined.region_id,
         at_us=command.at_us,
     )
-    carried = _fee_carried(asked, reserved)
-    changes = [Change(stream, decided), Change(stream, reserved), *holding]
-    if asked.escrow_id is not None:
-        require_no_debt(world, asked.account_id)
-        changes += escrow_sharing.reserved(evolve(lease, reserved), world)
-    held_beside = [Change(resource_stream(one.lease_id, one.meter), one) for one in beside]
-    counted = [*budgets, *quotas, *cloud, *named]
-    return [*changes, *carried, *held_beside, *counted, *price_rule.changes]
+    return [*taken, *attached]
 
 
 def _accepted(lease: Lease, command: ReserveLease) -> LeaseQuoted | None:

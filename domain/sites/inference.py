@@ -86,14 +86,19 @@ ACCESS = ("accelerator", "video", "media")
 BOOT_ID = r"[0-9A-Za-z-]{8,64}"
 """Another one after each boot, like Linux's `/proc/sys/kernel/random/boot_id`."""
 EXIT_CODE_MAX = 255
+BOOTS_KEPT = 20
+"""Earlier boots of a device whose late reports are known as such."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """`told`: the last report about the last deployment."""
+    """`told`: the last report about the last deployment. `over`: boots that others came after, the
+    latest last.
+    """
 
     deployed: DeviceConfigDeployed | None = None
     told: InferenceReported | None = None
+    over: tuple[str, ...] = ()
 
     def is_to_run(self, boot_id: str) -> bool:
         """Whether the device runs, or begins to run, what was deployed, in this boot."""
@@ -107,11 +112,18 @@ class Inference:
 def evolve(state: Inference, fact: Fact) -> Inference:
     match fact:
         case DeviceConfigDeployed():
-            return Inference(fact)
+            return Inference(fact, over=state.over)
         case InferenceReported():
-            return replace(state, told=fact)
+            return replace(state, told=fact, over=_over(state, fact.boot_id))
         case _:
             assert_never(fact)
+
+
+def _over(state: Inference, boot_id: str) -> tuple[str, ...]:
+    """The boots that are over once the device tells of this one."""
+    if state.told is None or boot_id == state.told.boot_id:
+        return state.over
+    return (*state.over, state.told.boot_id)[-BOOTS_KEPT:]
 
 
 def inference_stream(device_id: str) -> Stream[Inference]:
@@ -162,7 +174,8 @@ def decide_deploy(command: DeployDeviceConfig, world: World) -> list[Change]:
 
 
 def decide_report(command: ReportInference, world: World) -> list[Change]:
-    """What a device tells of an older deployment changes nothing, and neither does the same again.
+    """What a device tells of an older deployment, or late of a boot that is over, changes nothing,
+    and neither does the same again.
 
     Raises Refused: DEVICE_UNKNOWN, DEVICE_INVALID, DEVICE_STATE.
     """
@@ -173,7 +186,7 @@ def decide_report(command: ReportInference, world: World) -> list[Change]:
     last = 0 if state.deployed is None else state.deployed.deployment
     if command.deployment > last:
         raise Refused(SitesReason.DEVICE_STATE, device_id=command.device_id, rule="deployment")
-    if command.deployment < last:
+    if command.deployment < last or command.boot_id in state.over:
         return []
     told = InferenceReported(
         device_id=command.device_id,

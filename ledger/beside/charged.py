@@ -2,9 +2,10 @@
 
     sum(payers) == sum(payees) == charge        read from the fact and from its posting in the books
 
-A charge is usage in time or late, a resource, or what is kept of a reserved term that its renter
-ended early. The books are the source of who got what, whatever rule split it; the fact says whose
-balances paid.
+A charge is usage in time or late, a resource, what is kept of a reserved term that its renter ended
+early, or the disk of a volume. The log proves all of them but the last: nothing measures disks
+(decision 0062). The books are the source of who got what, whatever rule split it; the fact says
+whose balances paid.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ from domain.lease.reserved_term import TermEndedEarly
 from domain.leasing.other_resources import ResourceAccrued
 from domain.money import Asset
 from domain.refusal import Refused
+from domain.storage.volume import VolumeCharged
 from ledger.books.books import Books
 from ledger.log.market import Market
 
 FEDERATED_REVENUE = "network:revenue:federated"
 
 
-Charge = UsageAccrued | ResourceAccrued | TermEndedEarly | AdjustmentBooked
+Charge = UsageAccrued | ResourceAccrued | TermEndedEarly | AdjustmentBooked | VolumeCharged
 
 
 def charge_of(fact: object) -> int:
     """What a fact charges, in micro-credits; 0 where it is no charge."""
     match fact:
-        case UsageAccrued() | ResourceAccrued():
+        case UsageAccrued() | ResourceAccrued() | VolumeCharged():
             return fact.charge_new.units
         case TermEndedEarly():
             return fact.kept.units
@@ -63,7 +65,8 @@ def line_of(position: int, fact: Charge, booked: Mapping[str, int]) -> ChargedLi
     ]
     line = ChargedLine(
         position=position,
-        lease_id=fact.lease_id,
+        lease_id=None if isinstance(fact, VolumeCharged) else fact.lease_id,
+        volume_id=fact.volume_id if isinstance(fact, VolumeCharged) else None,
         account_id=fact.account_id,
         provider_account_id=fact.provider_account_id,
         posted_at_us=fact.at_us,
@@ -71,7 +74,7 @@ def line_of(position: int, fact: Charge, booked: Mapping[str, int]) -> ChargedLi
         gpu_us=_gpu_us(fact),
         payers=_payers(fact),
         payees=tuple(sorted(payees, key=_order)),
-        proven=True,
+        proven=not isinstance(fact, VolumeCharged),
     )
     assert line.charge == charge_of(fact), line
     assert sum(payer.units for payer in line.payers) == line.charge, line
@@ -85,7 +88,7 @@ def _gpu_us(fact: Charge) -> int:
             return fact.gpu_us_new
         case AdjustmentBooked():
             return 0 if fact.late is None else fact.late.gpu_us_new
-        case ResourceAccrued() | TermEndedEarly():
+        case ResourceAccrued() | TermEndedEarly() | VolumeCharged():
             return 0
         case _:
             assert_never(fact)
@@ -103,6 +106,11 @@ def _payers(fact: Charge) -> tuple[Part, ...]:
             paid += _from_escrow(fact.account_id, fact.drawn)
         case ResourceAccrued():
             paid += _from_escrow(fact.account_id, fact.drawn)
+        case VolumeCharged():
+            paid += [
+                (f"party:{one.account_id}:{one.source}", one.amount.units) for one in fact.drawn
+            ]
+            paid += _from_escrow(fact.account_id, fact.reserve_drawn)
         case AdjustmentBooked():
             paid += [(one.account, one.units) for one in fact.lines if one.units > 0]
         case _:

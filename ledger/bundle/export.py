@@ -34,8 +34,10 @@ from ledger.bundle.shape import (
 )
 from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
 from ledger.tree import trees
-from ledger.tree.checkpoint import Checkpoint, VerifierKey, open_checkpoint
+from ledger.tree.checkpoint import Checkpoint, VerifierKey
 from ledger.tree.cut import LaneRecord
+from ledger.tree.log_keys import open_by_any
+from ledger.tree.trees import rotations
 from ledger.tree.walk import RowWrong, Walk
 
 Connection = psycopg.Connection[Any]
@@ -84,11 +86,13 @@ def export_bundle(
     last: int | None = None,
     epochs: Mapping[int, bytes] | None = None,
     payouts: Mapping[int, bytes] | None = None,
+    clients: Mapping[int, bytes] | None = None,
 ) -> Exported:
     """Write the bundle into a new directory, under the latest checkpoint of at most `last` facts.
 
-    `epochs` are canonical epoch files by number and `payouts` payout files; those whose epoch the
-    facts seal, and give a root, are copied. The directory appears when it is complete and not
+    `epochs` are canonical epoch files by number, `payouts` payout files and `clients` files that
+    tell whose work the rewards pay for; those whose epoch the facts seal, and give a root, are
+    copied. The directory appears when it is complete and not
     before. Raises NothingSigned, NoteInvalid when the checkpoint is not `key`'s, ExportRefused, and
     FileExistsError.
     """
@@ -102,7 +106,8 @@ def export_bundle(
             signed = trees.latest_checkpoint(conn, last)
             if signed is None:
                 raise NothingSigned
-            made = _write(conn, part, signed[1], key, code_version, epochs or {}, payouts or {})
+            beside = {"epochs": epochs or {}, "payouts": payouts or {}, "clients": clients or {}}
+            made = _write(conn, part, signed[1], key, code_version, beside)
         part.rename(directory)
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -122,10 +127,9 @@ def _write(
     note: str,
     key: VerifierKey,
     code_version: str,
-    epochs: Mapping[int, bytes],
-    payouts: Mapping[int, bytes],
+    beside: Mapping[str, Mapping[int, bytes]],
 ) -> Exported:
-    checkpoint = open_checkpoint(note, key)
+    checkpoint, key = open_by_any(note, key, rotations(conn))
     notes = MarketNotes()
     rows = _market_rows(conn, checkpoint, notes)
     files = parquet.write_log(root, "log/market", parquet.MARKET, rows)
@@ -136,11 +140,15 @@ def _write(
     files.append(_file(root, CHECKPOINT_FILE, note.encode()))
     files.append(_file(root, KEYS_FILE, pretty(notes.keys(str(key)))))
     # What was sealed, or got a root, after the head is not part of it.
-    hashes = {seal.epoch: seal.file_sha256 for seal in notes.sealed if seal.epoch in epochs}
-    for number in sorted(hashes):
-        files.append(_file(root, f"epochs/{number}.json", epochs[number]))
-    for number in sorted(notes.roots.keys() & payouts.keys()):
-        files.append(_file(root, f"payouts/{number}.json", payouts[number]))
+    hashes = {x.epoch: x.file_sha256 for x in notes.sealed if x.epoch in beside["epochs"]}
+    told = {x.epoch for x in notes.sealed if x.clients_sha256 is not None}
+    for folder, known in (
+        ("epochs", hashes.keys()),
+        ("payouts", notes.roots.keys()),
+        ("clients", told),
+    ):
+        for number in sorted(known & beside[folder].keys()):
+            files.append(_file(root, f"{folder}/{number}.json", beside[folder][number]))
     manifest = {
         "format": FORMAT,
         "origin": checkpoint.origin,
@@ -214,10 +222,7 @@ def _stream(conn: Connection, query: str, parameters: tuple[int, ...]) -> Iterat
         yield from cursor.execute(query.encode(), parameters)
 
 
-def read_epoch_files(folder: Path) -> dict[int, bytes]:
-    """The epoch files, or payout files, `<n>.json` of a folder, by number."""
-    return {
-        int(path.stem): path.read_bytes()
-        for path in sorted(folder.glob("*.json"))
-        if path.stem.isdecimal()
-    }
+def read_epoch_files(folder: Path, ending: str = ".json") -> dict[int, bytes]:
+    """The files `<n>.json` of a folder, or `<n>` with another ending, by number."""
+    names = {path: path.name.removesuffix(ending) for path in sorted(folder.glob(f"*{ending}"))}
+    return {int(name): path.read_bytes() for path, name in names.items() if name.isdecimal()}

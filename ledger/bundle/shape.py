@@ -6,6 +6,7 @@ keys.json       the log's verifier key; the nodes' keys, by the market position 
 log/            market-<first>-<last>.parquet, usage-<lane>-<first>-<last>.parquet
 epochs/         <n>.json, the canonical epoch files
 payouts/        <n>.json, the payout file of each epoch that has a root
+clients/        <n>.json, whose work the rewards of an epoch pay for (`domain/epochs/clients.py`)
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from domain.authority.log_key import FACT as LOG_KEY_FACT
 from domain.metering.report import LANES
 from domain.nesting import read_json
 from ledger.bundle.authority import FACTS as AUTHORITY_FACTS
 from ledger.bundle.authority import POLICY_FACT, Authority
 from ledger.tree import merkle
 from ledger.tree.cut import LaneRecord
+from ledger.tree.log_keys import Rotation
 from ledger.tree.proof import PIN_NAME
 
 FORMAT = 1
@@ -35,7 +38,7 @@ ROOT_FACT = "payout.root_built.v1"
 
 _MARKET_FILE = re.compile(r"log/market-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
 _LANE_FILE = re.compile(r"log/usage-([0-9]{1,2})-([1-9][0-9]{0,17})-([1-9][0-9]{0,17})\.parquet")
-_EPOCH_FILE = re.compile(r"(epochs|payouts)/([1-9][0-9]{0,17})\.json")
+_EPOCH_FILE = re.compile(r"(epochs|payouts|clients)/([1-9][0-9]{0,17})\.json")
 
 
 def lane_prefix(lane: int) -> str:
@@ -93,6 +96,7 @@ class Sealed:
     epoch: int
     cut_position: int
     file_sha256: str
+    clients_sha256: str | None
 
 
 @dataclass(slots=True)
@@ -105,6 +109,7 @@ class MarketNotes:
     policy_versions: set[int] = field(default_factory=set)
     roots: dict[int, str] = field(default_factory=dict)  # of payouts, by epoch
     authority: Authority = field(default_factory=Authority)
+    log_keys: list[Rotation] = field(default_factory=list)
 
     def take(self, position: int, name: str, body: bytes) -> None:
         """Look at one fact. Raises BodyWrong."""
@@ -113,6 +118,8 @@ class MarketNotes:
                 self.authority.take(position, name, read_json(body))
             if name == POLICY_FACT:
                 self.policy_versions.add(int(read_json(body)["version"]))
+            elif name == LOG_KEY_FACT:
+                self._take_log_key(Rotation.of(position, read_json(body)))
             elif name == PIN_NAME:
                 self.pins.append(_pin(position, read_json(body)))
             elif name in KEY_FACTS:
@@ -124,6 +131,13 @@ class MarketNotes:
                 self.roots[int(told["epoch"])] = str(told["root"])
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise BodyWrong(f"{name}: {error!r}") from None
+
+    def _take_log_key(self, one: Rotation) -> None:
+        if one.number != len(self.log_keys) + 1 or (
+            self.log_keys and one.old_key != self.log_keys[-1].new_key
+        ):
+            raise ValueError("a rotation out of turn")
+        self.log_keys.append(one)
 
     def _take_key(self, position: int, body: dict[str, Any]) -> None:
         key = (str(body["node_id"]), str(body["key_id"]))
@@ -172,7 +186,14 @@ def _pin(position: int, body: dict[str, Any]) -> PinFact:
 
 
 def _sealed(position: int, body: dict[str, Any]) -> Sealed:
-    return Sealed(position, int(body["epoch"]), int(body["cut_position"]), str(body["file_sha256"]))
+    clients = body["clients_sha256"]
+    return Sealed(
+        position,
+        int(body["epoch"]),
+        int(body["cut_position"]),
+        str(body["file_sha256"]),
+        None if clients is None else str(clients),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,3 +225,9 @@ def payout_of(path: str) -> int | None:
     """The number of the epoch whose payout file this path is."""
     match = _EPOCH_FILE.fullmatch(path)
     return int(match[2]) if match and match[1] == "payouts" else None
+
+
+def clients_of(path: str) -> int | None:
+    """The number of the epoch whose file by client this path is."""
+    match = _EPOCH_FILE.fullmatch(path)
+    return int(match[2]) if match and match[1] == "clients" else None

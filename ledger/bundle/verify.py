@@ -19,10 +19,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from domain.epochs.clients import wrong_in
 from domain.metering.report import (
     LANES,
     NAME,
@@ -44,6 +46,7 @@ from ledger.bundle.shape import (
     BodyWrong,
     MarketNotes,
     PinFact,
+    clients_of,
     epoch_of,
     log_file,
     manifest_bytes,
@@ -60,10 +63,13 @@ from ledger.tree.checkpoint import (
     parse_checkpoint,
     parse_verifier_key,
     signed_by,
+    split_note,
 )
 from ledger.tree.cut import lanes_tree
+from ledger.tree.log_keys import open_by_any
 from ledger.tree.walk import RowWrong, Walk
 
+PUBLISHED = "published root"
 WalletSigner = Callable[[str, str], str | None]
 _FLAG_CONTENT = 1
 """The content breaks a rule of the report's form; the only flag there is."""
@@ -182,6 +188,7 @@ class _Verification:
     reports: int = 0
     nodes: dict[str, _NodeChain] = field(default_factory=dict)
     unchecked: int = 0
+    waiting: list[tuple[str, str]] = field(default_factory=list)
     recount: Recount = field(default_factory=Recount)
 
     def bad(self, where: str, what: str, position: int = 0) -> None:
@@ -210,6 +217,7 @@ class _Verification:
         if root is not None:
             self._open_published(root, key)
         self._walk_market()
+        key = self._check_log_keys(key)
         self._check_votes()
         self._check_pins()
         for lane in range(LANES):
@@ -234,7 +242,7 @@ class _Verification:
             self._check_file(path, entry)
 
     def _check_file(self, path: str, entry: dict[str, Any]) -> None:
-        known = log_file(path) or epoch_of(path) or payout_of(path)
+        known = log_file(path) or epoch_of(path) or payout_of(path) or clients_of(path)
         known = known or path in (CHECKPOINT_FILE, KEYS_FILE)
         file = self.directory / path
         if not known:
@@ -262,7 +270,7 @@ class _Verification:
     def _open_checkpoint(self, key: VerifierKey) -> None:
         try:
             note = (self.directory / CHECKPOINT_FILE).read_text(encoding="utf-8")
-            self.checkpoint = open_checkpoint(note, key)
+            self.checkpoint = self._opened(CHECKPOINT_FILE, note, key)
         except (OSError, ValueError) as error:
             self.bad(CHECKPOINT_FILE, str(error))
             return
@@ -273,16 +281,53 @@ class _Verification:
         if self.manifest.get("origin") != self.checkpoint.origin:
             self.bad(MANIFEST_FILE, "says another origin than the checkpoint")
 
+    def _opened(self, where: str, note: str, key: VerifierKey) -> Checkpoint:
+        """The head of a note. One that this key did not sign waits: a rotation of the log's key may
+        join the two, and only the facts can say so. Raises NoteInvalid.
+        """
+        try:
+            return open_checkpoint(note, key)
+        except NoteInvalid:
+            head = parse_checkpoint(split_note(note)[0])
+            if head.origin != key.name:
+                raise
+            self.waiting.append((where, note))
+            return head
+
+    def _check_log_keys(self, key: VerifierKey) -> VerifierKey:
+        """The key that signed the head of the bundle; what waits for a rotation is judged."""
+        rotations = self.notes.log_keys
+        for one in rotations:
+            if one.fault is not None:
+                self.bad("market", one.fault, one.position)
+        for where, note in self.waiting:
+            try:
+                _, by = open_by_any(note, key, rotations)
+            except NoteInvalid as error:
+                lost = any(one.old_signature is None for one in rotations)
+                more = (
+                    "; the log's key was replaced without the old one: give the new" if lost else ""
+                )
+                self.bad(where, f"{error}{more}")
+                if where == PUBLISHED:
+                    self.against = None
+                continue
+            if where == CHECKPOINT_FILE:
+                key = by
+        return key
+
     def _open_published(self, root: Path, key: VerifierKey) -> None:
         """A signed note must be the log's own; three bare lines are trusted as they are."""
         try:
             text = root.read_text(encoding="utf-8")
-            published = open_checkpoint(text, key) if "\n\n" in text else parse_checkpoint(text)
+            published = (
+                self._opened(PUBLISHED, text, key) if "\n\n" in text else parse_checkpoint(text)
+            )
             if published.origin != key.name:
                 raise NoteInvalid(f"of another log: {published.origin}")
             self.against = published
         except (OSError, ValueError) as error:
-            self.bad("published root", str(error))
+            self.bad(PUBLISHED, str(error))
 
     # --- the market log ---------------------------------------------------------------------
 
@@ -474,11 +519,24 @@ class _Verification:
                     self.bad(path, "no fact seals this epoch")
                 elif parquet.sha256_of(file) != hashes[epoch]:
                     self.bad(path, "not the file that was sealed")
+            if clients_of(path) is not None and file.is_file():
+                self._check_clients(path, clients_of(path))
             if payout_of(path) is not None and payout_of(path) not in self.notes.roots:
                 self.bad(path, "no fact gives this epoch a root")
         here = {epoch: hashes[epoch] for epoch in map(epoch_of, self.files) if epoch in hashes}
         if self.manifest.get("result_root") != result_root(here):
             self.bad(MANIFEST_FILE, "its result root is not that of the epochs")
+
+    def _check_clients(self, path: str, epoch: int | None) -> None:
+        """The sealed file, whose parts add up to the rewards that it tells."""
+        sealed = next((one for one in self.notes.sealed if one.epoch == epoch), None)
+        data = (self.directory / path).read_bytes()
+        if sealed is None or sealed.clients_sha256 is None:
+            self.bad(path, "no fact seals this file")
+        elif sha256(data).hexdigest() != sealed.clients_sha256:
+            self.bad(path, "not the file that was sealed")
+        elif wrong := wrong_in(data, sealed.epoch, sealed.file_sha256):
+            self.bad(path, wrong)
 
 
 def _continues(signed: bytes, node_id: str, node_seq: int, prev: bytes) -> bool:

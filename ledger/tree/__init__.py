@@ -2,4 +2,4 @@
 come out.
 """
 
-__all__ = ("checkpoint", "cut", "merkle", "proof", "prove", "recompute", "trees", "walk")
+__all__ = ("checkpoint", "cut", "log_keys", "merkle", "proof", "prove", "trees", "walk")

@@ -28,54 +28,12 @@ CLIENTS_OWN = ("PATH", "HOME", "DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG",
 
 def arguments(docker: str, grant: Grant) -> list[str]:
     """`docker run` for a grant."""
-    limits = grant.limits
-    argv = [
-        docker,
-        "run",
-        "--rm",
-        "--init",
-        "--name",
-        name_of(grant.lease_id),
-        "--label",
-        f"{LABEL}={grant.lease_id}",
-        "--pull",
-        "missing",
-        "--network",
-        "bridge" if grant.network else "none",
-        "--read-only",
-        "--cap-drop",
-        "ALL",
-        "--security-opt",
-        "no-new-privileges",
-        "--user",
-        f"{os.getuid() or 65_534}:{os.getgid() or 65_534}",
-        "--memory",
-        str(limits.memory_bytes),
-        "--memory-swap",
-        str(limits.memory_bytes),
-        "--pids-limit",
-        str(limits.processes),
-        "--ulimit",
-        f"nofile={limits.open_files}",
-        "--ulimit",
-        f"fsize={limits.folder_bytes}",
-        "--ulimit",
-        "core=0",
-        "--tmpfs",
-        f"/tmp:size={limits.memory_bytes // 4}",  # noqa: S108
-        "--volume",
-        f"{grant.folder / 'work'}:/work",
-        "--workdir",
-        "/work",
-        "--stop-timeout",
-        str(limits.grace_s),
-        "--log-driver",
-        "none",
-    ]
+    argv = [docker, "run", "--rm", "--init", "--name", name_of(grant.lease_id)]
+    argv += ["--label", f"{LABEL}={grant.lease_id}", "--pull", "missing", "--log-driver", "none"]
+    argv += ["--network", "bridge" if grant.network else "none", *_confined(grant)]
+    argv += ["--volume", f"{grant.folder / 'work'}:/work", "--workdir", "/work"]
     if grant.network and grant.port is not None:
         argv += ["--publish", f"{grant.port}:{grant.port}"]
-    if limits.cpu_seconds is not None:
-        argv += ["--ulimit", f"cpu={limits.cpu_seconds}"]
     for path in grant.read_only:
         argv += ["--volume", f"{path}:{path}:ro"]
     for volume in grant.volumes:
@@ -88,6 +46,21 @@ def arguments(docker: str, grant: Grant) -> list[str]:
         argv += ["--env", variable]
     assert grant.image is not None
     return [*argv, "--", grant.image, *grant.command]
+
+
+def _confined(grant: Grant) -> list[str]:
+    """What the container may not do, and the limits of what it may."""
+    limits = grant.limits
+    memory = str(limits.memory_bytes)
+    argv = ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    argv += ["--user", f"{os.getuid() or 65_534}:{os.getgid() or 65_534}"]
+    argv += ["--memory", memory, "--memory-swap", memory, "--pids-limit", str(limits.processes)]
+    argv += ["--ulimit", f"nofile={limits.open_files}"]
+    argv += ["--ulimit", f"fsize={limits.folder_bytes}", "--ulimit", "core=0"]
+    if limits.cpu_seconds is not None:
+        argv += ["--ulimit", f"cpu={limits.cpu_seconds}"]
+    argv += ["--tmpfs", f"/tmp:size={limits.memory_bytes // 4}"]  # noqa: S108
+    return [*argv, "--stop-timeout", str(limits.grace_s)]
 
 
 def name_of(lease_id: str) -> str:

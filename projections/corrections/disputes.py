@@ -16,25 +16,30 @@ from projections.runner import Connection, Projection, Rule
 
 _TABLES = """
     CREATE TABLE own.dispute (
-        dispute_id text COLLATE "C" PRIMARY KEY, lease_id text COLLATE "C" NOT NULL,
+        dispute_id text COLLATE "C" PRIMARY KEY, lease_id text COLLATE "C",
+        volume_id text COLLATE "C",
         account_id text COLLATE "C" NOT NULL, provider_account_id text COLLATE "C" NOT NULL,
         side text NOT NULL, claim_code text NOT NULL, claim_sha256 text, claimed bigint NOT NULL,
         reserved bigint NOT NULL, answers int NOT NULL, outcome text, upheld_ppm int,
         upheld bigint, unfounded boolean, opened_at_us bigint NOT NULL,
         expires_at_us bigint NOT NULL, resolved_at_us bigint, resolved_position bigint,
-        position bigint NOT NULL) WITH (fillfactor = 70);
+        position bigint NOT NULL,
+        CONSTRAINT one_subject CHECK ((lease_id IS NULL) <> (volume_id IS NULL))
+    ) WITH (fillfactor = 70);
     CREATE TABLE own.disputed_line (
-        position bigint PRIMARY KEY, dispute_id text COLLATE "C" NOT NULL, lease_id text NOT NULL,
+        position bigint PRIMARY KEY, dispute_id text COLLATE "C" NOT NULL, lease_id text,
         charge bigint NOT NULL, claimed bigint NOT NULL, gpu_us bigint NOT NULL,
         upheld bigint, adjustment_id text COLLATE "C") WITH (fillfactor = 70);
     COMMENT ON TABLE own.disputed_line IS 'By the position of the charge; upheld null: still open';
     CREATE TABLE own.adjustment (
         position bigint PRIMARY KEY, adjustment_id text COLLATE "C" NOT NULL UNIQUE,
-        corrects_position bigint NOT NULL, lease_id text COLLATE "C" NOT NULL,
+        corrects_position bigint NOT NULL, lease_id text COLLATE "C",
+        volume_id text COLLATE "C",
         account_id text COLLATE "C" NOT NULL, provider_account_id text COLLATE "C" NOT NULL,
         reason text NOT NULL, cause text NOT NULL, returned bigint NOT NULL,
         recovered bigint NOT NULL, owed bigint NOT NULL, lines jsonb NOT NULL, gpu_us_new bigint,
-        charge_new bigint, by text NOT NULL, at_us bigint NOT NULL);
+        charge_new bigint, by text NOT NULL, at_us bigint NOT NULL,
+        CONSTRAINT one_subject CHECK ((lease_id IS NULL) <> (volume_id IS NULL)));
     CREATE TABLE own.sla (
         lease_id text COLLATE "C" PRIMARY KEY, sla_class text NOT NULL, position bigint NOT NULL,
         opened boolean NOT NULL, settled_position bigint, availability_ppm int, credit bigint,
@@ -44,6 +49,7 @@ _TABLES = """
 
 _INDEXES = """
     CREATE INDEX ON own.dispute (lease_id);
+    CREATE INDEX ON own.dispute (volume_id);
     CREATE INDEX ON own.dispute (account_id, position);
     CREATE INDEX ON own.dispute (provider_account_id, position);
     CREATE INDEX ON own.dispute (expires_at_us) WHERE outcome IS NULL;
@@ -59,13 +65,14 @@ _INDEXES = """
 _RULES = (
     Rule(
         ("dispute.opened.v1",),
-        "dispute_id text, lease_id text, account_id text, provider_account_id text, side text,"
+        "dispute_id text, lease_id text, volume_id text, account_id text,"
+        " provider_account_id text, side text,"
         " claim_code text, claim_sha256 text, claimed json, reserved json, expires_at_us bigint,"
         " at_us bigint",
-        """INSERT INTO own.dispute (dispute_id, lease_id, account_id, provider_account_id, side,
-            claim_code, claim_sha256, claimed, reserved, answers, opened_at_us, expires_at_us,
-            position)
-        SELECT dispute_id, lease_id, account_id, provider_account_id, side, claim_code,
+        """INSERT INTO own.dispute (dispute_id, lease_id, volume_id, account_id,
+            provider_account_id, side, claim_code, claim_sha256, claimed, reserved, answers,
+            opened_at_us, expires_at_us, position)
+        SELECT dispute_id, lease_id, volume_id, account_id, provider_account_id, side, claim_code,
             claim_sha256, (claimed->>'units')::bigint, (reserved->>'units')::bigint, 0, at_us,
             expires_at_us, position
         FROM facts""",
@@ -105,11 +112,11 @@ _RULES = (
     ),
     Rule(
         ("adjustment.booked.v1",),
-        "adjustment_id text, corrects_position bigint, lease_id text, account_id text,"
-        " provider_account_id text, reason text, cause text, returned bigint, recovered bigint,"
-        ' owed bigint, lines jsonb, late json, "by" text, at_us bigint',
+        "adjustment_id text, corrects_position bigint, lease_id text, volume_id text,"
+        " account_id text, provider_account_id text, reason text, cause text, returned bigint,"
+        ' recovered bigint, owed bigint, lines jsonb, late json, "by" text, at_us bigint',
         """INSERT INTO own.adjustment
-        SELECT position, adjustment_id, corrects_position, lease_id, account_id,
+        SELECT position, adjustment_id, corrects_position, lease_id, volume_id, account_id,
             provider_account_id, reason, cause, returned, recovered, owed, lines,
             (late->>'gpu_us_new')::bigint, (late->'charge_new'->>'units')::bigint, "by", at_us
         FROM facts""",
@@ -159,7 +166,8 @@ class DisputeRow:
     """Micro-credits. `outcome` None: nobody has ruled yet."""
 
     dispute_id: str
-    lease_id: str
+    lease_id: str | None
+    volume_id: str | None
     account_id: str
     provider_account_id: str
     side: str
@@ -190,7 +198,7 @@ class DisputedLineRow:
 
     position: int
     dispute_id: str
-    lease_id: str
+    lease_id: str | None
     charge: int
     claimed: int
     gpu_us: int
@@ -207,7 +215,8 @@ class AdjustmentRow:
     position: int
     adjustment_id: str
     corrects_position: int
-    lease_id: str
+    lease_id: str | None
+    volume_id: str | None
     account_id: str
     provider_account_id: str
     reason: str
@@ -239,6 +248,7 @@ def read_disputes(
     *,
     account_id: str | None = None,
     lease_id: str | None = None,
+    volume_id: str | None = None,
     is_open: bool | None = None,
     after: int = 0,
     limit: int = 50,
@@ -246,6 +256,7 @@ def read_disputes(
     """In order of opening; `after` is the last position of the page before."""
     sql = f"""SELECT * FROM proj_disputes.dispute WHERE position > %(after)s AND {_PARTY}
         AND (%(lease)s::text IS NULL OR lease_id = %(lease)s)
+        AND (%(volume)s::text IS NULL OR volume_id = %(volume)s)
         AND (%(open)s::boolean IS NULL OR (outcome IS NULL) = %(open)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
@@ -254,6 +265,7 @@ def read_disputes(
         sql,
         account=account_id,
         lease=lease_id,
+        volume=volume_id,
         open=is_open,
         after=after,
         limit=limit,
@@ -301,6 +313,7 @@ def read_adjustments(
     *,
     account_id: str | None = None,
     lease_id: str | None = None,
+    volume_id: str | None = None,
     corrects_position: int | None = None,
     after: int = 0,
     limit: int = 50,
@@ -308,6 +321,7 @@ def read_adjustments(
     """In order of booking; `after` is the last position of the page before."""
     sql = f"""SELECT * FROM proj_disputes.adjustment WHERE position > %(after)s AND {_PARTY}
         AND (%(lease)s::text IS NULL OR lease_id = %(lease)s)
+        AND (%(volume)s::text IS NULL OR volume_id = %(volume)s)
         AND (%(corrects)s::bigint IS NULL OR corrects_position = %(corrects)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(
@@ -316,6 +330,7 @@ def read_adjustments(
         sql,
         account=account_id,
         lease=lease_id,
+        volume=volume_id,
         corrects=corrects_position,
         after=after,
         limit=limit,

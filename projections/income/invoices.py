@@ -246,7 +246,8 @@ def read_given_back(connection: Connection, last: int, limit: int) -> list[Given
     sql = """SELECT d.position, d.adjustment_id, d.corrects_position, d.reason,
             b.party AS account_id,
             sum(CASE b.part WHEN 'owed' THEN -m.change ELSE m.change END)::bigint AS units,
-            CASE e.topic WHEN 'resource.accrued.v1' THEN 'resources' ELSE 'usage' END AS what,
+            CASE e.topic WHEN 'resource.accrued.v1' THEN 'resources'
+                WHEN 'volume.charged.v1' THEN 'volume' ELSE 'usage' END AS what,
             CASE e.topic WHEN 'resource.accrued.v1'
                 THEN convert_from(e.state, 'UTF8')::json->>'meter' ELSE l.gpu_class END AS detail
         FROM proj_disputes.adjustment d

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import stat
 from pathlib import Path
 
 import psycopg
 import pytest
+from nacl.signing import SigningKey
 
-from api.process import key_export
-from tests.scenes.shell import Ran, tallystick
+from api.process import key_export, log_keys
+from domain.authority.log_key import RotateLogKey, rotation_text
+from ledger.tree import trees
+from ledger.tree.checkpoint import VerifierKey, sign_note
+from ledger.tree.log_keys import Rotation, later
+from tests.scenes.server import Scene
+from tests.scenes.shell import Ran, tallystick, tallystick_at
 
 PASSPHRASE = "correct horse battery"
 
@@ -100,6 +107,18 @@ def test_a_signer_that_signed_more_than_the_database_has_is_told(machine: Machin
     ran = machine.run("keys", "check")
     assert ran.code == 1
     assert "the signer signed 999999 facts" in ran.out
+
+
+def test_a_line_that_a_crash_cut_is_no_head() -> None:
+    root = "A" * 43 + "="
+    assert log_keys.last_head(f"5 {root}\n7 void\n8 AAAA void\n9 {root[:9]}") == (5, root)
+    assert log_keys.last_head("") is None
+
+
+def test_a_check_makes_no_database(tmp_path: Path) -> None:
+    ran = tallystick("keys", "check", DATA_DIR=tmp_path)
+    assert (ran.code, "there is no database" in ran.err) == (1, True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_keys_that_belong_to_the_log_are_well(machine: Machine) -> None:
@@ -201,3 +220,157 @@ def test_a_lost_file_is_made_anew_only_by_name_and_the_logs_own_keys_never(
     for name in ("signer.key", "blinding.key"):
         (machine.keys / name).unlink()
         assert machine.run("keys", "make", name).code == 2
+
+
+# --- rotation of the key that signs the log ----------------------------------------------------
+
+
+def log_key(machine: Machine, folder: Path) -> str:
+    """Export under a fresh head; the verifier key it is signed with."""
+    ran = machine.run("audit", "export", folder, "--json")
+    assert ran.code == 0, ran
+    return str(ran.document["log_key"])
+
+
+def verified(folder: Path, key: str | None = None, root: Path | None = None) -> tuple[bool, str]:
+    flags = [*(("--key", key) if key else ()), *(("--root", root) if root else ())]
+    ran = tallystick("audit", "verify", folder, *flags, "--json")
+    return ran.document["verified"], "; ".join(ran.document["problems"])
+
+
+def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
+    machine: Machine, tmp_path: Path
+) -> None:
+    first = log_key(machine, tmp_path / "one")
+    ran = machine.run("keys", "rotate", "--json")
+    assert ran.code == 0, ran
+    second = ran.document["verifier_key"]
+    assert (ran.document["rotation"], ran.document["replaces"]) == (1, first)
+    assert second != first
+    assert machine.run("keys", "check").code == 0, "before a head is signed by the new key"
+    assert log_key(machine, tmp_path / "two") == second
+    head = (tmp_path / "two" / "checkpoint").read_text()
+    assert head.count("\n\N{EM DASH} ") == 2, "for two weeks both keys sign"
+    assert machine.run("keys", "rotate", "--overlap-days", 0, "--json").code == 0
+    third = log_key(machine, tmp_path / "three")
+    assert (tmp_path / "three" / "checkpoint").read_text().count("\n\N{EM DASH} ") == 1
+    kept = tmp_path / "one" / "checkpoint"
+    for key in (None, third, second, first):
+        assert verified(tmp_path / "three", key, kept) == (True, ""), key
+    stranger = first.split("+")[0]
+    other = str(VerifierKey(stranger, bytes(SigningKey(bytes(32)).verify_key)))
+    is_well, why = verified(tmp_path / "three", other)
+    assert (is_well, "not signed by a known key" in why) == (False, True)
+    assert not verified(tmp_path / "one", third)[0], "an export of before does not know the new key"
+
+
+def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
+    machine: Machine, tmp_path: Path
+) -> None:
+    log_key(machine, tmp_path / "one")
+    stolen = SigningKey(bytes.fromhex((machine.keys / "signer.key").read_text()))
+    assert machine.run("keys", "rotate", "--overlap-days", 0).code == 0
+    log_key(machine, tmp_path / "two")
+    text = (tmp_path / "two" / "checkpoint").read_text().partition("\n\n")[0] + "\n"
+    forged = tmp_path / "forged"
+    forged.write_text(sign_note(text, text.split("\n", 1)[0], stolen))
+    is_well, why = verified(tmp_path / "two", root=forged)
+    assert (is_well, "published root" in why) == (False, True)
+
+
+def test_a_forged_announcement_is_found_offline() -> None:
+    old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
+    public = [bytes(key.verify_key).hex() for key in (old, new)]
+    text = rotation_text("a/log", 1, public[0], public[1], 5).encode()
+    body = {
+        "number": 1,
+        "origin": "a/log",
+        "old_key": public[0],
+        "new_key": public[1],
+        "until_us": 5,
+        "old_signature": old.sign(text).signature.hex(),
+        "new_signature": new.sign(text).signature.hex(),
+        "at_us": 5,
+    }
+    assert Rotation.of(9, body).fault is None
+    for name, value in (
+        ("old_signature", new.sign(text).signature.hex()),
+        ("new_signature", old.sign(text).signature.hex()),
+        ("until_us", 6),
+        ("number", 2),
+        ("origin", "b/log"),
+    ):
+        one = Rotation.of(9, {**body, name: value})
+        assert one.fault is not None, name
+        assert later(one.old, [one]) == []
+    assert later(Rotation.of(9, body).old, [Rotation.of(9, {**body, "old_signature": None})]) == []
+
+
+def test_an_interrupted_rotation_is_told_and_ended_by_the_next_run(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", _killed)
+        with pytest.raises(SystemError):
+            machine.run("keys", "rotate")
+    refused = machine.run("jobs", "--once")
+    assert (refused.code, "tallystick keys rotate" in refused.err) == (1, True)
+    ended = machine.run("keys", "rotate", "--json")
+    assert (ended.code, ended.document["rotation"]) == (0, 1), ended
+    assert machine.run("keys", "check").code == 0
+    assert machine.run("jobs", "--once").code == 0
+
+
+def _killed(*_paths: object) -> None:
+    raise SystemError("killed here")
+
+
+def test_a_lost_key_is_replaced_and_an_auditor_must_be_told_the_new_one(
+    machine: Machine, tmp_path: Path
+) -> None:
+    first = log_key(machine, tmp_path / "one")
+    (machine.keys / "signer.key").unlink()
+    other = str(VerifierKey(first.split("+")[0], bytes(SigningKey(bytes(32)).verify_key)))
+    assert machine.run("keys", "rotate").code == 2
+    assert machine.run("keys", "rotate", "--lost", other).code == 1, "no head is signed by it"
+    ran = machine.run("keys", "rotate", "--lost", first, "--json")
+    assert (ran.code, ran.document["old_key_signed"]) == (0, False), ran
+    second = log_key(machine, tmp_path / "two")
+    assert verified(tmp_path / "two", second)[0]
+    is_well, why = verified(tmp_path / "two", first)
+    assert (is_well, "replaced without the old one" in why) == (False, True)
+
+
+def test_everybody_sees_the_rotations(scene: Scene) -> None:
+    first = scene.anybody.read("/v1/audit/log/key")
+    assert first["rotations"] == []
+    signer = scene.service.settings.data_dir / "keys" / "signer.key"
+    old, new = SigningKey(bytes.fromhex(signer.read_text())), SigningKey(b"n" * 32)
+    keys, at_us = [bytes(key.verify_key).hex() for key in (old, new)], scene.clock.now_us()
+    origin = scene.service.settings.log_origin
+    text = rotation_text(origin, 1, keys[0], keys[1], at_us).encode()
+    command = RotateLogKey(
+        number=1,
+        origin=origin,
+        old_key=keys[0],
+        new_key=keys[1],
+        until_us=at_us,
+        old_signature=old.sign(text).signature.hex(),
+        new_signature=new.sign(text).signature.hex(),
+        at_us=at_us,
+    )
+    scene.service.ledger.handle(command, key=None, now_us=at_us)
+    signer.write_text((b"n" * 32).hex() + "\n")
+    with scene.service.connect() as connection:
+        trees.follow_all(connection)
+        trees.publish_checkpoint(connection, scene.service.signer, at_us)
+    told = scene.anybody.read("/v1/audit/log/key")
+    (one,) = told["rotations"]
+    assert (one["old"], one["new"]) == (first["verifier_key"], told["verifier_key"])
+    assert one["old_key_signed"]
+    ran = tallystick_at(scene.http, None, "keys", "announced", "--json")
+    assert ran.document["rotations"] == told["rotations"]
+    for key in (first["verifier_key"], told["verifier_key"]):
+        url = "http://127.0.0.1:1"
+        ran = tallystick_at(scene.http, None, "audit", "verify", url, "--key", key, "--json")
+        assert ran.document["verified"] is True, ran

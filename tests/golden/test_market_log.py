@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        470,
-        "50f3a50e51446f7e4f5583b85b96d324a097951d55594b7ba81bc8f125bdc765",
-        "87f334aa5958f7b6c6c0795e2d32430b23ef584f6d315da2e163184a987f4d27",
+        472,
+        "76bce0e47e75e4d24fbd2b5561ea4e4d3852b1b21a4838381971981d66fa1c26",
+        "094998e85b4848eba199c99dbc35a29d01a43ec081165ab98296a1d0c1ffe4f4",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

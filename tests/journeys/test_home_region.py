@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 from nacl.signing import SigningKey
-from starlette.testclient import TestClient
 
 from api.process.geography import GeographyUnreadable, PlacesFile
 from domain.fleet import keys as node_key
 from domain.prices.tariff import HOME, publish
+from tests.scenes.in_process import InProcess
 from tests.scenes.server import Caller, Scene, _machines
 
 PLACES = """network,country,state,city,latitude,longitude
@@ -68,7 +68,7 @@ class Machine:
 
 def from_address(scene: Scene, caller: Caller, address: str) -> Caller:
     """The same key, used from a machine with this address."""
-    http = TestClient(scene.http.app, client=(address, 50_000), raise_server_exceptions=False)
+    http = InProcess(scene.http.app, client=(address, 50_000))
     return Caller(http, caller.key, caller.account_id)
 
 

@@ -124,6 +124,7 @@ def _story(size: Size, charges: list[int]) -> Iterator[Told]:
     for index in range(first_half, size.leases):
         yield from _lease(size, index)
     yield from _dispute("dispute_3", charges[1], upheld=0)
+    yield from _dispute("dispute_4", charges[size.hours + 1], upheld=0, volume_id="volume_1")
     yield from _sla(f"lease_{0:032x}", 100)
     yield from _sla(f"lease_{2:032x}", 0)
     yield from _metered(size)
@@ -1007,10 +1008,12 @@ def _sla(lease_id: str, credit_units: int) -> Iterator[Told]:
         )
 
 
-def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
-    """A thousand of a cash lease's charge contested, and ruled on."""
+def _dispute(name: str, line: int, upheld: int, volume_id: str | None = None) -> Iterator[Told]:
+    """A thousand of a cash lease's charge, or of a volume's, contested and ruled on."""
     at, stream = _at(0), Stream("dispute", name)
-    parties = {"account_id": RENTERS[0], "provider_account_id": "acct_provider"}
+    lease_id = f"lease_{0:032x}" if volume_id is None else None
+    about: Any = {"lease_id": lease_id, "volume_id": volume_id}
+    parties = {"account_id": RENTERS[0], "provider_account_id": "acct_provider", **about}
     words = dispute.Evidence(
         kind="statement", lane=None, position=None, sha256="cc" * 32, signed=False
     )
@@ -1026,7 +1029,6 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
         stream,
         dispute.DisputeOpened(
             dispute_id=name,
-            lease_id=f"lease_{0:032x}",
             side="renter",
             lines=(disputed,),
             claimed=credit(1_000),
@@ -1062,7 +1064,6 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
         adjustment.AdjustmentBooked(
             adjustment_id=f"adj_{line}",
             corrects_position=line,
-            lease_id=f"lease_{0:032x}",
             reason="dispute",
             cause=f"dispute:{name}",
             returned=upheld,
@@ -1083,7 +1084,6 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
         stream,
         dispute.DisputeResolved(
             dispute_id=name,
-            lease_id=f"lease_{0:032x}",
             outcome="split",
             upheld_ppm=upheld * 1_000,
             lines=(
@@ -1102,6 +1102,7 @@ def _dispute(name: str, line: int, upheld: int) -> Iterator[Told]:
             reason_sha256=None,
             by="mem_a",
             at_us=at,
+            **about,
         ),
     )
 

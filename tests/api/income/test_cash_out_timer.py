@@ -39,6 +39,7 @@ from domain.income.cash_out import (
     HoldCashOuts,
     ReleaseCashOuts,
     RequestCashOut,
+    turn_of,
 )
 from domain.income.cash_out_matching import (
     MISSING_AFTER_US,
@@ -48,6 +49,7 @@ from domain.income.cash_out_matching import (
 from domain.income.maturity import DESTINATION_DELAY_US, EarningsForgone, ForgoDust, SetPaymentMode
 from domain.income.reasons import IncomeReason
 from domain.money import credit
+from domain.parties.account import OpenAccount
 from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Stream
@@ -183,6 +185,53 @@ def test_in_mode_cash_the_sweep_is_followed_by_a_cash_out_every_day(paying: Payi
     assert {fact.amount for fact in asked} == {credit(EARNED)}
     assert paying.market.balance("payout:in_flight") == 0
     assert paying.market.ledger.books.books_balanced()
+
+
+def test_cash_outs_that_nobody_asked_for_are_sent_in_the_order_of_the_days_draw(
+    paying: Paying,
+) -> None:
+    """By account ids the same accounts would be served first whenever the bank is short."""
+    till, payees = earn(paying, mode="credits"), ["acct_p1", "acct_p2", "acct_p3"]
+    for number, payee in enumerate(payees, 1):
+        opens_us = MIDNIGHT_US + number * DAY_US
+        at_us = paying.clock.now_us()
+        paying.market.do(
+            at_us,
+            OpenAccount(
+                account_id=payee,
+                kind="party",
+                opened_by="op",
+                owner_member_id=f"{payee}_m",
+                first_key=None,
+                at_us=at_us,
+            ),
+            SetPaymentMode(
+                account_id=payee,
+                mode="cash",
+                billing_account_id=payee,
+                destination="acct_x",
+                by="mem",
+                at_us=at_us - DESTINATION_DELAY_US,
+            ),
+            SetPaymentMode(
+                account_id=OWNER,
+                mode="credits",
+                billing_account_id=payee,
+                destination=None,
+                by="mem",
+                at_us=at_us,
+            ),
+        )
+        paying.live(opens_us, opens_us + DAY_US)
+        paying.run()
+    day = paying.clock.now_us() // DAY_US
+    drawn = sorted(payees, key=lambda one: turn_of(one, day))
+    assert drawn != payees, "a day on which the draw and the ids agree shows nothing"
+    paying.run(jobs="cash_out")
+    asked = [fact.account_id for fact in paying.market.facts(CashOutRequested)]
+    assert asked == drawn
+    whose = {one.cash_out_id: one.account_id for one in paying.market.facts(CashOutRequested)}
+    assert [whose[one] for one in till.moved] == drawn
 
 
 def test_below_the_minimum_earnings_add_up_until_they_are_enough(paying: Paying) -> None:

@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from api.corrections.corrections_timer import correct_due
 from api.storage.volume_timer import run_volumes
 from domain.duration import HOUR_US
 from domain.income.invoice import period_bounds_us
+from domain.metering.report import lane_of
 from domain.prices.tariff import PRESETS, publish
 from domain.storage.node_room import room_stream
 from domain.storage.volume import GRACE_US, cost_units, reserve_units
@@ -20,6 +22,7 @@ from tests.api.income.test_focus import must_be_valid, read_csv
 from tests.api.leasing.test_work import executor_of
 from tests.scenes.server import NOW_US, Caller, Provider, Scene
 from tests.scenes.serving import Market
+from tests.scenes.work import run
 
 SIZE = 100
 PRESET = PRESETS["marketplace"]
@@ -199,6 +202,105 @@ def test_what_a_volume_costs_is_on_every_paper_and_its_disk_is_paid(scene: Scene
     assert (row["ResourceId"], row["ServiceCategory"]) == (volume["volume_id"], "Storage")
     assert int(Decimal(row["BilledCost"]) * 1_000_000) == charge
     assert row["SubAccountId"] == "p"
+
+
+def test_what_a_volume_costs_is_disputed_ruled_on_and_given_back(scene: Scene) -> None:
+    """E-M7: by the route, the rule and the papers of every other charge."""
+    volume = created(scene)
+    later(scene, HOUR_US)
+    later(scene, HOUR_US)
+    account = f"/v1/accounts/{scene.renter.account_id}"
+    lines = scene.renter.read(f"{account}/statements", kind="volume")["lines"]
+    positions = [one["position"] for one in lines]
+    assert len(positions) == 2
+    body = {
+        "volume_id": volume["volume_id"],
+        "lines": [{"position": positions[0]}],
+        "claim_code": "unreachable",
+    }
+    for wrong in ({**body, "lease_id": "lease_" + "1" * 32}, {**body, "volume_id": None}):
+        refused = scene.renter.post("/v1/disputes", wrong)
+        assert (refused.status_code, "one of them" in refused.text) == (422, True), refused.text
+    for caller, who in ((scene.stranger, "volume_unknown"), (scene.rival, "volume_unknown")):
+        assert caller.post("/v1/disputes", body).json()["code"] == who
+    elsewhere = {**body, "volume_id": created(scene)["volume_id"]}
+    assert scene.renter.post("/v1/disputes", elsewhere).json()["code"] == "line_unknown"
+
+    books, before = scene.service.ledger.books, cash(scene)
+    charge = units(lines[0]["movement"]) * -1
+    holdback = f"party:{scene.owner.account_id}:holdback"
+    held = books.balance(holdback)
+    dispute = scene.renter.made("/v1/disputes", body)
+    assert dispute["volume_id"] == volume["volume_id"]
+    assert "lease_id" not in dispute
+    assert held - books.balance(holdback) == units(dispute["reserved"]) == charge // 2
+    path = f"/v1/disputes/{dispute['dispute_id']}"
+    for caller in (scene.renter, scene.owner):
+        listed = caller.read("/v1/disputes", volume_id=volume["volume_id"])["data"]
+        assert [one["dispute_id"] for one in listed] == [dispute["dispute_id"]]
+        other = caller.read("/v1/disputes", volume_id=elsewhere["volume_id"])["data"]
+        assert other == []
+    ruled = scene.operator.made(f"{path}/rule", {"outcome": "split", "upheld_ppm": 400_000})
+    given = charge * 400_000 // 1_000_000
+    assert (ruled["state"], units(ruled["upheld"])) == ("split", given)
+    assert cash(scene) == before + given
+    (line,) = scene.renter.read(path)["lines"]
+    booked = scene.renter.read(f"/v1/adjustments/{line['adjustment_id']}")
+    assert (booked["volume_id"], booked["corrects_position"]) == (volume["volume_id"], positions[0])
+    (listed,) = scene.owner.read("/v1/adjustments", volume_id=volume["volume_id"])["data"]
+    assert listed["adjustment_id"] == line["adjustment_id"]
+    assert books.books_balanced()
+    clock: Any = scene.clock
+    clock.advance(period_bounds_us("2026-11")[1] + 2 * HOUR_US - clock.now_us())
+    corrections = [
+        one
+        for one in read_csv(scene.renter.get(f"{account}/statements/2026-11.csv").content)
+        if one["ChargeCategory"] == "Adjustment"
+    ]
+    assert [
+        (one["ResourceId"], one["ServiceCategory"], int(Decimal(one["BilledCost"]) * 1_000_000))
+        for one in corrections
+    ] == [(volume["volume_id"], "Storage", -given)]
+    must_be_valid(corrections)
+
+
+def test_a_program_that_mounted_a_volume_later_shows_that_its_disk_was_there(scene: Scene) -> None:
+    """The report of a lease that mounts the volume is evidence for what was charged before it, and
+    for nothing that was charged from then on. Silence gives the rest back.
+    """
+    volume = created(scene)
+    lease = scene.running(job=scene.job(volumes=mounting(volume)))
+    run(scene, lease, minutes=60)
+    later(scene, 0)
+    later(scene, HOUR_US)
+    account = f"/v1/accounts/{scene.renter.account_id}"
+    lines = scene.renter.read(f"{account}/statements", kind="volume")["lines"]
+    report = {"kind": "usage_report", "lane": lane_of(scene.provider.node_id), "position": 1}
+    disputes = []
+    for line in lines:
+        body = {
+            "volume_id": volume["volume_id"],
+            "lines": [{"position": line["position"]}],
+            "claim_code": "unreachable",
+        }
+        disputes.append(scene.renter.made("/v1/disputes", body)["dispute_id"])
+    shown, not_shown = (f"/v1/disputes/{one}" for one in disputes)
+    assert scene.owner.made(f"{shown}/answer", {"evidence": [report]})["state"] == "answered"
+    refused = scene.owner.post(f"{not_shown}/answer", {"evidence": [report]})
+    assert (refused.status_code, refused.json()["code"]) == (422, "evidence_unknown")
+    fact = {"kind": "market_fact", "position": lines[0]["position"]}
+    scene.renter.made(f"{shown}/answer", {"evidence": [fact]})
+    said = scene.renter.read(shown)["statements"]
+    assert [[one["signed"] for one in each["evidence"]] for each in said] == [[], [True], [False]]
+
+    clock: Any = scene.clock
+    clock.advance(91 * 24 * HOUR_US)
+    with scene.service.connect() as connection:
+        correct_due(scene.service.ledger, connection, clock.now_us())
+    first, second = (scene.renter.read(path) for path in (shown, not_shown))
+    assert (first["state"], units(first["upheld"]), first["unfounded"]) == ("timed_out", 0, True)
+    assert units(second["upheld"]) == units(second["reserved"]) > 0
+    assert scene.service.ledger.books.books_balanced()
 
 
 def test_a_volume_pins_the_region_of_its_jobs(scene: Scene) -> None:

@@ -76,6 +76,7 @@ from domain.prices.profit_bound import BACK_MAX_PPM
 from domain.prices.tariff import TariffPublished
 from domain.prices.token_burn import TOKEN_UNITS
 from domain.refusal import Refused
+from domain.storage.volume import VolumeCharged, volume_of
 from domain.stream import Change, Stream
 from ledger.beside.charged import Charge, charge_of, line_of
 from ledger.books.chart import guards_for, kind_of, refusal_of_guards
@@ -241,6 +242,7 @@ class Network(Booked):
     leases: list[str] = field(default_factory=list)
     payments: list[str] = field(default_factory=list)
     disputes: list[str] = field(default_factory=list)
+    volumes: list[str] = field(default_factory=list)
     shared: list[str] = field(default_factory=list)  # jobs whose leases share an escrow
     made: int = 0
     next_day: int = 0  # of the region, to be shared out; 0: none was
@@ -299,7 +301,7 @@ class Network(Booked):
     def _count(self, fact: Any) -> None:
         """What strangers and the coalition paid to it, less what they got back of that."""
         match fact:
-            case UsageAccrued() | ResourceAccrued():
+            case UsageAccrued() | ResourceAccrued() | VolumeCharged():
                 self._paid(fact, fact.charge_new.units)
             case TermEndedEarly():
                 self._paid(fact, fact.kept.units)
@@ -661,12 +663,14 @@ class Network(Booked):
 
     # --- corrections ------------------------------------------------------------------------------
 
-    def charges(self, lease_id: str | None = None) -> list[ChargedLine]:
-        """Every charge so far, newest first."""
+    def charges(self, of: str) -> list[ChargedLine]:
+        """Every charge of a lease or a volume so far, newest first."""
         return [
             line_of(at, change.fact, self.booked(change.fact))
             for at, change in reversed(list(enumerate(self.log, 1)))
-            if charge_of(change.fact) and lease_id in (None, change.fact.lease_id)
+            if charge_of(change.fact)
+            and of
+            in (getattr(change.fact, "lease_id", None), getattr(change.fact, "volume_id", None))
         ]
 
     def sla(self, lease_id: str) -> None:
@@ -694,8 +698,9 @@ class Network(Booked):
                 )
                 self.given += units if done and line.account_id in self.members else 0
 
-    def dispute(self, lease_id: str) -> None:
-        for line in self.charges(lease_id)[:1]:
+    def dispute(self, of: str) -> None:
+        """The last charge of a lease, or of a volume."""
+        for line in self.charges(of)[:1]:
             dispute_id = self.name("dispute")
             done = self.try_(
                 OpenDispute(
@@ -716,7 +721,7 @@ class Network(Booked):
         """An arbiter finds that reports prove what was charged, or nobody rules in time."""
         opened = dispute_of(self, dispute_id).opened
         assert opened is not None
-        lines = tuple(self.charges(opened.lease_id))
+        lines = tuple(self.charges(opened.lease_id or opened.volume_id or ""))
         read = self.rewards.unburned([line.position for line in lines])
         if is_ruled:
             self.try_(
@@ -779,9 +784,15 @@ class Network(Booked):
                 continue
             units = -self.booked(change.fact).get(holdback, 0)
             if units > 0:
-                reserved = lease_of(self, change.fact.lease_id).reserved
-                node = None if reserved is None else reserved.node_id
-                yield position, units, node, day_of(change.fact.at_us)
+                yield position, units, self._node_of(change.fact), day_of(change.fact.at_us)
+
+    def _node_of(self, fact: Charge) -> str | None:
+        """Which node earned it; what a volume brings, none did."""
+        if isinstance(fact, VolumeCharged):
+            return None
+        assert fact.lease_id is not None, fact  # what is charged late is of a lease
+        reserved = lease_of(self, fact.lease_id).reserved
+        return None if reserved is None else reserved.node_id
 
     def burn(self) -> None:
         """The network burns what is ripe, as far as the bank pays for it."""
@@ -851,6 +862,9 @@ class Network(Booked):
             case "escrow":
                 if which in self.shared:
                     return escrow_of(self, which).account_id
+                kept = volume_of(self, which).provisioned
+                if kept is not None:
+                    return kept.account_id
                 return self.renter_of(which.split("/")[0])
             case "dispute":
                 opened = dispute_of(self, which).opened

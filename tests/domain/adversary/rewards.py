@@ -40,6 +40,7 @@ from domain.lease.reserved_term import TermEndedEarly
 from domain.leasing.other_resources import ResourceAccrued
 from domain.money import PPM
 from domain.prices.token_burn import TOKEN_UNITS
+from domain.storage.volume import VolumeCharged
 from domain.trust.related import any_related
 from projections.epochs.epochs import _at_average
 from tests.domain.adversary.outsiders import require_fair
@@ -146,6 +147,8 @@ class Rewards:
                 self._charged(position, fact, 0)
             case TermEndedEarly():
                 self._weightless(position, fact)
+            case VolumeCharged():
+                self._stored(position, fact)
             case AdjustmentBooked() if fact.late is not None:
                 self._late(position, fact)
             case AdjustmentBooked():
@@ -194,6 +197,16 @@ class Rewards:
         self._count(position, rows)
         if not any(row.source == "burned" for row in rows):
             self._due(position, fact.parts.burn, paid)
+
+    def _stored(self, position: int, fact: VolumeCharged) -> None:
+        """What a volume costs weighs nothing; its part to be burned is due like that of others."""
+        paid: dict[tuple[str, str], int] = defaultdict(int)
+        for one in fact.drawn:
+            paid[one.source, one.account_id] += one.amount.units
+        for part in fact.reserve_drawn:
+            paid[part.source, part.account_id or fact.account_id] += part.amount.units
+        if paid:
+            self._due(position, fact.parts_new.burn, paid)
 
     def _count(self, position: int, rows: list[Counted]) -> None:
         """Of what no node has weight of, burned credits alone count: as used."""

@@ -18,6 +18,7 @@ from domain.money import PPM, credit
 from domain.prices.profit_bound import breach_of, multiple_of
 from domain.prices.tariff import (
     BUCKETS,
+    VOLUME,
     FederatedFees,
     MeterRate,
     SlaClass,
@@ -94,7 +95,7 @@ def terms_of(
         federated=FEDERATED,
         device_fee_per_month=None,
         storage_node_per_hour=None,
-        meters=(MeterRate(METER, credit(1), 1),),
+        meters=(MeterRate(METER, credit(1), 1), MeterRate(VOLUME, credit(1_000_000), 3_600)),
         sla=sla,
         notice_us=0,
     )
@@ -356,6 +357,23 @@ class Search(RuleBasedStateMachine):
         if ends:
             self.network.close(lease, "renter", PPM)
             ways.end_meters(self.network, lease)
+
+    @rule(
+        renter=accounts | st.just(STRANGER),
+        hours=st.integers(1, 4),
+        dispute=st.sampled_from((None, "open", "ruled", "timed_out")),
+        ends=st.booleans(),
+    )
+    def keep_volume(self, renter: str, hours: int, dispute: str | None, ends: bool) -> None:
+        """Disk of the coalition's region; its last charge is contested, and it is given up."""
+        volume = ways.keep_volume(self.network, self.network.known_account(renter), hours)
+        if volume is not None and ends:
+            ways.delete_volume(self.network, volume)
+        before = len(self.network.disputes)
+        if volume is not None and dispute is not None:
+            self.network.dispute(volume)
+        if dispute in ("ruled", "timed_out") and len(self.network.disputes) > before:
+            self.network.end_dispute(self.network.disputes[-1], is_ruled=dispute == "ruled")
 
     @rule(account=st.sampled_from((*OWNERS, *NEW_ACCOUNTS)), comes_back=st.booleans())
     def cash_out(self, account: str, comes_back: bool) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from domain.corrections.dispute import DisputeResolved
 from domain.corrections.sla import SlaCredited
 from domain.epochs import settlement
 from domain.fleet.node import NodeJoinRequested
@@ -104,6 +105,11 @@ ABILITIES: dict[str, Callable[[Network, Any], bool]] = {
     "a meter charges": _of(ResourceAccrued),
     "a promise is broken": _of(SlaCredited),
     "earnings leave as money": _of(CashOutPaid),
+    "nobody rules in time on the disk of a volume": lambda _, fact: (
+        isinstance(fact, DisputeResolved)
+        and fact.volume_id is not None
+        and fact.outcome == "timed_out"
+    ),
 }
 BONUS = 10**12
 """A million credits: more than anything that a run costs."""

@@ -28,8 +28,9 @@ from domain.market.auction import OpenAuction, WithdrawBid, auction_of
 from domain.metering.resources import MeteredRow
 from domain.money import credit
 from domain.prices.tariff import MeterMax
+from domain.storage.volume import ChargeVolume, DeleteVolume, ProvisionVolume, volume_of
 from ledger.books.books import CUSTOMERS_CASH
-from tests.domain.adversary.network import PRICE, Network
+from tests.domain.adversary.network import PRICE, REGION, Network
 
 METER = "network"
 BIDDING_US = 60_000_000
@@ -256,3 +257,34 @@ def customers_cash(network: Network) -> int:
     """As the books count it: what customers paid for good and have not spent."""
     found = re.compile(CUSTOMERS_CASH)
     return sum(units for name, units in network.balances.items() if found.search(name))
+
+
+def keep_volume(network: Network, account: str, hours: int) -> str | None:
+    """Disk in the region that the first owner administers, charged for some hours; its name."""
+    volume_id = network.name("volume")
+    if not network.try_(
+        ProvisionVolume(
+            volume_id=volume_id,
+            name="v",
+            account_id=account,
+            project_id=None,
+            region_id=REGION,
+            size_gib=1,
+            by="m",
+            at_us=network.now_us,
+        )
+    ):
+        return None
+    network.volumes.append(volume_id)
+    for _ in range(hours):
+        network.now_us += HOUR_US
+        network.try_(ChargeVolume(volume_id=volume_id, at_us=network.now_us))
+    return volume_id
+
+
+def delete_volume(network: Network, volume_id: str) -> None:
+    made = volume_of(network, volume_id).provisioned
+    assert made is not None
+    network.try_(
+        DeleteVolume(volume_id=volume_id, account_id=made.account_id, by="m", at_us=network.now_us)
+    )

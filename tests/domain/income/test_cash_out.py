@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,7 @@ from domain.income.cash_out import (
     cash_out_of,
     holds_stream,
     stream_of,
+    turn_of,
 )
 from domain.income.maturity import DESTINATION_DELAY_US, SetPaymentMode
 from domain.income.reasons import IncomeReason
@@ -337,3 +339,11 @@ def test_no_order_of_commands_pays_a_cash_out_twice_or_loses_a_unit(
         assert world.balance(EARNED) + open_units + gone == start_units
         assert world.balance(BANK) + gone == bank_units
         assert world.balance(BANK) >= world.balance(IN_FLIGHT), "what is promised is there"
+
+
+def test_no_account_is_always_the_first_that_asks_by_itself() -> None:
+    """The same day has the same order for everybody, and another day another one."""
+    accounts = [f"acct_{number}" for number in range(8)]
+    first = Counter(min(accounts, key=lambda one: turn_of(one, day)) for day in range(365))
+    assert set(first) == set(accounts)
+    assert max(first.values()) < 2 * 365 / len(accounts)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from domain.fleet.reasons import FleetReason
 from domain.sites.edge_device import ReportEdgeDevice
 from domain.sites.inference import (
+    BOOTS_KEPT,
     EXITED,
     RUNS,
     DeployDeviceConfig,
@@ -123,6 +124,19 @@ def test_it_begins_again_after_a_reboot_and_not_when_the_command_exits() -> None
     # Who wants it in the same boot deploys it once more.
     assert over.after(deploy).state(RUNNING).deployed.deployment == 2
     assert is_to_run(over.after(deploy), FIRST_BOOT)
+
+
+def test_a_late_report_of_a_boot_that_is_over_changes_nothing() -> None:
+    """It was on its way when the device began again: what runs now is not replaced by it."""
+    again = running.after(tell()).after(tell(boot_id=SECOND_BOOT))
+    again.when(tell(EXITED, FIRST_BOOT, exit_code=1)).then_nothing()
+    again.when(tell(boot_id=FIRST_BOOT)).then_nothing()
+    assert again.state(RUNNING).told.boot_id == SECOND_BOOT
+    third = again.after(tell(boot_id="boot-0003"))
+    third.when(tell(EXITED, SECOND_BOOT, exit_code=1)).then_nothing()
+    for number in range(10, 10 + 2 * BOOTS_KEPT):
+        third = third.after(tell(boot_id=f"boot-00{number}"))
+    assert len(third.state(RUNNING).over) == BOOTS_KEPT
 
 
 def test_what_is_told_of_an_older_deployment_changes_nothing_and_of_a_later_is_refused() -> None:

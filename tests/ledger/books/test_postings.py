@@ -484,6 +484,7 @@ def disputed(held: list[tuple[str, int]]) -> dispute.DisputeOpened:
     return dispute.DisputeOpened(
         dispute_id="dispute_1",
         lease_id="lease_1",
+        volume_id=None,
         account_id=RENTER,
         provider_account_id=OWNER,
         side="renter",
@@ -509,6 +510,7 @@ def adjusted(given: int, payable: int) -> adjustment.AdjustmentBooked:
         adjustment_id="adj_1",
         corrects_position=7,
         lease_id="lease_1",
+        volume_id=None,
         account_id=RENTER,
         provider_account_id=OWNER,
         reason="dispute",

@@ -20,6 +20,7 @@ import pytest
 from nacl.signing import SigningKey
 
 from api.process.embedded_postgres import EmbeddedPostgres
+from domain.epochs.clients import CLIENTS_FORMAT, wrong_in
 from domain.epochs.epoch import EpochSealed
 from domain.metering import report
 from domain.metering.report import lane_of
@@ -44,6 +45,13 @@ from tests.scenes.audit import LOG_SEED, ORIGIN, open_scene
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
 EPOCH_FILE = b'{"epoch":1}'
+BY_CLIENT: dict[str, Any] = {
+    "format": CLIENTS_FORMAT,
+    "epoch": 1,
+    "epoch_file_sha256": sha256(EPOCH_FILE).hexdigest(),
+    "rewards": [["acct_a", "7", [["client_a", "5"], ["", "2"]]]],
+}
+CLIENTS_FILE = json.dumps(BY_CLIENT).encode()
 Rows = list[list[Any]]
 
 
@@ -76,7 +84,7 @@ def sealed(cut: int) -> EpochSealed:
         availability_tier_2_weight=0,
         adjustments_open=(),
         price_snapshot=None,
-        clients_sha256=None,
+        clients_sha256=sha256(CLIENTS_FILE).hexdigest(),
     )
 
 
@@ -110,8 +118,8 @@ def original(
         scene.anything(20)
         scene.sign(folder)
         scene.pin()
-        epochs = {1: EPOCH_FILE}
-        export_bundle(conninfo, folder / "out", KEY, "0.1.0", last=26, epochs=epochs)
+        beside: Any = {"epochs": {1: EPOCH_FILE}, "clients": {1: CLIENTS_FILE, 2: CLIENTS_FILE}}
+        export_bundle(conninfo, folder / "out", KEY, "0.1.0", last=26, **beside)
         scene.join(3)
         (folder / "later").write_text(scene.sign(folder))
         yield Made(folder / "out", folder / "earlier", folder / "later", lane_of(first.id))
@@ -440,7 +448,9 @@ def test_a_lane_that_is_not_there_is_missed(bundle: Path, original: Made) -> Non
 # --- beside the logs -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "keys.json", "manifest.json", "epochs/1.json"])
+@pytest.mark.parametrize(
+    "name", ["checkpoint", "keys.json", "manifest.json", "epochs/1.json", "clients/1.json"]
+)
 @pytest.mark.parametrize("damage", ["flip", "empty", "gone"])
 def test_every_other_file_is_checked(bundle: Path, name: str, damage: str) -> None:
     path = bundle / name
@@ -454,6 +464,25 @@ def test_every_other_file_is_checked(bundle: Path, name: str, damage: str) -> No
     if name != "manifest.json" and damage != "gone":
         adjust_manifest(bundle, path)
         assert not verify_bundle(bundle).ok
+
+
+def test_the_file_by_client_is_of_a_sealed_epoch_and_adds_up(bundle: Path) -> None:
+    """Whose work the rewards pay for is in the bundle, and not only its hash in the log."""
+    assert (bundle / "clients/1.json").read_bytes() == CLIENTS_FILE
+    assert not (bundle / "clients/2.json").exists(), "no fact seals it"
+    told = sha256(EPOCH_FILE).hexdigest()
+    assert wrong_in(CLIENTS_FILE, 1, told) is None
+    one = ["acct_a", "7", [["client_a", "5"], ["", "1"]]]
+    for changes, said in (
+        ({"rewards": [one]}, "its parts are not its rewards"),
+        ({"rewards": [*BY_CLIENT["rewards"], *BY_CLIENT["rewards"]]}, "not its rewards"),
+        ({"epoch": 2}, "another epoch file"),
+        ({"epoch_file_sha256": "00" * 32}, "another epoch file"),
+        ({"rewards": [["acct_a"]]}, "cannot be read"),
+    ):
+        found = wrong_in(json.dumps({**BY_CLIENT, **changes}).encode(), 1, told)
+        assert found is not None
+        assert said in found
 
 
 @pytest.mark.parametrize("at", range(0, 100, 9))

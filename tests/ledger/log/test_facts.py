@@ -95,6 +95,12 @@ MAY_BE_ABSENT = {
         "PaymentStarted.saved_method",
     ),
     "it belongs to no such thing": (
+        "AdjustmentBooked.lease_id",
+        "AdjustmentBooked.volume_id",
+        "DisputeOpened.lease_id",
+        "DisputeOpened.volume_id",
+        "DisputeResolved.lease_id",
+        "DisputeResolved.volume_id",
         "CapacityAccrued.lane",
         "CapacityAccrued.usage_position",
         "DeviceRegistered.gpu_class",

@@ -130,7 +130,10 @@ def test_the_log_is_that_of_one_call_after_the_other(
                 assert refused.value.reason is HardwareReason.DEVICE_TAKEN
             else:
                 alone = apart.ledger.handle(
-                    each.commands, key=each.key, now_us=START_US, answer=lambda _: Answer(201, b"")
+                    each.commands,
+                    key=each.key,
+                    now_us=START_US,
+                    answer=lambda _changes, _state_of: Answer(201, b""),
                 )
                 assert alone.position == outcome.position
         assert written(together) == written(apart)

@@ -114,6 +114,7 @@ def given_back(number: int, charge: int, units: int, unburned: int) -> Told:
         adjustment_id=f"adj_{number}",
         corrects_position=charge,
         lease_id="lease_1",
+        volume_id=None,
         account_id=RENTER,
         provider_account_id="acct_provider",
         reason="sla",

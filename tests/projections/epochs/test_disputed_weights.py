@@ -37,6 +37,7 @@ def opened(line: int, claimed: int, charge: int, gpu_us: int) -> Told:
     fact = dispute.DisputeOpened(
         dispute_id="dispute_1",
         lease_id=f"lease_{0:032x}",
+        volume_id=None,
         account_id="acct_cash",
         provider_account_id="acct_provider",
         side="renter",
@@ -66,6 +67,7 @@ def resolved(line: int, claimed: int, upheld: int) -> Told:
     fact = dispute.DisputeResolved(
         dispute_id="dispute_1",
         lease_id=f"lease_{0:032x}",
+        volume_id=None,
         outcome="split",
         upheld_ppm=1,
         lines=(
@@ -91,6 +93,7 @@ def booked(line: int, returned: int, at: int = 1) -> Told:
         adjustment_id=f"adj_{at}",
         corrects_position=line,
         lease_id=f"lease_{0:032x}",
+        volume_id=None,
         account_id="acct_cash",
         provider_account_id="acct_provider",
         reason="dispute",
@@ -211,6 +214,7 @@ def test_what_is_given_back_of_a_burn_makes_the_next_one_smaller(
         adjustment_id="adj_1",
         corrects_position=1,
         lease_id="lease_1",
+        volume_id=None,
         account_id="acct_cash",
         provider_account_id="acct_provider",
         reason="dispute",
