@@ -27,8 +27,8 @@ COMMANDS = {
     "demo": ("cli.this_machine", "commands"),
     "device": ("cli.commands.regions.devices", "device"),
     "dispute": ("cli.commands.disputes", "dispute"),
-    "drill": ("cli.operating.backup", "commands"),
     "doctor": ("cli.operating.doctor", "commands"),
+    "drill": ("cli.operating.backup", "commands"),
     "earnings": ("cli.commands.billing", "commands"),
     "epoch": ("cli.commands.epochs", "epoch"),
     "explain": ("cli.commands.market", "commands"),
@@ -108,8 +108,8 @@ ABOUT = {
     ),
     "device": "Edge devices, which pay by the month.",
     "dispute": "Disputes: charges that should not have been charged.",
-    "drill": "Restore into a temporary folder, prove it, and remove it: is this backup good?",
     "doctor": "Look at database, keys, clock, disk, chain, processors, timers and server.",
+    "drill": "Restore into a temporary folder, prove it, and remove it: is this backup good?",
     "earnings": (
         "What was earned, by node, lease, hour and epoch; or why one accrual was shared as it was."
     ),
