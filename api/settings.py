@@ -70,6 +70,7 @@ class Settings:
     spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
     challenge_account: str | None = None  # pays for challenges of nodes; None: there are none
     challenge_price_max: int = 10_000_000  # micro-credits per GPU-hour; dearer nodes are not asked
+    read_only: bool = False  # answer from a standby or a restored database; nothing is recorded
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages under /console, where `serve` is one process
     places_file: Path | None = None  # CSV of networks and where they are; None: nobody knows

@@ -224,6 +224,8 @@ def _prove_here(event: str, config: Path | None, data_dir: Path | None) -> tuple
 
 def _sign_head(service: Service) -> None:
     """Sign the present head, unless a running server holds the signer: then it does that."""
+    if service.settings.read_only:
+        return
     from ledger.tree import trees
 
     with service.connect() as connection:
@@ -234,15 +236,9 @@ def _sign_head(service: Service) -> None:
 
 
 def _log_key(service: Service) -> VerifierKey:
-    from nacl.signing import SigningKey
+    from ledger.tree.checkpoint import parse_verifier_key
 
-    from api.process import secret_files
-    from ledger.tree.checkpoint import VerifierKey
-
-    seed = secret_files.read_or_make(
-        secret_files.folder_of(service.settings.data_dir) / "signer.key"
-    )
-    return VerifierKey(service.settings.log_origin, bytes(SigningKey(seed).verify_key))
+    return parse_verifier_key(service.verifier_key)
 
 
 def _code_version() -> str:

@@ -57,7 +57,7 @@ def serve(settings: Settings) -> int:
         founding.warn(service.ledger, settings)
         warn_of_plain_http(settings)
         if settings.workers == 1:
-            app = create_app(service, with_console=settings.console)
+            app = create_app(service, with_console=settings.console and not settings.read_only)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
             tune_collector()
             uvicorn.Server(config).run([sock])
@@ -149,7 +149,7 @@ def _end_with_parent() -> None:
 @contextmanager
 def _jobs(service: Service) -> Generator[None, None, None]:
     """The background jobs in a thread, unless the settings leave them to `tallystick jobs`."""
-    if not service.settings.jobs:
+    if not service.settings.jobs or service.settings.read_only:
         yield
         return
     stop = threading.Event()

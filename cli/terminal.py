@@ -261,6 +261,13 @@ EXPECTED: dict[str, tuple[int, str]] = {
         1,
         "to use a PostgreSQL of your own, set TALLYSTICK_DATABASE_URL",
     ),
+    "api.backup.archive.BackupUnusable": (1, ""),
+    "api.backup.programs.ProgramFailed": (
+        1,
+        "the login needs the right REPLICATION, and pg_hba.conf a line for `replication`",
+    ),
+    "api.process.service.NotReady": (1, ""),
+    "api.process.secret_files.KeyNotHere": (1, "put a copy of signer.key into `keys`"),
     "api.process.service.ProjectionBehind": (1, "try again in a moment"),
     "api.process.waiting.ProjectionBehind": (1, "try again in a moment"),
     "api.replay.trace_openb.TraceUnreadable": (2, ""),

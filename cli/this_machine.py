@@ -100,12 +100,18 @@ def serve(
     jobs_too: Annotated[
         bool | None, typer.Option("--jobs/--no-jobs", help="Background jobs in this process.")
     ] = None,
+    read_only: Annotated[
+        bool | None,
+        typer.Option("--read-only/--recording", help="Answer from a standby; record nothing."),
+    ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
     """Serve the API and run the background jobs, until stopped.
 
-    Without TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
+    With `--read-only` it answers reading calls from a standby or a restored database, and others
+    503 `read_only`; `Tallystick-Position` and `/readyz` say how far the data go. Without
+    TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
     """
     settings = in_force(
         config,
@@ -115,6 +121,7 @@ def serve(
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
         jobs=jobs_too,
+        read_only=read_only,
         data_dir=data_dir,
     )
     gc.disable()  # hundreds of modules come, and none goes: `tune_collector` begins to look later

@@ -114,6 +114,11 @@ def migrate(
     return applied
 
 
+def missing(connection: psycopg.Connection[tuple[object, ...]]) -> list[Migration]:
+    """What `migrate` would apply; changes nothing. Raises HistoryChanged as it does."""
+    return _missing(connection, shipped())
+
+
 def _require_version(number: int) -> None:
     if number // 10_000 < POSTGRES_MIN:
         raise PostgresTooOld(

@@ -5574,7 +5574,7 @@ class Client(Calls):
         )
         return cast("str", found)
 
-    def list_timers(self) -> forms.TimersAnswer:
+    def list_timers(self) -> forms.TimerRunsAnswer:
         """Lists the timers of the server: last run, duration, error, next run."""
         found = self._call("GET", "/v1/timers")
-        return cast("forms.TimersAnswer", found)
+        return cast("forms.TimerRunsAnswer", found)

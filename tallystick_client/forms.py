@@ -7310,7 +7310,7 @@ class TaskQueueAnswer(TypedDict):
     position: NotRequired[int]
 
 
-class TimerAnswer(TypedDict):
+class TimerRunAnswer(TypedDict):
     """One timer. `late`: its last success is longer ago than its alarm allows."""
 
     name: str
@@ -7322,10 +7322,10 @@ class TimerAnswer(TypedDict):
     late: bool
 
 
-class TimersAnswer(TypedDict):
+class TimerRunsAnswer(TypedDict):
     """The timers by name."""
 
-    data: list[TimerAnswer]
+    data: list[TimerRunAnswer]
     position: NotRequired[int]
 
 

@@ -214,7 +214,7 @@ def read_checkpoint(call: Caller) -> Response:
 @resource.get("/v1/audit/log/key", everybody(), LogKeyAnswer)
 def read_log_key(call: Caller) -> Response:
     """Returns the public key that signs the log's heads, and every announced replacement of it.
-    `fact` is the announcement as the log has it: with the signatures in it a reader who trusts an
+    `fact` is the announcement as the log has it: with the signatures in it a verifier of an
     earlier key follows to this one.
     """
     with call.read() as view:

@@ -18,7 +18,7 @@ from ledger.beside.timer_runs import JobRun
 resource = Resource("timers")
 
 
-class TimerAnswer(AnswerModel):
+class TimerRunAnswer(AnswerModel):
     """One timer. `late`: its last success is longer ago than its alarm allows."""
 
     name: Annotated[str, Field(examples=["accrual"])]
@@ -30,14 +30,14 @@ class TimerAnswer(AnswerModel):
     late: bool
 
 
-class TimersAnswer(AnswerModel):
+class TimerRunsAnswer(AnswerModel):
     """The timers by name."""
 
-    data: list[TimerAnswer]
+    data: list[TimerRunAnswer]
     position: Position | None = None
 
 
-@resource.get("/v1/timers", with_scope("operator"), TimersAnswer)
+@resource.get("/v1/timers", with_scope("operator"), TimerRunsAnswer)
 def list_timers(call: Caller) -> Response:
     """Lists the timers of the server: last run, duration, error, next run.
     A timer without a row has not run on this database yet. `next_at` of a timer that failed is
@@ -46,11 +46,11 @@ def list_timers(call: Caller) -> Response:
     with call.read() as view:
         now_us = call.service.clock.now_us()
         runs = timer_runs.read(view.connection)
-        return call.answer(view, TimersAnswer(data=[_told(run, now_us) for run in runs]))
+        return call.answer(view, TimerRunsAnswer(data=[_told(run, now_us) for run in runs]))
 
 
-def _told(run: JobRun, now_us: int) -> TimerAnswer:
-    return TimerAnswer(
+def _told(run: JobRun, now_us: int) -> TimerRunAnswer:
+    return TimerRunAnswer(
         name=run.name,
         ran_at=moment(run.ran_us),
         succeeded_at=None if run.succeeded_us is None else moment(run.succeeded_us),

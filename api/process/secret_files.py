@@ -27,6 +27,10 @@ class SecretUnreadable(Exception):
     """A key file can be read by others or does not hold a key."""
 
 
+class KeyNotHere(Exception):
+    """This server records nothing, and has no copy of the log's key."""
+
+
 def folder_of(data_dir: Path) -> Path:
     """Where the key files live; made if it is not there."""
     folder = data_dir / "keys"

@@ -7,6 +7,7 @@ and nothing here appends: commands go through `ledger.log.handle`.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -15,6 +16,7 @@ from types import TracebackType
 
 import psycopg
 from nacl.signing import SigningKey
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
@@ -34,6 +36,7 @@ from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
+from ledger.log.durable import DurableConnection
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
 from ledger.tree.checkpoint import Signer, VerifierKey
@@ -53,6 +56,13 @@ STATEMENT_SECONDS_MAX = 10
 FOLLOW_PAUSE_SECONDS = 0.01
 
 
+READ_ONLY = "-c default_transaction_read_only=on"
+
+
+class NotReady(Exception):
+    """The database cannot be served in this way; the message says what to do."""
+
+
 class Service:
     """Everything one process needs. `with Service.open(settings) as service`.
 
@@ -68,18 +78,15 @@ class Service:
         self.settings = settings
         self.conninfo = conninfo
         self.clock = clock
-        keys = secret_files.folder_of(settings.data_dir)
-        self.server_key = secret_files.read_or_make(keys / "server.key")
-        self.sealing_key = secret_files.read_or_make(keys / "sealing.key")
-        self.ledger = Ledger(
-            conninfo, blinding_key=secret_files.read_or_make(keys / "blinding.key")
-        )
+        self.server_key = self._key("server.key")
+        self.sealing_key = self._key("sealing.key")
+        self.ledger = Ledger(conninfo, blinding_key=self._key("blinding.key"))
         self.lease_desk = LeaseDesk(self.ledger)
         self.misses = Misses()
         self.traces = Traces(settings.otlp_url)
         self.readers = ConnectionPool(
             conninfo,
-            connection_class=psycopg.Connection[TupleRow],
+            connection_class=DurableConnection[TupleRow],
             kwargs={"autocommit": True},
             configure=_configure_reader,
             min_size=1,
@@ -129,16 +136,22 @@ class Service:
             if conninfo is None:
                 embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
                 conninfo = embedded.uri
-            migrate.migrate(conninfo)
-            with _own(conninfo) as connection:
-                keys = secret_files.folder_of(settings.data_dir)
-                log_keys.require(connection, keys, settings.log_origin, lost)
+            if settings.read_only:
+                conninfo = make_conninfo(conninfo, options=READ_ONLY)
+                _require_ready(conninfo)
+            else:
+                _require_primary(conninfo)
+                migrate.migrate(conninfo)
+                with _own(conninfo) as connection:
+                    keys = secret_files.folder_of(settings.data_dir)
+                    log_keys.require(connection, keys, settings.log_origin, lost)
             service = cls(settings, conninfo, clock or WallClock())
             service.embedded = embedded
             stack.callback(service._close)
             founding.require_environment(service.ledger, settings)
             with service.connect() as connection:
-                tables.ensure(connection)
+                if not settings.read_only:
+                    tables.ensure(connection)
                 service.node_keys.refresh(connection)
             service._stack = stack.pop_all()
         return service
@@ -158,6 +171,15 @@ class Service:
     ) -> None:
         self.close()
 
+    def _key(self, name: str) -> bytes:
+        """A key of the data folder. A server that records nothing makes none: where one is not
+        there, it works with another until it ends.
+        """
+        keys = secret_files.folder_of(self.settings.data_dir)
+        if self.settings.read_only and not (keys / name).exists():
+            return secrets.token_bytes(secret_files.SECRET_BYTES)
+        return secret_files.read_or_make(keys / name)
+
     @property
     def signer(self) -> Signer:
         """Who signs the log's heads. One process at a time: raises BlockingIOError when another
@@ -176,8 +198,12 @@ class Service:
 
     @property
     def verifier_key(self) -> str:
-        """What others check the log's signed heads with."""
+        """What others check the log's signed heads with. Raises secret_files.KeyNotHere
+        where nothing is recorded and the file is missing.
+        """
         folder = secret_files.folder_of(self.settings.data_dir)
+        if self.settings.read_only and not (folder / "signer.key").exists():
+            raise secret_files.KeyNotHere
         seed = secret_files.read_or_make(folder / "signer.key")
         return str(VerifierKey(self.settings.log_origin, bytes(SigningKey(seed).verify_key)))
 
@@ -211,7 +237,9 @@ class Service:
 
         Returns the least position they reflect. Raises ProjectionBehind after `seconds`.
         """
-        wanted = self.head(connection) if position is None else position
+        if position is None:
+            position = 0 if self.settings.read_only else self.head(connection)
+        wanted = position
         ends = time.monotonic() + seconds
         reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
         return min(reached, default=wanted)
@@ -280,8 +308,31 @@ class Service:
         self.ledger.close()
 
 
+def _require_primary(conninfo: str) -> None:
+    """Raises NotReady on a standby, where the first migration would fail."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        if runner.is_read_only(connection):
+            raise NotReady(
+                "this database is a standby, where nothing can be recorded: give the primary's"
+                " address, or answer from it with `serve --read-only` (TALLYSTICK_READ_ONLY=true)"
+            )
+
+
+def _require_ready(conninfo: str) -> None:
+    """Raises NotReady when this version would have to change something before it can read."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        made = connection.execute("SELECT to_regclass('public.migration')").fetchone()
+        missing = ["all"] if made == (None,) else [one.name for one in migrate.missing(connection)]
+        differing = missing or tables.differing(connection)
+    if missing or differing:
+        raise NotReady(
+            f"the database is not of this version ({(missing or differing)[0]}), and a server that"
+            " records nothing cannot bring it there: start this version at the primary first"
+        )
+
+
 def _own(conninfo: str) -> Connection:
-    connection = psycopg.connect(conninfo, autocommit=True)
+    connection = DurableConnection.connect(conninfo, autocommit=True)
     connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
     return connection
 

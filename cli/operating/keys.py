@@ -197,7 +197,7 @@ def rotate(
 ) -> None:
     """Replace signer.key, which signs the heads of the log, and announce that in the log.
 
-    The old key signs the announcement, so an auditor who kept it follows to the new one offline.
+    The old key signs the announcement, so an auditor with the old key follows to the new one.
     Stop every server and the timers first. A run that was interrupted is ended by the next one.
     """
     from api.process import log_keys, secret_files

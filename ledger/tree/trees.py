@@ -18,6 +18,7 @@ import psycopg
 from domain.authority.log_key import LOG_KEYS
 from domain.metering.report import LANES
 from domain.nesting import read_json
+from ledger.log.durable import wait_for_standbys
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Signer
 from ledger.tree.log_keys import Rotation
@@ -139,6 +140,7 @@ def publish_checkpoint(conn: Connection, signer: Signer, now_us: int) -> str:
 
     Raises SigningRefused like `Signer.sign`.
     """
+    wait_for_standbys(conn)  # of facts that no standby has, a head would bind us to a lost history
     reached = head(conn)
 
     def prove(old: int) -> list[bytes]:

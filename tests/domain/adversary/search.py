@@ -364,7 +364,7 @@ class Search(RuleBasedStateMachine):
         dispute=st.sampled_from((None, "open", "ruled", "timed_out")),
         ends=st.booleans(),
     )
-    def keep_volume(self, renter: str, hours: int, dispute: str | None, ends: bool) -> None:
+    def rent_disk(self, renter: str, hours: int, dispute: str | None, ends: bool) -> None:
         """Disk of the coalition's region; its last charge is contested, and it is given up."""
         volume = ways.keep_volume(self.network, self.network.known_account(renter), hours)
         if volume is not None and ends:
