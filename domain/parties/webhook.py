@@ -180,8 +180,7 @@ def require_url(url: str) -> None:
 def require_place(others: int) -> None:
     """Raises Refused: COUNT_OUT_OF_RANGE, where so many other endpoints of the account are told."""
     if others >= ENDPOINTS_MAX:
-        reason = PartiesReason.COUNT_OUT_OF_RANGE
-        raise Refused(reason, webhooks=others, at_most=ENDPOINTS_MAX)
+        raise Refused(PartiesReason.COUNT_OUT_OF_RANGE, webhooks=others, at_most=ENDPOINTS_MAX)
 
 
 def decide_add(command: AddWebhook, world: World) -> list[Change]:
