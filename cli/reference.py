@@ -28,7 +28,7 @@ WIDTH = 96
 OF_THE_PROGRAM = ("__main__", "index", "main", "reference")
 """Modules of `cli` that hold no commands."""
 
-PACKAGES = (
+_PACKAGES = (
     "cli",
     "cli.commands",
     "cli.commands.governance",

@@ -1,3 +1,5 @@
-"""Commands of the operator on the server's own machine: its keys, its health, its contracts."""
+"""What does the operator do on the server's own machine? In go settings, key files, the database
+and folders of backups; out come checks, keys for another place, copies and restored markets.
+"""
 
 __all__ = ()
