@@ -78,13 +78,7 @@ def page() -> str:
 
 def modules() -> Iterator[ModuleType]:
     """Every module that may hold commands."""
-    for package in (
-        "cli",
-        "cli.commands",
-        "cli.commands.governance",
-        "cli.commands.regions",
-        "cli.operating",
-    ):
+    for package in _PACKAGES:
         for found in pkgutil.iter_modules(import_module(package).__path__):
             if not found.ispkg and found.name not in OF_THE_PROGRAM:
                 yield import_module(f"{package}.{found.name}")

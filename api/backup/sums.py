@@ -19,7 +19,6 @@ SUMS = "SHA256SUMS"
 MANIFEST = "backup_manifest"
 NOT_IN_MANIFEST = ("pg_wal/", "postgresql.auto.conf", MANIFEST)
 """What a server writes into its copy by itself; `SHA256SUMS` has these files, too."""
-CHUNK = 1 << 20
 Told = Callable[[str, int, int], None]
 
 

@@ -313,8 +313,9 @@ def _require_primary(conninfo: str) -> None:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         if runner.is_read_only(connection):
             raise NotReady(
-                "this database is a standby, where nothing can be recorded: give the primary's"
-                " address, or answer from it with `serve --read-only` (TALLYSTICK_READ_ONLY=true)"
+                "this database is a standby or takes read-only transactions alone: nothing can be"
+                " recorded. Give the primary's address, or answer from it with `serve --read-only`"
+                " (TALLYSTICK_READ_ONLY=true)"
             )
 
 

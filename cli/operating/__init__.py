@@ -1,5 +1,5 @@
-"""How does an operator keep a server sound? The settings of this machine go in; the state of keys,
-database, timers and contracts comes out, with what to do about it.
+"""How does an operator keep a server sound? The settings of this machine, key files, the database
+and folders of backups go in; checks with what to do, copies and restored markets come out.
 """
 
 __all__ = ()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -240,23 +241,29 @@ def _restored(
                 stage=stage,
                 with_views=views,
             )
-    ended = perf_counter()
-    told_ = {
+    times = started, checked, restored, perf_counter()
+    return {**_shown_proof(found, chain, times), "until": until}, found
+
+
+def _shown_proof(
+    found: Proof, chain: Sequence[Backup], times: tuple[float, float, float, float]
+) -> dict[str, Any]:
+    """What was found of which backups; how long checking, restoring and proving took."""
+    took = [round(end - start, 2) for start, end in pairwise(times)]
+    return {
         "whole": found.ok,
         "backup": chain[-1].label,
         "backups": len(chain),
-        "until": until,
         "facts": found.facts,
         "reports": found.reports,
         "signed_facts": found.signed,
         "missing_facts": found.missing,
         "views_compared": found.views,
-        "check_seconds": round(checked - started, 2),
-        "restore_seconds": round(restored - checked, 2),
-        "prove_seconds": round(ended - restored, 2),
+        "check_seconds": took[0],
+        "restore_seconds": took[1],
+        "prove_seconds": took[2],
         "problems": list(found.problems),
     }
-    return told_, found
 
 
 def _heads(

@@ -37,7 +37,7 @@ from cli.terminal import (
 from tests.scenes.shell import tallystick
 
 TOP = typer.main.get_command(app)
-LATER = ("backup", "restore", "witness", "gentd26")
+LATER = ("witness", "gentd26")
 HEAVY = ("psycopg", "fastapi", "eventsourcing", "web3", "httpx", "rich", "pydantic", "nacl")
 
 

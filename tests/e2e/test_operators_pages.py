@@ -12,7 +12,7 @@ import pytest
 
 from api.backup.programs import Programs
 from tests.e2e.test_tutorial import run
-from tests.scenes.standby import Server, folder, until
+from tests.standby import Server, folder, until
 
 PAGES = Path(__file__).parents[2] / "docs" / "howto"
 

@@ -33,7 +33,7 @@ from ledger.tree.checkpoint import Signer, SigningRefused
 from projections import tables
 from tests.scenes.running_market import RENTER, START_US, Market
 from tests.scenes.shell import Ran, tallystick
-from tests.scenes.standby import folder, until
+from tests.standby import folder, until
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -20,8 +20,8 @@ from api.settings import Settings
 from ledger.log import usage
 from ledger.log.usage import Full, Status, Unavailable, UsageLog
 from tests.scenes.shell import tallystick
-from tests.scenes.standby import Pair, pair, until
 from tests.scenes.usage_reports import Node
+from tests.standby import Pair, pair, until
 
 OUTAGE_SECONDS_MAX = 30.0
 
