@@ -63,8 +63,10 @@ def create_app(service: Service, *, with_console: bool = False) -> Asgi:
     asgi = envelope(fast(app, service.ingest), service)
     if with_console:
         from api.console import pages  # its library takes a second to import
+        from api.console.guard import guarded
 
         pages.add(app, asgi)
+        return guarded(asgi, has_tls=service.settings.ssl_certfile is not None)
     return asgi
 
 
@@ -245,6 +247,8 @@ def envelope(app: Asgi, service: Service) -> Asgi:
             await send(message)
 
         async def work() -> None:
+            if is_usage and settings.read_only:
+                return await _say(scope, receive, told, request_id, errors.problem("read_only"))
             if is_usage:
                 if unsigned.is_empty(address):
                     state["rate_limit"] = unsigned.spend(address)
@@ -271,5 +275,11 @@ UNSIGNED = frozenset({400, 401, 413, 415})
 
 async def _turn_away(scope: Scope, receive: Receive, send: Send, request_id: str) -> None:
     found = errors.problem("rate_limited", "this address calls too often")
+    await _say(scope, receive, send, request_id, found)
+
+
+async def _say(
+    scope: Scope, receive: Receive, send: Send, request_id: str, found: errors.Problem
+) -> None:
     response = errors.render(found, scope["path"], request_id)
     await response(scope, receive, send)

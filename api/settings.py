@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from domain.parties.account import DEVELOPMENT, ENVIRONMENTS, PRODUCTION
 
 PREFIX = "TALLYSTICK_"
+PORT_MAX = 65_535
 SECRET = frozenset(
     {"database_url", "stripe_secret_key", "stripe_webhook_secret", "smtp_url", "alert_chat_url"}
 )
@@ -69,6 +70,7 @@ class Settings:
     spec_ttl_s: int = 900  # nodes not heard of for so long get no new leases; 0: they do
     challenge_account: str | None = None  # pays for challenges of nodes; None: there are none
     challenge_price_max: int = 10_000_000  # micro-credits per GPU-hour; dearer nodes are not asked
+    read_only: bool = False  # answer from a standby or a restored database; nothing is recorded
     jobs: bool = True  # run background jobs inside `serve`
     console: bool = True  # pages under /console, where `serve` is one process
     places_file: Path | None = None  # CSV of networks and where they are; None: nobody knows
@@ -95,6 +97,8 @@ class Settings:
         ):
             if getattr(self, name) < 1:
                 raise SettingsInvalid(f"{name}: must be 1 or more")
+        if self.port > PORT_MAX:
+            raise SettingsInvalid(f"port: must be {PORT_MAX} or less")
         if self.challenge_price_max < 0:
             raise SettingsInvalid("challenge_price_max: must be 0 or more")
         if self.spec_ttl_s < 0:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ class Timers:
             try:
                 with self.service.connect() as connection:
                     while not stop.is_set():
-                        self._run(timer, connection)
+                        self._run(timer, connection, wait_s=pause)
                         pause = 1.0
                         stop.wait(timer.every_s)
             except Exception as error:
@@ -93,22 +94,45 @@ class Timers:
                 stop.wait(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
-    def _run(self, timer: Timer, connection: Connection) -> int:
-        """One round, if this process leads the timer; how it went is there for every process."""
-        now_us, alarm_us = self.service.clock.now_us(), timer.alarm_s * SECOND_US
+    def _run(self, timer: Timer, connection: Connection, *, wait_s: float = 0.0) -> int:
+        """One round, if this process leads the timer; how it went is there for every process.
+        `wait_s`: how long the timer waits after an error, beside the time of the round.
+        """
+        now_us = self.service.clock.now_us()
         with leading(connection, timer.name) as leads:
             if not leads:
                 return 0
+            began_ns, wait_us = time.monotonic_ns(), round(timer.every_s * SECOND_US)
             try:
                 with self.service.traces.timer(timer.name):
                     done = timer.run(self.service, connection, now_us)
             except Exception as error:
+                told, wait_us = f"{type(error).__name__}: {error}", round(wait_s * SECOND_US)
                 with suppress(psycopg.Error):  # the first error is the one to tell
-                    told = f"{type(error).__name__}: {error}"
-                    timer_runs.record(connection, timer.name, now_us, alarm_us, told)
+                    _record(timer, connection, now_us, began_ns, wait_us, told)
                 raise
-            timer_runs.record(connection, timer.name, now_us, alarm_us)
+            _record(timer, connection, now_us, began_ns, wait_us, None)
         return done
+
+
+def _record(
+    timer: Timer,
+    connection: Connection,
+    now_us: int,
+    began_ns: int,
+    wait_us: int,
+    error: str | None,
+) -> None:
+    took_us = (time.monotonic_ns() - began_ns) // 1_000
+    timer_runs.record(
+        connection,
+        timer.name,
+        now_us,
+        timer.alarm_s * SECOND_US,
+        error,
+        duration_us=took_us,
+        next_us=now_us + took_us + wait_us,
+    )
 
 
 def run(service: Service, *, once: bool, stop: threading.Event) -> dict[str, int]:

@@ -10,5 +10,6 @@ __all__ = (
     "settings",
     "signing",
     "terminal",
+    "this_machine",
     "work_options",
 )

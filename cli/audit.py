@@ -224,6 +224,8 @@ def _prove_here(event: str, config: Path | None, data_dir: Path | None) -> tuple
 
 def _sign_head(service: Service) -> None:
     """Sign the present head, unless a running server holds the signer: then it does that."""
+    if service.settings.read_only:
+        return
     from ledger.tree import trees
 
     with service.connect() as connection:
@@ -234,15 +236,9 @@ def _sign_head(service: Service) -> None:
 
 
 def _log_key(service: Service) -> VerifierKey:
-    from nacl.signing import SigningKey
+    from ledger.tree.checkpoint import parse_verifier_key
 
-    from api.process import secret_files
-    from ledger.tree.checkpoint import VerifierKey
-
-    seed = secret_files.read_or_make(
-        secret_files.folder_of(service.settings.data_dir) / "signer.key"
-    )
-    return VerifierKey(service.settings.log_origin, bytes(SigningKey(seed).verify_key))
+    return parse_verifier_key(service.verifier_key)
 
 
 def _code_version() -> str:
@@ -274,30 +270,27 @@ def _told(report: VerifyReport) -> dict[str, Any]:
 
 def _check_server(remote: Remote, root: Path | None, given: str | None, *, as_json: bool) -> None:
     """The last signed head, against the key, a head kept before, and the newest fact."""
-    from ledger.tree.checkpoint import (
-        NoteInvalid,
-        open_checkpoint,
-        parse_checkpoint,
-        parse_verifier_key,
-    )
+    from ledger.tree.checkpoint import NoteInvalid, parse_checkpoint, parse_verifier_key
+    from ledger.tree.log_keys import Rotation, open_by_any
     from ledger.tree.proof import ProofInvalid, check
 
-    key = parse_verifier_key(
-        remote.ask(lambda c: c.read_log_key())["verifier_key"] if given is None else given
-    )
+    answer = remote.ask(lambda c: c.read_log_key())
+    key = parse_verifier_key(answer["verifier_key"] if given is None else given)
+    rotations = [Rotation.of(int(one["position"]), one["fact"]) for one in answer["rotations"]]
     told: dict[str, Any] = {"key_given": given is not None, "newest_fact_checked": False}
     problems: list[str] = []
     try:
-        head = open_checkpoint(remote.ask(lambda c: c.read_checkpoint()), key)
+        head, signed_by = open_by_any(remote.ask(lambda c: c.read_checkpoint()), key, rotations)
         told |= {"origin": head.origin, "facts": head.size, "root": head.root.hex()}
         if root is not None:
             text = root.read_text(encoding="utf-8")
-            kept = open_checkpoint(text, key) if "\n\n" in text else parse_checkpoint(text)
+            is_note = "\n\n" in text
+            kept = open_by_any(text, key, rotations)[0] if is_note else parse_checkpoint(text)
             same_root = head.size != kept.size or head.root == kept.root
             if kept.origin != head.origin or head.size < kept.size or not same_root:
                 problems.append(f"not a later head than the one kept, of {kept.size} facts")
         if remote.has_key:
-            check(remote.ask(lambda c: c.read_proof(head.size)), key)
+            check(remote.ask(lambda c: c.read_proof(head.size)), signed_by)
             told["newest_fact_checked"] = True
     except (NoteInvalid, ProofInvalid) as invalid:
         problems.append(str(invalid))

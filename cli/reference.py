@@ -28,6 +28,15 @@ WIDTH = 96
 OF_THE_PROGRAM = ("__main__", "index", "main", "reference")
 """Modules of `cli` that hold no commands."""
 
+PACKAGES = (
+    "cli",
+    "cli.commands",
+    "cli.commands.governance",
+    "cli.commands.regions",
+    "cli.operating",
+)
+"""Where commands are."""
+
 INDEX_HEAD = '''\
 """Where each command and group is, and what it is about.
 
@@ -69,7 +78,13 @@ def page() -> str:
 
 def modules() -> Iterator[ModuleType]:
     """Every module that may hold commands."""
-    for package in ("cli", "cli.commands", "cli.commands.governance", "cli.commands.regions"):
+    for package in (
+        "cli",
+        "cli.commands",
+        "cli.commands.governance",
+        "cli.commands.regions",
+        "cli.operating",
+    ):
         for found in pkgutil.iter_modules(import_module(package).__path__):
             if not found.ispkg and found.name not in OF_THE_PROGRAM:
                 yield import_module(f"{package}.{found.name}")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import multiprocessing
 import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
@@ -28,32 +30,39 @@ from api.door.http_bounds import BoundedProtocol, raise_files_max
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
 from api.process import founding
+from api.process.database_watch import watching
 from api.process.service import Service
-from api.settings import Settings, is_here
+from api.settings import Settings, SettingsInvalid, is_here
 from api.telemetry import logs, metrics
 from cli.terminal import AnswerIsNo
 
 logger = logging.getLogger(__name__)
+
+DRAIN_SECONDS = 10
+"""After SIGTERM no connection is accepted, and requests in progress have so long to be answered."""
 
 
 def serve(settings: Settings) -> int:
     """Serve until SIGINT or SIGTERM; the exit code."""
     logs.configure(settings.log_form, settings.log_level)
     raise_files_max()
+    _require_files(settings)
     with (
         Service.open(settings) as service,
         _stopped_by_sigterm(),
         closing(_bound(settings)) as sock,
+        watching(service.embedded),
         _jobs(service),
     ):
         founding.warn(service.ledger, settings)
         warn_of_plain_http(settings)
         if settings.workers == 1:
-            app = create_app(service, with_console=settings.console)
+            app = create_app(service, with_console=settings.console and not settings.read_only)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
             tune_collector()
             uvicorn.Server(config).run([sock])
             return 0
+        tune_collector()
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
         config = uvicorn.Config("cli.serve:application", **how)
@@ -61,6 +70,14 @@ def serve(settings: Settings) -> int:
             os.environ[metrics.SHARED_FOLDER] = numbers
             Multiprocess(config, sockets=[sock]).run()
     return 0
+
+
+def _require_files(settings: Settings) -> None:
+    """That certificate and key can be read, each by its name. Raises SettingsInvalid."""
+    for name in ("ssl_certfile", "ssl_keyfile"):
+        file = getattr(settings, name)
+        if file is not None and not os.access(file, os.R_OK):
+            raise SettingsInvalid(f"{name}: {file} is no file that can be read")
 
 
 def _bound(settings: Settings) -> socket.socket:
@@ -98,6 +115,7 @@ def application() -> Asgi:
     """The application of one worker process, with a service of its own."""
     settings = settings_file.load().settings
     logs.configure(settings.log_form, settings.log_level)
+    _end_with_parent()
     service = Service.open(settings)
     app = create_app(service)
     tune_collector()
@@ -112,10 +130,26 @@ def application() -> Asgi:
     return closing
 
 
+def _end_with_parent() -> None:
+    """A killed parent ends no worker: it would keep the port, and no next start could listen."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def follow() -> None:
+        parent.join()
+        logger.error("the first process of the server ended: this worker ends")
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(DRAIN_SECONDS + 10)
+        os._exit(1)
+
+    threading.Thread(target=follow, name="parent-watch", daemon=True).start()
+
+
 @contextmanager
 def _jobs(service: Service) -> Generator[None, None, None]:
     """The background jobs in a thread, unless the settings leave them to `tallystick jobs`."""
-    if not service.settings.jobs:
+    if not service.settings.jobs or service.settings.read_only:
         yield
         return
     stop = threading.Event()
@@ -162,7 +196,7 @@ def _how(settings: Settings) -> dict[str, Any]:
         # Otherwise uvicorn believes whoever comes from this machine, and FORWARDED_ALLOW_IPS.
         "proxy_headers": settings.trusted_proxies is not None,
         "forwarded_allow_ips": settings.trusted_proxies or "",
-        "timeout_graceful_shutdown": 10,
+        "timeout_graceful_shutdown": DRAIN_SECONDS,
         "ssl_certfile": certfile,
         "ssl_keyfile": keyfile,
         "log_config": None,

@@ -246,12 +246,28 @@ def _silent(what: str, done: int, of: int) -> None:
 # --- failures --------------------------------------------------------------------------------
 
 EXPECTED: dict[str, tuple[int, str]] = {
-    "api.settings.SettingsInvalid": (2, "`tallystick config --help` lists the settings"),
+    "api.settings.SettingsInvalid": (
+        2,
+        "docs/howto/operate.md has the settings; `tallystick config` shows those in force",
+    ),
     "api.process.secret_files.SecretUnreadable": (2, ""),
+    "api.process.log_keys.KeysDiffer": (
+        1,
+        "put the log's own files back into that folder, or bring them with `tallystick keys import"
+        " FILE`; `tallystick keys check` tells each file",
+    ),
+    "api.process.key_export.KeyExportInvalid": (2, "nothing was changed"),
     "api.process.embedded_postgres.EmbeddedPostgresFailed": (
         1,
         "to use a PostgreSQL of your own, set TALLYSTICK_DATABASE_URL",
     ),
+    "api.backup.archive.BackupUnusable": (1, ""),
+    "api.backup.programs.ProgramFailed": (
+        1,
+        "the login needs the right REPLICATION, and pg_hba.conf a line for `replication`",
+    ),
+    "api.process.service.NotReady": (1, ""),
+    "api.process.secret_files.KeyNotHere": (1, "put a copy of signer.key into `keys`"),
     "api.process.service.ProjectionBehind": (1, "try again in a moment"),
     "api.process.waiting.ProjectionBehind": (1, "try again in a moment"),
     "api.replay.trace_openb.TraceUnreadable": (2, ""),
@@ -269,6 +285,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
         1,
         "this database was made by another version: run that version, or use another database",
     ),
+    "ledger.migrate.PostgresTooOld": (1, "upgrade PostgreSQL, or set another database"),
     "ledger.tree.checkpoint.SigningRefused": (
         1,
         "the database is older than what was signed, or another one: restore the right one",
@@ -290,8 +307,14 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "contracts.deployment.DeploymentInvalid": (2, ""),
     "contracts.manifest.ManifestInvalid": (2, "do not use this payout file"),
     "contracts.payout_scripts.PayoutMismatch": (1, "use the payout file of this root"),
+    "contracts.payout_scripts.RootAccepted": (1, "claim from it: `tallystick payout claim`"),
     "contracts.payout_scripts.NothingToClaim": (1, ""),
     "contracts.signers.PublicKeyRefused": (1, "use a key of your own"),
+    "psycopg.errors.InsufficientPrivilege": (
+        1,
+        "the login needs CREATEROLE and a database of its own: CREATE ROLE tally LOGIN CREATEROLE;"
+        " CREATE DATABASE tally OWNER tally",
+    ),
     "psycopg.OperationalError": (1, "check that the database runs and TALLYSTICK_DATABASE_URL"),
     "psycopg.ProgrammingError": (1, "check that TALLYSTICK_DATABASE_URL may create and read"),
     "psycopg.Error": (1, "the database refused it: see its log"),

@@ -5,6 +5,7 @@ Each command imports what it needs when it runs, so that `--help` is quick and n
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import tempfile
@@ -99,12 +100,18 @@ def serve(
     jobs_too: Annotated[
         bool | None, typer.Option("--jobs/--no-jobs", help="Background jobs in this process.")
     ] = None,
+    read_only: Annotated[
+        bool | None,
+        typer.Option("--read-only/--recording", help="Answer from a standby; record nothing."),
+    ] = None,
     config: ConfigFile = None,
     data_dir: DataDir = None,
 ) -> None:
     """Serve the API and run the background jobs, until stopped.
 
-    Without TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
+    With `--read-only` it answers reading calls from a standby or a restored database, and others
+    503 `read_only`; `Tallystick-Position` and `/readyz` say how far the data go. Without
+    TALLYSTICK_DATABASE_URL the embedded PostgreSQL of the data folder is used.
     """
     settings = in_force(
         config,
@@ -114,13 +121,19 @@ def serve(
         ssl_certfile=ssl_certfile,
         ssl_keyfile=ssl_keyfile,
         jobs=jobs_too,
+        read_only=read_only,
         data_dir=data_dir,
     )
+    gc.disable()  # hundreds of modules come, and none goes: `tune_collector` begins to look later
     from cli import serve as cli_serve
 
     scheme = "http" if settings.ssl_certfile is None else "https"
     note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
-    raise typer.Exit(cli_serve.serve(settings))
+    try:
+        code = cli_serve.serve(settings)
+    finally:
+        gc.enable()
+    raise typer.Exit(code)
 
 
 @commands.command(epilog="Example: tallystick jobs --once --json")
@@ -136,23 +149,47 @@ def jobs(
     """
     from api import timers as background
     from api.process import founding
+    from api.process.database_watch import watching
 
-    with stopping() as stop, opened(config, data_dir=data_dir) as service:
+    with (
+        stopping() as stop,
+        opened(config, data_dir=data_dir) as service,
+        watching(service.embedded),
+    ):
         founding.warn(service.ledger, service.settings)
         done = background.run(service, once=once, stop=stop)
     tell(done, facts(done), as_json=as_json)
 
 
-@commands.command(epilog="Example: tallystick migrate --json")
-def migrate(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Create or upgrade the database. Safe to run twice and from two machines at once."""
+@commands.command(epilog="Example: tallystick migrate --plan")
+def migrate(
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what would be applied; write nothing.")
+    ] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create or upgrade the database. Safe to run twice and from two machines at once.
+
+    Each file is applied in a transaction of its own and told before it begins. A database of a
+    newer version is refused.
+    """
     import psycopg
 
     from ledger import migrate as migrations
     from projections import tables
 
-    with _database(in_force(config, data_dir=data_dir)) as conninfo:
-        applied = migrations.migrate(conninfo)
+    with database(in_force(config, data_dir=data_dir)) as conninfo:
+        if plan:
+            missing = migrations.plan(conninfo)
+            told = [{"name": each.name, "about": each.about} for each in missing]
+            shown = columns(told, ("name", "about")) if told else ["nothing to do"]
+            tell({"missing": told}, shown, as_json=as_json)
+            return
+        applied = migrations.migrate(
+            conninfo, begins=lambda each: note(f"applying {each.name}: {each.about}")
+        )
         with psycopg.connect(conninfo, autocommit=True) as connection:
             tables.ensure(connection)
     lines = [f"applied {name}" for name in applied] or ["nothing to do"]
@@ -198,7 +235,7 @@ def stopping() -> Generator[threading.Event, None, None]:
 
 
 @contextmanager
-def _database(settings: Settings) -> Generator[str, None, None]:
+def database(settings: Settings) -> Generator[str, None, None]:
     """The address of the database, the embedded one started or joined."""
     if settings.database_url is not None:
         yield settings.database_url

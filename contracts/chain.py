@@ -144,6 +144,10 @@ class Chain:
         """How many nonces of the address are used up at a block."""
         return int(self._w3.eth.get_transaction_count(_checksum(address), _tag(number)))
 
+    def balance(self, address: str) -> int:
+        """What the address has for gas, in wei."""
+        return int(self._w3.eth.get_balance(_checksum(address)))
+
     def fees(self) -> Fees:
         """max fee = 2 x base fee + tip; tip = median reward of late blocks, at least 1 gwei."""
         history: Any = self._w3.eth.fee_history(FEE_BLOCKS, "latest", [50])

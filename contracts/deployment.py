@@ -10,8 +10,8 @@ It moves no money and needs no ledger.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,20 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """How one contract was made: keccak-256 of the code that its address has, hex, and what its
+    constructor was given, in order.
+    """
+
+    code_keccak256: str
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where the set lives and how it was made. `block` is the first block that concerns it."""
+    """Where the set lives and how it was made. `block` is the first block that concerns it.
+    `made`: by the name of the contract; a file of before has none.
+    """
 
     chain_id: int
     block: int
@@ -78,6 +90,7 @@ class Deployment:
     input_sha256: str
     terms: Terms
     roles: Roles
+    made: Mapping[str, Made] = field(default_factory=dict)
 
     def address(self, contract: str) -> str:
         """The address of a contract by its artifact name."""
@@ -123,11 +136,12 @@ def deploy_all(
     """
     assert roles.proposer.lower() != roles.guardian.lower(), "one key may not propose and veto"
     block = chain.head().number + 1
-    made = _deploy_contracts(chain, deployer, terms)
+    addresses, made = _deploy_contracts(chain, deployer, terms)
     deployment = Deployment(
         chain_id=chain.chain_id,
         block=block,
-        **made,
+        **addresses,
+        made=made,
         input_sha256=artifact("TallyToken").input_sha256,
         terms=terms,
         roles=roles,
@@ -199,7 +213,13 @@ def decode(data: bytes) -> Deployment:
         numbers = {name: int(value) for name, value in terms.items()}
         document["chain_id"] = int(document["chain_id"])
         roles = Roles(**document.pop("roles"))
-        return Deployment(**document, roles=roles, terms=Terms(**numbers, period_caps=caps))
+        made = {
+            name: Made(code_keccak256=str(one["code_keccak256"]), arguments=tuple(one["arguments"]))
+            for name, one in document.pop("made", {}).items()
+        }
+        return Deployment(
+            **document, made=made, roles=roles, terms=Terms(**numbers, period_caps=caps)
+        )
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise DeploymentInvalid(str(error)) from error
 
@@ -260,10 +280,18 @@ class _Setup:
         self._chain.execute(self._deployer, Call(self._at.address(contract), data))
 
 
-def _deploy_contracts(chain: Chain, deployer: Signer, terms: Terms) -> dict[str, str]:
+def _deploy_contracts(
+    chain: Chain, deployer: Signer, terms: Terms
+) -> tuple[dict[str, str], dict[str, Made]]:
+    """Addresses by member, and how each contract was made."""
+    made: dict[str, Made] = {}
+
     def deploy(contract: str, *arguments: Any) -> str:
         receipt = chain.execute(deployer, deploy=artifact(contract).deploy_data(*arguments))
         assert receipt.contract is not None, "a deployment has an address"
+        code = keccak256(chain.code(receipt.contract)).hex()
+        told = tuple(json.dumps(each) for each in arguments)
+        made[contract] = Made(code_keccak256=code, arguments=told)
         return receipt.contract
 
     admin, delay_s = deployer.address, terms.admin_delay_s
@@ -281,7 +309,8 @@ def _deploy_contracts(chain: Chain, deployer: Signer, terms: Terms) -> dict[str,
         *(token, emission, admin, delay_s),
         *(terms.quote_life_max_s, terms.move_max_bps, terms.round_interval_min_s),
     )
-    return {"token": token, "distributor": distributor, "emission": emission, "burner": burner}
+    addresses = {"token": token, "distributor": distributor, "emission": emission, "burner": burner}
+    return addresses, made
 
 
 def _grants(deployment: Deployment) -> list[tuple[str, str, str]]:
@@ -303,9 +332,12 @@ def _code_difference(
     chain: Chain, deployment: Deployment, contract: str, last: int
 ) -> Difference | None:
     code = chain.code(deployment.address(contract), last)
+    got = keccak256(code).hex() if code else "no code"
+    made = deployment.made.get(contract)
+    if made is not None and made.code_keccak256 != got:
+        return Difference(f"{contract} code", made.code_keccak256, got)
     if artifact(contract).runtime_matches(code):
         return None
-    got = keccak256(code).hex() if code else "no code"
     return Difference(f"{contract} code", "the committed artifact", got)
 
 

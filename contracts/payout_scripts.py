@@ -23,6 +23,10 @@ class PayoutMismatch(Exception):
     """The payout file is for another chain or contract, or not for the root that is on chain."""
 
 
+class RootAccepted(Exception):
+    """The contract pays from this root already: there is nothing to propose or accept."""
+
+
 class NothingToClaim(Exception):
     """The root pays this address nothing, or nothing more than it has had."""
 
@@ -46,7 +50,8 @@ class Sender:
 def propose(payout: Payout, tally: Tally, sender: Sender) -> Intent:
     """Propose the file's root; the sender must be the proposer.
 
-    Raises PayoutMismatch; ContractRefused when a root waits already or the number is not next.
+    Raises RootAccepted, PayoutMismatch; ContractRefused when a root waits already or the number is
+    not next.
     """
     _check_deployment(payout, tally)
     # Each veto makes place for one more proposal of the same root.
@@ -54,6 +59,7 @@ def propose(payout: Payout, tally: Tally, sender: Sender) -> Intent:
     known = sender.known(purpose)
     if known is not None:
         return known
+    _refuse_accepted(payout, tally)
     if payout.previous_root != tally.root():
         raise PayoutMismatch(f"it follows {payout.previous_root}, accepted is {tally.root()}")
     manifest = bytes.fromhex(payout.manifest)
@@ -64,13 +70,15 @@ def propose(payout: Payout, tally: Tally, sender: Sender) -> Intent:
 def accept(payout: Payout, tally: Tally, sender: Sender) -> Intent:
     """Accept the file's root once its timelock has run; anybody may.
 
-    Raises PayoutMismatch when another root waits, or none; ContractRefused (TimelockRunning).
+    Raises RootAccepted; PayoutMismatch when another root waits, or none; ContractRefused
+    (TimelockRunning).
     """
     _check_deployment(payout, tally)
     purpose = f"accept/{_of(payout)}/{_vetoes(payout, tally)}"
     known = sender.known(purpose)
     if known is not None:
         return known
+    _refuse_accepted(payout, tally)
     pending = tally.pending()
     if pending is None or pending.root != payout.root:
         waiting = None if pending is None else pending.root
@@ -157,6 +165,12 @@ def _state(payout: Payout, tally: Tally) -> str:
     if pending is not None and pending.root == payout.root:
         return "pending"
     return "replaced" if tally.seq() >= payout.seq else "unproposed"
+
+
+def _refuse_accepted(payout: Payout, tally: Tally) -> None:
+    """Raises RootAccepted."""
+    if tally.root() == payout.root:
+        raise RootAccepted(f"the root {payout.root} is accepted already")
 
 
 def _leaf(payout: Payout, address: str) -> Leaf:

@@ -9,6 +9,7 @@ find nothing to do. Not a way back: a wrong migration is answered by the next nu
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 
@@ -19,6 +20,17 @@ LOCK_ID = 0x7A11_7571
 
 FIRST = 1
 """The migration that makes the roles; every later one runs as `tallystick_owner`."""
+
+
+LOGS = 2
+"""The migrations up to this number make the two logs."""
+
+POSTGRES_MIN = 15
+"""The oldest major version that the SQL runs on; `tests/ledger/test_oldest_postgres.py` uses it."""
+
+
+class PostgresTooOld(Exception):
+    """The SQL of the logs needs a newer PostgreSQL."""
 
 
 class HistoryChanged(Exception):
@@ -32,6 +44,16 @@ class Migration:
     number: int
     name: str
     text: str
+
+    @property
+    def about(self) -> str:
+        """What the file says of itself: the first sentence of its head."""
+        lines = []
+        for line in self.text.split("\n"):
+            if not line.startswith("--"):
+                break
+            lines.append(line.removeprefix("--").strip())
+        return " ".join(lines).split(". ", 1)[0].rstrip(".")
 
     @property
     def sha256(self) -> bytes:
@@ -51,19 +73,34 @@ def shipped() -> list[Migration]:
     return found
 
 
-def migrate(conninfo: str) -> list[str]:
+def plan(conninfo: str) -> list[Migration]:
+    """What `migrate` would apply now, in order; nothing is written. Raises like `migrate`."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        _require_version(connection.info.server_version)
+        row = connection.execute("SELECT to_regclass('public.migration') IS NULL").fetchone()
+        if row is None or row[0]:
+            return shipped()
+        return _missing(connection, shipped())
+
+
+def migrate(
+    conninfo: str, *, begins: Callable[[Migration], None] = lambda _migration: None
+) -> list[str]:
     """Apply what is missing, each file in its own transaction; return the names applied.
 
-    Raises HistoryChanged when the database was built from other files than these.
+    `begins` is told each file before it is applied. Raises HistoryChanged when the database was
+    built from other files than these, by a newer version among others, and PostgresTooOld.
     """
     applied: list[str] = []
     with psycopg.connect(conninfo, autocommit=True) as connection:
+        _require_version(connection.info.server_version)
         connection.execute("SELECT pg_advisory_lock(%s)", (LOCK_ID,))
         connection.execute(
             "CREATE TABLE IF NOT EXISTS migration (number int PRIMARY KEY, name text NOT NULL,"
             " sha256 bytea NOT NULL)"
         )
         for migration in _missing(connection, shipped()):
+            begins(migration)
             with connection.transaction():
                 if migration.number > FIRST:
                     connection.execute("SET LOCAL ROLE tallystick_owner")
@@ -77,6 +114,18 @@ def migrate(conninfo: str) -> list[str]:
     return applied
 
 
+def missing(connection: psycopg.Connection[tuple[object, ...]]) -> list[Migration]:
+    """What `migrate` would apply; changes nothing. Raises HistoryChanged as it does."""
+    return _missing(connection, shipped())
+
+
+def _require_version(number: int) -> None:
+    if number // 10_000 < POSTGRES_MIN:
+        raise PostgresTooOld(
+            f"this is PostgreSQL {number // 10_000}, and {POSTGRES_MIN} or newer is needed"
+        )
+
+
 def _missing(
     connection: psycopg.Connection[tuple[object, ...]], wanted: list[Migration]
 ) -> list[Migration]:
@@ -87,7 +136,10 @@ def _missing(
             raise HistoryChanged(f"{migration.name} was applied with other bytes")
     unknown = applied.keys() - {migration.number for migration in wanted}
     if unknown:
-        raise HistoryChanged(f"applied, but not shipped: {sorted(map(str, unknown))}")
+        names = ", ".join(str(applied[number][0]) for number in sorted(unknown, key=str))
+        raise HistoryChanged(
+            f"a newer version migrated this database: applied, but not shipped here: {names}"
+        )
     missing = [migration for migration in wanted if migration.number not in applied]
     if missing and applied and missing[0].number < max(map(int, map(str, applied))):
         raise HistoryChanged(f"{missing[0].name} comes before one already applied")

@@ -106,6 +106,14 @@ class GapInLog(AssertionError):
     """The log lacks a position below its head: nothing may be derived from it."""
 
 
+def is_read_only(connection: Connection) -> bool:
+    """Whether nothing can be moved here: views stand where replication has brought them. The server
+    tells its sessions by itself, so this asks nothing.
+    """
+    status = connection.info.parameter_status
+    return "on" in (status("in_hot_standby"), status("default_transaction_read_only"))
+
+
 _OWN = re.compile(r"\bown\.")
 
 
@@ -156,6 +164,8 @@ def step(
 
     On a connection outside a transaction this commits. Raises GapInLog.
     """
+    if is_read_only(connection):
+        return 0
     schema = schema or projection.schema
     with connection.transaction():
         row = connection.execute(own(schema, _LOCK)).fetchone()
@@ -224,6 +234,8 @@ def step_lanes(
     what was read, and a runner that came second drops its work. Raises GapInLog.
     """
     assert projection.reports is not None, projection.name
+    if is_read_only(connection):
+        return 0
     schema = schema or projection.schema
     spans = _behind(connection, schema, projection.reports.heads, list(lanes), reports_max)
     if not spans:

@@ -93,6 +93,12 @@ def ensure(connection: Connection, projections: Iterable[Projection] = PROJECTIO
                 rebuild(connection, projection)
 
 
+def differing(connection: Connection, projections: Sequence[Projection] = PROJECTIONS) -> list[str]:
+    """The names of those that `ensure` would make or rebuild; changes nothing."""
+    found = _definitions(connection, [projection.schema for projection in projections])
+    return [one.name for one in projections if found.get(one.schema) != one.definition]
+
+
 def create(
     connection: Connection,
     projection: Projection,
@@ -402,6 +408,8 @@ def step_all(
 
 def _step_to_heads(connection: Connection, projections: Sequence[Projection]) -> int:
     done = 0
+    if runner.is_read_only(connection):
+        return done
     while behind := [part for part in lag(connection, projections) if part.behind]:
         moved = [_step(connection, part) for part in behind]
         done += sum(moved)

@@ -5549,7 +5549,9 @@ class Client(Calls):
         return cast("str", found)
 
     def read_log_key(self) -> forms.LogKeyAnswer:
-        """Returns the public key that signs the log's heads."""
+        """Returns the public key that signs the log's heads, and every announced
+        replacement of it.
+        """
         found = self._call("GET", "/v1/audit/log/key")
         return cast("forms.LogKeyAnswer", found)
 
@@ -5571,3 +5573,8 @@ class Client(Calls):
             ),
         )
         return cast("str", found)
+
+    def list_timers(self) -> forms.TimerRunsAnswer:
+        """Lists the timers of the server: last run, duration, error, next run."""
+        found = self._call("GET", "/v1/timers")
+        return cast("forms.TimerRunsAnswer", found)

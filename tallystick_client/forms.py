@@ -4037,10 +4037,27 @@ class LogEventPage(TypedDict):
 
 
 class LogKeyAnswer(TypedDict):
-    """`name+key id+key`, as C2SP writes it."""
+    """`name+key id+key`, as C2SP writes it, and the keys before it by their replacements."""
 
     verifier_key: str
+    rotations: list[LogKeyRotationAnswer]
     position: NotRequired[int]
+
+
+class LogKeyRotationAnswer(TypedDict):
+    """One replacement of the key. Both keys sign `tallystick/log-key/v1`, origin, number,
+    old key, new key (hex) and the microseconds of `old_key_signs_until`, each with a line
+    end.
+    """
+
+    number: int
+    old: str
+    new: str
+    position: int
+    rotated_at: str
+    old_key_signs_until: str
+    old_key_signed: bool
+    fact: dict[str, Any]
 
 
 MaintenanceWindowAnswer = TypedDict(
@@ -7290,6 +7307,25 @@ class TaskQueueAnswer(TypedDict):
     waiting: int
     taken: int
     done: int
+    position: NotRequired[int]
+
+
+class TimerRunAnswer(TypedDict):
+    """One timer. `late`: its last success is longer ago than its alarm allows."""
+
+    name: str
+    ran_at: str
+    succeeded_at: NotRequired[str]
+    duration_us: NotRequired[int]
+    error: NotRequired[str]
+    next_at: NotRequired[str]
+    late: bool
+
+
+class TimerRunsAnswer(TypedDict):
+    """The timers by name."""
+
+    data: list[TimerRunAnswer]
     position: NotRequired[int]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import gc
 import re
 import sys
 from collections.abc import Iterator
@@ -42,17 +41,8 @@ ONE_DOOR = "ledger/log/handle.py"
 
 @cache
 def modules() -> tuple[tuple[Path, ast.Module], ...]:
-    """Every module of the rooms, read once for all tests; the collector never looks at them."""
-    gc.disable()
-    found = tuple(
-        (path.relative_to(ROOT), ast.parse(path.read_text(encoding="utf-8")))
-        for room in (*ROOMS, CLIENT)
-        for path in sorted((ROOT / room).rglob("*.py"))
-        if "node_modules" not in path.parts
-    )
-    gc.freeze()
-    gc.enable()
-    return found
+    """Every module of the rooms."""
+    return tuple((path.relative_to(ROOT), tree) for path, tree in surface.trees().items())
 
 
 @cache
@@ -173,10 +163,13 @@ def test_no_module_has_a_name_that_says_nothing() -> None:
     assert [str(path) for path, _ in modules() if path.stem in NAMES_THAT_SAY_NOTHING] == []
 
 
+claims = cache(packages_distributions)
+
+
 @pytest.mark.parametrize("room", [*ROOMS, CLIENT])
 def test_no_dependency_claims_one_of_our_names(room: str) -> None:
     ours = "tallystick-client" if room == CLIENT else "tallystick"
-    assert set(packages_distributions().get(room, ())) <= {ours}
+    assert set(claims().get(room, ())) <= {ours}
 
 
 def test_every_test_file_has_a_test_in_it() -> None:

@@ -37,6 +37,7 @@ from api.parties.webhook_sender import of_the_renter
 from ledger.log.lanes import lane_of
 from ledger.log.usage_reads import report_at
 from ledger.tree import prove, trees
+from ledger.tree.log_keys import Rotation
 from projections.audit import audit_index
 from projections.audit.audit_index import AUDIT_INDEX
 from projections.fleet import fleet
@@ -69,10 +70,26 @@ class LogEventAnswer(FactAnswer):
     body: dict[str, Any]
 
 
+class LogKeyRotationAnswer(AnswerModel):
+    """One replacement of the key. Both keys sign `tallystick/log-key/v1`, origin, number, old key,
+    new key (hex) and the microseconds of `old_key_signs_until`, each with a line end.
+    """
+
+    number: Count
+    old: str
+    new: str
+    position: Position
+    rotated_at: Told_at
+    old_key_signs_until: Told_at
+    old_key_signed: bool
+    fact: dict[str, Any]
+
+
 class LogKeyAnswer(AnswerModel):
-    """`name+key id+key`, as C2SP writes it."""
+    """`name+key id+key`, as C2SP writes it, and the keys before it by their replacements."""
 
     verifier_key: str
+    rotations: list[LogKeyRotationAnswer]
     position: Position | None = None
 
 
@@ -196,9 +213,27 @@ def read_checkpoint(call: Caller) -> Response:
 
 @resource.get("/v1/audit/log/key", everybody(), LogKeyAnswer)
 def read_log_key(call: Caller) -> Response:
-    """Returns the public key that signs the log's heads."""
+    """Returns the public key that signs the log's heads, and every announced replacement of it.
+    `fact` is the announcement as the log has it: with the signatures in it a verifier of an
+    earlier key follows to this one.
+    """
     with call.read() as view:
-        return call.answer(view, LogKeyAnswer(verifier_key=call.service.verifier_key))
+        told = [_rotation(one) for one in trees.rotations(view.connection)]
+        key = call.service.verifier_key
+        return call.answer(view, LogKeyAnswer(verifier_key=key, rotations=told))
+
+
+def _rotation(one: Rotation) -> LogKeyRotationAnswer:
+    return LogKeyRotationAnswer(
+        number=one.number,
+        old=str(one.old),
+        new=str(one.new),
+        position=one.position,
+        rotated_at=moment(one.at_us),
+        old_key_signs_until=moment(one.until_us),
+        old_key_signed=one.old_signature is not None,
+        fact=one.body,
+    )
 
 
 @resource.get(

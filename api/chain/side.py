@@ -162,14 +162,14 @@ def _terms(service: Service) -> Terms:
         epoch_length_s=published.epoch_length_us // SECOND_US,
         timelock_s=TIMELOCK_S,
         epochs_per_period=EPOCHS_PER_PERIOD,
-        period_caps=_caps(published),
+        period_caps=caps_of(published),
         recycle_cap=0,
         genesis_supply=GENESIS_SUPPLY,
         anchor_price=ANCHOR_PRICE,
     )
 
 
-def _caps(policy: PolicyPublished) -> tuple[int, ...]:
-    """What each epoch may mint: its scheduled emission."""
+def caps_of(policy: PolicyPublished) -> tuple[int, ...]:
+    """What each epoch may mint, from the first on, in token units: its scheduled emission."""
     last = max((s.start_epoch + s.n_epochs for s in policy.segments), default=2)
     return tuple(scheduled(policy.segments, epoch) for epoch in range(1, last))

@@ -259,7 +259,9 @@ class Call:
             # The door has waited for it. Whoever asks us without the door is told at once.
             if wanted > head:
                 raise ProjectionBehind(f"the log is at {head} of {wanted}")
-            reached = self.service.follow(connection, projections, head)
+            # Where nothing is recorded, the views stand where they stand: the answer says where.
+            is_still = self.service.settings.read_only
+            reached = self.service.follow(connection, projections, wanted if is_still else head)
             for one in projections:
                 if one in LIVE:
                     self._follow_lanes(connection, one, lane)

@@ -136,6 +136,8 @@ async def _admit(
 ) -> Call:
     app = request.app.state
     service: Service = app.service
+    if service.settings.read_only and (operation.records or operation.method == "DELETE"):
+        raise errors.problem("read_only")
     principal = await _principal(app.authenticator, request.headers.get("authorization"))
     auth.admit(operation.access, principal)
     _spend(request, app.key_buckets, principal)

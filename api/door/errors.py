@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from api.process.secret_files import KeyNotHere
 from api.process.waiting import ProjectionBehind
 from api.refusals.words import SENTENCES
 from domain.reasons import reason_of
@@ -69,6 +70,11 @@ DOOR: dict[str, tuple[int, str]] = {
         503,
         "The answer took too long. What was asked for may still happen: ask again, with the same"
         " Idempotency-Key.",
+    ),
+    "read_only": (
+        503,
+        "This server only reads: nothing was recorded. Send the request to the market's main"
+        " address.",
     ),
     "projection_behind": (503, "The view has not reached the position asked for. Ask again."),
     # Usage reports (api/ingest/door.py).
@@ -188,12 +194,21 @@ def of_failure(error: Exception) -> Problem | None:
             return problem("malformed_json", "the body ended early")  # nobody is there to read it
         case ProjectionBehind():
             return problem("projection_behind", str(error), Retry_After=str(RETRY_AFTER_SECONDS))
+        case KeyNotHere():
+            return problem("read_only", "this server has no copy of the log's key")
+        case _ if isinstance(_cause_of(error), psycopg.errors.ReadOnlySqlTransaction):
+            return problem("read_only")
         case StreamMoved() | LogBusy() | OutcomeUnknown():
             return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
         case _ if isinstance(error, (psycopg.OperationalError, *DATABASE_AWAY)):
             return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
         case _:
             return None
+
+
+def _cause_of(error: Exception) -> BaseException:
+    """What the database said; the library wraps it."""
+    return error if error.__cause__ is None else error.__cause__
 
 
 def of_validation(error: RequestValidationError) -> Problem:

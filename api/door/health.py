@@ -102,6 +102,7 @@ def _ready(service: Service) -> Response:
     try:
         with service.connection() as connection:
             found, runs = lags(connection), job_runs.read(connection)
+            position = service.head(connection)
         environment = founding.environment_of(service.ledger, service.settings)
     except psycopg.OperationalError:
         return JSONResponse({"status": "unavailable", "database": "unreachable"}, 503)
@@ -118,11 +119,13 @@ def _ready(service: Service) -> Response:
         }
         for lag in found
     ]
+    standing = {"read_only": True, "position": position} if service.settings.read_only else {}
     settings = service.settings
     is_full = DISK.is_full(None if settings.database_url else settings.data_dir)
     return JSONResponse(
         {
             "status": "unavailable" if is_full else "ready",
+            **standing,
             "environment": environment,
             "database": "disk full" if is_full else "ok",
             "jobs": jobs + [_run_told(run, now_us) for run in runs],

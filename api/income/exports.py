@@ -26,6 +26,7 @@ from api.door.moments import moment
 from api.door.operation import Resource
 from api.door.positions import POSITION
 from api.income import focus, invoicing, issuer
+from api.income.csv_cell import cell
 from api.parties.accounts import visible
 from domain.income.invoice import invoice_id_of, period_bounds_us
 from domain.money import Asset
@@ -261,7 +262,7 @@ def _lines_csv(connection: Connection, bill: focus.Bill, last: int) -> Iterator[
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(_FIELDS)
     for number, line in enumerate(_lines(connection, bill, last), start=1):
-        writer.writerow(_told(line))
+        writer.writerow(cell(one) if isinstance(one, str) else one for one in _told(line))
         if number % BATCH_ROWS == 0:
             yield text.getvalue().encode()
             text.seek(0)

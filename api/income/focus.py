@@ -22,6 +22,7 @@ from decimal import Decimal, localcontext
 from itertools import islice
 from typing import Any
 
+from api.income.csv_cell import cell
 from domain.calendar import day_named, day_start_us
 from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
@@ -461,15 +462,18 @@ def csv_pieces(rows: Iterable[Row]) -> Iterator[bytes]:
     while True:
         batch = list(islice(rest, BATCH_ROWS))
         for row in batch:
-            writer.writerow(
-                decimal_text(value) if isinstance(value, Decimal) else value
-                for value in row.values()
-            )
+            writer.writerow(map(_csv, row.values()))
         yield text.getvalue().encode()
         text.seek(0)
         text.truncate()
         if len(batch) < BATCH_ROWS:
             return
+
+
+def _csv(value: Any) -> Any:
+    if isinstance(value, str):
+        return cell(value)
+    return decimal_text(value) if isinstance(value, Decimal) else value
 
 
 def parquet_pieces(rows: Iterable[Row]) -> Iterator[bytes]:

@@ -604,6 +604,7 @@ def tune_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 10, 50)
+    gc.enable()
 
 
 # --- in front of the framework ---------------------------------------------------------------

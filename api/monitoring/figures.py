@@ -152,6 +152,12 @@ def _timers(connection: Connection, now_us: int) -> Iterator[Metric]:
         "job",
         ((run.name, int(run.error is not None)) for run in runs),
     )
+    yield _by(
+        "tallystick_job_duration_microseconds",
+        "How long the last round of a timer took",
+        "job",
+        ((run.name, run.duration_us) for run in runs if run.duration_us is not None),
+    )
 
 
 def _money(connection: Connection, now_us: int) -> Iterator[Metric]:

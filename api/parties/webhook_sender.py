@@ -241,12 +241,12 @@ def webhook_timer(_service: Service) -> Timer:
     senders = Senders()
 
     def run_webhooks(service: Service, connection: Connection, now_us: int) -> int:
-        return run(service, connection, now_us, senders)
+        return tell_all(service, connection, now_us, senders)
 
     return Timer("webhooks", 5, 86_400, run_webhooks, turn=250, close=senders.close)
 
 
-def run(
+def tell_all(
     service: Service, connection: Connection, _now_us: int, senders: Senders, send: Post = post
 ) -> int:
     """Tell every enabled endpoint what is due; how many facts were taken since the last round.

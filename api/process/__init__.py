@@ -5,10 +5,13 @@ connections, locks, and the memory and the desk of the matcher come out.
 __all__ = (
     "clock",
     "collecting",
+    "database_watch",
     "embedded_postgres",
     "founding",
+    "key_export",
     "leading",
     "lease_desk",
+    "log_keys",
     "one_by_one",
     "secret_files",
     "service",

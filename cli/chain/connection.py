@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 EMBEDDED_CHAIN = "chain.sqlite"
 """In the data folder, where `tallystick serve` keeps a chain of its own (`api/chain/side.py`)."""
+DEPLOYMENT = "deployment.json"
+"""In the data folder, beside that chain."""
 
 
 @contextmanager
@@ -46,6 +48,17 @@ def _embedded(path: Path) -> Generator[Any, None, None]:
         )
     with Devnet(path) as devnet:
         yield Chain(devnet.w3)
+
+
+def deployment_file(settings: Settings) -> Path:
+    """The one that is set, or that of the embedded chain. Raises InputUnusable."""
+    beside = settings.data_dir / DEPLOYMENT
+    file = settings.chain_deployment or (beside if beside.is_file() else None)
+    if file is None:
+        raise InputUnusable(
+            "which contracts? give --deployment FILE or set TALLYSTICK_CHAIN_DEPLOYMENT"
+        )
+    return file
 
 
 def signer_of(chain_id: int, keystore: Path | None, dev_key: int | None) -> Signer:

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.chain.connection import chain_of, signer_of
+from cli.chain.connection import chain_of, deployment_file, signer_of
 from cli.chain.options import ChainFile, ChainUrl, Deployed, DevKey, Keystore
 from cli.settings import ConfigFile, DataDir, in_force
 from cli.terminal import EXIT_NO, AsJson, InputUnusable, amount, columns, facts, group, note, tell
 
 if TYPE_CHECKING:
-    from api.settings import Settings
     from contracts.manifest import Payout
     from contracts.outbox import Intent
     from contracts.payout_scripts import Sender
@@ -32,9 +31,6 @@ app = group(
     "Propose, accept and claim the root of a payout file.",
     "tallystick payout status payout.json",
 )
-
-DEPLOYMENT = "deployment.json"
-"""In the data folder, where `tallystick serve` keeps a chain of its own (`api/chain/side.py`)."""
 
 PayoutFile = Annotated[Path, typer.Argument(metavar="FILE", help="The payout file, payout.json.")]
 OutboxFolder = Annotated[
@@ -205,24 +201,13 @@ def _looking(flags: Flags, file: Path) -> Generator[tuple[Payout, Tally], None, 
         chain_url=flags.chain_url,
         chain_deployment=flags.deployment,
     )
-    deployed = deployments.read(_deployment_file(settings))
+    deployed = deployments.read(deployment_file(settings))
     with chain_of(settings, flags.chain_file) as chain:
         if chain.chain_id != deployed.chain_id:
             raise InputUnusable(
                 f"the node is of chain {chain.chain_id}, the deployment of {deployed.chain_id}"
             )
         yield payout, Tally(chain, deployed)
-
-
-def _deployment_file(settings: Settings) -> Path:
-    """The one that is set, or that of the embedded chain. Raises InputUnusable."""
-    beside = settings.data_dir / DEPLOYMENT
-    file = settings.chain_deployment or (beside if beside.is_file() else None)
-    if file is None:
-        raise InputUnusable(
-            "which contracts? give --deployment FILE or set TALLYSTICK_CHAIN_DEPLOYMENT"
-        )
-    return file
 
 
 @contextmanager

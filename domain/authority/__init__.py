@@ -2,4 +2,14 @@
 signed votes go in; the governors in force and the votes that count come out.
 """
 
-__all__ = ("acts", "ballot", "governors", "key_recovery", "reasons", "register", "registry", "vote")
+__all__ = (
+    "acts",
+    "ballot",
+    "governors",
+    "key_recovery",
+    "log_key",
+    "reasons",
+    "register",
+    "registry",
+    "vote",
+)

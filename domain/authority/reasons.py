@@ -26,6 +26,7 @@ class AuthorityReason(Reason):
     CHECKER_NEEDED = "checker_needed"
     KEY_RECOVERY_UNKNOWN = "key_recovery_unknown"
     KEY_RECOVERY_STATE = "key_recovery_state"
+    LOG_KEY_STATE = "log_key_state"
 
 
 REASONS = tuple(AuthorityReason)
@@ -42,5 +43,6 @@ STORED: frozenset[Reason] = frozenset(
         AuthorityReason.GOVERNOR_CHANGE_STATE,
         AuthorityReason.KEY_RECOVERY_UNKNOWN,
         AuthorityReason.KEY_RECOVERY_STATE,
+        AuthorityReason.LOG_KEY_STATE,
     }
 )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from domain.authority import acts, governors, key_recovery, register, vote
+from domain.authority import acts, governors, key_recovery, log_key, register, vote
 
-FILES = (acts, governors, key_recovery, register)
+FILES = (acts, governors, key_recovery, log_key, register)
 FACTS: dict[str, type[Any]] = {
     "governor.enrolled.v1": register.GovernorEnrolled,
     "governor.removed.v1": register.GovernorRemoved,
@@ -18,4 +18,5 @@ FACTS: dict[str, type[Any]] = {
     "key_recovery.announced.v1": key_recovery.KeyRecoveryAnnounced,
     "key_recovery.cancelled.v1": key_recovery.KeyRecoveryCancelled,
     "key_recovery.ended.v1": key_recovery.KeyRecoveryEnded,
+    "log_key.rotated.v1": log_key.LogKeyRotated,
 }

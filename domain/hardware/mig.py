@@ -201,9 +201,12 @@ def is_possible(table: Table, held: Held, profile: Profile, start: int) -> bool:
 
 def placements(table: Table, held: Held) -> Iterator[Instance]:
     """Every placement that is possible now, each looked at by itself."""
+    compute, taken = table.compute - _compute_of(table, held), _taken_of(table, held)
     for profile in table.profiles:
+        if profile.compute > compute or _count_of(held, profile) >= profile.most:
+            continue
         for start in profile.starts:
-            if is_possible(table, held, profile, start):
+            if not taken & _mask(start, profile.memory):
                 yield Instance(start, profile.name)
 
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import psycopg
 
+from ledger.log.durable import wait_for_standbys
+
 Connection = psycopg.Connection[Any]
 
 # --- intents ---------------------------------------------------------------------------------
@@ -84,9 +86,12 @@ def key_lock(connection: Connection, sender: str, chain_id: int) -> Generator[No
     lock = int.from_bytes(digest[:8], "big", signed=True)
     connection.execute("SELECT pg_advisory_lock(%s)", (lock,))
     try:
+        # An intent whose commit was cancelled on its way to the standby is not sent by the next.
+        wait_for_standbys(connection)
         yield
     finally:
-        connection.execute("SELECT pg_advisory_unlock(%s)", (lock,))
+        if not connection.closed:
+            connection.execute("SELECT pg_advisory_unlock(%s)", (lock,))
 
 
 def intent(connection: Connection, intent_id: str) -> IntentRow | None:

@@ -23,6 +23,7 @@ _KEEP = """
     ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed, kept_us = excluded.kept_us
 """
 _READ = "SELECT sealed FROM sealed_secret WHERE name = %s"
+_NEWEST = "SELECT name FROM sealed_secret ORDER BY kept_us DESC, name LIMIT 1"
 _END = "UPDATE sealed_secret SET until_us = %s WHERE name = %s"
 _ERASE = "DELETE FROM sealed_secret WHERE name = %s"
 _FORGET = "DELETE FROM sealed_secret WHERE until_us <= %s"
@@ -42,6 +43,12 @@ def read(connection: Connection, key: bytes, name: str) -> bytes | None:
         return bytes(_box(key, name).decrypt(bytes(row[0])))
     except CryptoError:
         return None
+
+
+def newest(connection: Connection) -> str | None:
+    """The name of the secret that was kept last; None: there is none."""
+    row = connection.execute(_NEWEST).fetchone()
+    return None if row is None else str(row[0])
 
 
 def end(connection: Connection, name: str, until_us: int) -> None:

@@ -15,23 +15,32 @@ Connection = psycopg.Connection[Any]
 ERROR_CHARACTERS_MAX = 1_000
 
 _RECORD = """
-    INSERT INTO job_run AS j (name, ran_us, succeeded_us, alarm_us, error)
-    VALUES (%(name)s, %(now)s, %(succeeded)s, %(alarm)s, %(error)s)
+    INSERT INTO job_run AS j
+        (name, ran_us, succeeded_us, alarm_us, error, duration_us, next_us)
+    VALUES (%(name)s, %(now)s, %(succeeded)s, %(alarm)s, %(error)s, %(duration)s, %(next)s)
     ON CONFLICT (name) DO UPDATE SET ran_us = excluded.ran_us, alarm_us = excluded.alarm_us,
-        error = excluded.error, succeeded_us = coalesce(excluded.succeeded_us, j.succeeded_us)
+        error = excluded.error, duration_us = excluded.duration_us, next_us = excluded.next_us,
+        succeeded_us = coalesce(excluded.succeeded_us, j.succeeded_us)
 """
-_READ = "SELECT name, ran_us, succeeded_us, alarm_us, error FROM job_run ORDER BY name"
+_READ = """
+    SELECT name, ran_us, succeeded_us, alarm_us, error, duration_us, next_us
+    FROM job_run ORDER BY name
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """The last round of one job; `succeeded_us` None: never yet."""
+    """The last round of one job: when it began, how long it took and when the next is due.
+    `succeeded_us` None: never yet.
+    """
 
     name: str
     ran_us: int
     succeeded_us: int | None
     alarm_us: int
     error: str | None
+    duration_us: int | None = None
+    next_us: int | None = None
 
     def is_late(self, now_us: int) -> bool:
         """Whether its last success is longer ago than its alarm allows."""
@@ -39,7 +48,14 @@ class JobRun:
 
 
 def record(
-    connection: Connection, name: str, now_us: int, alarm_us: int, error: str | None = None
+    connection: Connection,
+    name: str,
+    now_us: int,
+    alarm_us: int,
+    error: str | None = None,
+    *,
+    duration_us: int | None = None,
+    next_us: int | None = None,
 ) -> None:
     """Note that a job ran: well, or with an error that is shown and never sent anywhere."""
     connection.execute(
@@ -49,6 +65,8 @@ def record(
             "now": now_us,
             "succeeded": now_us if error is None else None,
             "alarm": alarm_us,
+            "duration": duration_us,
+            "next": next_us,
             "error": None if error is None else error[:ERROR_CHARACTERS_MAX],
         },
     )

@@ -34,8 +34,10 @@ from ledger.bundle.shape import (
 )
 from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
 from ledger.tree import trees
-from ledger.tree.checkpoint import Checkpoint, VerifierKey, open_checkpoint
+from ledger.tree.checkpoint import Checkpoint, VerifierKey
 from ledger.tree.cut import LaneRecord
+from ledger.tree.log_keys import open_by_any
+from ledger.tree.trees import rotations
 from ledger.tree.walk import RowWrong, Walk
 
 Connection = psycopg.Connection[Any]
@@ -127,7 +129,7 @@ def _write(
     code_version: str,
     beside: Mapping[str, Mapping[int, bytes]],
 ) -> Exported:
-    checkpoint = open_checkpoint(note, key)
+    checkpoint, key = open_by_any(note, key, rotations(conn))
     notes = MarketNotes()
     rows = _market_rows(conn, checkpoint, notes)
     files = parquet.write_log(root, "log/market", parquet.MARKET, rows)

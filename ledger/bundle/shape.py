@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
+from domain.authority.log_key import FACT as LOG_KEY_FACT
 from domain.metering.report import LANES
 from domain.nesting import read_json
 from ledger.bundle.authority import FACTS as AUTHORITY_FACTS
 from ledger.bundle.authority import POLICY_FACT, Authority
 from ledger.tree import merkle
 from ledger.tree.cut import LaneRecord
+from ledger.tree.log_keys import Rotation
 from ledger.tree.proof import PIN_NAME
 
 FORMAT = 1
@@ -107,6 +109,7 @@ class MarketNotes:
     policy_versions: set[int] = field(default_factory=set)
     roots: dict[int, str] = field(default_factory=dict)  # of payouts, by epoch
     authority: Authority = field(default_factory=Authority)
+    log_keys: list[Rotation] = field(default_factory=list)
 
     def take(self, position: int, name: str, body: bytes) -> None:
         """Look at one fact. Raises BodyWrong."""
@@ -115,6 +118,8 @@ class MarketNotes:
                 self.authority.take(position, name, read_json(body))
             if name == POLICY_FACT:
                 self.policy_versions.add(int(read_json(body)["version"]))
+            elif name == LOG_KEY_FACT:
+                self._take_log_key(Rotation.of(position, read_json(body)))
             elif name == PIN_NAME:
                 self.pins.append(_pin(position, read_json(body)))
             elif name in KEY_FACTS:
@@ -126,6 +131,13 @@ class MarketNotes:
                 self.roots[int(told["epoch"])] = str(told["root"])
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError) as error:
             raise BodyWrong(f"{name}: {error!r}") from None
+
+    def _take_log_key(self, one: Rotation) -> None:
+        if one.number != len(self.log_keys) + 1 or (
+            self.log_keys and one.old_key != self.log_keys[-1].new_key
+        ):
+            raise ValueError("a rotation out of turn")
+        self.log_keys.append(one)
 
     def _take_key(self, position: int, body: dict[str, Any]) -> None:
         key = (str(body["node_id"]), str(body["key_id"]))

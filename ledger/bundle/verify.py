@@ -63,10 +63,13 @@ from ledger.tree.checkpoint import (
     parse_checkpoint,
     parse_verifier_key,
     signed_by,
+    split_note,
 )
 from ledger.tree.cut import lanes_tree
+from ledger.tree.log_keys import open_by_any
 from ledger.tree.walk import RowWrong, Walk
 
+PUBLISHED = "published root"
 WalletSigner = Callable[[str, str], str | None]
 _FLAG_CONTENT = 1
 """The content breaks a rule of the report's form; the only flag there is."""
@@ -185,6 +188,7 @@ class _Verification:
     reports: int = 0
     nodes: dict[str, _NodeChain] = field(default_factory=dict)
     unchecked: int = 0
+    waiting: list[tuple[str, str]] = field(default_factory=list)
     recount: Recount = field(default_factory=Recount)
 
     def bad(self, where: str, what: str, position: int = 0) -> None:
@@ -213,6 +217,7 @@ class _Verification:
         if root is not None:
             self._open_published(root, key)
         self._walk_market()
+        key = self._check_log_keys(key)
         self._check_votes()
         self._check_pins()
         for lane in range(LANES):
@@ -265,7 +270,7 @@ class _Verification:
     def _open_checkpoint(self, key: VerifierKey) -> None:
         try:
             note = (self.directory / CHECKPOINT_FILE).read_text(encoding="utf-8")
-            self.checkpoint = open_checkpoint(note, key)
+            self.checkpoint = self._opened(CHECKPOINT_FILE, note, key)
         except (OSError, ValueError) as error:
             self.bad(CHECKPOINT_FILE, str(error))
             return
@@ -276,16 +281,53 @@ class _Verification:
         if self.manifest.get("origin") != self.checkpoint.origin:
             self.bad(MANIFEST_FILE, "says another origin than the checkpoint")
 
+    def _opened(self, where: str, note: str, key: VerifierKey) -> Checkpoint:
+        """The head of a note. One that this key did not sign waits: a rotation of the log's key may
+        join the two, and only the facts can say so. Raises NoteInvalid.
+        """
+        try:
+            return open_checkpoint(note, key)
+        except NoteInvalid:
+            head = parse_checkpoint(split_note(note)[0])
+            if head.origin != key.name:
+                raise
+            self.waiting.append((where, note))
+            return head
+
+    def _check_log_keys(self, key: VerifierKey) -> VerifierKey:
+        """The key that signed the head of the bundle; what waits for a rotation is judged."""
+        rotations = self.notes.log_keys
+        for one in rotations:
+            if one.fault is not None:
+                self.bad("market", one.fault, one.position)
+        for where, note in self.waiting:
+            try:
+                _, by = open_by_any(note, key, rotations)
+            except NoteInvalid as error:
+                lost = any(one.old_signature is None for one in rotations)
+                more = (
+                    "; the log's key was replaced without the old one: give the new" if lost else ""
+                )
+                self.bad(where, f"{error}{more}")
+                if where == PUBLISHED:
+                    self.against = None
+                continue
+            if where == CHECKPOINT_FILE:
+                key = by
+        return key
+
     def _open_published(self, root: Path, key: VerifierKey) -> None:
         """A signed note must be the log's own; three bare lines are trusted as they are."""
         try:
             text = root.read_text(encoding="utf-8")
-            published = open_checkpoint(text, key) if "\n\n" in text else parse_checkpoint(text)
+            published = (
+                self._opened(PUBLISHED, text, key) if "\n\n" in text else parse_checkpoint(text)
+            )
             if published.origin != key.name:
                 raise NoteInvalid(f"of another log: {published.origin}")
             self.against = published
         except (OSError, ValueError) as error:
-            self.bad("published root", str(error))
+            self.bad(PUBLISHED, str(error))
 
     # --- the market log ---------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ order, and states folded from them, come out.
 __all__ = (
     "chain",
     "codec",
+    "durable",
     "fresh",
     "full_disk",
     "handle",

@@ -39,6 +39,7 @@ from ledger.books import postings
 from ledger.books.books import Books
 from ledger.books.chart import guards_for, kind_of, refusal_of_guards
 from ledger.books.entry import Entry
+from ledger.log.durable import NotReplicated
 from ledger.log.market import CONNECTIONS_MAX, SNAPSHOT_EVERY, Envelope, Held, Market, Rules
 from ledger.log.recorder import APP_ROLE, REFUSAL, Append, Appended, CommandRow
 
@@ -72,7 +73,9 @@ class LogBusy(Exception):
 
 
 class OutcomeUnknown(Exception):
-    """The connection was lost while appending a command that has no key."""
+    """The connection was lost while appending a command that has no key; or the commit stands on
+    one server alone, and may still be lost. The same command with its key finds what became of it.
+    """
 
 
 LOG_AWAY: tuple[type[Exception], ...] = (LogBusy, OutcomeUnknown, *DATABASE_AWAY)
@@ -562,7 +565,12 @@ class Ledger:
         Raises Refused: its stored refusal, or IDEMPOTENCY_KEY_REUSED for another fingerprint.
         """
         stored = self.stored(key)
-        return None if stored is None else _replay(_Call((), key, 0), stored)
+        return None if stored is None else self._replay(_Call((), key, 0), stored)
+
+    def _replay(self, call: _Call, stored: Appended) -> Outcome:
+        """The stored answer, once no standby lacks it. Raises the stored refusal."""
+        self.market.datastore.wait_for_standbys()
+        return _replayed(call, stored)
 
     def _attempt(self, call: _Call) -> Outcome:
         world = self._world(NOTHING_AHEAD)
@@ -588,7 +596,7 @@ class Ledger:
         answer = call.answer(world.changes, world.shown) if call.answer else NO_ANSWER
         appended = self._append_one(call, world, answer)
         if not appended.recorded:
-            return _replay(call, appended)
+            return self._replay(call, appended)
         return Outcome(appended.position, answer, False, tuple(world.changes))
 
     def _has_moved(self, world: _World) -> bool:
@@ -668,11 +676,11 @@ class Ledger:
             assert append.appended is not None
             if append.appended.recorded:
                 raise refused
-            return _replay(call, append.appended)
+            return self._replay(call, append.appended)
         stored = self.stored(call.key)
         if stored is None:
             raise refused
-        return _replay(call, stored)
+        return self._replay(call, stored)
 
     def forget_refusals(self, before_us: int) -> int:
         """Delete stored refusals that are older, some thousands at a time; how many."""
@@ -730,7 +738,7 @@ def _id_of(
     return lambda place: ids[bisect_right(ends, place)]
 
 
-def _replay(call: _Call, stored: Appended) -> Outcome:
+def _replayed(call: _Call, stored: Appended) -> Outcome:
     assert call.key is not None
     if stored.fingerprint != call.key.fingerprint:
         raise Refused(PartiesReason.IDEMPOTENCY_KEY_REUSED)
@@ -768,6 +776,8 @@ def _meaning(error: IntegrityError, guarded: Reason) -> Exception:
 def _raise_if_not_lost(error: PersistenceError) -> None:
     """Pass on what the server said; come back when the connection was lost."""
     cause = error.__cause__
+    if isinstance(cause, NotReplicated):
+        raise OutcomeUnknown from error
     if isinstance(cause, PoolTimeout | TooManyRequests):
         raise LogBusy from error
     state = getattr(cause, "sqlstate", None)

@@ -31,6 +31,7 @@ from ledger.books.chart import kind_of
 from ledger.books.entry import Entry
 from ledger.log import pgbin
 from ledger.log.chain import market_leaf
+from ledger.log.durable import DurableConnection, wait_for_standbys
 
 APP_ROLE = "tallystick_app"
 REFUSAL = 0
@@ -288,6 +289,7 @@ class MarketDatastore(PostgresDatastore):
         )
         assert isinstance(self.pool.kwargs, dict)
         self.pool.kwargs.update(given)  # the library would drop sslmode and the like
+        self.pool.connection_class = DurableConnection
         self.pool._configure = _configure(role, self.after_connect_func())
 
     def rows(self, query: LiteralString, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -303,6 +305,11 @@ class MarketDatastore(PostgresDatastore):
                 .fetchall()
             )
         )
+
+    def wait_for_standbys(self) -> None:
+        """Return when the synchronous standbys have all that is visible now."""
+        with self.get_connection() as connection:
+            wait_for_standbys(connection)
 
     def _read(self, read: Callable[[Connection[Any]], list[Any]]) -> list[Any]:
         for attempt in range(1, READ_ATTEMPTS_MAX + 1):

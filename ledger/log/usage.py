@@ -27,6 +27,7 @@ from psycopg import AsyncConnection, Connection
 from domain.metering import report
 from ledger.log import pgbin
 from ledger.log.chain import chain, genesis_usage, stored_body, usage_leaf
+from ledger.log.durable import DurableAsyncConnection, NotReplicated, wait_for_standbys_async
 from ledger.log.full_disk import DISK
 from ledger.log.lanes import lane_of
 
@@ -371,7 +372,7 @@ class UsageLog:
         return {seq: report.report_hash(signed_of(body)) for seq, body in rows}
 
     async def _connect(self) -> AsyncConnection[Any]:
-        connection = await AsyncConnection.connect(self._conninfo, autocommit=True)
+        connection = await DurableAsyncConnection.connect(self._conninfo, autocommit=True)
         prepare(connection)
         return connection
 
@@ -449,6 +450,10 @@ class UsageLog:
                 if self._writer is None:
                     self._writer = await self._connect()
                 return await self._append_once(self._writer, items)
+            except NotReplicated as error:
+                # Sent again at once it would wait for the same standby; the node comes back later.
+                self._writer = None
+                raise Unavailable(str(error)) from error
             except psycopg.OperationalError as error:
                 if self._writer is not None and not self._writer.closed:
                     raise
@@ -465,6 +470,9 @@ class UsageLog:
         arguments = _arguments([items[place] for place in places], self._now_us())
         cursor = await connection.execute(_APPEND, arguments, prepare=True, binary=True)
         receipts = _receipts(places, await cursor.fetchall())
+        if any(receipt.status is not Status.STORED for receipt in receipts):
+            # Found, not written now: of a row that no standby has yet nothing may be said.
+            await wait_for_standbys_async(connection)
         self.transactions += 1
         self.reports += len(items)
         return receipts

@@ -2,4 +2,14 @@
 come out.
 """
 
-__all__ = ("checkpoint", "cut", "merkle", "proof", "prove", "trees", "walk")
+__all__ = (
+    "checkpoint",
+    "cut",
+    "log_keys",
+    "merkle",
+    "proof",
+    "prove",
+    "recompute",
+    "trees",
+    "walk",
+)

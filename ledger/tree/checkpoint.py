@@ -205,12 +205,16 @@ class Signer:
 
     Its file holds a line `<size> <base64 root>` for each head, on disk before the signature leaves.
     One process holds it at a time. Use as a context manager. Opening raises BlockingIOError when
-    another process has the file, and SigningRefused when the file is damaged.
+    another process has the file, and SigningRefused when the file is damaged. `old`: the seed of
+    the key before, which signs beside this one until a moment.
     """
 
-    def __init__(self, path: Path, origin: str, seed: bytes) -> None:
+    def __init__(
+        self, path: Path, origin: str, seed: bytes, *, old: tuple[bytes, int] | None = None
+    ) -> None:
         check_name(origin)
         self.origin = origin
+        self._old = None if old is None else (SigningKey(old[0]), old[1])
         self._key = SigningKey(seed)
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
@@ -240,7 +244,9 @@ class Signer:
         """What others need to check the signatures."""
         return VerifierKey(self.origin, bytes(self._key.verify_key))
 
-    def sign(self, size: int, root: bytes, prove: Callable[[int], Sequence[bytes]]) -> str:
+    def sign(
+        self, size: int, root: bytes, prove: Callable[[int], Sequence[bytes]], now_us: int = 0
+    ) -> str:
         """The signed checkpoint note of this head.
 
         `prove(old size)` is the consistency proof from a smaller size to this one. The same head
@@ -252,7 +258,10 @@ class Signer:
             self._check(new, prove)
             self._write(f"{size} {_base64(root)}\n")
             self.last = new
-        return sign_note(new.text, self.origin, self._key)
+        note = sign_note(new.text, self.origin, self._key)
+        if self._old is not None and now_us < self._old[1]:
+            note += sign_note(new.text, self.origin, self._old[0]).removeprefix(f"{new.text}\n")
+        return note
 
     def _check(self, new: Checkpoint, prove: Callable[[int], Sequence[bytes]]) -> None:
         old = self.last

@@ -15,9 +15,13 @@ from typing import Any
 
 import psycopg
 
+from domain.authority.log_key import LOG_KEYS
 from domain.metering.report import LANES
+from domain.nesting import read_json
+from ledger.log.durable import wait_for_standbys
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Signer
+from ledger.tree.log_keys import Rotation
 
 MARKET = LANES
 """The number of the market log beside the usage lanes 0 to 63."""
@@ -136,12 +140,13 @@ def publish_checkpoint(conn: Connection, signer: Signer, now_us: int) -> str:
 
     Raises SigningRefused like `Signer.sign`.
     """
+    wait_for_standbys(conn)  # of facts that no standby has, a head would bind us to a lost history
     reached = head(conn)
 
     def prove(old: int) -> list[bytes]:
         return merkle.consistency(old, reached.size, tree(conn, MARKET, reached.size).hash_at)
 
-    note = signer.sign(reached.size, reached.root, prove)
+    note = signer.sign(reached.size, reached.root, prove, now_us)
     conn.execute(
         "INSERT INTO checkpoint VALUES (%s, %s, %s, %s) ON CONFLICT (size) DO NOTHING",
         (reached.size, reached.root, note, now_us),
@@ -157,6 +162,16 @@ def latest_checkpoint(conn: Connection, size_max: int | None = None) -> tuple[in
         (size_max, size_max),
     ).fetchone()
     return None if row is None else (row[0], row[1])
+
+
+def rotations(conn: Connection) -> list[Rotation]:
+    """Every rotation of the key that signs heads, in order."""
+    rows = conn.execute(
+        "SELECT notification_id, state FROM public.market_events WHERE originator_id = %s"
+        " ORDER BY originator_version",
+        (LOG_KEYS.uuid,),
+    )
+    return [Rotation.of(position, read_json(bytes(body))) for position, body in rows]
 
 
 # --- the step, part by part ------------------------------------------------------------------

@@ -14,7 +14,9 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from node_reporter.executor import launch, nameless
 from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Using
 from node_reporter.executor.sandbox import close_outputs
 
@@ -74,7 +76,11 @@ class DockerRun:
     docker: str
     name: str
     process: subprocess.Popen[bytes]
+    image: str
+    folder: Path
+    is_pulled: bool  # for this job: the machine did not have the image before
     _found: tuple[int, str] | None = None
+    _image_bytes: int | None = None
 
     @property
     def outputs(self) -> tuple[int, int]:
@@ -120,11 +126,27 @@ class DockerRun:
         self.process.kill()
 
     def using(self) -> Using:
-        """Docker holds the limits itself."""
-        return Using()
+        """Docker holds the limits itself, but for what it pulled and for deleted files of /work."""
+        if self._image_bytes is None and self.is_pulled and self._inspected() is not None:
+            words = [self.docker, "image", "inspect", "--format", "{{.Size}}", "--", self.image]
+            told = _asked(words)
+            self._image_bytes = int(told) if told is not None and told.isdecimal() else 0
+        held = nameless.held(self._processes(), self.folder.stat().st_dev)
+        return Using(deleted_bytes=held.disk_bytes, image_bytes=self._image_bytes or 0)
+
+    def _processes(self) -> list[int]:
+        """Of the container, where it runs on this machine."""
+        found = self._inspected()
+        with suppress(OSError):
+            if found is not None and found[1] in Path(f"/proc/{found[0]}/cgroup").read_text():
+                return [found[0], *launch.descendants(found[0])]
+        return []
 
     def close(self) -> None:
+        """What was pulled for this job goes with it, unless another job has the image too."""
         close_outputs(self.process)
+        if self.is_pulled:
+            self._tell("image", "rm", "--", self.image)
 
     def _tell(self, *words: str) -> None:
         subprocess.run(  # noqa: S603
@@ -135,6 +157,17 @@ class DockerRun:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+
+
+def _asked(words: list[str], environment: Mapping[str, str] | None = None) -> str | None:
+    """What the client says; None where it fails or takes too long."""
+    try:
+        told = subprocess.run(  # noqa: S603
+            words, check=False, capture_output=True, timeout=CHECK_SECONDS_MAX, env=environment
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return None if told.returncode else told.stdout.decode(errors="replace").strip()
 
 
 class DockerRunner:
@@ -171,6 +204,9 @@ class DockerRunner:
         docker = shutil.which("docker")
         if docker is None:
             raise NotStarted("docker is not installed")
+        assert grant.image is not None
+        words = [docker, "image", "inspect", "--format", "{{.Id}}", "--", grant.image]
+        is_pulled = _asked(words, self._environment) is None
         # The client passes on variables that are named; its own come last, so none is replaced.
         environment = {**grant.environment, **self._environment}
         try:
@@ -184,4 +220,6 @@ class DockerRunner:
             )
         except OSError as error:
             raise NotStarted(str(error)) from error
-        return DockerRun(docker, name_of(grant.lease_id), process)
+        return DockerRun(
+            docker, name_of(grant.lease_id), process, grant.image, grant.folder, is_pulled
+        )

@@ -30,7 +30,7 @@ from node_reporter.executor.job_log import JobLog
 from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
 from node_reporter.executor.state import ExecutorSettings
-from node_reporter.executor.usage import WorkMeter, write_counters
+from node_reporter.executor.usage import CGROUPS, Group, WorkMeter, write_counters
 from node_reporter.executor.volume_store import Mount, NotErased, VolumeStore, remove_folder
 from node_reporter.executor.work import (
     ENDPOINT_KINDS,
@@ -45,6 +45,9 @@ from node_reporter.reports.client import Unreachable
 
 JOBS_MAX = 64
 LOG_SECONDS_MAX = 5
+WALLS_MAX = 8
+"""Processes of the walls around a job, which are in its group and are not its own."""
+UNSEEN_LOOKS_MAX = 3
 FOLDER_EVERY_US = 2_000_000
 SECOND_US = 1_000_000
 
@@ -98,6 +101,8 @@ class Job:
     volumes: dict[Mount, Path] = field(default_factory=dict)
     meter: WorkMeter | None = None
     metered_us: int = 0
+    group: Group | None = None  # which the kernel holds to the limits; None: we look
+    unseen: dict[int, int] = field(default_factory=dict)  # processes that hide: for how many looks
 
     @property
     def is_over(self) -> bool:
@@ -276,6 +281,8 @@ class Executor:
         if start.kind in ENDPOINT_KINDS and self._allowed.network:
             job.port, job.token = self._free_port(), secrets.token_urlsafe(24)
         granted, missing = self._settings.granted(start.account_id, start.env_refs)
+        if start.image is None:
+            job.group = _group(start.lease_id, self._allowed.limits)
         grant = Grant(
             lease_id=start.lease_id,
             command=start.command,
@@ -289,6 +296,7 @@ class Executor:
             network=self._allowed.network,
             limits=self._allowed.limits,
             port=job.port,
+            groups=() if job.group is None else job.group.doors,
         )
         job.run = job.runner.start(grant)
         job.log = JobLog(*job.run.outputs)
@@ -341,6 +349,9 @@ class Executor:
             if job.is_over:
                 assert job.log is not None
                 job.log.wait_read(LOG_SECONDS_MAX)
+                if job.group is not None and job.group.ran_out() and not job.is_limited:
+                    job.is_limited = True
+                    job.log.note(f"ended: more memory than {self._allowed.limits.memory_bytes}")
                 self._unmount(job)
                 self._tell(f"{job.start.lease_id} ended with {job.exit_code}")
         try:
@@ -448,9 +459,14 @@ class Executor:
             over = f"{using.memory_bytes} bytes of memory, of {limits.memory_bytes}"
         elif using.processes is not None and using.processes > limits.processes:
             over = f"{using.processes} processes, of {limits.processes}"
+        elif using.image_bytes > limits.image_bytes:
+            over = f"an image of {using.image_bytes} bytes, of {limits.image_bytes}"
+        elif job.group is None and _hides(job, using.unseen):
+            over = "a process that hides which files it holds"
         elif self._clock.now().mono_us >= job.folder_seen_us + FOLDER_EVERY_US:
             assert job.folder is not None
-            over = _over_its_folder(job.folder, limits) or self._over_a_volume(job)
+            deleted = using.deleted_bytes
+            over = _over_its_folder(job.folder, limits, deleted) or self._over_a_volume(job)
             job.folder_seen_us = self._clock.now().mono_us
         if over and not job.is_limited:
             job.is_limited = True
@@ -522,16 +538,38 @@ class Executor:
         self._unmount(job)
         if job.meter is not None:
             job.meter.close()
+        if job.group is not None:
+            job.group.remove()
         if job.folder is not None:
             remove_folder(job.folder)
             if job.folder.exists():
                 self._tell(f"{job.start.lease_id}: {job.folder} could not be removed")
 
 
-def _over_its_folder(folder: Path, limits: Limits) -> str:
-    """What of a job's folder is more than it may be; nothing, when all is well."""
-    found_bytes = entries = 0
-    for where, folders, files in os.walk(folder):
+def _group(lease_id: str, limits: Limits) -> Group | None:
+    """A group of the kernel that holds a job to its limits; None where none can be made."""
+    group = Group.make(CGROUPS, f"tallystick-{lease_id}")
+    if group is not None and not group.limit(limits.memory_bytes, limits.processes + WALLS_MAX):
+        group.remove()
+        return None
+    return group
+
+
+def _hides(job: Job, unseen: frozenset[int]) -> bool:
+    """Whether a process has hidden its files for several looks: while a program is exchanged for
+    another it may be for one.
+    """
+    job.unseen = {pid: job.unseen.get(pid, 0) + 1 for pid in unseen}
+    return any(looks >= UNSEEN_LOOKS_MAX for looks in job.unseen.values())
+
+
+def _over_its_folder(folder: Path, limits: Limits, deleted_bytes: int = 0) -> str:
+    """What of a job's folder is more than it may be; nothing, when all is well. A folder that
+    cannot be looked into is too much: a job must not hide what it holds.
+    """
+    found_bytes, entries = deleted_bytes, 0
+    closed: list[OSError] = []
+    for where, folders, files in os.walk(folder, onerror=closed.append):
         entries += len(folders) + len(files)
         if entries > limits.folder_entries:
             return f"more than {limits.folder_entries} files"
@@ -542,4 +580,6 @@ def _over_its_folder(folder: Path, limits: Limits) -> str:
                 continue
     if found_bytes > limits.folder_bytes:
         return f"{found_bytes} bytes of files, of {limits.folder_bytes}"
+    if any(not isinstance(error, FileNotFoundError) for error in closed):
+        return "a folder that it has closed, where nothing can be counted"
     return ""

@@ -46,6 +46,9 @@ def _let_go(told: dict[str, Any]) -> None:
     for first, last in zip([3, *(fd + 1 for fd in kept)], [*kept, 4_096], strict=True):
         os.closerange(first, last)
     os.umask(0o077)
+    for group in told.get("groups", ()):  # while there is still the right to
+        with open(group, "w") as file:
+            file.write("0")
     user = told.get("user")
     if user is not None:
         os.setgroups([])

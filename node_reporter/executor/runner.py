@@ -30,6 +30,7 @@ class Limits:
     open_files: int = 4_096
     folder_bytes: int = 10 * 1024**3
     folder_entries: int = 100_000
+    image_bytes: int = 64 * 1024**3  # of an image that is pulled for it
     cpu_seconds: int | None = None
     grace_s: int = 10  # between asking it to stop and ending it
 
@@ -59,6 +60,7 @@ class Grant:
     network: bool = False
     port: int | None = None  # of this machine, where its endpoint is reached
     limits: Limits = field(default_factory=Limits)
+    groups: tuple[str, ...] = ()  # of the kernel, which it joins before it begins: their files
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,9 @@ class Using:
 
     memory_bytes: int | None = None
     processes: int | None = None
+    deleted_bytes: int = 0  # of files on the disk that have no name any more
+    image_bytes: int = 0  # of an image that was pulled for it
+    unseen: frozenset[int] = frozenset()  # processes that hide which files they hold
 
 
 class Run(Protocol):

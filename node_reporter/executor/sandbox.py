@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from node_reporter.executor import launch, seccomp
+from node_reporter.executor import launch, nameless, seccomp
 from node_reporter.executor.runner import Grant, NotStarted, RunnerUnusable, Using
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -70,8 +70,9 @@ def job_user(name: str | None) -> JobUser | None:
 class ProcessRun:
     """A started process and everything below it."""
 
-    def __init__(self, process: subprocess.Popen[bytes], first: int | None) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], first: int | None, folder: Path) -> None:
         self._process = process
+        self._device = folder.stat().st_dev
         self._first = first  # of its process namespace, as seen from outside; None: no namespace
         self._first_fd = None if first is None else _pidfd(first)
 
@@ -125,9 +126,18 @@ class ProcessRun:
         self._process.kill()
 
     def using(self) -> Using:
-        """Resident memory and number of processes of the whole tree."""
+        """Of the whole tree: resident memory and files of memory, processes, deleted files."""
         below = launch.descendants(self._process.pid)
-        return Using(sum(map(_resident_bytes, below)), len(below))
+        held = nameless.held(below, self._device)
+        resident = sum(_resident_bytes(pid) for pid in below)
+        own = sum(_resident_bytes(pid, shared=False) for pid in below)
+        return Using(
+            # A mapped file of memory is resident too: it counts once.
+            max(resident, own + held.memory_bytes),
+            len(below),
+            held.disk_bytes,
+            unseen=held.unseen - {self._first},
+        )
 
     def close(self) -> None:
         close_outputs(self._process)
@@ -146,11 +156,13 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _resident_bytes(pid: int) -> int:
+def _resident_bytes(pid: int, *, shared: bool = True) -> int:
     try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES
+        fields = Path(f"/proc/{pid}/statm").read_text().split()
+        pages = int(fields[1]) if shared else int(fields[1]) - int(fields[2])
     except (OSError, IndexError):
         return 0
+    return pages * PAGE_BYTES
 
 
 class SandboxRunner:
@@ -202,7 +214,7 @@ class SandboxRunner:
                 os.close(each)
         with os.fdopen(read_end, "rb") as told:
             first = _first_process(told.fileno())
-        return ProcessRun(process, first if first is not None else process.pid)
+        return ProcessRun(process, first if first is not None else process.pid, grant.folder)
 
     def arguments(self, grant: Grant, info_fd: int, filter_fd: int | None = None) -> list[str]:
         """The command line of bubblewrap. No variable is in it: others can read command lines."""
@@ -316,7 +328,7 @@ class TrustedRunner:
         if grant.volumes:
             raise NotStarted("without walls around it a job mounts no volume")
         process = _started(list(grant.command), grant, self._user, supervise=True)
-        return ProcessRun(process, None)
+        return ProcessRun(process, None, grant.folder)
 
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
@@ -338,6 +350,7 @@ def _started(
         "supervise": supervise,
         "variables": sorted(grant.environment),
         "user": None if user is None else [user.uid, user.gid],
+        "groups": grant.groups,
     }
     launcher = [sys.executable, "-I", "-S", launch.__file__, json.dumps(told)]
     try:

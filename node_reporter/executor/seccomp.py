@@ -4,11 +4,14 @@
     a denied call                             fails with EPERM; clone3 with ENOSYS, so that the C
                                               library takes clone, whose flags can be looked at
     clone with a flag for a new namespace     fails with EPERM
+    socket and socketpair of another family   fail with EAFNOSUPPORT; UNIX, INET, INET6 and NETLINK
+                                              are there
     every other call                          is allowed
 
 A list of what is denied, not of what is allowed: jobs are programs of renters, and the walls are
 bubblewrap's. Denied is what looks into other processes, mounts, keeps keys in the kernel, loads
-programs or modules into it, and makes namespaces. Source: Linux, seccomp(2) and filter.h.
+programs or modules into it, makes namespaces, and makes calls past this filter (io_uring). Sockets
+of families such as VSOCK leave the network namespace. Source: Linux, seccomp(2) and filter.h.
 """
 
 from __future__ import annotations
@@ -26,7 +29,14 @@ NAMESPACES = 0x7E020000
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 CLONE = {"x86_64": 56, "aarch64": 220}
 CLONE3 = 435
+SOCKETS = {"x86_64": (41, 53), "aarch64": (198, 199)}
+"""`socket` and `socketpair`."""
+FAMILIES = (1, 2, 10, 16)
+"""AF_UNIX, AF_INET, AF_INET6, AF_NETLINK."""
 _NEW = {
+    "io_uring_setup": 425,
+    "io_uring_enter": 426,
+    "io_uring_register": 427,
     "open_tree": 428,
     "move_mount": 429,
     "fsopen": 430,
@@ -106,6 +116,11 @@ def program(machine: str) -> bytes | None:
     for number in DENIED[machine].values():
         calls += [_step(_EQUAL, number, 0, 1), _step(_RETURN, _FAIL | errno.EPERM)]
     calls += [_step(_EQUAL, CLONE3, 0, 1), _step(_RETURN, _FAIL | errno.ENOSYS)]
+    for number in SOCKETS[machine]:
+        calls += [_step(_EQUAL, number, 0, len(FAMILIES) + 3), _step(_LOAD, _FIRST_ARGUMENT)]
+        left = len(FAMILIES)
+        calls += [_step(_EQUAL, one, left - place, 0) for place, one in enumerate(FAMILIES)]
+        calls += [_step(_RETURN, _FAIL | errno.EAFNOSUPPORT), _step(_RETURN, _ALLOW)]
     calls += [
         _step(_EQUAL, CLONE[machine], 0, 3),
         _step(_LOAD, _FIRST_ARGUMENT),

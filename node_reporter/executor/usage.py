@@ -54,6 +54,7 @@ class Group:
     version: int
     cpu: Path
     memory: Path
+    pids: Path | None = None  # of version 1; of version 2 it is the same folder
     is_ours: bool = True
 
     @classmethod
@@ -88,19 +89,52 @@ class Group:
             if (root / "cgroup.controllers").exists():
                 found = cls(2, root / name, root / name)
             elif (root / "cpuacct").is_dir() and (root / "memory").is_dir():
-                found = cls(1, root / "cpuacct" / name, root / "memory" / name)
+                pids = root / "pids" / name if (root / "pids").is_dir() else None
+                found = cls(1, root / "cpuacct" / name, root / "memory" / name, pids)
             else:
                 return None
-            for folder in {found.cpu, found.memory}:
+            for folder in found.folders:
                 folder.mkdir(exist_ok=True)
         except OSError:
             return None
         return found if found.cpu_us() is not None else None
 
+    @property
+    def folders(self) -> set[Path]:
+        """One of version 2, one for each controller of version 1."""
+        return {self.cpu, self.memory} | ({self.pids} if self.pids is not None else set())
+
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """The files through which a process joins it."""
+        return tuple(sorted(str(folder / "cgroup.procs") for folder in self.folders))
+
+    def limit(self, memory_bytes: int, processes: int) -> bool:
+        """Have the kernel hold all that is in it to these limits; False where it does not."""
+        memory = {1: "memory.limit_in_bytes", 2: "memory.max"}[self.version]
+        try:
+            (self.memory / memory).write_text(str(memory_bytes))
+            ((self.pids or self.memory) / "pids.max").write_text(str(processes))
+        except OSError:
+            return False
+        swap = {1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max"}[self.version]
+        with suppress(OSError):  # where the kernel counts no swap there is none to hold
+            (self.memory / swap).write_text(str(memory_bytes if self.version == 1 else 0))
+        return True
+
+    def ran_out(self) -> bool:
+        """Whether the kernel ended a process in it for want of memory."""
+        name = {1: "memory.oom_control", 2: "memory.events"}[self.version]
+        try:
+            told = dict(line.split() for line in (self.memory / name).read_text().splitlines())
+            return int(told["oom_kill"]) > 0
+        except (OSError, ValueError, KeyError):
+            return False
+
     def take(self, pids: list[int]) -> bool:
         """Put processes into it; False when one could not be: it would count only a part."""
         try:
-            for folder in {self.cpu, self.memory}:
+            for folder in self.folders:
                 for pid in pids:
                     with suppress(ProcessLookupError):
                         (folder / "cgroup.procs").write_text(str(pid))
@@ -126,7 +160,7 @@ class Group:
             return None
 
     def remove(self) -> None:
-        for folder in {self.cpu, self.memory} if self.is_ours else ():
+        for folder in self.folders if self.is_ours else ():
             with suppress(OSError):
                 folder.rmdir()
 

@@ -397,3 +397,18 @@ def test_a_node_that_signed_two_bodies_under_one_number_is_put_into_quarantine(
 def test_every_job_says_how_often_it_runs_and_when_somebody_should_look(running: Running) -> None:
     for job in all_timers(running.service):
         assert 0 < job.every_s < job.alarm_s, job.name
+
+
+def test_a_round_says_how_long_it_took_and_when_the_next_one_is_due(running: Running) -> None:
+    def broken(_service: Service, _connection: Connection, _now_us: int) -> int:
+        raise ValueError("no such thing")
+
+    jobs = Timers(running.service, (Timer("sound", 7, 60, Tally()), Timer("broken", 7, 60, broken)))
+    with pytest.raises(ValueError, match="no such thing"):
+        jobs.run_once()
+    told = runs_of(running)
+    for name, wait_us in (("sound", 7_000_000), ("broken", 0)):
+        run = told[name]
+        assert run.duration_us is not None
+        assert run.duration_us >= 0
+        assert run.next_us == run.ran_us + run.duration_us + wait_us

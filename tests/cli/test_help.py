@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,20 +36,40 @@ from cli.terminal import (
 )
 from tests.scenes.shell import tallystick
 
-HELPS = dict(cli_reference.helps())
 TOP = typer.main.get_command(app)
 LATER = ("backup", "restore", "witness", "gentd26")
 HEAVY = ("psycopg", "fastapi", "eventsourcing", "web3", "httpx", "rich", "pydantic", "nacl")
 
 
+def commands_of(path: str, found: Any) -> Iterator[tuple[str, Any]]:
+    """Every command and group below this one, opened, with the words that lead to it."""
+    yield path, found
+    for name, below in getattr(found, "commands", {}).items():
+        below = opened(name) if isinstance(found, Commands) else below
+        yield from commands_of(f"{path} {name}", below)
+
+
+NAMES = [name for name, _ in commands_of("tallystick", TOP)]
+
+
+@cache
+def helps() -> dict[str, str]:
+    """What every command says of itself: seconds to write, so not while tests are collected."""
+    return dict(cli_reference.helps())
+
+
 # --- help ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", HELPS, ids=str)
+@pytest.mark.parametrize("command", NAMES, ids=str)
 def test_help_on_every_level_shows_an_example(command: str) -> None:
     ran = tallystick(*command.split()[1:], "--help")
     assert ran.code == 0
     assert "Example: " in ran.out
+
+
+def test_every_command_has_a_help() -> None:
+    assert list(helps()) == NAMES
 
 
 def test_every_argument_and_every_option_says_what_it_is_for() -> None:
@@ -61,17 +82,9 @@ def test_every_argument_and_every_option_says_what_it_is_for() -> None:
     assert without == []
 
 
-def commands_of(path: str, found: Any) -> Iterator[tuple[str, Any]]:
-    """Every command and group below this one, opened, with the words that lead to it."""
-    yield path, found
-    for name, below in getattr(found, "commands", {}).items():
-        below = opened(name) if isinstance(found, Commands) else below
-        yield from commands_of(f"{path} {name}", below)
-
-
-@pytest.mark.parametrize("command", HELPS, ids=str)
+@pytest.mark.parametrize("command", NAMES, ids=str)
 def test_every_example_is_a_command_that_parses(command: str) -> None:
-    example = " ".join(HELPS[command].split("Example: ")[1].split())
+    example = " ".join(helps()[command].split("Example: ")[1].split())
     words = [word for word in shlex.split(example) if not word.startswith("TALLYSTICK_")]
     assert words[0] == "tallystick"
     assert " ".join(words).startswith(command) or len(command.split()) < 3
@@ -87,13 +100,15 @@ def test_every_example_is_a_command_that_parses(command: str) -> None:
 
 
 def test_commands_of_later_versions_are_not_listed() -> None:
-    words = {word for command in HELPS for word in command.split()}
+    words = {word for command in NAMES for word in command.split()}
     assert not words & set(LATER)
 
 
 def test_every_command_that_prints_a_result_has_json() -> None:
-    groups = {name.rpartition(" ")[0] for name in HELPS}
-    without = {name for name, text in HELPS.items() if name not in groups and "--json" not in text}
+    groups = {name.rpartition(" ")[0] for name in NAMES}
+    without = {
+        name for name, text in helps().items() if name not in groups and "--json" not in text
+    }
     assert without == {"tallystick serve"}
 
 

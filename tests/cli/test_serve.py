@@ -9,9 +9,12 @@ import socket
 import ssl
 import subprocess
 import sys
+import tempfile
 import time
+import urllib.error
 import urllib.request
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -27,6 +30,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from api.process.embedded_postgres import EmbeddedPostgres
 from api.settings import Settings, SettingsInvalid
 from cli.serve import _how, warn_of_plain_http
 from tests.scenes.shell import tallystick
@@ -157,6 +161,62 @@ def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: 
     assert code == 0, said
     assert "Traceback" not in said
     assert sessions(database) == 0
+
+
+def test_workers_end_with_a_killed_parent_and_leave_the_port(tmp_path: Path, database: str) -> None:
+    """users B25: they went on serving, and the next start found the address in use."""
+    with serving(tmp_path, database, "--workers", "2", "--no-jobs") as server:
+        until(lambda: is_healthy(f"http://{server.address}"))
+        server.process.kill()
+        server.process.wait(SECONDS_MAX)
+        port = int(server.address.rpartition(":")[2])
+        until(lambda: not _listens(port))
+        until(lambda: sessions(database) == 0)
+    assert "this worker ends" in server.stderr.read_text()
+
+
+def test_a_killed_database_is_started_again_and_sigterm_lets_a_request_end() -> None:
+    """security S-H3: the server answered 503 for ever. The read waits 2 s for a position that never
+    comes, and SIGTERM arrives meanwhile.
+    """
+    with tempfile.TemporaryDirectory(prefix="tally") as name:
+        Path(name).chmod(0o755)
+        folder = Path(name) / "data"
+        with serving(folder, "", "--no-jobs") as server:
+            url = f"http://{server.address}/readyz"
+            until(lambda: _status(urllib.request.Request(url)) == 200)
+            killed = EmbeddedPostgres(folder).pid
+            os.kill(killed, signal.SIGKILL)
+            until(lambda: EmbeddedPostgres(folder).pid not in (0, killed))
+            until(lambda: _status(urllib.request.Request(url)) == 200)
+            waits = urllib.request.Request(f"http://{server.address}/v1/governors")
+            waits.add_header("Tallystick-Min-Position", "999999")
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(_status, waits)
+                time.sleep(0.5)
+                assert not answer.done()
+                code, said = server.stop()
+                assert answer.result() == 503
+        assert (code, "Traceback" in said) == (0, False), said
+        assert "starting it again" in said
+
+
+def _status(request: urllib.request.Request) -> int:
+    """The status of an answer, whatever it is; 0: none came."""
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    ends = time.monotonic() + SECONDS_MAX
+    while not is_so():
+        assert time.monotonic() < ends, "it did not come to this in time"
+        time.sleep(0.05)
 
 
 def test_a_certificate_makes_it_tls(tmp_path: Path, database: str) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import psycopg
 
@@ -60,12 +60,24 @@ class Metered:
     term_us: int
 
 
+class Database(Protocol):
+    """The PostgreSQL of a stand: the embedded one, or a pair of a primary and its standby."""
+
+    @property
+    def uri(self) -> str: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    def ensure_running(self) -> None: ...
+
+
 @dataclass
 class Stand:
     """One installation in one folder."""
 
     folder: Path
-    postgres: EmbeddedPostgres
+    postgres: Database
     url: str
     api_keys: dict[str, str]
     nodes: dict[str, SignedNode]
@@ -104,6 +116,8 @@ class Stand:
             "TALLYSTICK_SPEC_TTL_S": "0",  # its nodes tell their inventory once
             "PGAPPNAME": name,
         }
+        if not isinstance(self.postgres, EmbeddedPostgres):
+            environment["TALLYSTICK_DATABASE_URL"] = self.uri
         with (self.folder / f"{name}.log").open("a") as log:
             process = self._running[name] = subprocess.Popen(
                 command,
@@ -218,13 +232,14 @@ def _free_port() -> int:
 # --- founding ---------------------------------------------------------------------------------
 
 
-def build(folder: Path, postgres: EmbeddedPostgres, groups: tuple[str, ...]) -> Stand:
+def build(folder: Path, postgres: Database, groups: tuple[str, ...]) -> Stand:
     """Found the market more than a day ago, settle its first epoch, and open the leases of every
     group some hours ago.
     """
     now_us = time.time_ns() // 1_000
     start_us = (now_us // HOUR_US - 30) * HOUR_US
-    settings = Settings(data_dir=folder)
+    outside = None if isinstance(postgres, EmbeddedPostgres) else postgres.uri
+    settings = Settings(data_dir=folder, database_url=outside)
     with (
         Service.open(settings) as service,
         psycopg.connect(service.conninfo, autocommit=True) as connection,

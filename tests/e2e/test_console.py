@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, sync_playwright
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from tests.cli.test_serve import serving
-from tests.conftest import fresh
+from tests.conftest import Databases, fresh
 from tests.scenes.server import opened
 from tests.scenes.work import hours_of_work, seal_an_epoch_of_work
 
@@ -100,7 +99,7 @@ def page(browser: BrowserContext) -> Generator[Page, None, None]:
 
 @pytest.fixture(scope="module")
 def market(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[dict[str, Any], None, None]:
     """A server with one settled lease hour of 2.00 credits, and the keys of both sides."""
     folder = tmp_path_factory.mktemp("market") / "server"

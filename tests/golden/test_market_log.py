@@ -27,9 +27,9 @@ from tests.scenes.samples import every_fact
 FILE = Path(__file__).with_name("market_log.jsonl")
 HEADS = (
     (
-        470,
-        "1ed5dabf07dc4c93f4f4404efafd5030183f8ea921aa37296bd95c681f694eb6",
-        "713eb7b99e5fb218d6d8972d7bf5ee2d0e92868aa608322b1b3eba7c71e590ce",
+        472,
+        "76bce0e47e75e4d24fbd2b5561ea4e4d3852b1b21a4838381971981d66fa1c26",
+        "094998e85b4848eba199c99dbc35a29d01a43ec081165ab98296a1d0c1ffe4f4",
     ),
 )
 """So many first lines as a log, line n in stream n: its hash chain and its tree's root. Rows are

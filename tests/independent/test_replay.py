@@ -15,18 +15,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from nacl.signing import SigningKey
 
 from api.audit.replay import replay_bundle
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.chain.payout_root import EpochMintConfirmed, PayoutRootBuilt
 from domain.epochs.epoch import EpochClosing, EpochSealed, RewardsCredited, RewardsMatured
 from ledger.bundle.epoch_replay import EpochReplay
 from ledger.bundle.export import export_bundle
 from ledger.bundle.shape import result_root
 from ledger.tree.checkpoint import VerifierKey
+from tests.conftest import Databases
 from tests.independent import bundle_sql
 from tests.independent.year import Year, live
 from tests.scenes.audit import LOG_SEED, ORIGIN, open_scene
@@ -38,9 +37,7 @@ YEAR = live(EPOCHS, NODES)
 Facts = list[tuple[Any, Any]]
 
 
-def exported(
-    postgres: EmbeddedPostgres, template: str, folder: Path, year: Year, facts: Facts
-) -> Path:
+def exported(postgres: Databases, template: str, folder: Path, year: Year, facts: Facts) -> Path:
     """A bundle of a log with these facts, made the way an operator makes one."""
     name = "replay_" + sha256(str(folder).encode()).hexdigest()[:12]
     conninfo = postgres.create_database(name, template=template)
@@ -52,15 +49,12 @@ def exported(
         export_bundle(
             conninfo, folder / "bundle", KEY, "0.1.0", epochs=year.epoch_files, payouts=year.payouts
         )
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    postgres.drop_database(name)
     return folder / "bundle"
 
 
 @pytest.fixture(scope="module")
-def original(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def original(postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("replay")
     return exported(postgres, template, folder, YEAR, YEAR.world.facts)
 
@@ -194,7 +188,7 @@ def _executed(facts: Facts, last: bytes) -> list[str]:
 
 
 def test_roots_that_do_not_follow_are_named_at_their_fact_in_a_log_signed_by_the_forger(
-    postgres: EmbeddedPostgres, template: str, tmp_path: Path
+    postgres: Databases, template: str, tmp_path: Path
 ) -> None:
     forge = _change(
         PayoutRootBuilt, lambda fact: _more("committed")(replace(fact, root="0x" + "ab" * 32))
@@ -215,7 +209,7 @@ def test_roots_that_do_not_follow_are_named_at_their_fact_in_a_log_signed_by_the
 
 
 def test_a_bundle_without_its_files_is_not_replayed(
-    postgres: EmbeddedPostgres, template: str, tmp_path: Path
+    postgres: Databases, template: str, tmp_path: Path
 ) -> None:
     year = replace(YEAR, epoch_files={}, payouts={})
     bundle = exported(postgres, template, tmp_path, year, YEAR.world.facts)

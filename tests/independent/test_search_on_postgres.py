@@ -25,7 +25,6 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, run_state_machine_as_test
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.epochs.epoch import EpochClosing
 from domain.market.offer import OfferWithdrawn
 from domain.money import Asset
@@ -38,7 +37,7 @@ from projections import tables
 from projections.epochs import counted
 from projections.epochs.burning import read_unburned
 from projections.epochs.epochs import read_preview
-from tests.conftest import grant
+from tests.conftest import Databases
 from tests.domain.adversary.network import OTHERS, STRANGER, Network, deposit_of, found
 from tests.domain.adversary.search import STEPS, Search, Terms, sound_terms
 from tests.domain.adversary.test_search import QUIET
@@ -140,13 +139,12 @@ class RealNetwork(Network):
 
 
 @pytest.fixture
-def search(postgres: EmbeddedPostgres, template_with_views: str) -> type[Search]:
+def search(postgres: Databases, template_with_views: str) -> type[Search]:
     class OnPostgres(Search):
         @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
         def begin(self, terms: Terms, has_cash: list[bool]) -> None:
             self.name = f"search_{next(_numbers)}"
             self.database = postgres.create_database(self.name, template=template_with_views)
-            grant(self.database, self.name)
             self.found(terms, RealNetwork.on(self.database, terms), has_cash)
 
         def teardown(self) -> None:
@@ -159,8 +157,7 @@ def search(postgres: EmbeddedPostgres, template_with_views: str) -> type[Search]
                 network.compare(self.database)
             finally:
                 network.ledger.close()
-                with psycopg.connect(postgres.uri, autocommit=True) as connection:
-                    connection.execute(f"DROP DATABASE {self.name} WITH (FORCE)".encode())
+                postgres.drop_database(self.name)
 
     return OnPostgres
 

@@ -173,6 +173,28 @@ def shop(founded_market: Market, tmp_path: Path) -> Generator[Shop, None, None]:
         yield Shop(scene)
 
 
+@pytest.fixture(scope="module")
+def metered_shop(
+    founded_market: Market, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Shop, None, None]:
+    """The shop of tests that close what they leased; its tariff prices network and storage."""
+    with founded_market.copied(tmp_path_factory.mktemp("metered"), spec_ttl_s=TTL_S) as scene:
+        shop = Shop(scene)
+        metered(shop)
+        yield shop
+
+
+@pytest.fixture(scope="module")
+def disk_shop(
+    founded_market: Market, tmp_path_factory: pytest.TempPathFactory
+) -> Generator[Shop, None, None]:
+    """The shop of tests that give back the disk they took; its node has 100 GiB of it."""
+    with founded_market.copied(tmp_path_factory.mktemp("disk"), spec_ttl_s=TTL_S) as scene:
+        shop = Shop(scene)
+        shop.offer(**DISK)
+        yield shop
+
+
 Asked = tuple[Caller, dict[str, Any]]
 
 
@@ -489,11 +511,12 @@ def test_a_demand_that_arises_later_holds_when_the_lease_is_taken(shop: Shop, ta
 
 @pytest.mark.parametrize("taking", TAKINGS)
 def test_disk_that_another_lease_takes_meanwhile_is_not_given_twice(
-    shop: Shop, taking: str
+    disk_shop: Shop, taking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """J-6: two leases of 60 GiB do not fit 100; what holds its disk already keeps it."""
-    shop.offer(**DISK)
-    shop.demands = {"storage_gib": 60}
+    shop = disk_shop
+    shop.tell_inventory(shop.node)
+    monkeypatch.setattr(shop, "demands", {"storage_gib": 60})
     others: list[tuple[Caller, str]] = []
 
     def meanwhile() -> None:
@@ -749,12 +772,24 @@ def leases_of(shop: Shop, renter: Caller) -> list[str]:
     ]
 
 
+def metered_for(way: str, request: pytest.FixtureRequest) -> Shop:
+    """The metered shop of all; one of its own for the way whose node stays in a pool."""
+    own = way == "from a queue"
+    shop: Shop = request.getfixturevalue("shop" if own else "metered_shop")
+    if own:
+        metered(shop)
+    shop.tell_inventory(shop.node)
+    return shop
+
+
 @pytest.mark.parametrize("way", WAYS)
-def test_every_way_to_buy_holds_the_maxima_that_the_renter_agreed_to(shop: Shop, way: str) -> None:
+def test_every_way_to_buy_holds_the_maxima_that_the_renter_agreed_to(
+    way: str, request: pytest.FixtureRequest
+) -> None:
     """The attack: a provider metered a renter dry. Whatever way a lease is bought, it holds exactly
     what was agreed to, and nothing else can be charged beside GPU time.
     """
-    metered(shop)
+    shop = metered_for(way, request)
     renter = shop.renter()
     demand = Demand(lambda made: (renter, made.scene.job(meter_maxima=MAXIMA)))
     assert WAYS[way](shop, demand)
@@ -764,9 +799,10 @@ def test_every_way_to_buy_holds_the_maxima_that_the_renter_agreed_to(shop: Shop,
 
 @pytest.mark.parametrize("taking", TAKINGS)
 def test_every_way_to_take_a_lease_holds_the_maxima_too(
-    shop: Shop, taking: str, monkeypatch: pytest.MonkeyPatch
+    metered_shop: Shop, taking: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    metered(shop)
+    shop = metered_shop
+    shop.tell_inventory(shop.node)
     renter = shop.renter()
 
     def job(made: Shop) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from nacl.signing import SigningKey
 from api.process.geography import GeographyUnreadable, PlacesFile
 from domain.fleet import keys as node_key
 from domain.prices.tariff import HOME, publish
-from tests.scenes.in_process import InProcess
+from tests.in_process import InProcess
 from tests.scenes.server import Caller, Scene, _machines
 
 PLACES = """network,country,state,city,latitude,longitude

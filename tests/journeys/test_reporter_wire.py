@@ -14,11 +14,9 @@ from typing import Any, cast
 
 import psycopg
 import pytest
-from starlette.testclient import TestClient
 
 from api.ingest.door import MEDIA_TYPE
 from api.main import create_app
-from api.process.embedded_postgres import EmbeddedPostgres
 from api.process.service import Service
 from api.replay.gentd26 import MeasuredGpus
 from benchmarks.node import reporter_week
@@ -28,6 +26,8 @@ from node_reporter.meter.rows import Stretch
 from node_reporter.reports.client import Response
 from node_reporter.reports.delivery import Stopped
 from node_reporter.reports.spool import Spool
+from tests.conftest import Databases
+from tests.in_process import InProcess
 from tests.node_reporter.model_server import Wire
 from tests.scenes.server import NOW_US, Provider, Scene, opened
 from tests.scenes.work import accrue_now
@@ -40,7 +40,7 @@ FAULTS = ("lost_request", "lost_answer", "twice", "old_again", "reordered", "tai
 class Door:
     """The server as a transport of the reporter."""
 
-    def __init__(self, http: TestClient) -> None:
+    def __init__(self, http: InProcess) -> None:
         self.http = http
 
     def request(
@@ -54,7 +54,7 @@ class Door:
 class Node:
     """The scene's first provider's node, with a real reporter on it."""
 
-    def __init__(self, http: TestClient, clock: Any, provider: Provider, folder: Path) -> None:
+    def __init__(self, http: InProcess, clock: Any, provider: Provider, folder: Path) -> None:
         self.provider, self.server_clock, self.spool = provider, clock, folder / "spool.db"
         self.clock = SteppedClock(wall_us=clock.now_us())
         self.wire = Wire(cast(Any, Door(http)))
@@ -176,7 +176,7 @@ def test_two_machines_with_one_key_and_disk_end_in_quarantine(scene: Scene, tmp_
 
 
 @contextmanager
-def served(database: str, folder: Path, clock: Any) -> Generator[TestClient, None, None]:
+def served(database: str, folder: Path, clock: Any) -> Generator[InProcess, None, None]:
     """The same installation again, on this database."""
     from api.settings import Settings
 
@@ -189,10 +189,7 @@ def served(database: str, folder: Path, clock: Any) -> Generator[TestClient, Non
         reports_per_second=1_000_000,
         reports_burst=1_000_000,
     )
-    with (
-        Service.open(settings, clock=clock) as service,
-        TestClient(cast(Any, create_app(service)), raise_server_exceptions=False) as http,
-    ):
+    with Service.open(settings, clock=clock) as service, InProcess(create_app(service)) as http:
         yield http
 
 
@@ -203,7 +200,7 @@ def rows_stored(database: str) -> list[tuple[int, str]]:
 
 
 def test_a_server_restored_from_an_older_backup_gets_the_same_reports_again(
-    postgres: EmbeddedPostgres, database: str, tmp_path: Path
+    postgres: Databases, database: str, tmp_path: Path
 ) -> None:
     name = database.rpartition("/")[2].partition("?")[0]
     (tmp_path / "node").mkdir()
@@ -223,8 +220,7 @@ def test_a_server_restored_from_an_older_backup_gets_the_same_reports_again(
         node.run(3)
         node.finish()
     assert rows_stored(backup)[: len(kept)] == kept
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name}_backup WITH (FORCE)")
+    postgres.drop_database(f"{name}_backup")
 
 
 def test_three_hours_offline_are_caught_up_and_nothing_is_lost(

@@ -15,10 +15,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from ledger import migrate
 from projections import tables
-from tests.conftest import OTHER_POSTGRES, running
+from tests.conftest import OTHER_POSTGRES, Databases, running
 from tests.scenes.shell import tallystick
 
 BINARIES = Path("/usr/lib/postgresql/15/bin")
@@ -36,14 +35,12 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def oldest() -> Generator[EmbeddedPostgres, None, None]:
+def oldest() -> Generator[Databases, None, None]:
     with running(BINARIES) as server:
         yield server
 
 
-def test_a_login_that_may_create_roles_begins_a_market(
-    oldest: EmbeddedPostgres, tmp_path: Path
-) -> None:
+def test_a_login_that_may_create_roles_begins_a_market(oldest: Databases, tmp_path: Path) -> None:
     with psycopg.connect(oldest.uri, autocommit=True) as connection:
         assert connection.info.server_version // 10_000 == 15
         connection.execute("CREATE ROLE tally LOGIN CREATEROLE")
@@ -59,7 +56,7 @@ def test_a_login_that_may_create_roles_begins_a_market(
     assert tallystick("jobs", "--once", "--json", **at).code == 0
 
 
-def test_every_view_is_made_by_the_superuser_too(oldest: EmbeddedPostgres) -> None:
+def test_every_view_is_made_by_the_superuser_too(oldest: Databases) -> None:
     address = oldest.create_database("views")
     migrate.migrate(address)
     with psycopg.connect(address, autocommit=True) as connection:

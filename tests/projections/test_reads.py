@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.fleet import revenue_share
 from domain.lease import lease
 from domain.money import PPM
@@ -21,6 +20,7 @@ from projections.epochs import burning, epochs, rewards
 from projections.income import earnings, movements, statements
 from projections.lease import leases
 from projections.parties import access
+from tests.conftest import Databases
 from tests.projections.story import PRICE, START_US, Size, story
 from tests.projections.views import views
 
@@ -29,7 +29,7 @@ LEASE = f"lease_{1:032x}"
 
 
 @pytest.fixture(scope="module")
-def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+def connection(postgres: Databases, template: str) -> Any:
     with views(postgres, template, story(SIZE)) as connection:
         yield connection
 
@@ -259,7 +259,7 @@ def test_earnings_sum_to_what_the_books_hold_back(connection: psycopg.Connection
 
 
 def test_owners_and_clients_find_what_they_got_and_all_of_it_is_found(
-    postgres: EmbeddedPostgres, template: str
+    postgres: Databases, template: str
 ) -> None:
     """K-1, R-17: the provider's row says where the charge went, theirs what they earned."""
 

@@ -15,7 +15,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from ledger.log import codec
 from projections import runner, tables
 from projections.fleet.fleet import FLEET
@@ -23,7 +22,7 @@ from projections.lease.leases import LEASES
 from projections.metering.usage import USAGE
 from projections.runner import GapInLog, Projection
 from projections.tables import PROJECTIONS
-from tests.conftest import fresh
+from tests.conftest import Databases, fresh
 from tests.projections.reports import append_reports
 from tests.projections.story import Size, Writer, story
 
@@ -80,7 +79,7 @@ def test_the_rows_do_not_depend_on_how_the_log_is_cut(
 
 
 @pytest.fixture(scope="module")
-def followed(postgres: EmbeddedPostgres, template: str) -> Any:
+def followed(postgres: Databases, template: str) -> Any:
     """The story and its views, for tests that leave every row as they found it."""
     with (
         fresh(postgres, template) as database,

@@ -8,15 +8,14 @@ from typing import Any
 
 import psycopg
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from projections import tables
-from tests.conftest import fresh
+from tests.conftest import Databases, fresh
 from tests.projections.story import Told, Writer
 
 
 @contextmanager
 def views(
-    postgres: EmbeddedPostgres, template: str, told: Iterable[Told]
+    postgres: Databases, template: str, told: Iterable[Told]
 ) -> Generator[psycopg.Connection[Any], None, None]:
     """All views of the facts `told`. The connection refuses to write: its tests share them."""
     with (

@@ -29,7 +29,7 @@ from domain.parties.account import BootstrapOperator
 from domain.prices.tariff import CLOUDBENDER, publish
 from ledger.log.usage import item
 from ledger.tree import trees
-from tests.scenes.in_process import InProcess
+from tests.in_process import InProcess
 from tests.scenes.usage_reports import Node as SigningNode
 
 NOW_US = 1_795_161_720_000_000

@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
-from api.process.embedded_postgres import EmbeddedPostgres
-from tests.conftest import grant
+from tests.conftest import Databases
 from tests.scenes.server import Scene, opened
 
 _numbers: Iterator[int] = itertools.count(1)
@@ -24,7 +22,7 @@ _numbers: Iterator[int] = itertools.count(1)
 class Market:
     """A market that was founded once; every scene runs on a copy of its database and folder."""
 
-    postgres: EmbeddedPostgres
+    postgres: Databases
     database: str
     folder: Path
     scene: Scene
@@ -33,12 +31,10 @@ class Market:
     def copied(self, folder: Path, **settings: Any) -> Generator[Scene, None, None]:
         name = f"scene_{next(_numbers)}"
         address = self.postgres.create_database(name, template=self.database)
-        grant(address, name)
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
         with opened(address, folder, self.scene, **settings) as scene:
             yield scene
-        with psycopg.connect(self.postgres.uri, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        self.postgres.drop_database(name)
 
 
 @pytest.fixture(scope="session")
@@ -49,12 +45,11 @@ def template(template_with_views: str) -> str:
 
 @pytest.fixture(scope="session")
 def founded_market(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Market:
     """Founding takes most of what a scene costs: it is done once."""
     folder, name = tmp_path_factory.mktemp("market"), f"market_{next(_numbers)}"
     address = postgres.create_database(name, template=template)
-    grant(address, name)
     with opened(address, folder) as scene:
         return Market(postgres, name, folder, scene)
 

@@ -362,6 +362,7 @@ ROWS: dict[str, Row] = {
     "read_event": Row("renter", "stranger"),
     "read_checkpoint": Row("anybody"),
     "read_log_key": Row("anybody"),
+    "list_timers": Row("operator"),
     "read_proof": Row("renter", "stranger"),
     "read_usage_proof": Row("owner"),
     "set_revenue_shares": Row("owner", "rival", lambda _s: {"shares": []}),

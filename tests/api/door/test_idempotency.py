@@ -9,6 +9,8 @@ import psycopg
 import pytest
 from starlette.datastructures import Headers
 
+from api.door import call as call_module
+from api.door.call import After
 from api.door.errors import Problem
 from api.door.idempotency import fingerprint, key_of
 from tests.scenes.server import Caller, Scene
@@ -203,3 +205,28 @@ def test_twins_at_the_same_moment_are_one(shared: Scene) -> None:
     assert {answer.status_code for answer in answers} == {201}
     assert len({answer.json()["job_id"] for answer in answers}) == 1
     assert shared.head() == before + 1
+
+
+def test_s_l13_what_was_faster_while_an_answer_is_made_is_no_500(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two closes of a lease: the second is recorded while the answer of the first is made. That
+    answer is made of the states that the first was decided on, and then the first loses the race.
+    """
+    lease = scene.running()
+    path = f"/v1/leases/{lease['lease_id']}/close"
+    answers: list[Any] = []
+
+    def interrupted(*arguments: Any) -> After:
+        if not answers:
+            answers.append(None)
+            other = threading.Thread(target=lambda: answers.append(scene.renter.post(path)))
+            other.start()
+            other.join()
+        return After(*arguments)
+
+    monkeypatch.setattr(call_module, "After", interrupted)
+    first = scene.renter.post(path)
+    assert [answer.status_code for answer in (first, answers[1])] == [200, 200], first.text
+    assert {**first.json(), "position": 0} == {**answers[1].json(), "position": 0}
+    assert scene.service.ledger.books.faults() == []

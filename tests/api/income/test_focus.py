@@ -445,3 +445,11 @@ def test_parquet_holds_the_same_decimals(tmp_path: Path) -> None:
 def test_the_rules_above_can_say_no(name: str, value: str, rule: str) -> None:
     row = {**written(EVERY[0])[0], name: value}
     assert any(rule in each for each in broken_rules(row)), list(broken_rules(row))
+
+
+@pytest.mark.parametrize("text", ['=HYPERLINK("http://evil","x")', "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_s_l19_a_name_that_begins_like_a_formula_is_a_text_in_the_csv_file(text: str) -> None:
+    row = dict.fromkeys(COLUMNS) | {"BillingAccountName": text, "BilledCost": Decimal("-1.5")}
+    (told,) = read_csv(b"".join(focus.csv_pieces([row])))
+    assert told["BillingAccountName"] == f"'{text}"
+    assert told["BilledCost"] == "-1.5", "a number stays one"

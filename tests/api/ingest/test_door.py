@@ -22,13 +22,12 @@ from hypothesis import strategies as st
 
 from api.ingest import form as usage_form
 from api.ingest.door import MEDIA_TYPE, REQUEST_BYTES_MAX, Limits, NodeKey, UsageIngest, fast
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.metering import report
 from domain.metering.report import ReportInvalid
 from domain.metering.resources import SOURCES
 from ledger.log import usage
 from ledger.log.usage import UsageLog
-from tests.conftest import fresh
+from tests.conftest import Databases, fresh
 from tests.examples import examples
 from tests.scenes.usage_reports import STEP_US, Node, a_report, resource_rows, rows
 
@@ -114,7 +113,7 @@ NOTHING = {"event": 0, "key": 0, "node": 0, "evidence": 0}
 
 
 @pytest.fixture(scope="module")
-def opened(postgres: EmbeddedPostgres, template: str) -> Generator[Door, None, None]:
+def opened(postgres: Databases, template: str) -> Generator[Door, None, None]:
     with fresh(postgres, template) as database:
         door = Door(database)
         yield door

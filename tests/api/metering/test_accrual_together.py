@@ -12,7 +12,6 @@ import api.metering.accrual
 import ledger.log.handle
 import ledger.log.usage_reads
 from api.metering.accrual import accrue, due_leases, due_now
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.duration import HOUR_US, MINUTE_US
 from domain.lease.lease import START_TIMEOUT_US, UsageAccrued
 from domain.leasing.due import PATIENCE_US, due_us
@@ -22,6 +21,7 @@ from domain.stream import Stream
 from ledger.log.handle import Ahead, Ledger, Order
 from ledger.log.usage_reads import NodeReader
 from projections import tables
+from tests.conftest import Databases
 from tests.scenes.running_market import PRICE, START_US, Market
 from tests.scenes.written import written
 
@@ -73,13 +73,12 @@ def leases(database: str) -> list[str]:
 
 
 @pytest.fixture
-def copy(database: str, leases: list[str], postgres: EmbeddedPostgres) -> Iterator[str]:
+def copy(database: str, leases: list[str], postgres: Databases) -> Iterator[str]:
     """The same market once more."""
     assert leases
     name = database.split("/")[-1].split("?")[0]
     yield postgres.create_database(f"{name}_copy", template=name)
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name}_copy WITH (FORCE)".encode())
+    postgres.drop_database(f"{name}_copy")
 
 
 @pytest.mark.parametrize(

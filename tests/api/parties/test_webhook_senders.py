@@ -48,7 +48,7 @@ def tarpit() -> Generator[Tarpit, None, None]:
 
 def _round(scene: Scene, senders: Senders, tarpit: Tarpit) -> int:
     with scene.service.connect() as connection:
-        return webhook_sender.run(scene.service, connection, 0, senders, tarpit)
+        return webhook_sender.tell_all(scene.service, connection, 0, senders, tarpit)
 
 
 def test_s_m7_a_tenant_of_tarpits_takes_its_own_turns_and_delays_no_other(

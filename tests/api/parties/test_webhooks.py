@@ -58,7 +58,9 @@ class Endpoint:
 
 def run(scene: Scene, send: Post) -> int:
     with scene.service.connect() as connection, closing(Senders()) as senders:
-        return webhook_sender.run(scene.service, connection, scene.clock.now_us(), senders, send)
+        return webhook_sender.tell_all(
+            scene.service, connection, scene.clock.now_us(), senders, send
+        )
 
 
 def added(scene: Scene, types: list[str] | None = None) -> tuple[str, Endpoint]:

@@ -180,7 +180,7 @@ def test_binaries_out_of_the_users_reach_run_from_a_public_copy(
     package = Path(spec.submodule_search_locations[0])
     copy = embedded_postgres._public_copy(package)
     assert embedded_postgres._public_copy(package) == copy, "copied once"
-    monkeypatch.setattr(embedded_postgres, "_binaries", lambda **_: copy)
+    monkeypatch.setattr(embedded_postgres, "binaries", lambda **_: copy)
     with EmbeddedPostgres(folder / "data", durable=False) as server:
         assert _answers(server.uri)
         assert os.stat(f"/proc/{server.pid}").st_uid != 0

@@ -41,6 +41,19 @@ def test_a_request_is_told_by_its_route_its_account_and_the_id_in_its_answer(
     assert counted("/v1/accounts/{account_id}", 200) == before + 1
 
 
+def test_s_l21_what_an_auditor_reads_is_in_the_log_with_the_auditors_account(
+    shared: Scene, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, LOGGER)
+    theirs = shared.renter.account_id
+    for path in (f"/v1/accounts/{theirs}/funding", "/v1/audit/events", "/v1/promotions"):
+        assert shared.auditor.get(path).status_code == 200
+    lines = [vars(each) for each in caplog.records if each.name == LOGGER]
+    routes = ["/v1/accounts/{account_id}/funding", "/v1/audit/events", "/v1/promotions"]
+    assert [each["route"] for each in lines] == routes
+    assert {each["account"] for each in lines} == {shared.auditor.account_id}
+
+
 def test_a_path_that_is_none_counts_as_one_route_whatever_it_says(shared: Scene) -> None:
     before = counted("unmatched", 404)
     for path in ("/v1/nothing", "/etc/passwd", "/v1/nothing/2"):

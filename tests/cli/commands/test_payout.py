@@ -119,6 +119,12 @@ def test_a_root_goes_from_the_file_to_a_paid_claim(scene: Scene) -> None:
     assert told["account"]["claimable"] == "0"
     assert told["claimed_total"] == str(TOTALS[payee])
 
+    for act in ("propose", "accept"):  # users B28: it said "follows 0x000...", and "None"
+        outbox = ("--outbox", scene.chain.with_name(f"another-{act}"))
+        again = scene.run(act, "--dev-key", PROPOSER, *outbox)
+        assert (again.code, "is accepted already" in again.err) == (1, True), again
+        assert "tallystick payout claim" in again.err
+
     reconciled = scene.run("reconcile")
     assert (reconciled.code, reconciled.document["differences"]) == (0, [])
 

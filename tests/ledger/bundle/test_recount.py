@@ -12,11 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.fleet.node import NodeKeyConfirmed
 from domain.lease.funds import EscrowPart
 from domain.lease.lease import LeaseOpened
@@ -36,6 +34,7 @@ from ledger.log.chain import stored_body
 from ledger.log.report_rows import used_by
 from ledger.log.usage import StoredReport
 from ledger.tree.checkpoint import VerifierKey
+from tests.conftest import Databases
 from tests.domain.scenes.market import HOUR_US, LEASE, NODE, NOON_US, OWNER
 from tests.domain.scenes.metered import agreed
 from tests.given import Scene
@@ -229,7 +228,7 @@ def test_reports_behind_the_last_pin_are_said_to_be_missing_and_not_taken_for_fo
 # --- a whole export ---------------------------------------------------------------------------
 
 
-def exported(postgres: EmbeddedPostgres, template: str, folder: Path, facts: Facts) -> Path:
+def exported(postgres: Databases, template: str, folder: Path, facts: Facts) -> Path:
     """A bundle with these facts and the three reports, signed as an operator signs one."""
     name = f"recount_{folder.name}"[:40].lower()
     conninfo = postgres.create_database(name, template=template)
@@ -248,15 +247,12 @@ def exported(postgres: EmbeddedPostgres, template: str, folder: Path, facts: Fac
         scene.pin()
         scene.sign(folder)
         export_bundle(conninfo, folder / "bundle", KEY, "0.1.0")
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    postgres.drop_database(name)
     return folder / "bundle"
 
 
 @pytest.fixture(scope="module")
-def original(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def original(postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return exported(postgres, template, tmp_path_factory.mktemp("honest"), FACTS)
 
 
@@ -269,7 +265,7 @@ def test_an_export_is_counted_again_by_the_verifier_and_by_sql(original: Path) -
 
 
 def test_a_forged_charge_in_an_export_that_its_operator_signed_is_found_twice(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     facts = changed(one_more)
     bundle = exported(postgres, template, tmp_path_factory.mktemp("forged"), facts)

@@ -15,11 +15,9 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.epochs.clients import CLIENTS_FORMAT, wrong_in
 from domain.epochs.epoch import EpochSealed
 from domain.metering import report
@@ -41,6 +39,7 @@ from ledger.log.chain import (
 )
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Checkpoint, VerifierKey, sign_note
+from tests.conftest import Databases
 from tests.scenes.audit import LOG_SEED, ORIGIN, open_scene
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
@@ -100,7 +99,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def original(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Made, None, None]:
     folder = tmp_path_factory.mktemp("audit")
     conninfo = postgres.create_database("test_verify", template=template)
@@ -123,8 +122,7 @@ def original(
         scene.join(3)
         (folder / "later").write_text(scene.sign(folder))
         yield Made(folder / "out", folder / "earlier", folder / "later", lane_of(first.id))
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute("DROP DATABASE test_verify WITH (FORCE)")
+    postgres.drop_database("test_verify")
 
 
 @pytest.fixture

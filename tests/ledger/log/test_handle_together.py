@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.hardware.reasons import HardwareReason
 from domain.jobs.job import SubmitJob
 from domain.lease.lease import RequestLease, ReserveLease, lease_stream
@@ -19,6 +18,7 @@ from domain.money import PPM, credit
 from domain.refusal import Refused
 from domain.stream import Stream, World
 from ledger.log.handle import Ahead, Answer, CommandKey, Ledger, Order, Outcome
+from tests.conftest import Databases
 from tests.examples import examples
 from tests.scenes.running_market import PRICE, RENTER, START_US, Market, SignedNode
 from tests.scenes.written import written
@@ -48,11 +48,10 @@ def founded(database: str) -> str:
 
 
 @pytest.fixture
-def copy(founded: str, postgres: EmbeddedPostgres) -> Iterator[str]:
+def copy(founded: str, postgres: Databases) -> Iterator[str]:
     name = founded.split("/")[-1].split("?")[0]
     yield postgres.create_database(f"{name}_copy", template=name)
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute(f"DROP DATABASE {name}_copy WITH (FORCE)".encode())
+    postgres.drop_database(f"{name}_copy")
 
 
 def opening(market: Market, name: str, slot: int) -> list[Any]:

@@ -19,6 +19,7 @@ from eventsourcing.persistence import OperationalError, StoredEvent
 from api.process.embedded_postgres import EmbeddedPostgres
 from ledger.log.handle import InProgress, Ledger, LogBusy, OutcomeUnknown
 from ledger.migrate import migrate
+from tests.conftest import Databases
 from tests.scenes.told import NOW_US, deposited, do, key, ledger_on, withdrawn
 
 KILLS = 3
@@ -147,7 +148,7 @@ def _write_through_kills(server: EmbeddedPostgres, ledger: Ledger) -> set[str]:
 
 
 def test_a_database_that_is_gone_makes_the_log_busy_not_the_caller_wait_for_ever(
-    postgres: EmbeddedPostgres, template: str, monkeypatch: pytest.MonkeyPatch
+    postgres: Databases, template: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ledger.log.recorder.POOL_SECONDS_MAX", 1)
     with ledger_on(postgres.create_database("gone", template=template)) as ledger:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import psycopg
 import pytest
 from psycopg import errors, sql
 
+from tests.conftest import Databases, fresh
 from tests.scenes.told import NOW_US, deposited, do, key, ledger_on
 
 KEPT = ("market_events", "posting")
 LOG_TABLES = ("market_events", "market_events_head", "posting", "account", "command")
 
 
-@pytest.fixture
-def filled(database: str) -> str:
-    with ledger_on(database) as ledger:
-        ledger.handle(do(deposited("dep_1", 5)), key=key("k"), now_us=NOW_US)
-    return database
+@pytest.fixture(scope="module")
+def filled(postgres: Databases, template: str) -> Generator[str, None, None]:
+    """A log with a fact, of all tests in which nothing may be changed."""
+    with fresh(postgres, template) as database:
+        with ledger_on(database) as ledger:
+            ledger.handle(do(deposited("dep_1", 5)), key=key("k"), now_us=NOW_US)
+        yield database
 
 
 @pytest.mark.parametrize("table", KEPT)

@@ -14,16 +14,26 @@ from domain.metering.report import report_hash
 from ledger.log import usage
 from ledger.log.chain import chain, genesis_usage, split_body
 from ledger.log.usage import Item, Receipt, Status, UsageLog
+from tests.conftest import Databases, fresh
 from tests.scenes.usage_reports import Node
 
 NOW_US = 1_795_161_720_000_000
 
 
+@pytest.fixture(scope="module")
+def of_all(postgres: Databases, template: str) -> Generator[str, None, None]:
+    """A log that is empty again after each test."""
+    with fresh(postgres, template) as database:
+        yield database
+
+
 @pytest.fixture
-def connection(database: str) -> Generator[psycopg.Connection[Any], None, None]:
-    with psycopg.connect(database, autocommit=True) as opened:
+def connection(of_all: str) -> Generator[psycopg.Connection[Any], None, None]:
+    """An empty log; what the test does there is taken back at its end."""
+    with psycopg.connect(of_all, autocommit=True) as opened:
         usage.prepare(opened)
-        yield opened
+        with opened.transaction(force_rollback=True):
+            yield opened
 
 
 def statuses(receipts: list[Receipt]) -> list[Status]:
@@ -217,7 +227,10 @@ def test_recorded_time_never_goes_back_within_a_lane(connection: psycopg.Connect
 
 
 def test_a_lane_nobody_knows_stores_nothing(connection: psycopg.Connection[Any]) -> None:
-    with pytest.raises(psycopg.errors.RaiseException, match="lane outside"):
+    with (
+        pytest.raises(psycopg.errors.RaiseException, match="lane outside"),
+        connection.transaction(),
+    ):
         put(connection, replace(Node().items(1)[0], lane=64))
     assert count(connection, "usage_event") == 0
 
@@ -258,7 +271,10 @@ def test_stored_rows_cannot_be_changed_removed_or_cut_off(
         f"DELETE FROM {table}",
         f"TRUNCATE {table}",
     ):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="append-only"):
+        with (
+            pytest.raises(psycopg.errors.InsufficientPrivilege, match="append-only"),
+            connection.transaction(),
+        ):
             connection.execute(statement.encode())
 
 
@@ -273,7 +289,7 @@ def test_the_app_role_appends_by_the_function_and_in_no_other_way(
         "UPDATE usage_node SET last_node_seq = 0",
         "DELETE FROM usage_event",
     ):
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
             connection.execute(statement.encode())
 
 
@@ -282,7 +298,7 @@ def test_the_reading_roles_read_and_cannot_append(connection: psycopg.Connection
     for role in ("tallystick_projections", "tallystick_audit"):
         connection.execute(f"SET ROLE {role}".encode())
         assert count(connection, "usage_event") == 0
-        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.transaction():
             put(connection, one)
 
 

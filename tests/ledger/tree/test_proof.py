@@ -9,15 +9,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.metering.report import lane_of
 from ledger.tree import proof, prove
 from ledger.tree.checkpoint import VerifierKey
 from ledger.tree.prove import NotCovered
+from tests.conftest import Databases
 from tests.scenes.audit import LOG_SEED, ORIGIN, Node, open_scene
 
 KEY = VerifierKey(ORIGIN, bytes(SigningKey(LOG_SEED).verify_key))
@@ -35,7 +34,7 @@ class Made:
 
 @pytest.fixture(scope="module")
 def made(
-    postgres: EmbeddedPostgres, template: str, tmp_path_factory: pytest.TempPathFactory
+    postgres: Databases, template: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Generator[Made, None, None]:
     conninfo = postgres.create_database("test_proof", template=template)
     scene = open_scene(conninfo)
@@ -50,8 +49,7 @@ def made(
         scene.send(node.report())
         scene.pin()
         yield Made(conninfo, node, lane_of(node.id), pins)
-    with psycopg.connect(postgres.uri, autocommit=True) as connection:
-        connection.execute("DROP DATABASE test_proof WITH (FORCE)")
+    postgres.drop_database("test_proof")
 
 
 @pytest.mark.parametrize("position", [1, 2, 3, 16, 32])

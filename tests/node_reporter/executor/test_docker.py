@@ -111,3 +111,32 @@ def test_the_server_is_asked_until_it_says_which_processes_a_container_has(
         run.process.kill()
         run.process.wait()
         run.close()
+
+
+@pytest.mark.parametrize("is_here", [True, False])
+def test_s_m5_an_image_that_was_pulled_for_a_job_is_measured_and_goes_with_it(
+    is_here: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for the client, which notes what it was asked."""
+    asked, image = tmp_path / "asked", tmp_path / "image"
+    if is_here:
+        image.touch()
+    client = tmp_path / "docker"
+    client.write_text(
+        f'#!/bin/sh\necho "$@" >> {asked}\n'
+        f'case "$1 $4" in "run "*) touch {image}; exec sleep 60;;\n'
+        f'"image {{{{.Id}}}}") [ -e {image} ] && echo sha256:0; exit $?;;\n'
+        '"image {{.Size}}") echo 7000;;\n'
+        f'"inspect "*) echo "4242 {"a" * 64}";; esac\n'
+    )
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    run = DockerRunner({"PATH": "/usr/bin:/bin"}).start(grant(folder=tmp_path))
+    try:
+        assert run.using().image_bytes == (0 if is_here else 7_000)
+    finally:
+        run.process.kill()
+        run.process.wait()
+        run.close()
+    removed = "image rm -- a@sha256:0" in asked.read_text()
+    assert removed != is_here

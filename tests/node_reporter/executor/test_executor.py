@@ -11,6 +11,7 @@ import urllib.request
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,12 +20,14 @@ from nacl.public import PrivateKey, SealedBox
 from domain.jobs.job import workload_hash
 from domain.jobs.plan import Reference
 from node_reporter.clock import SystemClock
+from node_reporter.executor import executor as executor_module
 from node_reporter.executor.client import ExecutorClient
 from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, JobLog
 from node_reporter.executor.runner import Limits
 from node_reporter.executor.sandbox import job_user
 from node_reporter.executor.state import ExecutorFolder, ExecutorSettings, load
+from node_reporter.executor.usage import CGROUPS
 from node_reporter.executor.volume_store import VolumeStore
 from node_reporter.executor.work import Work, WorkUnreadable, parse
 from node_reporter.identity import KeyUnreadable
@@ -296,7 +299,86 @@ def test_the_tree_of_a_job_is_held_to_its_memory_together(world: Make) -> None:
     lease = here.server.asks("a", f"{part} & {part} & {part} & wait")
     here.until(lambda: here.server.said(lease, "ended"), "it is ended")
     assert here.server.said(lease, "ended")[0]["outcome"] == "limited"
-    assert "bytes of memory" in here.server.out(lease, "note")
+    assert "memory" in here.server.out(lease, "note")
+
+
+MEMORY_FILE = """
+import os, time
+for n in range(50):
+    os.write(os.memfd_create("nameless"), bytes(3 << 20))
+time.sleep(60)
+"""
+DELETED = """
+import os, time
+kept = []
+for n in range(4):
+    kept.append(open(f"f{n}", "wb", buffering=0))
+    os.unlink(f"f{n}")
+    kept[-1].write(bytes(3 << 20))
+time.sleep(60)
+"""
+DELETED_LIMITS = Limits(memory_bytes=96 * MIB, folder_bytes=4 * MIB, grace_s=1)
+
+
+@pytest.mark.parametrize("has_group", [True, False])
+@pytest.mark.parametrize("program", [MEMORY_FILE, DELETED], ids=["memfd", "deleted"])
+def test_s_m5_memory_and_disk_without_a_name_count_like_any_other(
+    world: Make, program: str, has_group: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a group of the kernel where one can be made, and where none can."""
+    if not has_group:
+        monkeypatch.setattr(executor_module, "_group", lambda *_: None)
+    here = world(Allowed(limits=DELETED_LIMITS))
+    lease = here.server.asks("a", f"exec /usr/bin/python3 -c '{program}'")
+    here.until(lambda: here.server.said(lease, "ended"), "it is ended")
+    assert here.server.said(lease, "ended")[0]["outcome"] == "limited", here.server.out(lease)
+    note = here.server.out(lease, "note")
+    assert ("memory" if program is MEMORY_FILE else "bytes of files") in note
+
+
+def test_s_m5_a_group_of_the_kernel_holds_a_job_before_anybody_looks(
+    world: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = executor_module._group("check", DELETED_LIMITS)
+    if made is None:
+        pytest.skip("this machine or this user may make no group (cgroup 1 or 2)")
+    made.remove()
+    monkeypatch.setattr(Executor, "_check_limits", lambda *_: None)
+    here = world(Allowed(limits=DELETED_LIMITS))
+    lease = here.server.asks("a", f"exec /usr/bin/python3 -c '{MEMORY_FILE}'")
+    here.until(lambda: here.server.said(lease, "ended"), "the kernel ends it")
+    (ended,) = here.server.said(lease, "ended")
+    assert (ended["outcome"], ended["exit_code"]) == ("limited", 137)
+    here.until_settled(lease)
+    assert not list(CGROUPS.glob(f"*/tallystick-{lease}")), "and the group is gone"
+
+
+def test_s_m5_a_folder_that_its_job_closes_is_removed_all_the_same(here: World) -> None:
+    """An ordinary user cannot look into it either, so it counts as too much there."""
+    lease = here.server.asks("a", "mkdir d; echo SECRET > d/s; chmod 0 d; echo done")
+    here.until_settled(lease)
+    assert here.server.out(lease) == "done\n"
+    assert [path.name for path in here.ground.jobs.iterdir() if path.name[0] != "."] == []
+
+
+def test_s_m5_what_cannot_be_counted_is_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def walk(_folder: Path, onerror: Callable[[OSError], None]) -> list[Any]:
+        onerror(PermissionError("closed"))
+        return []
+
+    monkeypatch.setattr(os, "walk", walk)
+    assert "closed" in executor_module._over_its_folder(tmp_path, DELETED_LIMITS)
+    monkeypatch.undo()
+    assert executor_module._over_its_folder(tmp_path, DELETED_LIMITS) == ""
+
+
+def test_s_m5_a_process_that_goes_on_hiding_its_files_ends_its_job() -> None:
+    job: Any = SimpleNamespace(unseen={})
+    looks = [{7}, {7}, set(), {7}, {7}, {7, 8}]
+    told = [executor_module._hides(job, frozenset(one)) for one in looks]
+    assert told == [False, False, False, False, False, True]
 
 
 def test_a_job_is_held_to_its_folder(world: Make) -> None:

@@ -233,7 +233,7 @@ def test_walls_stand_without_root(tmp_path: Path) -> None:
     room = home / "node_reporter" / "executor"
     room.mkdir(parents=True)
     shutil.copy(Path(launch.__file__).parents[1] / "__init__.py", room.parent)
-    for module in ("__init__", "launch", "runner", "sandbox", "seccomp"):
+    for module in ("__init__", "launch", "nameless", "runner", "sandbox", "seccomp"):
         shutil.copy(Path(launch.__file__).with_name(f"{module}.py"), room)
     (home / "jobs").mkdir(mode=0o777)
     script = (
@@ -241,10 +241,12 @@ def test_walls_stand_without_root(tmp_path: Path) -> None:
         "from node_reporter.executor.sandbox import *\n"
         "jobs = Path('jobs').resolve()\nrunner = SandboxRunner(jobs)\nrunner.check()\n"
         "folder = make_folder(jobs, 'lease_x', None)\n"
-        "grant = Grant(lease_id='lease_x', command=('sh', '-c', 'id -u; ls /tmp /home /root'),"
+        "command = ('sh', '-c', 'id -u; sleep 1; ls /tmp /home /root')\n"
+        "grant = Grant(lease_id='lease_x', command=command,"
         " image=None, environment={'PATH': PATH}, folder=folder, device_ids=())\n"
-        "run = runner.start(grant)\nout, err = run._process.communicate()\n"
-        "print(out.decode(), run.poll())\n"
+        "import time\nrun = runner.start(grant)\ntime.sleep(0.5)\nusing = run.using()\n"
+        "assert using.processes >= 2 and not using.unseen, using\n"
+        "out, err = run._process.communicate()\nprint(out.decode(), run.poll())\n"
     )
     for path in [home, *home.rglob("*")]:
         os.chmod(path, 0o777 if path.is_dir() else 0o644)

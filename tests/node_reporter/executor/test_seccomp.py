@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from node_reporter.executor.seccomp import AUDIT, CLONE, CLONE3, DENIED, program
+from node_reporter.executor.seccomp import AUDIT, CLONE, CLONE3, DENIED, FAMILIES, SOCKETS, program
 from tests.node_reporter.confined import Ground, ground, needs_walls
 
 TRY = """
@@ -52,6 +52,28 @@ def test_a_job_makes_no_namespace_of_any_kind(flag: int, tmp_path: Path) -> None
     calls = [[CLONE[platform.machine()], flag, 0, 0, 0, 0], [CLONE3, 0, 0]]
     done = ground(tmp_path).run("python3", "-c", TRY, json.dumps(calls))
     assert json.loads(done.out) == [errno.EPERM, errno.ENOSYS], done.err
+
+
+@needs_walls
+@knows
+def test_s_l20_a_job_has_sockets_of_the_usual_families_and_of_no_others(tmp_path: Path) -> None:
+    """VSOCK, which no network namespace holds, ALG, PACKET and the rest fail as unknown; io_uring
+    stands among the calls that are denied.
+    """
+    assert {425, 426, 427} <= set(DENIED[platform.machine()].values())
+    calls = [
+        [number, family, kind, 0, 0]
+        for number in SOCKETS[platform.machine()]
+        for family in range(46)
+        for kind in (1, 3)
+    ]
+    done = ground(tmp_path).run("python3", "-c", TRY, json.dumps(calls))
+    assert done.code == 0, done.err
+    for (_, family, *_), told in zip(calls, json.loads(done.out), strict=True):
+        assert (family in FAMILIES) or told == errno.EAFNOSUPPORT, family
+    (tmp_path / "b").mkdir()
+    usual = "import socket as s; s.socketpair(); [s.socket(f) for f in (s.AF_UNIX, s.AF_INET)]"
+    assert ground(tmp_path / "b").run("python3", "-c", usual).code == 0
 
 
 @needs_walls

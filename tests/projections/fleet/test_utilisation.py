@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.fleet import pooling as pool_node
 from domain.fleet.device import CapacityAccrued
 from domain.gpu_time import GPU_HOUR_US
 from domain.stream import Stream
 from projections.fleet import utilisation
 from projections.fleet.utilisation import NAMES, START, Fragmentation, Utilisation
+from tests.conftest import Databases
 from tests.projections.story import START_US, Size, Told, story
 from tests.projections.views import views
 
@@ -25,7 +25,7 @@ SIZE = Size(nodes=4, leases=6, hours=5)
 
 
 @pytest.fixture(scope="module")
-def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+def connection(postgres: Databases, template: str) -> Any:
     with views(postgres, template, _story_with_a_pool()) as connection:
         yield connection
 

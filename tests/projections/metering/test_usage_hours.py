@@ -8,9 +8,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from projections.metering import usage, usage_hours
 from projections.metering.usage_hours import NAMES, Used
+from tests.conftest import Databases
 from tests.projections.story import START_US, Size, story
 from tests.projections.views import views
 
@@ -19,7 +19,7 @@ HOUR_US = 3_600_000_000
 
 
 @pytest.fixture(scope="module")
-def connection(postgres: EmbeddedPostgres, template: str) -> Any:
+def connection(postgres: Databases, template: str) -> Any:
     with views(postgres, template, story(Size(nodes=9, leases=8, hours=26))) as connection:
         yield connection
 

@@ -1,0 +1,99 @@
+"""Streams what PostgreSQL writes into the folder of backups, while it runs.
+
+    `--synchronous`  =>  an answered write lies in FOLDER/wal
+
+`pg_receivewal --synchronous` confirms what it has on its disk, so it can be the synchronous standby
+of a market that has no second server. The primary keeps what the stream has not read yet, in a slot
+of the same name: a stream that stands still for long fills the primary's disk, and is told by
+`pg_replication_slots`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from api.backup.archive import Archive
+from api.backup.programs import Programs, environment
+
+NAME = "tallystick_backup"
+"""The application's name and the slot's."""
+PAUSE_SECONDS_MAX = 30.0
+STOP_SECONDS = 10
+
+
+def follow(
+    conninfo: str,
+    archive: Archive,
+    stop: threading.Event,
+    told: Callable[[str], None],
+    *,
+    synchronous: bool | None = None,
+) -> None:
+    """Stream until `stop` is set; a lost database is waited for. `synchronous`: from now on every
+    commit waits for this stream, or none does; None leaves it. Raises psycopg.Error when the
+    database cannot be asked at the start.
+    """
+    programs = Programs(durable=False)  # run as ourselves: they only copy
+    archive.prepare()
+    _make_slot(conninfo)
+    if synchronous is not None:
+        _wait_for_us(conninfo, NAME if synchronous else "")
+    address = make_conninfo(conninfo, application_name=NAME)
+    command = programs.command(
+        *("pg_receivewal", "-D", archive.wal, "-d", address, "-S", NAME),
+        *("--synchronous", "--no-loop"),
+        as_us=True,
+    )
+    pause = 1.0
+    while not stop.is_set():
+        began = time.monotonic()
+        process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own binary, no shell
+            command, env=environment(), cwd="/", stderr=subprocess.PIPE, text=True, umask=0o077
+        )
+        said = _wait(process, stop)
+        if stop.is_set():
+            return
+        pause = 1.0 if time.monotonic() - began > PAUSE_SECONDS_MAX else min(2 * pause, 30.0)
+        told(f"the stream ended, again in {pause:.0f} s: {said}")
+        stop.wait(pause)
+        with suppress(psycopg.Error):  # a promoted standby has no slot yet
+            _make_slot(conninfo)
+
+
+def _wait_for_us(conninfo: str, name: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(
+            sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(name))
+        )
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def _make_slot(conninfo: str) -> None:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_create_physical_replication_slot(%s, true) WHERE NOT EXISTS"
+            " (SELECT FROM pg_replication_slots WHERE slot_name = %s)",
+            (NAME, NAME),
+        )
+
+
+def _wait(process: subprocess.Popen[str], stop: threading.Event) -> str:
+    """Until it ends, or is ended; the last line it said."""
+    while process.poll() is None:
+        if stop.wait(0.1):
+            process.terminate()
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+    assert process.stderr is not None
+    with process.stderr as errors:
+        return (errors.read().strip().splitlines() or ["it said nothing"])[-1]

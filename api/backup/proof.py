@@ -1,0 +1,135 @@
+"""What a restored data folder is worth: the drill of design reliability, section 8.
+
+    whole  <=>  both logs hash to their heads, nothing that was signed is missing, the books
+                balance, and every view, built anew, has the rows that it had
+
+Compared with heads from outside: those that the signer remembers (`signed-heads`), those in the
+backup, and any that is given. Fewer facts than were signed is the worst that can be found: the next
+head would be a fork, so the signer refuses, and so does this. The chain is not asked here: the
+chain timer scans it to the settled block before it sends anything, and takes the higher nonce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from api.backup.archive import Backup, BackupUnusable
+from ledger import migrate
+from ledger.log.handle import Ledger
+from ledger.tree import recompute, trees
+from ledger.tree.checkpoint import (
+    Checkpoint,
+    NoteInvalid,
+    open_checkpoint,
+    parse_checkpoint,
+    parse_verifier_key,
+)
+from projections import tables
+
+NO_KEY = b"nothing is appended with this key"
+"""Blinds nothing: the ledger is only read here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a restored market holds; `problems` empty: it may be opened.
+
+    `signed` is the largest head it was compared with, `missing` how many facts of it are not here.
+    """
+
+    facts: int
+    reports: int
+    signed: int
+    missing: int
+    views: int
+    problems: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+def prove(
+    conninfo: str,
+    backup: Backup,
+    signed: Sequence[Checkpoint],
+    known: Sequence[Checkpoint] = (),
+    *,
+    stage: Callable[[str], None] = lambda _stage: None,
+    with_views: bool = True,
+) -> Proof:
+    """Check the restored database: all of `signed` must be in it, `known` heads agree where they
+    are not of a later time. Migrates nothing: a database of an older version is proved by that
+    version. Raises HistoryChanged.
+    """
+    problems: list[str] = []
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        stage("recomputing both logs")
+        if missing := migrate.missing(connection):
+            problems.append(f"the database is of an older version: {missing[0].name} is missing")
+        found = recompute.recompute(connection, signed, known, stage)
+        problems += found.problems
+        for name, here, then in (
+            ("facts", found.facts, backup.facts),
+            ("reports", found.reports, backup.reports),
+        ):
+            if here < then:
+                problems.append(f"{then - here} {name} are missing that the backup began with")
+        views = 0
+        if with_views and not problems:
+            stage("building the views anew")
+            trees.follow_all(connection)
+            views, differing = _views(connection)
+            problems += differing
+    stage("adding up the books")
+    with Ledger(conninfo, blinding_key=NO_KEY) as ledger:
+        problems += ledger.books.faults()
+    largest = max((head.size for head in signed), default=0)
+    return Proof(found.facts, found.reports, largest, found.missing, views, tuple(problems))
+
+
+def _views(connection: psycopg.Connection[tuple[object, ...]]) -> tuple[int, list[str]]:
+    """Bring every view to the head, build it again, and name the tables whose rows differ."""
+    tables.ensure(connection)
+    tables.step_all(connection)
+    differing = []
+    for projection in tables.PROJECTIONS:
+        built = tables.rebuild(connection, projection)
+        differing += [f"view {projection.name}: {table} differs" for table in built.differing or ()]
+    return len(tables.PROJECTIONS), differing
+
+
+# --- heads from outside -----------------------------------------------------------------------
+
+
+def heads_of_signer(path: Path, origin: str) -> list[Checkpoint]:
+    """The heads that a signer remembers, one a line; none where there is no such file."""
+    if not path.exists():
+        return []
+    found = []
+    for line in path.read_text(encoding="ascii", errors="replace").splitlines():
+        if not line.endswith(" void"):
+            size, _, root = line.partition(" ")
+            try:
+                found.append(parse_checkpoint(f"{origin}\n{size}\n{root}\n"))
+            except NoteInvalid as invalid:
+                raise BackupUnusable(f"{path} is damaged: {invalid}") from invalid
+    return found
+
+
+def head_of_note(note: str, key: str | None) -> Checkpoint:
+    """A head as a file holds it: a signed note, whose signature is checked if the key is known, or
+    the three lines alone. Raises BackupUnusable.
+    """
+    try:
+        if "\n\n" not in note:
+            return parse_checkpoint(note)
+        if key:
+            return open_checkpoint(note, parse_verifier_key(key))
+        return parse_checkpoint(note.partition("\n\n")[0] + "\n")
+    except NoteInvalid as invalid:
+        raise BackupUnusable(f"the head cannot be used: {invalid}") from invalid

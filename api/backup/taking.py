@@ -1,0 +1,179 @@
+"""Takes one backup while the market runs: the database first, then the files beside it.
+
+    a backup lies under its name  =>  every byte was read back and is in SHA256SUMS
+
+In this order a file that a fact names is there: it was written before the fact. The folder `keys`
+is not copied but for `signed-heads`, which is no secret: a thief of the backup must not get the
+signer. `tallystick keys export` takes the keys along, sealed, to another place. Incremental where
+the server keeps summaries of its WAL (`summarize_wal = on`, from PostgreSQL 17) and an earlier
+backup of the same server is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psycopg
+from nacl.signing import SigningKey
+
+from api.backup import sums
+from api.backup.archive import Archive, Backup, BackupUnusable
+from api.backup.programs import Programs
+from ledger.log import usage_reads
+from ledger.tree import trees
+from ledger.tree.checkpoint import VerifierKey
+
+HEADS = "signed-heads"
+FILES = "files.tar"
+BESIDE = frozenset({"pg", "keys", "start", "users"})
+"""What of a data folder is no file to keep: the database itself, secrets, locks."""
+OLDEST_INCREMENTAL = 170_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is backed up: a database by its libpq address, and the files of a data folder."""
+
+    conninfo: str
+    data_dir: Path
+    log_origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What the server says of itself."""
+
+    now_us: int
+    version: int
+    system: str
+    summarizes: bool
+    is_standby: bool
+    facts: int
+    reports: int
+    head: str
+
+
+def take(
+    source: Source,
+    archive: Archive,
+    *,
+    full: bool = False,
+    told: sums.Told = lambda _what, _done, _of: None,
+    stage: Callable[[str], None] = lambda _stage: None,
+) -> Backup:
+    """Add one backup to the archive. Raises BackupUnusable, ProgramFailed, psycopg errors."""
+    programs = Programs(durable=False)  # run as ourselves: they only copy
+    archive.prepare()
+    seen = _see(source.conninfo)
+    before = [] if full else archive.backups()
+    needs = before[-1] if before and _is_base(before[-1], seen) else None
+    label = f"{datetime.fromtimestamp(seen.now_us / 1e6, UTC):%Y%m%dT%H%M%S%fZ}"
+    part = archive.base / f".{label}.part"
+    part.mkdir(mode=0o700)
+    try:
+        stage("copying the database" + ("" if needs is None else f", what changed since {needs}"))
+        how = () if needs is None else ("-i", archive.data_of(needs) / sums.MANIFEST)
+        programs.run(
+            *("pg_basebackup", "-D", part / "pg", "-d", source.conninfo, "-X", "stream"),
+            *("-c", "fast", "--manifest-checksums=SHA256", "--label", label, "--no-sync", *how),
+            check=True,
+            as_us=True,
+        )
+        stage("comparing with what PostgreSQL read")
+        if problems := sums.manifest_faults(part / "pg"):
+            raise BackupUnusable(f"the copy is not what was read: {problems[0]}")
+        stage("copying the files")
+        _copy_files(source.data_dir, part)
+        after = _see(source.conninfo)
+        made = Backup(
+            label=label,
+            needs=None if needs is None else needs.label,
+            began_us=seen.now_us,
+            ended_us=after.now_us,
+            server_version=seen.version,
+            system=seen.system,
+            end_segment=_last_segment(part / "pg"),
+            facts=seen.facts,
+            reports=seen.reports,
+            head=seen.head,
+            log_key=_log_key(source) if seen.head else "",
+        )
+        made.write(part)
+        stage("writing the sums")
+        sums.write(part, told)
+        part.rename(archive.base / label)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return made
+
+
+def _is_base(before: Backup, seen: _Seen) -> bool:
+    """Whether an incremental backup can be taken on an earlier one."""
+    same = (
+        before.system == seen.system and before.server_version // 10_000 == seen.version // 10_000
+    )
+    return same and seen.summarizes
+
+
+def _see(conninfo: str) -> _Seen:
+    with psycopg.connect(conninfo, autocommit=True) as connection:
+        version = connection.info.server_version
+        summarizes = False
+        if version >= OLDEST_INCREMENTAL:
+            row = connection.execute("SHOW summarize_wal").fetchone()
+            summarizes = row == ("on",)
+        row = connection.execute(
+            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
+            " (SELECT system_identifier::text FROM pg_control_system()), pg_is_in_recovery(),"
+            " (SELECT pos FROM market_events_head)"
+        ).fetchone()
+        assert row is not None
+        signed = trees.latest_checkpoint(connection)
+        return _Seen(
+            now_us=row[0],
+            version=version,
+            system=row[1],
+            summarizes=summarizes,
+            is_standby=row[2],
+            facts=row[3],
+            reports=usage_reads.stored_count(connection),
+            head="" if signed is None else signed[1],
+        )
+
+
+def _copy_files(data_dir: Path, part: Path) -> None:
+    """What lies in the data folder beside database and keys, and which heads were signed."""
+    path = part / FILES
+    with tarfile.open(path, "w") as tar:
+        for entry in sorted(data_dir.iterdir()) if data_dir.is_dir() else ():
+            if entry.name not in BESIDE and not entry.is_symlink() and not entry.is_socket():
+                tar.add(entry, entry.name)
+    path.chmod(0o600)
+    heads = data_dir / "keys" / HEADS
+    if heads.exists():
+        copied = part / HEADS
+        copied.write_bytes(heads.read_bytes())
+        copied.chmod(0o600)
+
+
+def _last_segment(pg: Path) -> str:
+    """The segment in which the backup ends: recovery goes on with it."""
+    names = sorted(name for name in os.listdir(pg / "pg_wal") if len(name) == 24 and name.isalnum())
+    if not names:
+        raise BackupUnusable("PostgreSQL copied no WAL: take the backup again")
+    return names[-1]
+
+
+def _log_key(source: Source) -> str:
+    """What the log's heads are checked with; nothing where this machine does not sign."""
+    path = source.data_dir / "keys" / "signer.key"
+    if not path.exists():
+        return ""
+    seed = bytes.fromhex(path.read_text(encoding="ascii"))
+    return str(VerifierKey(source.log_origin, bytes(SigningKey(seed).verify_key)))

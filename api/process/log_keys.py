@@ -1,0 +1,223 @@
+"""Do the key files of this data folder belong to this log?
+
+    blinding.key    blinds the first fact as the log has it
+    signer.key      is the key that the last rotation announced, or else signed the newest head
+    signed-heads    is there once a head was signed, and does not contradict the newest one
+    sealing.key     opens the newest sealed secret, once there is one
+    server.key      is there once the log has facts; nothing in the log depends on which one it is
+
+A data folder that was not mounted, or was lost, would otherwise be filled with new keys in silence,
+and the log would go on with two signatures. So a server asks before it makes a key.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from nacl.signing import SigningKey
+
+from api.process import secret_files
+from domain.nesting import read_json
+from ledger.beside import sealed_secrets
+from ledger.log import codec
+from ledger.tree import trees
+from ledger.tree.checkpoint import (
+    NoteInvalid,
+    VerifierKey,
+    open_checkpoint,
+    parse_checkpoint,
+    split_note,
+)
+
+logger = logging.getLogger(__name__)
+
+Connection = psycopg.Connection[Any]
+
+MATCHES, NEW, MISSING, DIFFERS = "matches", "new", "missing", "differs"
+BLINDING, SIGNER, HEADS = "blinding.key", "signer.key", "signed-heads"
+SEALING, SERVER = "sealing.key", "server.key"
+FILES = (BLINDING, SIGNER, HEADS, SEALING, SERVER)
+ROOT_CHARACTERS = 44
+"""32 bytes in base64; a line that a crash cut has another length, and ends with `void`."""
+OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
+"""The key before, which signs beside the new one for a time; and the one a rotation is making."""
+
+_FIRST = """
+    SELECT originator_id, originator_version, state FROM public.market_events
+    ORDER BY notification_id LIMIT 1
+"""
+
+
+class KeysDiffer(Exception):
+    """The key files of this data folder are not those of the log: nothing was started or made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One file: how it stands to the log, and why. `new`: nothing in the log depends on it yet."""
+
+    file: str
+    state: str
+    why: str
+
+    @property
+    def is_wrong(self) -> bool:
+        return self.state in (MISSING, DIFFERS)
+
+
+def require(
+    connection: Connection, folder: Path, origin: str, lost: frozenset[str] = frozenset()
+) -> None:
+    """That no key of this log is missing or another one. Another `sealing.key` is a warning: the
+    server works, and what the old one sealed waits for it. `lost`: files that are not asked about.
+    Raises KeysDiffer, SecretUnreadable.
+    """
+    found = examine(connection, folder, origin)
+    wrong = [each for each in found if each.is_wrong and each.file not in lost]
+    told = "; ".join(f"{each.file} {each.state}: {each.why}" for each in wrong)
+    if all(each.file == SEALING and each.state == DIFFERS for each in wrong):
+        for each in wrong:
+            logger.warning("%s %s: %s", each.file, each.state, each.why)
+    else:
+        raise KeysDiffer(f"the keys in {folder} are not those of this log: {told}")
+
+
+def examine(connection: Connection, folder: Path, origin: str) -> list[Finding]:
+    """Every key file against the log; nothing is made. Raises SecretUnreadable."""
+    return [
+        _blinding(connection, folder),
+        _signer(connection, folder, origin),
+        _heads(connection, folder, origin),
+        _sealing(connection, folder),
+        _server(connection, folder),
+    ]
+
+
+def _key_file(
+    folder: Path, name: str, needed: str | None, matches: Callable[[bytes], str | None]
+) -> Finding:
+    """`needed`: why the log needs this file, None: it does not yet. `matches`: what differs."""
+    path = folder / name
+    if not path.exists():
+        if needed is None:
+            return Finding(name, NEW, "it is made at the next start")
+        return Finding(name, MISSING, needed)
+    differs = matches(secret_files.read(path)) if needed is not None else None
+    if differs is not None:
+        return Finding(name, DIFFERS, differs)
+    return Finding(name, MATCHES, needed or "nothing in the log depends on it yet")
+
+
+def _blinding(connection: Connection, folder: Path) -> Finding:
+    first = connection.execute(_FIRST).fetchone()
+
+    def differs(key: bytes) -> str | None:
+        assert first is not None
+        stream, version, body = first
+        told = read_json(bytes(body)).get("blind")
+        if codec.blind(key, stream, version) != told:
+            return "the first fact of the log is blinded with another key"
+        return None
+
+    needed = None if first is None else "the facts of the log are blinded with it"
+    return _key_file(folder, BLINDING, needed, differs)
+
+
+def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
+    signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
+
+    def differs(seed: bytes) -> str | None:
+        key = VerifierKey(origin, bytes(SigningKey(seed).verify_key))
+        if rotations:
+            if rotations[-1].new == key:
+                return None
+            why = f"rotation {rotations[-1].number} announced another key"
+            if (folder / NEXT_SIGNER).exists():
+                why += "; `tallystick keys rotate` ends what was interrupted"
+            return why
+        assert signed is not None
+        try:
+            open_checkpoint(signed[1], key)
+        except NoteInvalid:
+            named = split_note(signed[1])[0].split("\n", 1)[0]
+            if named != origin:
+                return f"the log signs as {named}, and TALLYSTICK_LOG_ORIGIN is {origin}"
+            return f"the head of {signed[0]} facts is signed with another key"
+        return None
+
+    needed = None if signed is None else f"it signed the head of {signed[0]} facts"
+    if rotations:
+        needed = f"rotation {rotations[-1].number} announced its key"
+    return _key_file(folder, SIGNER, needed, differs)
+
+
+def _heads(connection: Connection, folder: Path, origin: str) -> Finding:
+    """An older file is well: the signer proves that the log grew from the head it remembers."""
+    signed, path = trees.latest_checkpoint(connection), folder / HEADS
+    if not path.exists():
+        if signed is None:
+            return Finding(HEADS, NEW, "no head of the log was signed yet")
+        why = f"the signer forgot that it signed a head of {signed[0]} facts"
+        return Finding(HEADS, MISSING, why)
+    last = last_head(path.read_text(encoding="ascii", errors="replace"))
+    if last is None:
+        return Finding(HEADS, MATCHES, "it remembers no head")
+    size, root = last
+    if signed is None or size > signed[0]:
+        held = trees.head(connection).size if signed is None else signed[0]
+        if size > _facts(connection):
+            why = f"the signer signed {size} facts, and this database has {_facts(connection)}"
+            return Finding(HEADS, DIFFERS, why)
+        return Finding(HEADS, MATCHES, f"it remembers {size} facts, later than {held}")
+    note_text = _text_at(connection, size)
+    if (
+        note_text is not None
+        and parse_checkpoint(note_text).root != parse_checkpoint(f"{origin}\n{size}\n{root}\n").root
+    ):
+        return Finding(HEADS, DIFFERS, f"it remembers another history of {size} facts")
+    return Finding(HEADS, MATCHES, f"it remembers a head of {size} facts")
+
+
+def _text_at(connection: Connection, size: int) -> str | None:
+    found = trees.latest_checkpoint(connection, size)
+    if found is None or found[0] != size:
+        return None
+    return split_note(found[1])[0]
+
+
+def last_head(text: str) -> tuple[int, str] | None:
+    """Size and root (base64) of the last head a signer's file remembers."""
+    for line in reversed(text.split("\n")[:-1]):
+        size, _, root = line.partition(" ")
+        if size.isascii() and size.isdecimal() and len(root) == ROOT_CHARACTERS:
+            return int(size), root
+    return None
+
+
+def _sealing(connection: Connection, folder: Path) -> Finding:
+    name = sealed_secrets.newest(connection)
+
+    def differs(key: bytes) -> str | None:
+        assert name is not None
+        if sealed_secrets.read(connection, key, name) is None:
+            return "the newest sealed secret was sealed with another key"
+        return None
+
+    needed = None if name is None else "the secrets that the database keeps are sealed with it"
+    return _key_file(folder, SEALING, needed, differs)
+
+
+def _server(connection: Connection, folder: Path) -> Finding:
+    has_facts = _facts(connection) > 0
+    needed = "a server with this log had one" if has_facts else None
+    return _key_file(folder, SERVER, needed, lambda _key: None)
+
+
+def _facts(connection: Connection) -> int:
+    row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,342 @@
+"""`tallystick backup | restore | drill`: copies of the whole market, and the proof that they are.
+
+Only wiring: `api/backup` copies, restores and proves.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.settings import ConfigFile, DataDir, in_force
+from cli.terminal import (
+    EXIT_NO,
+    AnswerIsNo,
+    AsJson,
+    InputUnusable,
+    facts,
+    note,
+    progress,
+    stages,
+    tell,
+    top_level,
+)
+from cli.this_machine import database, stopping
+
+if TYPE_CHECKING:
+    from api.backup.archive import Archive, Backup
+    from api.backup.proof import Proof
+    from ledger.tree.checkpoint import Checkpoint
+
+commands = top_level()
+
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of backups.")]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Only what was committed by then; RFC 3339 with an offset."),
+]
+Label = Annotated[
+    str | None, typer.Option("--backup", metavar="NAME", help="This backup; else the newest.")
+]
+Root = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A signed head that another person kept.")
+]
+Key = Annotated[str | None, typer.Option(help="The log's verifier key, from another source.")]
+Postgres = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Programs of another PostgreSQL than the embedded one."),
+]
+
+
+@commands.command(epilog="Example: tallystick backup /srv/backup --json")
+def backup(
+    folder: Folder,
+    full: Annotated[
+        bool, typer.Option("--full", help="Copy everything, not only what changed.")
+    ] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", help="Stream the WAL into the folder until stopped.")
+    ] = False,
+    synchronous: Annotated[
+        bool | None,
+        typer.Option(
+            "--synchronous/--asynchronous",
+            help="With --follow: let every answer wait until the stream has it, or no longer.",
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Take none: check all that lies there.")
+    ] = False,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Copy the database and the files of the data folder, while the market runs.
+
+    The first backup is full; later ones hold what changed, where the server has `summarize_wal` on.
+    `--follow` keeps what is written between backups; with `--synchronous` no answer is given before
+    it is kept, and the market stands still while the stream does. Keys are not in a backup: keep
+    `tallystick keys export` elsewhere. The database's login needs the right REPLICATION.
+    """
+    from api.backup import following, taking
+
+    if sum((full, follow, check)) > 1:
+        raise InputUnusable("--full, --follow, --check: one of them")
+    if synchronous is not None and not follow:
+        raise InputUnusable("--synchronous and --asynchronous belong to --follow")
+    archive = _archive(folder)
+    if check:
+        _check_all(archive, as_json=as_json)
+        return
+    settings = in_force(config, data_dir=data_dir)
+    with database(settings) as conninfo:
+        if follow:
+            note(f"streaming into {archive.wal}; stop it with Ctrl-C")
+            with stopping() as stop:
+                following.follow(conninfo, archive, stop, note, synchronous=synchronous)
+            return
+        source = taking.Source(conninfo, settings.data_dir, settings.log_origin)
+        with stages() as stage:
+            made = taking.take(source, archive, full=full, stage=stage)
+    result = _told(made, archive)
+    tell(result, facts(result), as_json=as_json)
+    note(
+        "Keys are not in it: `tallystick keys export FILE` writes them, sealed, for another place."
+    )
+
+
+@commands.command(epilog="Example: tallystick restore /srv/backup --data-dir /var/lib/new")
+def restore(
+    folder: Folder,
+    until: Until = None,
+    label: Label = None,
+    root: Root = None,
+    key: Key = None,
+    views: Annotated[
+        bool, typer.Option("--views/--no-views", help="Build every view anew and compare.")
+    ] = True,
+    postgres: Postgres = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a data folder of a backup, and prove that nothing is missing or changed.
+
+    The folder must be empty, but for `keys`. With the WAL that `backup --follow` kept, all comes
+    back that was answered; with `--until`, what was committed by then. Exit 1 when the proof fails:
+    the folder stays for a look, and no server should be opened on it.
+    """
+    settings = in_force(config, data_dir=data_dir)
+    origin = settings.log_origin
+    result, proof = _restored(
+        _archive(folder), settings.data_dir, origin, (until, label), (root, key), postgres, views
+    )
+    result = {"data_dir": str(settings.data_dir), **result}
+    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
+    if not proof.ok:
+        raise typer.Exit(EXIT_NO)
+    note("Next: `tallystick keys import FILE`, `tallystick keys check`, then `tallystick serve`.")
+
+
+@commands.command(epilog="Example: tallystick drill /srv/backup --root head.txt --json")
+def drill(
+    folder: Folder,
+    until: Until = None,
+    label: Label = None,
+    root: Root = None,
+    key: Key = None,
+    views: Annotated[
+        bool, typer.Option("--views/--no-views", help="Build every view anew and compare.")
+    ] = True,
+    postgres: Postgres = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Restore into a temporary folder, prove it, and remove it: is this backup good?
+
+    Also compared are the heads that this machine's signer remembers (`keys/signed-heads` of the
+    data folder). Exit 1 when anything is missing or differs.
+    """
+    from api.backup import proof as proofs
+
+    settings = in_force(config, data_dir=data_dir)
+    known = proofs.heads_of_signer(settings.data_dir / "keys" / "signed-heads", settings.log_origin)
+    with tempfile.TemporaryDirectory(prefix="tallystick-") as name:
+        Path(name).chmod(0o755)  # PostgreSQL may run as another user
+        result, proof = _restored(
+            _archive(folder),
+            Path(name) / "data",
+            settings.log_origin,
+            (until, label),
+            (root, key),
+            postgres,
+            views,
+            known,
+            durable=False,
+        )
+    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
+    if not proof.ok:
+        raise typer.Exit(EXIT_NO)
+
+
+def _restored(
+    archive: Archive,
+    data_dir: Path,
+    origin: str,
+    which: tuple[str | None, str | None],
+    outside: tuple[Path | None, str | None],
+    postgres: Path | None,
+    views: bool,
+    known: Sequence[Checkpoint] = (),
+    *,
+    durable: bool = True,
+) -> tuple[dict[str, Any], Proof]:
+    """Check, restore and prove; what `--json` prints."""
+    from time import perf_counter
+
+    from api.backup import proof as proofs
+    from api.backup import restoring
+    from api.backup.programs import Programs
+    from api.process.embedded_postgres import EmbeddedPostgres
+
+    started = perf_counter()
+    until, label = which
+    until_us = None if until is None else _moment(until)
+    programs = Programs(postgres, durable=durable)
+    restoring.require_room(data_dir)
+    chain = archive.chain(label, until_us)
+    with progress() as told:
+        problems = archive.faults(chain, programs, told)
+    if problems:
+        raise AnswerIsNo(
+            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
+            f" `tallystick backup {archive.folder} --check`",
+            {"damaged": problems},
+        )
+    checked = perf_counter()
+    with stages() as stage:
+        restoring.restore(
+            archive,
+            chain,
+            data_dir,
+            until_us=until_us,
+            programs=programs,
+            durable=durable,
+            stage=stage,
+        )
+        restored = perf_counter()
+        signed = _heads(archive, chain[-1], origin, outside, with_signer=until is None)
+        with EmbeddedPostgres(data_dir, durable=durable, binaries=postgres) as server:
+            found = proofs.prove(
+                server.uri,
+                chain[-1],
+                signed if until else [*signed, *known],
+                known,
+                stage=stage,
+                with_views=views,
+            )
+    ended = perf_counter()
+    told_ = {
+        "whole": found.ok,
+        "backup": chain[-1].label,
+        "backups": len(chain),
+        "until": until,
+        "facts": found.facts,
+        "reports": found.reports,
+        "signed_facts": found.signed,
+        "missing_facts": found.missing,
+        "views_compared": found.views,
+        "check_seconds": round(checked - started, 2),
+        "restore_seconds": round(restored - checked, 2),
+        "prove_seconds": round(ended - restored, 2),
+        "problems": list(found.problems),
+    }
+    return told_, found
+
+
+def _heads(
+    archive: Archive,
+    last: Backup,
+    origin: str,
+    outside: tuple[Path | None, str | None],
+    *,
+    with_signer: bool,
+) -> list[Checkpoint]:
+    """The heads to compare with: the one given, those in the backup."""
+    from api.backup import proof as proofs
+
+    root, key = outside
+    found: list[Checkpoint] = []
+    if last.head:
+        # Only to compare: whoever could change it could change the sums of the backup, too.
+        found.append(proofs.head_of_note(last.head, None))
+    if with_signer:
+        found += proofs.heads_of_signer(archive.base / last.label / "signed-heads", origin)
+    if root is not None:
+        if not root.is_file():
+            raise InputUnusable(f"{root} is not there: give the file of a signed head")
+        found.append(proofs.head_of_note(root.read_text(encoding="utf-8"), key or last.log_key))
+    return found
+
+
+def _check_all(archive: Archive, *, as_json: bool) -> None:
+    """Every backup and the WAL after the newest. Exit 1 when anything is damaged."""
+    from api.backup.programs import Programs
+
+    there = archive.backups()
+    if not there:
+        raise AnswerIsNo(f"{archive.folder} holds no complete backup")
+    with progress() as told:
+        problems = archive.faults(there, Programs(durable=False), told)
+    result = {
+        "whole": not problems,
+        "backups": [_told(one, archive) for one in there],
+        "wal_segments": len(archive.segments()),
+        "problems": problems,
+    }
+    lines = [f"{one.label}  {'full' if one.needs is None else f'on {one.needs}'}" for one in there]
+    tell(result, [*lines, *problems, "damaged" if problems else "whole"], as_json=as_json)
+    if problems:
+        raise typer.Exit(EXIT_NO)
+
+
+def _told(made: Backup, archive: Archive) -> dict[str, Any]:
+    from api.door.moments import moment
+
+    path = archive.base / made.label
+    return {
+        "backup": made.label,
+        "folder": str(path),
+        "kind": "full" if made.needs is None else "incremental",
+        "needs": made.needs,
+        "began_at": moment(made.began_us),
+        "ended_at": moment(made.ended_us),
+        "facts": made.facts,
+        "reports": made.reports,
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "keys": "not in it",
+    }
+
+
+def _shown(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if name != "problems"}
+
+
+def _archive(folder: Path) -> Archive:
+    from api.backup.archive import Archive
+
+    return Archive(folder.expanduser().resolve())
+
+
+def _moment(text: str) -> int:
+    from api.door.moments import parse_moment
+
+    try:
+        return parse_moment(text)
+    except ValueError as error:
+        raise InputUnusable(f"--until {text!r}: {error}, such as 2026-11-25T23:00:00Z") from None

@@ -1,0 +1,304 @@
+"""`tallystick doctor`: what stands between this server and its work, and what to do about it.
+
+It changes nothing: no migration, no key, no fact. `failed` stops the server or breaks a promise;
+`warn` should be looked at; `absent` is not set up here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.settings import ConfigFile, DataDir, in_force
+from cli.terminal import EXIT_NO, AsJson, columns, tell, top_level
+from cli.this_machine import database
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from api.settings import Settings
+
+commands = top_level()
+
+OK, WARN, FAILED, ABSENT = "ok", "warn", "failed", "absent"
+CLOCK_US_MAX = 1_000_000
+"""The database and this machine may differ by so much."""
+FREE_BYTES_MIN = 1 << 30
+FREE_PERCENT_MIN = 10
+SERVER_SECONDS_MAX = 3
+DURABLE = {"fsync": "on", "full_page_writes": "on"}
+SYNCHRONOUS = ("on", "remote_apply", "remote_write", "local")
+ROLES = ("tallystick_owner", "tallystick_app", "tallystick_projections", "tallystick_audit")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at; `todo` where something is to be done."""
+
+    name: str
+    state: str
+    said: str
+    todo: str | None = None
+
+
+@commands.command(epilog="Example: tallystick doctor --json")
+def doctor(
+    wait: Annotated[
+        int, typer.Option(min=0, help="Seconds to wait until the server answers, after a start.")
+    ] = 0,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at database, keys, clock, disk, chain, processors, timers and server. Changes nothing.
+
+    Exit 1 when a check failed. Run it as the user of the server, with the server's settings.
+    """
+    checks = list(examine(in_force(config, data_dir=data_dir), wait))
+    ok = all(check.state != FAILED for check in checks)
+    rows = [{**asdict(check), "check": check.name} for check in checks]
+    lines = columns(rows, ("check", "state", "said"))
+    lines += [f"{each.name}: {each.todo}" for each in checks if each.todo]
+    tell({"ok": ok, "checks": [asdict(check) for check in checks]}, lines, as_json=as_json)
+    if not ok:
+        raise typer.Exit(EXIT_NO)
+
+
+def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
+    """Every check of this installation; the server is waited for first."""
+    import psycopg
+
+    from api.process.embedded_postgres import EmbeddedPostgresFailed
+
+    server = _server(settings, wait_s)
+    yield _disk(settings.data_dir)
+    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
+        todo = "make it: `tallystick migrate`; or set TALLYSTICK_DATABASE_URL"
+        yield Check("database", FAILED, f"there is none in {settings.data_dir}", todo)
+    else:
+        try:
+            with (
+                database(settings) as conninfo,
+                psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as connection,
+            ):
+                yield from _of_the_database(settings, conninfo, connection)
+        except (psycopg.Error, EmbeddedPostgresFailed) as error:
+            said = str(error).strip().split("\n", 1)[0] or type(error).__name__
+            todo = "check that it runs, and TALLYSTICK_DATABASE_URL"
+            yield Check("database", FAILED, said, todo)
+    yield from _chain(settings)
+    yield _processors(settings)
+    yield server
+
+
+def _of_the_database(
+    settings: Settings, conninfo: str, connection: psycopg.Connection[Any]
+) -> Iterator[Check]:
+    from ledger import migrate
+
+    number = connection.info.server_version
+    version = f"PostgreSQL {number // 10_000}.{number % 10_000}"
+    if number // 10_000 < migrate.POSTGRES_MIN:
+        yield Check("database", FAILED, version, f"use {migrate.POSTGRES_MIN} or newer")
+        return
+    yield Check("database", OK, version)
+    yield _durability(connection)
+    try:
+        missing = migrate.plan(conninfo)
+    except migrate.HistoryChanged as error:
+        todo = "run the version of tallystick that this database belongs to"
+        yield Check("schema", FAILED, str(error), todo)
+        return
+    if missing:
+        names = ", ".join(each.name for each in missing)
+        yield Check("schema", FAILED, f"not applied: {names}", "stop servers; `tallystick migrate`")
+    if any(each.number <= migrate.LOGS for each in missing):
+        return
+    if not missing:
+        yield Check("schema", OK, f"{len(migrate.shipped())} migrations, none is missing")
+    yield _roles(connection)
+    yield _keys(settings, connection)
+    yield _clock(connection)
+    yield from _timers(connection)
+
+
+def _durability(connection: psycopg.Connection[Any]) -> Check:
+    told = {name: _shown(connection, name) for name in (*DURABLE, "synchronous_commit")}
+    wrong = [name for name, value in DURABLE.items() if told[name] != value]
+    if told["synchronous_commit"] not in SYNCHRONOUS:
+        wrong.append("synchronous_commit")
+    if wrong:
+        todo = f"set {', '.join(f'{name} = on' for name in wrong)}: an answer promises durability"
+        return Check("durability", FAILED, _pairs(told), todo)
+    if _shown(connection, "data_checksums") != "on":
+        said = "data checksums are off: a broken disk block is found late"
+        return Check("durability", WARN, said, "stop PostgreSQL; `pg_checksums --enable`")
+    return Check("durability", OK, f"{_pairs(told)}, data checksums on")
+
+
+def _shown(connection: psycopg.Connection[Any], name: str) -> str:
+    row = connection.execute("SELECT current_setting(%s)", (name,)).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _pairs(told: dict[str, str]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in told.items())
+
+
+def _roles(connection: psycopg.Connection[Any]) -> Check:
+    found = connection.execute(
+        "SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)"
+        " AND pg_has_role(current_user, oid, 'MEMBER')",
+        (list(ROLES),),
+    )
+    missing = sorted(set(ROLES) - {str(name) for (name,) in found})
+    if missing:
+        todo = f"as a superuser: GRANT {', '.join(missing)} TO {connection.info.user}"
+        return Check("roles", FAILED, f"the login is no member of {', '.join(missing)}", todo)
+    row = connection.execute(
+        "SELECT has_table_privilege('tallystick_app', 'public.market_events',"
+        " 'INSERT, UPDATE, DELETE, TRUNCATE')"
+    ).fetchone()
+    if row is None or row[0]:
+        todo = "REVOKE ALL ON market_events FROM tallystick_app; GRANT SELECT again"
+        return Check("roles", FAILED, "tallystick_app may write into the log directly", todo)
+    return Check("roles", OK, "all four are there, and none writes past the append functions")
+
+
+def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
+    from api.process import log_keys
+    from api.process.secret_files import SecretUnreadable
+
+    folder = settings.data_dir / "keys"
+    try:
+        found = log_keys.examine(connection, folder, settings.log_origin)
+    except SecretUnreadable as error:
+        return Check("keys", FAILED, str(error), "see `tallystick keys check`")
+    wrong = [each for each in found if each.is_wrong]
+    if wrong:
+        said = "; ".join(f"{each.file} {each.state}" for each in wrong)
+        return Check("keys", FAILED, said, "see `tallystick keys check`, then `keys import`")
+    if folder.exists() and stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        return Check("keys", WARN, f"{folder} is open to others", f"chmod 700 {folder}")
+    return Check("keys", OK, "they are those of the log")
+
+
+def _clock(connection: psycopg.Connection[Any]) -> Check:
+    before = time.time_ns() // 1_000
+    row = connection.execute(
+        "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
+        " (SELECT recorded_us FROM public.market_events ORDER BY notification_id DESC LIMIT 1)"
+    ).fetchone()
+    assert row is not None
+    now_us, last_us = int(row[0]), row[1]
+    after = time.time_ns() // 1_000
+    off_us = max(before - now_us, now_us - after, 0)
+    if last_us is not None and last_us > after + CLOCK_US_MAX:
+        said = f"the last fact lies {(last_us - after) // 1_000_000} s in the future"
+        return Check("clock", FAILED, said, "set the clock by NTP before the server starts")
+    if off_us > CLOCK_US_MAX:
+        said = f"this machine and the database differ by {off_us // 1_000} ms"
+        return Check("clock", FAILED, said, "let NTP set both clocks")
+    return Check("clock", OK, f"it differs from the database's by {off_us // 1_000} ms at most")
+
+
+def _timers(connection: psycopg.Connection[Any]) -> Iterator[Check]:
+    from ledger.beside import timer_runs
+
+    runs, now_us = timer_runs.read(connection), time.time_ns() // 1_000
+    if not runs:
+        yield Check("timers", WARN, "none has run here yet", "run `serve`, or `tallystick jobs`")
+        return
+    bad = [run for run in runs if run.error is not None or run.is_late(now_us)]
+    if bad:
+        said = "; ".join(f"{run.name}: {run.error or 'late'}" for run in bad)
+        todo = "does `serve` or `jobs` run? see `tallystick timer list` and its log"
+        yield Check("timers", WARN, said, todo)
+        return
+    yield Check("timers", OK, f"{len(runs)}, each within its time and without an error")
+
+
+def _disk(folder: Path) -> Check:
+    there = next(each for each in (folder, *folder.resolve().parents) if each.exists())
+    usage = shutil.disk_usage(there)
+    percent = usage.free * 100 // usage.total
+    said = f"{usage.free >> 20} MiB free of {there}, {percent} %"
+    if not os.access(there, os.W_OK):
+        return Check("disk", FAILED, f"{there} cannot be written", "chown it to the server's user")
+    if usage.free < FREE_BYTES_MIN:
+        return Check("disk", FAILED, said, "make room: without it nothing is recorded")
+    if percent < FREE_PERCENT_MIN:
+        return Check("disk", WARN, said, "make room")
+    return Check("disk", OK, said)
+
+
+def _chain(settings: Settings) -> Iterator[Check]:
+    if settings.chain_url is None:
+        yield Check("chain", ABSENT, "no Ethereum node is set: nothing is paid out on a chain")
+        return
+    if settings.chain_deployment is None:
+        todo = "`tallystick chain deploy` makes the file; set TALLYSTICK_CHAIN_DEPLOYMENT"
+        yield Check("chain", FAILED, "a node is set, and no deployment", todo)
+        return
+    from contracts import deployment as deployments
+    from contracts.chain import Chain
+
+    try:
+        found = deployments.check_deployment(
+            Chain.http(settings.chain_url), deployments.read(settings.chain_deployment)
+        )
+    except Exception as error:
+        todo = "check TALLYSTICK_CHAIN_URL and TALLYSTICK_CHAIN_DEPLOYMENT"
+        yield Check("chain", FAILED, str(error).strip().split("\n", 1)[0], todo)
+        return
+    if found:
+        said = "; ".join(map(str, found))
+        yield Check("chain", FAILED, said, "see `tallystick chain doctor`")
+        return
+    yield Check("chain", OK, "the contracts are those of the deployment file")
+
+
+def _processors(settings: Settings) -> Check:
+    from api.processors.configured import processors_of
+
+    names = sorted(processors_of(settings))
+    if settings.stripe_secret_key is None:
+        return Check("processors", OK, f"{', '.join(names)}; no payment by card")
+    return Check("processors", OK, ", ".join(names))
+
+
+def _server(settings: Settings, wait_s: int) -> Check:
+    """Whether a server answers at the address of the settings, and in how many processes."""
+    import httpx
+
+    scheme = "http" if settings.ssl_certfile is None else "https"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}/readyz"
+    ends, answer = time.monotonic() + wait_s, None
+    while answer is None or (answer.status_code != 200 and time.monotonic() < ends):
+        try:
+            answer = httpx.get(url, timeout=SERVER_SECONDS_MAX, verify=False)  # noqa: S501 - itself
+        except httpx.HTTPError:
+            answer = None
+            if time.monotonic() >= ends:
+                break
+        if wait_s:
+            time.sleep(0.2)
+    if answer is None:
+        return Check("server", ABSENT, f"none answers on {url}", "start `tallystick serve`")
+    if answer.status_code != 200:
+        return Check("server", FAILED, f"{url} answers {answer.status_code}", "look at its log")
+    cores = os.cpu_count() or 1
+    said = f"{answer.json().get('status')} on {url}, {settings.workers} worker(s)"
+    if settings.workers > cores:
+        return Check("server", WARN, f"{said} on {cores} cores", f"set workers to {cores} at most")
+    return Check("server", OK, said)

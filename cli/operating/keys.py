@@ -1,0 +1,388 @@
+"""`tallystick keys`: key files of this server, checked against its log, exported and imported."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cli.remote import Remote, reads
+from cli.settings import ConfigFile, DataDir, in_force
+from cli.terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, note, tell
+
+if TYPE_CHECKING:
+    from api.process.log_keys import Finding
+    from api.process.service import Service
+    from api.settings import Settings
+    from domain.authority.log_key import LogKeyRotated
+    from ledger.tree.checkpoint import VerifierKey
+
+app = group(
+    "keys", "The key files of this server: check, export, import, rotate.", "tallystick keys check"
+)
+
+OVERLAP_DAYS = 14
+"""Design reliability 6: a log key stays beside its successor for two weeks."""
+ROTATION = ("number", "old", "new", "position", "old_key_signed", "old_key_signs_until")
+
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--passphrase-file",
+        metavar="FILE",
+        help="The first line is the passphrase; else the command asks for it.",
+    ),
+]
+
+
+@app.command(epilog="Example: tallystick keys check --json")
+def check(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Compare each key file with the log. Makes nothing. Exit 1 when a file is missing or differs.
+
+    Run it after a restore, before the server starts.
+    """
+    settings = in_force(config, data_dir=data_dir)
+    found = _examined(settings)
+    folder, wrong = _folder(settings), [each for each in found if each.is_wrong]
+    rows = [{"file": each.file, "state": each.state, "why": each.why} for each in found]
+    told = {"folder": str(folder), "ok": not wrong, "files": rows}
+    tell(told, columns(rows, ("file", "state", "why")), as_json=as_json)
+    if wrong:
+        raise AnswerIsNo(
+            f"{', '.join(each.file for each in wrong)}: put the log's own file back into {folder},"
+            " or bring it with `tallystick keys import FILE`\nOf a file that is lost for good"
+            " `tallystick keys make --help` says what follows"
+        )
+
+
+@app.command(epilog="Example: tallystick keys export keys.sealed")
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="New file.")],
+    passphrase_file: PassphraseFile = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the key files into one file, encrypted with a passphrase of 12 characters or more.
+
+    Keep the file apart from the backups of the database, and the passphrase apart from the file.
+    """
+    from datetime import UTC, datetime
+
+    from api.process import key_export, log_keys
+
+    settings = in_force(config, data_dir=data_dir)
+    if file.exists():
+        raise InputUnusable(f"{file} is there already: name a new file")
+    folder, files = _folder(settings), dict[str, str]()
+    for name in (*log_keys.FILES, log_keys.OLD_SIGNER):
+        if (folder / name).exists():
+            files[name] = (folder / name).read_text(encoding="ascii")
+    if log_keys.HEADS in files:
+        last = log_keys.last_head(files[log_keys.HEADS])
+        files[log_keys.HEADS] = "" if last is None else f"{last[0]} {last[1]}\n"
+    if not files:
+        raise InputUnusable(f"{folder} has no key files: give the server's --data-dir")
+    made_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    sealed = key_export.seal(
+        settings.log_origin, files, _passphrase(passphrase_file, twice=True), made_at
+    )
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(sealed)
+        out.flush()
+        os.fsync(out.fileno())
+    result = {"file": str(file), "origin": settings.log_origin, "files": sorted(files)}
+    tell(result, facts(result), as_json=as_json)
+
+
+@app.command("import", epilog="Example: tallystick keys import keys.sealed")
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `keys export` wrote.")],
+    passphrase_file: PassphraseFile = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write the key files of an export into the data folder.
+
+    Refused, with nothing written, when a file there holds another key. Run it while no server runs.
+    """
+    from api.process import key_export, log_keys, secret_files
+
+    settings = in_force(config, data_dir=data_dir)
+    header, files = key_export.open_export(_read(file), _passphrase(passphrase_file, twice=False))
+    if header["origin"] != settings.log_origin:
+        raise AnswerIsNo(
+            f"these are keys of the log {header['origin']}, and TALLYSTICK_LOG_ORIGIN is"
+            f" {settings.log_origin}: set it, or take another file"
+        )
+    folder = secret_files.folder_of(settings.data_dir)
+    with _no_signer(folder):
+        states = {name: _state(folder, name, text) for name, text in files.items()}
+        other = sorted(name for name, state in states.items() if state == "other")
+        if other:
+            raise AnswerIsNo(
+                f"{folder} holds another {', '.join(other)}: nothing was written. Move it away"
+                " if the keys of the export are the right ones",
+                {"refused": "other_keys", "facts": {"files": ", ".join(other)}},
+            )
+        for name, state in states.items():
+            if state == "written":
+                secret_files.make(folder / name, files[name])
+            elif state == "later":
+                with (folder / log_keys.HEADS).open("a", encoding="ascii") as heads:
+                    heads.write(files[name])
+    result = {"folder": str(folder), "files": states}
+    tell(result, facts(result), as_json=as_json)
+    note("Next: `tallystick keys check` compares them with the log.")
+
+
+@app.command(epilog="Example: tallystick keys make sealing.key")
+def make(
+    name: Annotated[
+        str, typer.Argument(metavar="FILE", help="sealing.key, server.key or signed-heads.")
+    ],
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a new file in place of one that is lost for good; the other keys are never made anew.
+
+    sealing.key: webhooks wait until their owners rotate the secret, logins of datastores are added
+    again. server.key: lists that are being read begin anew. signed-heads: the signer remembers no
+    head any more, so compare the log with a head that another person kept first.
+    """
+    import secrets
+
+    from api.process import log_keys, secret_files
+
+    contents = {
+        log_keys.SEALING: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
+        log_keys.SERVER: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
+        log_keys.HEADS: "",
+    }
+    if name not in contents:
+        raise InputUnusable(f"{name}: one of {', '.join(contents)}")
+    folder = secret_files.folder_of(in_force(config, data_dir=data_dir).data_dir)
+    if (folder / name).exists():
+        raise AnswerIsNo(f"{folder / name} is there: nothing was made. Move it away first")
+    secret_files.make(folder / name, contents[name])
+    result = {"file": str(folder / name)}
+    tell(result, facts(result), as_json=as_json)
+
+
+@app.command(epilog="Example: tallystick keys rotate --json")
+def rotate(
+    overlap_days: Annotated[
+        int,
+        typer.Option(min=0, max=90, help="So long the old key signs heads too; 0: it was stolen."),
+    ] = OVERLAP_DAYS,
+    lost: Annotated[
+        str | None,
+        typer.Option(
+            "--lost",
+            metavar="KEY",
+            help="signer.key is lost: its verifier key, from `GET /v1/audit/log/key` or an export.",
+        ),
+    ] = None,
+    config: ConfigFile = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replace signer.key, which signs the heads of the log, and announce that in the log.
+
+    The old key signs the announcement, so an auditor with the old key follows to the new one.
+    Stop every server and the timers first. A run that was interrupted is ended by the next one.
+    """
+    from api.process import log_keys, secret_files
+    from api.process.service import Service
+    from ledger.tree.checkpoint import parse_verifier_key
+
+    settings = in_force(config, data_dir=data_dir)
+    folder = secret_files.folder_of(settings.data_dir)
+    given = None if lost is None else parse_verifier_key(lost).public
+    if lost is not None and (folder / log_keys.SIGNER).exists():
+        raise InputUnusable(f"--lost: {folder / log_keys.SIGNER} is there")
+    if lost is None and not (folder / log_keys.SIGNER).exists():
+        raise InputUnusable(f"{folder / log_keys.SIGNER} is missing: import it, or give --lost KEY")
+    known = frozenset({log_keys.SIGNER})
+    with _no_signer(folder), Service.open(settings, lost=known) as service:
+        told = _rotated(service, folder, given, overlap_days)
+        os.replace(folder / log_keys.NEXT_SIGNER, folder / log_keys.SIGNER)
+    result = {
+        "rotation": told.number,
+        "verifier_key": _verifier(told.origin, told.new_key),
+        "replaces": _verifier(told.origin, told.old_key),
+        "old_key_signed": told.old_signature is not None,
+        "old_key_signs_until": moment_of(told.until_us),
+    }
+    tell(result, facts(result), as_json=as_json)
+    note(
+        "Export the keys again (`tallystick keys export`), and tell auditors the new verifier key."
+    )
+
+
+def moment_of(at_us: int) -> str:
+    """A moment as the API tells it."""
+    from api.door.moments import moment
+
+    return moment(at_us)
+
+
+def _rotated(service: Service, folder: Path, lost: bytes | None, days: int) -> LogKeyRotated:
+    """The fact of the rotation. The next key is on disk before the log names it, and the old one
+    has another name before the next takes its own: a second run ends what is interrupted.
+    """
+    from nacl.signing import SigningKey
+
+    from api.process import log_keys, secret_files
+    from domain.authority.log_key import LOG_KEYS, RotateLogKey, rotation_text
+    from domain.duration import DAY_US
+    from ledger.tree.checkpoint import VerifierKey
+
+    state = service.ledger.world().state(LOG_KEYS)
+    following = SigningKey(secret_files.read_or_make(folder / log_keys.NEXT_SIGNER))
+    new_key = bytes(following.verify_key).hex()
+    if state.last is None or state.last.new_key != new_key:
+        number, origin = len(state.rotations) + 1, service.settings.log_origin
+        now_us = service.clock.now_us()
+        until_us = now_us + (0 if lost is not None else days * DAY_US)
+        old = None if lost is not None else SigningKey(secret_files.read(folder / log_keys.SIGNER))
+        old_key = (lost if old is None else bytes(old.verify_key)) or b""
+        _require_signed_by(service, VerifierKey(origin, old_key))
+        text = rotation_text(origin, number, old_key.hex(), new_key, until_us).encode()
+        command = RotateLogKey(
+            number=number,
+            origin=origin,
+            old_key=old_key.hex(),
+            new_key=new_key,
+            until_us=until_us,
+            old_signature=None if old is None else old.sign(text).signature.hex(),
+            new_signature=following.sign(text).signature.hex(),
+            at_us=now_us,
+        )
+        service.ledger.handle(command, key=None, now_us=now_us)
+        state = service.ledger.world().state(LOG_KEYS)
+    assert state.last is not None
+    path = folder / log_keys.SIGNER
+    if path.exists() and SigningKey(secret_files.read(path)).verify_key != following.verify_key:
+        aside = folder / f".{log_keys.OLD_SIGNER}"
+        aside.unlink(missing_ok=True)
+        os.link(path, aside)
+        os.replace(aside, folder / log_keys.OLD_SIGNER)
+    return state.last
+
+
+def _require_signed_by(service: Service, key: VerifierKey) -> None:
+    """That the newest head is of this key, before anything is announced. Raises AnswerIsNo."""
+    from ledger.tree import trees
+    from ledger.tree.checkpoint import NoteInvalid, open_checkpoint
+
+    with service.connect() as connection:
+        signed, done = trees.latest_checkpoint(connection), trees.rotations(connection)
+    if signed is None or (done and signed[0] < done[-1].position and done[-1].new == key):
+        return
+    try:
+        open_checkpoint(signed[1], key)
+    except NoteInvalid:
+        raise AnswerIsNo(
+            f"the newest head of the log, of {signed[0]} facts, is not signed by {key}"
+        ) from None
+
+
+@app.command(epilog="Example: tallystick keys announced --json")
+@reads
+def announced(remote: Remote) -> None:
+    """List the keys that signed the heads of a server's log, by its announcements. Anybody may."""
+    told = remote.ask(lambda c: c.read_log_key())
+    rows = told["rotations"]
+    lines = [f"verifier_key  {told['verifier_key']}", *columns(rows, ROTATION)] if rows else None
+    remote.tell(told, lines or [f"verifier_key  {told['verifier_key']}", "it was never replaced"])
+
+
+def _verifier(origin: str, public: str) -> str:
+    from ledger.tree.checkpoint import VerifierKey
+
+    return str(VerifierKey(origin, bytes.fromhex(public)))
+
+
+def _folder(settings: Settings) -> Path:
+    return settings.data_dir / "keys"
+
+
+def _examined(settings: Settings) -> list[Finding]:
+    """Each file against the log; the database is read, and never migrated."""
+    import psycopg
+
+    from api.process import log_keys
+    from cli.this_machine import database
+
+    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
+        raise AnswerIsNo(
+            f"there is no database in {settings.data_dir}: set TALLYSTICK_DATABASE_URL, or give the"
+            " server's --data-dir"
+        )
+    with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
+        try:
+            return log_keys.examine(connection, _folder(settings), settings.log_origin)
+        except psycopg.errors.UndefinedTable:
+            raise AnswerIsNo(
+                "this database has no log yet: `tallystick migrate` makes one"
+            ) from None
+
+
+def _state(folder: Path, name: str, text: str) -> str:
+    """What an import does with one file: written, there, later (a head), or other (refused)."""
+    from api.process import log_keys
+
+    path = folder / name
+    if name not in (*log_keys.FILES, log_keys.OLD_SIGNER):
+        raise InputUnusable(f"{name} is no key file of this version")
+    if not path.exists():
+        return "written"
+    here = path.read_text(encoding="ascii", errors="replace")
+    if name != log_keys.HEADS:
+        return "there" if here.strip() == text.strip() else "other"
+    mine, theirs = log_keys.last_head(here), log_keys.last_head(text)
+    if theirs is None or (mine is not None and mine[0] > theirs[0]):
+        return "there"
+    if mine is None or mine[0] < theirs[0]:
+        return "later"
+    return "there" if mine == theirs else "other"
+
+
+@contextmanager
+def _no_signer(folder: Path) -> Generator[None, None, None]:
+    """That no process signs heads now. Raises AnswerIsNo."""
+    path = folder / "signed-heads"
+    if not path.exists():
+        yield
+        return
+    with path.open("rb") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AnswerIsNo(
+                "a server uses these keys now: stop `tallystick serve` and `tallystick jobs` first"
+            ) from None
+        yield
+
+
+def _read(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise InputUnusable(f"{file}: {error.strerror}") from None
+
+
+def _passphrase(file: Path | None, *, twice: bool) -> str:
+    if file is not None:
+        return _read(file).decode("utf-8", "replace").split("\n", 1)[0].rstrip("\r")
+    told: Any = typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True)
+    return str(told)

@@ -1,0 +1,117 @@
+"""Connections that never take a commit for durable which no standby has.
+
+    a statement returned  =>  its commit is on this server and on the synchronous standbys, if any
+
+With `synchronous_standby_names` set, PostgreSQL makes a commit wait for the standby. Whoever
+cancels that wait (`pg_cancel_backend`, a driver, an administrator) ends it with success and a
+WARNING, and the commit stands on this server alone. Here that warning ends the connection and is
+an error: `NotReplicated`. The commit may still arrive, so the same command is sent again later, and
+whoever finds it recorded then asks `wait_for_standbys` before answering: a row that is visible may
+be one that no standby has, after such a cancel or after a crash of this server.
+
+Without a synchronous standby nothing here costs more than one question for each repeated command.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.abc import RV, PQGen
+from psycopg.errors import Diagnostic
+from psycopg.rows import AsyncRowFactory, Row, RowFactory, tuple_row
+
+WAITS_IN = "SyncRepWaitForLSN"
+"""The function of PostgreSQL that warns; its message is translated, its name is not."""
+
+ALONE = "the synchronous standby has not confirmed this commit: the wait for it was cancelled"
+
+_WAIT = b"""
+    SELECT CASE WHEN current_setting('synchronous_standby_names') <> ''
+        THEN pg_logical_emit_message(true, 'tallystick', ''::text) END
+"""
+"""A transaction that writes something and so waits like any other, for all that was written before.
+Nobody decodes the message."""
+
+
+class NotReplicated(psycopg.OperationalError):
+    """The wait for the synchronous standby was cancelled: the commit stands on this server alone.
+
+    Nothing may be answered. The same command later finds what became of it.
+    """
+
+
+class _Warned:
+    """Whether PostgreSQL has warned that it gave up the wait."""
+
+    def __init__(self) -> None:
+        self.is_alone = False
+
+    def __call__(self, told: Diagnostic) -> None:
+        self.is_alone = self.is_alone or told.source_function == WAITS_IN
+
+
+class DurableConnection(Connection[Row]):
+    """A connection whose every statement is checked for the warning, whatever it was asked by."""
+
+    def __init__(
+        self,
+        pgconn: psycopg.pq.abc.PGconn,
+        row_factory: RowFactory[Row] = tuple_row,  # type: ignore[assignment]
+    ) -> None:
+        super().__init__(pgconn, row_factory)
+        self._warned = _Warned()
+        self.add_notice_handler(self._warned)
+
+    def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
+        """As psycopg's. Raises NotReplicated, with the connection closed."""
+        try:
+            done = super().wait(gen, *args, **kwargs)
+        except BaseException:  # whoever was interrupted is told that, and uses it no more
+            if self._warned.is_alone:
+                self.close()
+            raise
+        if self._warned.is_alone:
+            self.close()
+            raise NotReplicated(ALONE)
+        return done
+
+
+class DurableAsyncConnection(AsyncConnection[Row]):
+    """`DurableConnection` for an event loop."""
+
+    def __init__(
+        self,
+        pgconn: psycopg.pq.abc.PGconn,
+        row_factory: AsyncRowFactory[Row] = tuple_row,  # type: ignore[assignment]
+    ) -> None:
+        super().__init__(pgconn, row_factory)
+        self._warned = _Warned()
+        self.add_notice_handler(self._warned)
+
+    async def wait(self, gen: PQGen[RV], *args: Any, **kwargs: Any) -> RV:
+        """As psycopg's. Raises NotReplicated, with the connection closed."""
+        try:
+            done = await super().wait(gen, *args, **kwargs)
+        except BaseException:
+            if self._warned.is_alone:
+                await self.close()
+            raise
+        if self._warned.is_alone:
+            await self.close()
+            raise NotReplicated(ALONE)
+        return done
+
+
+def wait_for_standbys(connection: Connection[Any]) -> None:
+    """Return when the synchronous standbys have all that is visible now; at once without any.
+
+    Outside a transaction. Raises NotReplicated when this wait is cancelled, too.
+    """
+    connection.execute(_WAIT)
+
+
+async def wait_for_standbys_async(connection: AsyncConnection[Any]) -> None:
+    """`wait_for_standbys` for an event loop."""
+    await connection.execute(_WAIT)

@@ -1,0 +1,131 @@
+"""From one key of the log to the next: who may have signed a head, by the rotations in the log.
+
+    trusted(key) = key, and every key that a trusted one announced by its signature, forward;
+                   and every key before it, which the new key announced it replaces
+
+Facts say which rotations there were (`domain/authority/log_key.py`); the signatures in them are
+checked here, so that a verifier needs nothing but the facts and one key that it trusts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from domain.authority.log_key import rotation_text
+from ledger.tree.checkpoint import Checkpoint, NoteInvalid, VerifierKey, open_checkpoint, signed_by
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """One rotation as the log has it, at this position."""
+
+    position: int
+    number: int
+    origin: str
+    old_key: bytes
+    new_key: bytes
+    until_us: int
+    old_signature: bytes | None
+    new_signature: bytes
+    at_us: int
+
+    @classmethod
+    def of(cls, position: int, body: Mapping[str, Any]) -> Rotation:
+        """From the body of the fact. Raises KeyError, TypeError, ValueError."""
+        signed = body.get("old_signature")
+        return cls(
+            position,
+            int(body["number"]),
+            str(body["origin"]),
+            bytes.fromhex(body["old_key"]),
+            bytes.fromhex(body["new_key"]),
+            int(body["until_us"]),
+            None if signed is None else bytes.fromhex(signed),
+            bytes.fromhex(body["new_signature"]),
+            int(body["at_us"]),
+        )
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What `of` reads, for a reader elsewhere."""
+        return {
+            "number": self.number,
+            "origin": self.origin,
+            "old_key": self.old_key.hex(),
+            "new_key": self.new_key.hex(),
+            "until_us": self.until_us,
+            "old_signature": None if self.old_signature is None else self.old_signature.hex(),
+            "new_signature": self.new_signature.hex(),
+            "at_us": self.at_us,
+        }
+
+    @property
+    def fault(self) -> str | None:
+        """What is wrong with its signatures; None: they are right."""
+        text = rotation_text(
+            self.origin, self.number, self.old_key.hex(), self.new_key.hex(), self.until_us
+        ).encode()
+        if not signed_by(self.new_key, text, self.new_signature):
+            return f"rotation {self.number} of the log's key is not signed by the new key"
+        if self.old_signature is not None and not signed_by(self.old_key, text, self.old_signature):
+            return f"rotation {self.number} of the log's key is not signed by the old key"
+        return None
+
+    @property
+    def old(self) -> VerifierKey:
+        return VerifierKey(self.origin, self.old_key)
+
+    @property
+    def new(self) -> VerifierKey:
+        return VerifierKey(self.origin, self.new_key)
+
+
+def later(key: VerifierKey, rotations: Sequence[Rotation]) -> list[VerifierKey]:
+    """The keys that follow this one by signatures, in order; it ends where a key was lost."""
+    found, current = [], key
+    for one in rotations:
+        if one.old == current:
+            if one.fault is not None or one.old_signature is None:
+                break
+            current = one.new
+            found.append(current)
+    return found
+
+
+def open_by_any(
+    note: str, key: VerifierKey, rotations: Sequence[Rotation]
+) -> tuple[Checkpoint, VerifierKey]:
+    """A head that this key signed, or one that a rotation joins to it. Raises NoteInvalid.
+
+    A key that was replaced at once, because it was lost or stolen, signs no head that is as long as
+    its rotation.
+    """
+    try:
+        return open_checkpoint(note, key), key
+    except NoteInvalid:
+        for each in later(key, rotations):
+            try:
+                return open_checkpoint(note, each), each
+            except NoteInvalid:
+                continue
+        for one in _before(key, rotations):
+            try:
+                found = open_checkpoint(note, one.old)
+            except NoteInvalid:
+                continue
+            if one.until_us > one.at_us or found.size < one.position:
+                return found, one.old
+        raise
+
+
+def _before(key: VerifierKey, rotations: Sequence[Rotation]) -> list[Rotation]:
+    """The rotations that led to this key, or to one that follows it; the newest first."""
+    trusted = {key, *later(key, rotations)}
+    found = []
+    for one in reversed(rotations):
+        if one.new in trusted and one.fault is None:
+            trusted.add(one.old)
+            found.append(one)
+    return found

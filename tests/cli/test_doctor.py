@@ -1,0 +1,189 @@
+"""`tallystick doctor` and the errors of the database: one sentence each, and what to do."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from api.process.embedded_postgres import EmbeddedPostgres
+from ledger import migrate
+from ledger.beside import timer_runs
+from tests.scenes.shell import Ran, tallystick
+
+
+class Machine:
+    """One installation whose port nobody listens on."""
+
+    def __init__(self, folder: Path, database: str) -> None:
+        self.folder, self.database = folder, database
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            self.port = sock.getsockname()[1]
+
+    def run(self, *arguments: object, **more: object) -> Ran:
+        at = {"DATA_DIR": self.folder, "DATABASE_URL": self.database, "PORT": self.port}
+        return tallystick(*arguments, **{**at, **more})
+
+    def checks(self, **more: object) -> tuple[int, dict[str, Any]]:
+        ran = self.run("doctor", "--json", **more)
+        return ran.code, {each["name"]: each for each in ran.document["checks"]}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, database: str) -> Machine:
+    return Machine(tmp_path / "data", database)
+
+
+def test_a_sound_installation_has_no_failed_check(machine: Machine) -> None:
+    """The tests' server runs without fsync: that, and that alone, is told as failed."""
+    assert machine.run("admin", "bootstrap").code == 0
+    code, told = machine.checks()
+    assert [name for name, each in told.items() if each["state"] == "failed"] == ["durability"]
+    assert code == 1
+    assert "fsync off" in told["durability"]["said"]
+    assert told["database"]["said"].startswith("PostgreSQL 18")
+    for name in ("schema", "roles", "keys", "clock", "processors"):
+        assert told[name]["state"] == "ok", told[name]
+    assert (told["chain"]["state"], told["server"]["state"]) == ("absent", "absent")
+    assert told["timers"]["state"] == "warn", "none has run"
+    text = machine.run("doctor")
+    assert "durability: set fsync = on" in text.out
+
+
+def test_lost_keys_late_timers_and_an_open_folder_are_told(machine: Machine) -> None:
+    assert machine.run("admin", "bootstrap").code == 0
+    (machine.folder / "keys").chmod(0o755)
+    now_us = time.time_ns() // 1_000
+    with psycopg.connect(machine.database, autocommit=True) as connection:
+        timer_runs.record(connection, "pin", now_us, 60_000_000)
+        timer_runs.record(connection, "chain", now_us, 60_000_000, "NodeFailed: x")
+    _, told = machine.checks()
+    assert (told["keys"]["state"], "chmod 700" in told["keys"]["todo"]) == ("warn", True)
+    assert told["timers"]["said"] == "chain: NodeFailed: x"
+    (machine.folder / "keys" / "blinding.key").unlink()
+    code, told = machine.checks()
+    assert (code, told["keys"]["state"]) == (1, "failed")
+    assert told["keys"]["said"] == "blinding.key missing"
+
+
+def test_a_role_that_writes_past_the_functions_is_told(machine: Machine) -> None:
+    assert machine.run("admin", "bootstrap").code == 0
+    with psycopg.connect(machine.database, autocommit=True) as connection:
+        connection.execute("GRANT INSERT ON market_events TO tallystick_app")
+    _, told = machine.checks()
+    assert told["roles"]["state"] == "failed"
+    assert "may write into the log" in told["roles"]["said"]
+
+
+def test_no_database_and_one_of_an_older_or_newer_version_are_told(machine: Machine) -> None:
+    code, told = machine.checks(DATABASE_URL="postgresql://x@127.0.0.1:1/none")
+    assert (code, told["database"]["state"]) == (1, "failed")
+    assert "TALLYSTICK_DATABASE_URL" in told["database"]["todo"]
+    code, told = machine.checks(DATABASE_URL="")
+    assert "there is none" in told["database"]["said"]
+    assert not (machine.folder / "pg").exists(), "doctor makes no database"
+    with psycopg.connect(machine.database) as connection:
+        connection.execute("DELETE FROM migration WHERE number = 8")
+    _, told = machine.checks()
+    assert "0008_timers.sql" in told["schema"]["said"]
+    with psycopg.connect(machine.database) as connection:
+        connection.execute("INSERT INTO migration VALUES (9999, '9999_later.sql', sha256(''))")
+    _, told = machine.checks()
+    assert "newer version" in told["schema"]["said"]
+
+
+# --- migrations ------------------------------------------------------------------------------
+
+
+def test_the_plan_says_what_would_be_applied_and_writes_nothing(
+    tmp_path: Path, empty_database: str
+) -> None:
+    machine = Machine(tmp_path, empty_database)
+    planned = machine.run("migrate", "--plan", "--json").document["missing"]
+    assert [each["name"] for each in planned] == [each.name for each in migrate.shipped()]
+    assert all(len(each["about"]) > 20 for each in planned)
+    with psycopg.connect(empty_database) as connection:
+        found = connection.execute("SELECT to_regclass('public.migration')").fetchone()
+    assert found == (None,)
+
+
+def test_a_failing_migration_leaves_nothing_of_itself(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = migrate.Migration(9999, "9999_broken.sql", "CREATE TABLE half (); SELECT 1 / 0;")
+    shipped = migrate.shipped()
+    monkeypatch.setattr(migrate, "shipped", lambda: [*shipped, broken])
+    with pytest.raises(psycopg.errors.DivisionByZero):
+        migrate.migrate(database)
+    with psycopg.connect(database) as connection:
+        found = connection.execute("SELECT to_regclass('public.half'), max(number) FROM migration")
+        assert found.fetchone() == (None, shipped[-1].number)
+
+
+def test_an_upgrade_from_the_landed_schema_keeps_what_was_recorded(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Migrations 1 to 5 are what the last release has: its rows are there after the upgrade."""
+    shipped = migrate.shipped()
+    monkeypatch.setattr(migrate, "shipped", lambda: shipped[:LANDED])
+    migrate.migrate(empty_database)
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute("INSERT INTO job_run VALUES ('pin', 5, 5, 60, NULL)")
+    monkeypatch.undo()
+    machine = Machine(tmp_path / "data", empty_database)
+    upgraded = machine.run("migrate", "--json")
+    assert upgraded.code == 0, upgraded
+    assert upgraded.document["applied"] == [each.name for each in shipped[LANDED:]]
+    assert all(f"applying {each.name}" in upgraded.err for each in shipped[LANDED:])
+    with psycopg.connect(empty_database) as connection:
+        (run,) = timer_runs.read(connection)
+    assert (run.name, run.ran_us, run.next_us) == ("pin", 5, None)
+    assert machine.run("admin", "bootstrap").code == 0
+    assert machine.run("jobs", "--once").code == 0
+
+
+LANDED = 5
+
+
+@pytest.mark.parametrize("command", [("migrate",), ("serve",), ("admin", "bootstrap")])
+def test_an_error_of_the_database_is_one_sentence_and_a_next_step(
+    command: tuple[str, ...], postgres: EmbeddedPostgres, empty_database: str, tmp_path: Path
+) -> None:
+    name = empty_database.rpartition("/")[2].partition("?")[0]
+    with psycopg.connect(postgres.uri, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS poor")
+        connection.execute("CREATE ROLE poor LOGIN")
+    poor = empty_database.replace("postgres@", "poor@")
+    for address, said in (
+        (poor, "CREATEROLE"),
+        (empty_database.replace(name, "nowhere"), "TALLYSTICK_DATABASE_URL"),
+        ("postgresql://x@127.0.0.1:1/none", "TALLYSTICK_DATABASE_URL"),
+    ):
+        ran = tallystick(*command, DATABASE_URL=address, DATA_DIR=tmp_path)
+        assert ran.code == 1, ran
+        assert "Traceback" not in ran.err
+        assert said in ran.err
+        assert len(ran.err.strip().splitlines()) <= 3, ran.err
+
+
+def test_an_old_postgres_is_refused_in_a_sentence() -> None:
+    with pytest.raises(migrate.PostgresTooOld, match="PostgreSQL 14"):
+        migrate._require_version(140_011)
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--port", "99999"), "port: must be 65535 or less"),
+        (("--ssl-certfile", "nosuch.pem", "--ssl-keyfile", "x"), "ssl_certfile: nosuch.pem"),
+    ],
+)
+def test_a_wrong_setting_is_named(flags: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    """users B26: a traceback, and a missing file that was not named."""
+    ran = tallystick("serve", *flags, DATA_DIR=tmp_path)
+    assert (ran.code, said in ran.err, "Traceback" in ran.err) == (2, True, False), ran

@@ -1,0 +1,166 @@
+"""An acknowledgement is durable, whatever is cancelled: against a real synchronous standby that is
+gone, so that each commit waits for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from api.process.leading import leading
+from ledger import migrate
+from ledger.beside import chain_store
+from ledger.log.durable import DurableConnection, NotReplicated
+from ledger.log.handle import OutcomeUnknown
+from ledger.log.usage import Item, Receipt, Status, Unavailable, UsageLog
+from ledger.tree import trees
+from ledger.tree.checkpoint import Signer
+from tests.scenes.standby import Pair, pair, until
+from tests.scenes.told import NOW_US, deposited, do, key, ledger_on
+from tests.scenes.usage_reports import Node
+
+pytestmark = pytest.mark.timeout(120)
+CANCEL = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+WRITE = "SELECT pg_logical_emit_message(true, 'test', 'any write')"
+END = CANCEL.replace("cancel", "terminate")
+
+
+@pytest.fixture(scope="module")
+def servers() -> Generator[Pair, None, None]:
+    with pair() as made:
+        migrate.migrate(made.primary.uri)
+        yield made
+
+
+@pytest.fixture
+def alone(servers: Pair) -> Generator[Pair, None, None]:
+    """The standby is gone when the test begins."""
+    servers.standby.stop()
+    yield servers
+    _back(servers)
+
+
+def _back(servers: Pair) -> None:
+    if servers.primary.ask("SELECT count(*) FROM pg_stat_replication") == (0,):
+        servers.standby.start()
+    servers.wait_for_standby()
+
+
+def _while_waiting(servers: Pair, how: str, work: Callable[[], Any]) -> Future[Any]:
+    """Do something whose commit waits for the standby, and cancel that wait."""
+    with ThreadPoolExecutor(1) as threads:
+        doing = threads.submit(work)
+        until(lambda: servers.primary.ask(how) != (0,))
+        doing.exception(30)
+    return doing
+
+
+def test_without_the_mend_postgresql_answers_success_with_a_warning(alone: Pair) -> None:
+    """What the rest of this file is about: were this to fail, the mend would not be needed."""
+    with psycopg.connect(alone.primary.uri, autocommit=True) as plain:
+        warned: list[str | None] = []
+        plain.add_notice_handler(lambda told: warned.append(told.source_function))
+        done = _while_waiting(alone, CANCEL, lambda: plain.execute(WRITE))
+        assert done.exception() is None
+        assert warned == ["SyncRepWaitForLSN"]
+        assert not plain.closed
+
+
+@pytest.mark.parametrize("how", [CANCEL, END])
+def test_a_cancelled_wait_is_an_error_and_the_end_of_the_connection(alone: Pair, how: str) -> None:
+    connection = DurableConnection.connect(alone.primary.uri, autocommit=True)
+    done = _while_waiting(alone, how, lambda: connection.execute(WRITE))
+    assert isinstance(done.exception(), psycopg.OperationalError)
+    assert connection.closed
+
+
+def test_an_append_that_no_standby_has_is_not_answered_and_found_by_the_retry(alone: Pair) -> None:
+    def deposit(name: str) -> Callable[[], Any]:
+        return lambda: ledger.handle(do(deposited(name, 5)), key=key(name), now_us=NOW_US)
+
+    with ledger_on(alone.primary.uri) as ledger:
+        first = _while_waiting(alone, CANCEL, deposit("d1"))
+        assert isinstance(first.exception(), OutcomeUnknown)
+        position, _ = ledger.market.head()
+        # Asked again while the standby is away: it is recorded here, and that is not enough.
+        again = _while_waiting(alone, CANCEL, deposit("d1"))
+        assert isinstance(again.exception(), OutcomeUnknown)
+        known = _while_waiting(alone, CANCEL, lambda: ledger.told_before(key("d1")))
+        assert known.exception() is not None
+        _back(alone)
+        outcome = deposit("d1")()
+        assert (outcome.position, outcome.replayed) == (position, True)
+        assert ledger.books.balance("world:bank") == 5
+    until(lambda: alone.standby.ask("SELECT pos FROM market_events_head") == (position,))
+
+
+def test_a_report_that_no_standby_has_gets_no_receipt_not_as_a_duplicate_either(
+    alone: Pair,
+) -> None:
+    node = Node("durable")
+    items = node.items(2)
+
+    def sent(some: list[Item]) -> Callable[[], list[Receipt]]:
+        async def append() -> list[Receipt]:
+            async with UsageLog(alone.primary.uri) as log:
+                return await log.append(some)
+
+        return lambda: asyncio.run(append())
+
+    for _ in range(2):  # stored, then found
+        done = _while_waiting(alone, CANCEL, sent(items))
+        assert isinstance(done.exception(), Unavailable)
+    assert alone.primary.ask("SELECT count(*) FROM usage_event") == (2,)
+    _back(alone)
+    assert [one.status for one in sent(items)()] == [Status.DUPLICATE] * 2
+    until(lambda: alone.standby.ask("SELECT count(*) FROM usage_event") == (2,))
+
+
+def test_no_head_is_signed_and_nothing_is_sent_of_what_no_standby_has(
+    alone: Pair, tmp_path: Path
+) -> None:
+    """After the cancelled append: the head, the payouts' outbox and every timer wait."""
+    with ledger_on(alone.primary.uri) as ledger:
+        _while_waiting(
+            alone, CANCEL, lambda: ledger.handle(do(deposited("d2", 1)), key=None, now_us=NOW_US)
+        )
+    signer = Signer(tmp_path / "signed-heads", "example.com/log", b"s" * 32)
+    sent: list[str] = []
+
+    def sign(connection: psycopg.Connection[Any]) -> None:
+        trees.publish_checkpoint(connection, signer, NOW_US)
+        sent.append("a head")
+
+    def pay(connection: psycopg.Connection[Any]) -> None:
+        with chain_store.key_lock(connection, "0x1", 1):
+            sent.append("a transaction")
+
+    def lead(connection: psycopg.Connection[Any]) -> None:
+        with leading(connection, "cash_out") as leads:
+            assert leads
+            sent.append("a payout")
+
+    with signer:
+        for work in (sign, pay, lead):
+            with DurableConnection.connect(alone.primary.uri, autocommit=True) as connection:
+                done = _while_waiting(alone, CANCEL, lambda: work(connection))  # noqa: B023
+                assert isinstance(done.exception(), NotReplicated), work.__name__
+    assert sent == []
+    assert (tmp_path / "signed-heads").read_text() == ""
+
+
+def test_a_statement_timeout_does_not_end_the_wait(alone: Pair) -> None:
+    with DurableConnection.connect(alone.primary.uri, autocommit=True) as connection:
+        connection.execute("SET statement_timeout = '100ms'")
+        with ThreadPoolExecutor(1) as threads:
+            doing = threads.submit(connection.execute, WRITE)
+            with pytest.raises(TimeoutError):
+                doing.result(0.5)
+            _back(alone)
+            assert doing.exception(30) is None
