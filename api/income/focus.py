@@ -373,7 +373,7 @@ def _adjustment(bill: Bill, charge: Charge) -> _Priced:
     """A correction of an earlier month has the class; one of this month has none."""
     body = charge.body
     corrects, reason = int(body["corrects_position"]), str(body["reason"])
-    is_volume = body["volume_id"] is not None
+    is_volume = "volume_id" in body  # a fact does not write what it has not
     return _Priced(
         category="Credit" if reason in ("sla", "goodwill") else "Adjustment",
         frequency="One-Time",

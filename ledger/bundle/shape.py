@@ -186,7 +186,7 @@ def _pin(position: int, body: dict[str, Any]) -> PinFact:
 
 
 def _sealed(position: int, body: dict[str, Any]) -> Sealed:
-    clients = body["clients_sha256"]
+    clients = body.get("clients_sha256")
     return Sealed(
         position,
         int(body["epoch"]),
