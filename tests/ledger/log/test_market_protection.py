@@ -8,8 +8,7 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
-from api.process.embedded_postgres import EmbeddedPostgres
-from tests.conftest import fresh
+from tests.conftest import Databases, fresh
 from tests.scenes.told import NOW_US, deposited, do, key, ledger_on
 
 KEPT = ("market_events", "posting")
@@ -17,7 +16,7 @@ LOG_TABLES = ("market_events", "market_events_head", "posting", "account", "comm
 
 
 @pytest.fixture(scope="module")
-def filled(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, None]:
+def filled(postgres: Databases, template: str) -> Generator[str, None, None]:
     """A log with a fact, of all tests in which nothing may be changed."""
     with fresh(postgres, template) as database:
         with ledger_on(database) as ledger:

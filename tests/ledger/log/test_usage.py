@@ -10,19 +10,18 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.process.embedded_postgres import EmbeddedPostgres
 from domain.metering.report import report_hash
 from ledger.log import usage
 from ledger.log.chain import chain, genesis_usage, split_body
 from ledger.log.usage import Item, Receipt, Status, UsageLog
-from tests.conftest import fresh
+from tests.conftest import Databases, fresh
 from tests.scenes.usage_reports import Node
 
 NOW_US = 1_795_161_720_000_000
 
 
 @pytest.fixture(scope="module")
-def of_all(postgres: EmbeddedPostgres, template: str) -> Generator[str, None, None]:
+def of_all(postgres: Databases, template: str) -> Generator[str, None, None]:
     """A log that is empty again after each test."""
     with fresh(postgres, template) as database:
         yield database
