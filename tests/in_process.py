@@ -103,6 +103,7 @@ async def _answer(
         if not start:
             return 500, [], b""
     assert start, "the application answers"
+    assert complete.is_set(), "an answer comes to its end"
     return start["status"], list(start["headers"]), b"".join(content)
 
 

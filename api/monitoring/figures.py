@@ -67,8 +67,9 @@ _CASH_OUTS = """
             WHERE state = 'requested')
 """
 _WEBHOOKS = """
-    SELECT count(*), coalesce(%(now)s - min(first_at_us), 0) FROM public.webhook_delivery
-    WHERE outcome = 'waiting'
+    SELECT count(*), coalesce(%(now)s - min(d.first_at_us), 0) FROM public.webhook_delivery d
+    JOIN proj_webhooks.endpoint e USING (endpoint_id)
+    WHERE d.outcome = 'waiting' AND e.enabled
 """
 _CHAIN = """
     SELECT deployment, number, greatest(0, %(now)s - settled_us) FROM public.chain_cursor
@@ -92,12 +93,13 @@ class Figures:
 def read(service: Service) -> Figures:
     """Every number, as the database has it now; of one that is away, only that it is."""
     try:
-        return _read(service)
+        return read_all(service)
     except (psycopg.OperationalError, PoolTimeout, TooManyRequests):
         return Figures((_gauge("tallystick_database_up", _UP, 0),))
 
 
-def _read(service: Service) -> Figures:
+def read_all(service: Service) -> Figures:
+    """Every number. Raises what says that the database cannot be asked, or not in time."""
     now_us = service.clock.now_us()
     with service.connection() as connection:
         families = (

@@ -22,19 +22,23 @@ SECONDS_MAX = 10.0
 
 
 class NoticeNotSent(Exception):
-    """A way to the operator did not take the message; it is tried again."""
+    """No way to the operator took the message; it is tried again."""
 
 
 def send(settings: Settings, subject: str, text: str) -> None:
-    """Tell the operator by every way that is set. Raises NoticeNotSent when one of them failed."""
+    """Tell the operator by every way that is set; one that took it is enough, or it would be told
+    again and again there while the other is away. Raises NoticeNotSent when none did.
+    """
     logger.warning("%s", subject)
-    failed = []
+    failed, ways = [], 0
     if settings.alert_mail_to is not None:
+        ways += 1
         try:
             _mail(settings, subject, text)
         except (OSError, smtplib.SMTPException) as error:
             failed.append(f"mail: {type(error).__name__}")
     if settings.alert_chat_url is not None:
+        ways += 1
         try:
             answer = httpx.post(
                 settings.alert_chat_url, json={"text": f"{subject}\n{text}"}, timeout=SECONDS_MAX
@@ -42,8 +46,10 @@ def send(settings: Settings, subject: str, text: str) -> None:
             answer.raise_for_status()
         except httpx.HTTPError as error:  # its text has the address, which is a secret
             failed.append(f"chat: {type(error).__name__}")
-    if failed:
+    if failed and len(failed) == ways:
         raise NoticeNotSent("; ".join(failed))
+    if failed:
+        logger.warning("%s was not told by %s", subject, "; ".join(failed))
 
 
 def _mail(settings: Settings, subject: str, text: str) -> None:

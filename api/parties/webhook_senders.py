@@ -81,6 +81,10 @@ class Senders:
         """One endpoint of an account; its next one queues behind those of all other accounts."""
         with self._changed:
             assert 0 < self._lanes[account] <= ACCOUNT_TURNS_MAX
+            if not self._waiting[account]:  # the account's other turn took the last one
+                self._lanes[account] -= 1
+                self._forget_idle(account)
+                return
             endpoint, work = self._waiting[account].popleft()
         done, failed = 0, None
         try:

@@ -28,6 +28,9 @@ def configure(form: str = "console", level: str = "INFO") -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter(form))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    # They tell whole addresses, and those of webhooks and chats are secrets.
+    for name in ("httpx", "httpcore", "urllib3"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def formatter(form: str) -> logging.Formatter:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Protocol
 from weakref import WeakKeyDictionary
@@ -96,12 +97,15 @@ class Pool(Protocol):
     def get_stats(self) -> dict[str, int]: ...
 
 
+_copying = threading.Lock()
 _copied: WeakKeyDictionary[Commits, int] = WeakKeyDictionary()
 
 
 def copy(commits: Commits, pool: Pool) -> None:
     """Bring the numbers that others count up to now; called by every process again and again."""
-    COMMITS.inc(commits.transactions - _copied.get(commits, 0))
-    _copied[commits] = commits.transactions
+    with _copying:
+        now = commits.transactions
+        COMMITS.inc(now - _copied.get(commits, 0))
+        _copied[commits] = now
     REPORTS_WAITING.set(commits.waiting)
     READERS_WAITING.set(pool.get_stats().get("requests_waiting", 0))

@@ -29,18 +29,25 @@ async def observed(
 ) -> None:
     """Do the work of a request, then tell how it went.
 
-    `scope["state"]["status"]` is the status that was sent, 500 where none was; `route` names what
-    never reaches the framework, which leaves its own in the scope.
+    `scope["state"]["status"]` is the status that was sent. Where none was, it is 500 after an error
+    and 499 when the caller left before its answer. `route` names what never reaches the framework,
+    which leaves its own in the scope.
     """
     began = time.perf_counter()
     with traces.request(scope["method"]) as span:
+        left = 499
         try:
             await work()
+        except Exception:
+            left = 500
+            raise
         finally:
             seconds = time.perf_counter() - began
             found = route or _route_of(scope)
-            status = scope["state"].get("status", 500)
-            metrics.REQUESTS.labels(scope["method"], found, str(status)).observe(seconds)
+            status = scope["state"].get("status", left)
+            # Of what is no operation the method is the caller's: there must not be many series.
+            method = "other" if found == UNMATCHED or status == 405 else scope["method"]
+            metrics.REQUESTS.labels(method, found, str(status)).observe(seconds)
             level = logging.DEBUG if found in QUIET else logging.INFO
             if status >= 500:
                 level = logging.WARNING
@@ -74,5 +81,5 @@ def _told(scope: Any, route: str, status: int, seconds: float) -> Scope:
     }
     call = scope["state"].get("call")
     if call is not None:
-        told["account"] = call.account
+        told["account"] = call.account.partition(":")[0]  # after it the hash of somebody's code
     return told

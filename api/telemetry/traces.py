@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from opentelemetry import trace
-from opentelemetry.trace import Span, SpanKind
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 INSTALL = "otlp_url is set, and the extra `otel` is not installed: pip install 'tallystick[otel]'"
 
@@ -35,14 +35,24 @@ class Traces:
     @contextmanager
     def request(self, method: str) -> Generator[Span, None, None]:
         """The span of one request; its name and status are set when they are known."""
-        with self._tracer.start_as_current_span(method, kind=SpanKind.SERVER) as span:
+        with self._tracer.start_as_current_span(
+            method, kind=SpanKind.SERVER, record_exception=False, set_status_on_exception=False
+        ) as span:
             yield span
 
     @contextmanager
     def timer(self, name: str) -> Generator[Span, None, None]:
-        """The span of one round of a timer; an error that ends the round is in it."""
-        with self._tracer.start_as_current_span(f"timer {name}") as span:
-            yield span
+        """The span of one round of a timer; of an error that ends it the kind: its text may name a
+        party.
+        """
+        with self._tracer.start_as_current_span(
+            f"timer {name}", record_exception=False, set_status_on_exception=False
+        ) as span:
+            try:
+                yield span
+            except Exception as error:
+                span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+                raise
 
     def close(self) -> None:
         """Send what is left, for 5 seconds at most."""

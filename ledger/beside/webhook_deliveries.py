@@ -45,7 +45,8 @@ _COUNT = """
     WHERE endpoint_id = %(id)s AND position BETWEEN %(first)s AND %(last)s
 """
 _AGAIN = """
-    UPDATE webhook_delivery SET outcome = 'waiting', attempts = 0, next_at_us = %(now)s
+    UPDATE webhook_delivery SET outcome = 'waiting', attempts = 0, first_at_us = %(now)s,
+        next_at_us = %(now)s
     WHERE endpoint_id = %(id)s AND position BETWEEN %(first)s AND %(last)s
 """
 

@@ -29,6 +29,9 @@ class Application:
         self.disconnected = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
         size, more = 0, True
         while more:
             message = await receive()
@@ -57,7 +60,7 @@ def port(application: Application, monkeypatch: pytest.MonkeyPatch) -> Generator
         application,
         port=0,
         http=BoundedProtocol,
-        ws="none",
+        ws="wsproto",
         lifespan="off",
         log_config=None,
         proxy_headers=False,
@@ -199,3 +202,12 @@ def test_s_l23_connections_are_bounded_by_address_and_in_all_and_come_free_again
         while http_bounds._open and time.monotonic() < ends:
             time.sleep(0.01)
         assert not http_bounds._open, "every connection that ends is counted off"
+
+
+def test_a_connection_that_became_a_web_socket_is_counted_off_too(port: int) -> None:
+    upgrade = (
+        b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n\r\n"
+    )
+    assert said(port, upgrade).startswith(b"HTTP/1.1 403")
+    assert not http_bounds._open

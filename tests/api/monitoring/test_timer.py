@@ -12,6 +12,7 @@ from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+import psycopg
 import pytest
 from aiosmtpd.controller import Controller
 
@@ -34,8 +35,11 @@ class Sinks:
     mails: list[bytes] = field(default_factory=list)
     chats: list[dict[str, Any]] = field(default_factory=list)
     chat_is_away: bool = False
+    mail_is_away: bool = False
 
     async def handle_DATA(self, _server: Any, _session: Any, envelope: Any) -> str:  # noqa: N802
+        if self.mail_is_away:
+            return "451 not now"
         self.mails.append(envelope.content)
         return "250 OK"
 
@@ -134,15 +138,47 @@ def test_a_message_that_was_not_taken_is_sent_again(watched: tuple[Scene, Sinks]
     scene, sinks = watched
     went(scene, "Broken: x")
     look(scene)
-    sinks.chat_is_away = True
-    with pytest.raises(NoticeNotSent, match=r"\Achat: HTTPStatusError\Z"):
+    sinks.chat_is_away = sinks.mail_is_away = True
+    said = r"\Amail: SMTPDataError; chat: HTTPStatusError\Z"
+    with pytest.raises(NoticeNotSent, match=said):
         look(scene, minutes=6)
-    sinks.chat_is_away = False
+    sinks.chat_is_away = sinks.mail_is_away = False
     assert look(scene, minutes=1) >= 1
     assert any("TimerFailing began (sweep)" in chat["text"] for chat in sinks.chats)
     with scene.service.connect() as connection:
         told = {each.name: each.told_us for each in kept.read(connection)}
     assert told["TimerFailing"] is not None
+
+
+def test_one_way_that_is_away_does_not_repeat_the_message_on_the_other(
+    watched: tuple[Scene, Sinks],
+) -> None:
+    scene, sinks = watched
+    went(scene, "Broken: x")
+    look(scene)
+    sinks.chat_is_away = True
+    assert look(scene, minutes=6) >= 1
+    assert look(scene, minutes=1) == 0
+    told = [mail for mail in sinks.mails if b"TimerFailing began" in mail]
+    assert len(told) == 1
+
+
+def test_while_the_database_cannot_be_asked_nothing_ends(
+    watched: tuple[Scene, Sinks], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, sinks = watched
+    went(scene, "Broken: x")
+    look(scene)
+    assert look(scene, minutes=6) >= 1
+    before = list(sinks.chats)
+
+    def away() -> None:
+        raise psycopg.OperationalError("gone")
+
+    monkeypatch.setattr(scene.service, "connection", away)
+    with pytest.raises(psycopg.OperationalError):
+        look(scene, minutes=1)
+    assert sinks.chats == before
 
 
 def test_silent_nodes_are_counted_and_told(watched: tuple[Scene, Sinks]) -> None:
@@ -171,8 +207,6 @@ def test_the_books_are_told_by_kind_and_balance(shared: Scene) -> None:
 def test_a_database_that_is_away_is_told_and_the_other_numbers_stay(
     shared: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import psycopg
-
     def away() -> None:
         raise psycopg.OperationalError("gone")
 

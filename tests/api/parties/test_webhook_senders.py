@@ -110,3 +110,16 @@ def test_s_h2_tests_of_endpoints_that_never_answer_leave_the_api_to_others(
         answers = sorted(one.result().status_code for one in asked)
     assert answers.count(200) >= 1
     assert set(answers) == {200, 429}
+
+
+def test_a_turn_that_finds_nothing_to_do_gives_its_place_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two turns of an account for its last endpoint: the slower one has none left."""
+    monkeypatch.setattr(webhook_senders, "SENDERS_MAX", 1)
+    with closing(Senders()) as senders:
+        for turn in range(3):
+            names = [f"hook_{turn}_{n}" for n in range(ACCOUNT_TURNS_MAX + 1)]
+            assert senders.round(("acct", name, lambda: 1) for name in names) == len(names)
+    assert not senders._lanes
+    assert not senders._waiting

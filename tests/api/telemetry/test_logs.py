@@ -41,6 +41,12 @@ def test_no_line_holds_a_secret(form: str, what: str) -> None:
     assert "acct_1" in line
 
 
+def test_libraries_do_not_tell_the_addresses_they_send_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging, "basicConfig", lambda **_: None)
+    logs.configure("json", "DEBUG")
+    assert not logging.getLogger("httpx").isEnabledFor(logging.INFO)
+
+
 def test_a_line_for_machines_is_one_json_object() -> None:
     line = written("json", "it went wrong", request_id="ab12", status=500)
     assert line.count("\n") == 1

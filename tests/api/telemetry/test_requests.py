@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from collections.abc import Generator
@@ -13,10 +14,29 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from api.telemetry import metrics
+from api.telemetry.requests import observed
 from api.telemetry.traces import Traces
 from tests.scenes.server import Scene
 
 LOGGER = "api.telemetry.requests"
+
+
+def test_a_caller_who_leaves_before_the_answer_is_no_error_of_the_server() -> None:
+    before = counted("/v1/nodes/{node_id}/usage", 499, "POST")
+    scope = {"method": "POST", "path": "/x", "state": {"request_id": "r"}}
+
+    async def left() -> None:
+        """Nothing was sent."""
+
+    asyncio.run(observed(Traces(), scope, "/v1/nodes/{node_id}/usage", left))
+    assert counted("/v1/nodes/{node_id}/usage", 499, "POST") == before + 1
+
+
+def test_strangers_make_no_series_of_methods(shared: Scene) -> None:
+    before = counted("/v1/accounts/{account_id}", 405, "other")
+    for method in ("PUT", "PATCH", "TRACE"):
+        assert shared.http.request(method, "/v1/accounts/acct_1").status_code == 405
+    assert counted("/v1/accounts/{account_id}", 405, "other") == before + 3
 
 
 def counted(route: str, status: int, method: str = "GET") -> float:
@@ -55,10 +75,10 @@ def test_s_l21_what_an_auditor_reads_is_in_the_log_with_the_auditors_account(
 
 
 def test_a_path_that_is_none_counts_as_one_route_whatever_it_says(shared: Scene) -> None:
-    before = counted("unmatched", 404)
+    before = counted("unmatched", 404, "other")
     for path in ("/v1/nothing", "/etc/passwd", "/v1/nothing/2"):
         shared.http.get(path)
-    assert counted("unmatched", 404) == before + 3
+    assert counted("unmatched", 404, "other") == before + 3
 
 
 def test_probes_and_reports_are_told_at_debug_alone(
