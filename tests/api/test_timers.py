@@ -118,8 +118,10 @@ def test_every_job_once_does_what_is_due(running: Running) -> None:
         "lease_logs",
         "webhooks",
         "secrets",
+        "refusals",
         "pin",
         "tree",
+        "alerts",
     ]
     assert done["accrual"] == 2
     assert running.market.state(running.lease).hours_accrued == 2
