@@ -22,6 +22,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -38,7 +39,8 @@ START_SECONDS_MAX = 300
 PUBLIC_BINARIES = Path("/var/lib/tallystick/postgresql-18")
 USERS_TO_RUN_AS = ("tallystick", "postgres")
 USERS_OF_TESTS = (*USERS_TO_RUN_AS, "nobody")
-"""Other daemons run as `nobody` too: no server that keeps anything does."""
+"""Other daemons run as `nobody` too: no server that keeps anything does. What lies in a temporary
+folder, such as the demo's, is kept by nobody."""
 
 # A process of its own gives up root. `subprocess` with `user=` forks this one and sets the user in
 # the child, between fork and exec: there a lock that another thread held stays locked for ever.
@@ -97,7 +99,8 @@ class EmbeddedPostgres:
         self.durable = durable
         self._binaries = binaries
         self._cluster = self.data_dir / "pg"
-        self._run_as = user_to_run_as(durable=durable)
+        is_trial = self.data_dir.is_relative_to(Path(tempfile.gettempdir()).resolve())
+        self._run_as = user_to_run_as(durable=durable and not is_trial)
         self._users_lock: int | None = None
         socket = str(self._cluster / f".s.PGSQL.{PORT}")
         if len(os.fsencode(socket)) > SOCKET_PATH_MAX:

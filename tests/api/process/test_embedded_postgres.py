@@ -130,6 +130,8 @@ def test_s_h4_a_server_that_keeps_anything_does_not_run_as_nobody(
         return known(name)
 
     monkeypatch.setattr(pwd, "getpwnam", only_nobody)
+    EmbeddedPostgres(folder)  # the demo, where root has no other user: a temporary folder
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: "/elsewhere")
     with pytest.raises(EmbeddedPostgresFailed, match="useradd --system"):
         EmbeddedPostgres(folder)
     assert not (folder / "pg").exists()
