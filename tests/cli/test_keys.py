@@ -15,8 +15,8 @@ from nacl.signing import SigningKey
 from api.process import key_export, log_keys
 from domain.authority.log_key import RotateLogKey, rotation_text
 from ledger.tree import trees
-from ledger.tree.checkpoint import VerifierKey, sign_note
-from ledger.tree.log_keys import Rotation, later
+from ledger.tree.checkpoint import NoteInvalid, VerifierKey, sign_note
+from ledger.tree.log_keys import Rotation, later, open_by_any
 from tests.scenes.server import Scene
 from tests.scenes.shell import Ran, tallystick, tallystick_at
 
@@ -267,15 +267,45 @@ def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
 def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
     machine: Machine, tmp_path: Path
 ) -> None:
-    log_key(machine, tmp_path / "one")
+    first = log_key(machine, tmp_path / "one")
     stolen = SigningKey(bytes.fromhex((machine.keys / "signer.key").read_text()))
     assert machine.run("keys", "rotate", "--overlap-days", 0).code == 0
     log_key(machine, tmp_path / "two")
     text = (tmp_path / "two" / "checkpoint").read_text().partition("\n\n")[0] + "\n"
     forged = tmp_path / "forged"
     forged.write_text(sign_note(text, text.split("\n", 1)[0], stolen))
-    is_well, why = verified(tmp_path / "two", root=forged)
-    assert (is_well, "published root" in why) == (False, True)
+    assert verified(tmp_path / "two", first) == (True, "")
+    for key in (None, first):
+        is_well, why = verified(tmp_path / "two", key, forged)
+        assert (is_well, "published root" in why) == (False, True), key
+
+
+def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> None:
+    old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
+    public = [bytes(key.verify_key).hex() for key in (old, new)]
+    for until_us, accepted in ((5, [9]), (6, [9, 10, 50])):
+        text = rotation_text("a/log", 1, public[0], public[1], until_us).encode()
+        body = {
+            "number": 1,
+            "origin": "a/log",
+            "old_key": public[0],
+            "new_key": public[1],
+            "until_us": until_us,
+            "old_signature": old.sign(text).signature.hex(),
+            "new_signature": new.sign(text).signature.hex(),
+            "at_us": 5,
+        }
+        one = Rotation.of(10, body)
+        for held in (one.old, one.new):
+            for size in (9, 10, 50):
+                head = f"a/log\n{size}\n{'A' * 43}=\n"
+                assert open_by_any(sign_note(head, "a/log", new), held, [one])[1] == one.new
+                forged = sign_note(head, "a/log", old)
+                if size in accepted:
+                    assert open_by_any(forged, held, [one])[1] == one.old
+                else:
+                    with pytest.raises(NoteInvalid, match="replaced at once"):
+                        open_by_any(forged, held, [one])
 
 
 def test_a_forged_announcement_is_found_offline() -> None:
