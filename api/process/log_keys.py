@@ -46,6 +46,8 @@ ROOT_CHARACTERS = 44
 """32 bytes in base64; a line that a crash cut has another length, and ends with `void`."""
 OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
 """The key before, which signs beside the new one for a time; and the one a rotation is making."""
+CARRIED = (*FILES, OLD_SIGNER, NEXT_SIGNER)
+"""What an export holds: in a rotation that was interrupted the next key is already the log's."""
 
 _FIRST = """
     SELECT originator_id, originator_version, state FROM public.market_events

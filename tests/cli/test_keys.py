@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -152,6 +153,20 @@ def test_exported_keys_come_back_after_the_folder_is_lost(
     assert set(again.document["files"].values()) == {"there"}
 
 
+def test_a_later_head_is_remembered_after_a_line_that_a_crash_cut(
+    machine: Machine, tmp_path: Path, passphrase: Path
+) -> None:
+    file, heads = tmp_path / "keys.sealed", machine.keys / "signed-heads"
+    machine.run("keys", "export", file, "--passphrase-file", passphrase)
+    later_head = log_keys.last_head(heads.read_text())
+    heads.write_text(f"1 {'A' * 43}=\n2 AAA")
+    ran = machine.run("keys", "import", file, "--passphrase-file", passphrase, "--json")
+    assert ran.document["files"]["signed-heads"] == "later", ran
+    assert log_keys.last_head(heads.read_text()) == later_head
+    assert heads.read_text().split("\n")[1] == "2 AAA void"
+    assert machine.run("jobs", "--once").code == 0
+
+
 def test_an_import_never_replaces_another_key_and_then_writes_nothing(
     machine: Machine, tmp_path: Path, passphrase: Path
 ) -> None:
@@ -280,6 +295,32 @@ def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
         assert (is_well, "published root" in why) == (False, True), key
 
 
+def test_the_name_of_a_key_is_on_disk_before_the_log_depends_on_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the folder held each time that it was brought to disk."""
+    synced: list[set[str]] = []
+
+    def sync(handle: int, really: Callable[[int], None] = os.fsync) -> None:
+        if os.path.samestat(os.fstat(handle), machine.keys.stat()):
+            synced.append(set(os.listdir(handle)))
+            recorded.append(facts(machine))
+        really(handle)
+
+    recorded: list[object] = []
+    before = facts(machine)
+    monkeypatch.setattr(os, "fsync", sync)
+    (machine.keys / "server.key").unlink()
+    assert machine.run("keys", "make", "server.key").code == 0
+    assert "server.key" in synced.pop()
+    recorded.clear()
+    assert machine.run("keys", "rotate").code == 0
+    assert "signer-next.key" in synced[0]
+    assert recorded[0] == before, "before the log names it"
+    assert {"signer.key", "signer-old.key", "signer-next.key"} <= synced[-2]
+    assert "signer-next.key" not in synced[-1]
+
+
 def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> None:
     old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
     public = [bytes(key.verify_key).hex() for key in (old, new)]
@@ -337,7 +378,7 @@ def test_a_forged_announcement_is_found_offline() -> None:
 
 
 def test_an_interrupted_rotation_is_told_and_ended_by_the_next_run(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, passphrase: Path
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", _killed)
@@ -345,6 +386,10 @@ def test_an_interrupted_rotation_is_told_and_ended_by_the_next_run(
             machine.run("keys", "rotate")
     refused = machine.run("jobs", "--once")
     assert (refused.code, "tallystick keys rotate" in refused.err) == (1, True)
+    file, given = tmp_path / "keys.sealed", ("--passphrase-file", passphrase)
+    assert machine.run("keys", "export", file, *given).code == 0
+    shutil.rmtree(machine.keys)
+    assert machine.run("keys", "import", file, *given).code == 0, "the log's present key is in it"
     ended = machine.run("keys", "rotate", "--json")
     assert (ended.code, ended.document["rotation"]) == (0, 1), ended
     assert machine.run("keys", "check").code == 0
