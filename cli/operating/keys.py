@@ -325,13 +325,9 @@ def _examined(settings: Settings) -> list[Finding]:
     import psycopg
 
     from api.process import log_keys
-    from cli.this_machine import database
+    from cli.this_machine import database, require_database
 
-    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
-        raise AnswerIsNo(
-            f"there is no database in {settings.data_dir}: set TALLYSTICK_DATABASE_URL, or give the"
-            " server's --data-dir"
-        )
+    require_database(settings)
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
             return log_keys.examine(connection, _folder(settings), settings.log_origin)
