@@ -89,6 +89,18 @@ def require(
         raise KeysDiffer(f"the keys in {folder} are not those of this log: {told}")
 
 
+def require_in_force(connection: Connection, key: VerifierKey) -> None:
+    """That the last rotation, if there was one, announced this key: a process that began before it
+    still holds the key that was replaced. Raises KeysDiffer.
+    """
+    rotations = trees.rotations(connection)
+    if rotations and rotations[-1].new != key:
+        raise KeysDiffer(
+            f"rotation {rotations[-1].number} announced another key than the one held here: bring"
+            " the new signer.key with `tallystick keys import`, and start again"
+        )
+
+
 def examine(connection: Connection, folder: Path, origin: str) -> list[Finding]:
     """Every key file against the log; nothing is made. Raises SecretUnreadable."""
     return [

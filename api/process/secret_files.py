@@ -30,7 +30,7 @@ class SecretUnreadable(Exception):
 
 
 class KeyNotHere(Exception):
-    """This server records nothing, and has no copy of the log's key."""
+    """This server records nothing: it signs no heads, and may have no copy of the log's key."""
 
 
 def folder_of(data_dir: Path) -> Path:

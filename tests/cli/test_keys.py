@@ -13,7 +13,10 @@ import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.process import key_export, log_keys
+from api.audit.tree_timer import run_trees
+from api.process import key_export, log_keys, secret_files
+from api.process.service import Service
+from api.settings import Settings
 from domain.authority.log_key import RotateLogKey, rotation_text
 from ledger.tree import trees
 from ledger.tree.checkpoint import NoteInvalid, VerifierKey, sign_note
@@ -319,6 +322,37 @@ def test_the_name_of_a_key_is_on_disk_before_the_log_depends_on_it(
     assert recorded[0] == before, "before the log names it"
     assert {"signer.key", "signer-old.key", "signer-next.key"} <= synced[-2]
     assert "signer-next.key" not in synced[-1]
+
+
+def test_a_signer_that_began_before_the_rotation_signs_no_further_head(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """A second machine with the same keys, forgotten when the keys were rotated."""
+    forgotten = tmp_path / "second"
+    shutil.copytree(machine.folder, forgotten)
+    settings = Settings(data_dir=forgotten, database_url=machine.database)
+    with Service.open(settings) as service, service.connect() as connection:
+        assert service.signer.verifier_key
+        assert machine.run("keys", "rotate").code == 0
+        signed = trees.latest_checkpoint(connection)
+        with pytest.raises(log_keys.KeysDiffer, match="another key than the one held here"):
+            run_trees(service, connection, service.clock.now_us())
+        assert trees.latest_checkpoint(connection) == signed
+    assert machine.run("jobs", "--once").code == 0
+
+
+def test_jobs_of_a_server_that_records_nothing_are_refused_and_make_no_key(
+    machine: Machine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "reader"
+    ran = tallystick(
+        *("jobs", "--once"), DATA_DIR=folder, DATABASE_URL=machine.database, READ_ONLY="true"
+    )
+    assert (ran.code, "TALLYSTICK_READ_ONLY" in ran.err) == (2, True), ran
+    settings = Settings(data_dir=folder, database_url=machine.database, read_only=True)
+    with Service.open(settings) as service, pytest.raises(secret_files.KeyNotHere):
+        _ = service.signer
+    assert not list(folder.glob("keys/*"))
 
 
 def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> None:
