@@ -10,6 +10,7 @@ be quick.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -332,6 +333,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
 
 By name, so that no command imports what it does not use.
 """
+OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE}
+"""An OSError that no other input mends: 1, so that systemd starts the server again."""
 
 
 def run(app: Callable[[], Any], *, as_json: bool) -> int:
@@ -381,6 +384,8 @@ def expected(error: BaseException) -> tuple[int, str] | None:
     """Exit code and advice for a failure that is no bug."""
     for kind in type(error).__mro__:
         known = EXPECTED.get(f"{kind.__module__}.{kind.__qualname__}")
+        if kind is OSError and getattr(error, "errno", None) in OF_THE_MACHINE:
+            return EXIT_NO, "look at the disk and at the open files of this machine"
         if known is not None:
             return known
     return None

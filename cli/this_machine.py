@@ -20,6 +20,7 @@ import typer
 from cli.settings import ConfigFile, DataDir, in_force, loaded, opened
 from cli.terminal import (
     EXIT_NO,
+    AnswerIsNo,
     AsJson,
     InputUnusable,
     amount,
@@ -151,6 +152,10 @@ def jobs(
     from api.process import founding
     from api.process.database_watch import watching
 
+    if in_force(config, data_dir=data_dir).read_only:
+        raise InputUnusable(
+            "TALLYSTICK_READ_ONLY is on, and every job records something: run `jobs` at the primary"
+        )
     with (
         stopping() as stop,
         opened(config, data_dir=data_dir) as service,
@@ -244,6 +249,15 @@ def database(settings: Settings) -> Generator[str, None, None]:
 
     with EmbeddedPostgres(settings.data_dir) as server:
         yield server.uri
+
+
+def require_database(settings: Settings) -> None:
+    """That there is a database, where a command makes none. Raises AnswerIsNo."""
+    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
+        raise AnswerIsNo(
+            f"there is no database in {settings.data_dir}: set TALLYSTICK_DATABASE_URL, or give the"
+            " server's --data-dir"
+        )
 
 
 def _statement(result: dict[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import shlex
 import shutil
@@ -15,6 +16,7 @@ import yaml
 
 from api.settings import Settings
 from cli.index import COMMANDS
+from cli.terminal import expected
 
 ROOT = Path(__file__).parents[1]
 SYSTEMD = ROOT / "deploy" / "systemd"
@@ -48,6 +50,17 @@ def test_a_unit_runs_a_command_of_ours_as_its_own_user(unit: Path) -> None:
         set(lines)
     )
     assert set(lines) >= FENCE
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(errno.ENOSPC, 1), (errno.EIO, 1), (errno.EMFILE, 1), (errno.ENOENT, 2), (errno.EACCES, 2)],
+)
+def test_a_full_disk_is_no_wrong_setting_and_the_unit_starts_again(number: int, code: int) -> None:
+    assert all("RestartPreventExitStatus=2" in lines_of(unit) for unit in UNITS)
+    known = expected(OSError(number, "x"))
+    assert known is not None
+    assert known[0] == code
 
 
 @needs_systemd

@@ -46,6 +46,8 @@ ROOT_CHARACTERS = 44
 """32 bytes in base64; a line that a crash cut has another length, and ends with `void`."""
 OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
 """The key before, which signs beside the new one for a time; and the one a rotation is making."""
+CARRIED = (*FILES, OLD_SIGNER, NEXT_SIGNER)
+"""What an export holds: in a rotation that was interrupted the next key is already the log's."""
 
 _FIRST = """
     SELECT originator_id, originator_version, state FROM public.market_events
@@ -85,6 +87,18 @@ def require(
             logger.warning("%s %s: %s", each.file, each.state, each.why)
     else:
         raise KeysDiffer(f"the keys in {folder} are not those of this log: {told}")
+
+
+def require_in_force(connection: Connection, key: VerifierKey) -> None:
+    """That the last rotation, if there was one, announced this key: a process that began before it
+    still holds the key that was replaced. Raises KeysDiffer.
+    """
+    rotations = trees.rotations(connection)
+    if rotations and rotations[-1].new != key:
+        raise KeysDiffer(
+            f"rotation {rotations[-1].number} announced another key than the one held here: bring"
+            " the new signer.key with `tallystick keys import`, and start again"
+        )
 
 
 def examine(connection: Connection, folder: Path, origin: str) -> list[Finding]:

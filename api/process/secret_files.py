@@ -20,6 +20,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from contracts.durable_file import sync_folder
+
 SECRET_BYTES = 32
 
 
@@ -28,7 +30,7 @@ class SecretUnreadable(Exception):
 
 
 class KeyNotHere(Exception):
-    """This server records nothing, and has no copy of the log's key."""
+    """This server records nothing: it signs no heads, and may have no copy of the log's key."""
 
 
 def folder_of(data_dir: Path) -> Path:
@@ -59,7 +61,9 @@ def read(path: Path) -> bytes:
 
 
 def make(path: Path, content: str) -> None:
-    """A new file appears with its whole content, or the one another process made stays."""
+    """A new file appears with its whole content, or the one another process made stays. Its name
+    is on disk too, before anything in the log can depend on it.
+    """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as file:
@@ -69,6 +73,8 @@ def make(path: Path, content: str) -> None:
     with suppress(FileExistsError):
         os.link(draft, path)
     draft.unlink()
+    sync_folder(path.parent)
+    sync_folder(path.parent.parent)
 
 
 def derive(server_key: bytes, purpose: str, *parts: str) -> bytes:

@@ -183,8 +183,10 @@ class Service:
     @property
     def signer(self) -> Signer:
         """Who signs the log's heads. One process at a time: raises BlockingIOError when another
-        one holds it.
+        one holds it, and secret_files.KeyNotHere where nothing is recorded.
         """
+        if self.settings.read_only:
+            raise secret_files.KeyNotHere
         with self._signer_lock:
             if self._signer is None:
                 folder = secret_files.folder_of(self.settings.data_dir)

@@ -17,6 +17,7 @@ from cli.chain.connection import DEPLOYMENT, chain_of, deployment_file, signer_o
 from cli.chain.options import ChainFile, ChainUrl, Deployed, DevKey, Keystore
 from cli.settings import ConfigFile, DataDir, in_force, opened
 from cli.terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, note, tell
+from cli.this_machine import require_database
 
 if TYPE_CHECKING:
     from api.settings import Settings
@@ -109,7 +110,7 @@ def doctor(
 ) -> None:
     """Compare the contracts with their file and caps with the policy; look at balances for gas.
 
-    Exit 1 at any difference. Sends nothing.
+    Exit 1 at any difference. Sends nothing, migrates nothing.
     """
     from contracts import deployment as deployments
 
@@ -125,6 +126,7 @@ def doctor(
             problems += _poor(chain, deployed)
     problems += _other_keys(settings, deployed)
     if ledger:
+        require_database(settings)
         problems += _caps(config, data_dir, deployed)
     result = {
         "ok": not problems,
@@ -174,7 +176,7 @@ def _caps(config: Path | None, data_dir: Path | None, deployed: Deployment) -> l
     from api.chain.side import caps_of
     from domain.epochs.policy import NETWORK
 
-    with opened(config, data_dir=data_dir) as service:
+    with opened(config, data_dir=data_dir, read_only=True) as service:
         published = service.ledger.market.state_of(NETWORK).published
     if not published:
         return []

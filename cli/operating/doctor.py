@@ -37,6 +37,11 @@ SERVER_SECONDS_MAX = 3
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 SYNCHRONOUS = ("on", "remote_apply", "remote_write", "local")
 ROLES = ("tallystick_owner", "tallystick_app", "tallystick_projections", "tallystick_audit")
+"""The first owns the tables; nobody else writes these but by the append functions."""
+LOG_TABLES = (
+    *("market_events", "market_events_head", "command", "account", "posting"),
+    *("usage_event", "usage_key", "usage_head", "usage_node", "usage_evidence"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,8 @@ class Check:
 @commands.command(epilog="Example: tallystick doctor --json")
 def doctor(
     wait: Annotated[
-        int, typer.Option(min=0, help="Seconds to wait until the server answers, after a start.")
+        int,
+        typer.Option(min=0, help="Seconds to wait for the server, after a start; else it failed."),
     ] = 0,
     config: ConfigFile = None,
     data_dir: DataDir = None,
@@ -138,6 +144,9 @@ def _durability(connection: psycopg.Connection[Any]) -> Check:
     if wrong:
         todo = f"set {', '.join(f'{name} = on' for name in wrong)}: an answer promises durability"
         return Check("durability", FAILED, _pairs(told), todo)
+    if told["synchronous_commit"] == "local" and _shown(connection, "synchronous_standby_names"):
+        said = "synchronous_commit local: an answer waits for no standby"
+        return Check("durability", WARN, said, "set synchronous_commit = on")
     if _shown(connection, "data_checksums") != "on":
         said = "data checksums are off: a broken disk block is found late"
         return Check("durability", WARN, said, "stop PostgreSQL; `pg_checksums --enable`")
@@ -165,12 +174,15 @@ def _roles(connection: psycopg.Connection[Any]) -> Check:
         todo = f"as a superuser: GRANT {', '.join(missing)} TO {connection.info.user}"
         return Check("roles", FAILED, f"the login is no member of {', '.join(missing)}", todo)
     row = connection.execute(
-        "SELECT has_table_privilege('tallystick_app', 'public.market_events',"
-        " 'INSERT, UPDATE, DELETE, TRUNCATE')"
+        "SELECT r.name, t.name FROM unnest(%s::text[]) AS r (name), unnest(%s::text[]) AS t (name)"
+        " WHERE has_table_privilege(r.name, 'public.' || t.name,"
+        " 'INSERT, UPDATE, DELETE, TRUNCATE') LIMIT 1",
+        (list(ROLES[1:]), list(LOG_TABLES)),
     ).fetchone()
-    if row is None or row[0]:
-        todo = "REVOKE ALL ON market_events FROM tallystick_app; GRANT SELECT again"
-        return Check("roles", FAILED, "tallystick_app may write into the log directly", todo)
+    if row is not None:
+        role, table = row
+        todo = f"REVOKE ALL ON {table} FROM {role}; GRANT SELECT again"
+        return Check("roles", FAILED, f"{role} may write into the log directly: {table}", todo)
     return Check("roles", OK, "all four are there, and none writes past the append functions")
 
 
@@ -293,6 +305,9 @@ def _server(settings: Settings, wait_s: int) -> Check:
                 break
         if wait_s:
             time.sleep(0.2)
+    if answer is None and wait_s:
+        said = f"none answered on {url} in {wait_s} s"
+        return Check("server", FAILED, said, "look at its log, and at TALLYSTICK_PORT")
     if answer is None:
         return Check("server", ABSENT, f"none answers on {url}", "start `tallystick serve`")
     if answer.status_code != 200:

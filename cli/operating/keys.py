@@ -80,7 +80,7 @@ def export(
     if file.exists():
         raise InputUnusable(f"{file} is there already: name a new file")
     folder, files = _folder(settings), dict[str, str]()
-    for name in (*log_keys.FILES, log_keys.OLD_SIGNER):
+    for name in log_keys.CARRIED:
         if (folder / name).exists():
             files[name] = (folder / name).read_text(encoding="ascii")
     if log_keys.HEADS in files:
@@ -136,8 +136,7 @@ def import_(
             if state == "written":
                 secret_files.make(folder / name, files[name])
             elif state == "later":
-                with (folder / log_keys.HEADS).open("a", encoding="ascii") as heads:
-                    heads.write(files[name])
+                _remember(folder / log_keys.HEADS, files[name])
     result = {"folder": str(folder), "files": states}
     tell(result, facts(result), as_json=as_json)
     note("Next: `tallystick keys check` compares them with the log.")
@@ -202,6 +201,7 @@ def rotate(
     """
     from api.process import log_keys, secret_files
     from api.process.service import Service
+    from contracts.durable_file import sync_folder
     from ledger.tree.checkpoint import parse_verifier_key
 
     settings = in_force(config, data_dir=data_dir)
@@ -215,6 +215,7 @@ def rotate(
     with _no_signer(folder), Service.open(settings, lost=known) as service:
         told = _rotated(service, folder, given, overlap_days)
         os.replace(folder / log_keys.NEXT_SIGNER, folder / log_keys.SIGNER)
+        sync_folder(folder)
     result = {
         "rotation": told.number,
         "verifier_key": _verifier(told.origin, told.new_key),
@@ -242,12 +243,14 @@ def _rotated(service: Service, folder: Path, lost: bytes | None, days: int) -> L
     from nacl.signing import SigningKey
 
     from api.process import log_keys, secret_files
+    from contracts.durable_file import sync_folder
     from domain.authority.log_key import LOG_KEYS, RotateLogKey, rotation_text
     from domain.duration import DAY_US
     from ledger.tree.checkpoint import VerifierKey
 
     state = service.ledger.world().state(LOG_KEYS)
     following = SigningKey(secret_files.read_or_make(folder / log_keys.NEXT_SIGNER))
+    sync_folder(folder)  # a run that was killed may have made it, and not come so far
     new_key = bytes(following.verify_key).hex()
     if state.last is None or state.last.new_key != new_key:
         number, origin = len(state.rotations) + 1, service.settings.log_origin
@@ -276,6 +279,7 @@ def _rotated(service: Service, folder: Path, lost: bytes | None, days: int) -> L
         aside.unlink(missing_ok=True)
         os.link(path, aside)
         os.replace(aside, folder / log_keys.OLD_SIGNER)
+        sync_folder(folder)
     return state.last
 
 
@@ -321,13 +325,9 @@ def _examined(settings: Settings) -> list[Finding]:
     import psycopg
 
     from api.process import log_keys
-    from cli.this_machine import database
+    from cli.this_machine import database, require_database
 
-    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
-        raise AnswerIsNo(
-            f"there is no database in {settings.data_dir}: set TALLYSTICK_DATABASE_URL, or give the"
-            " server's --data-dir"
-        )
+    require_database(settings)
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
             return log_keys.examine(connection, _folder(settings), settings.log_origin)
@@ -342,7 +342,7 @@ def _state(folder: Path, name: str, text: str) -> str:
     from api.process import log_keys
 
     path = folder / name
-    if name not in (*log_keys.FILES, log_keys.OLD_SIGNER):
+    if name not in log_keys.CARRIED:
         raise InputUnusable(f"{name} is no key file of this version")
     if not path.exists():
         return "written"
@@ -355,6 +355,17 @@ def _state(folder: Path, name: str, text: str) -> str:
     if mine is None or mine[0] < theirs[0]:
         return "later"
     return "there" if mine == theirs else "other"
+
+
+def _remember(heads: Path, line: str) -> None:
+    """Append a head that was signed elsewhere, on disk; a last line that a crash cut is closed as
+    the signer closes it.
+    """
+    with heads.open("r+b") as file:
+        content = file.read()
+        file.write((b" void\n" if content and content[-1:] != b"\n" else b"") + line.encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager

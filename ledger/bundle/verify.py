@@ -59,7 +59,6 @@ from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
     VerifierKey,
-    open_checkpoint,
     parse_checkpoint,
     parse_verifier_key,
     signed_by,
@@ -282,17 +281,14 @@ class _Verification:
             self.bad(MANIFEST_FILE, "says another origin than the checkpoint")
 
     def _opened(self, where: str, note: str, key: VerifierKey) -> Checkpoint:
-        """The head of a note. One that this key did not sign waits: a rotation of the log's key may
-        join the two, and only the facts can say so. Raises NoteInvalid.
+        """The head of a note, whose signature waits: a rotation of the log's key may join it to
+        this key, or may have ended this key, and only the facts can say so. Raises NoteInvalid.
         """
-        try:
-            return open_checkpoint(note, key)
-        except NoteInvalid:
-            head = parse_checkpoint(split_note(note)[0])
-            if head.origin != key.name:
-                raise
-            self.waiting.append((where, note))
-            return head
+        head = parse_checkpoint(split_note(note)[0])
+        if head.origin != key.name:
+            raise NoteInvalid(f"checkpoint of {head.origin}, and the key is of {key.name}")
+        self.waiting.append((where, note))
+        return head
 
     def _check_log_keys(self, key: VerifierKey) -> VerifierKey:
         """The key that signed the head of the bundle; what waits for a rotation is judged."""

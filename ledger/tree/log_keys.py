@@ -102,30 +102,37 @@ def open_by_any(
     A key that was replaced at once, because it was lost or stolen, signs no head that is as long as
     its rotation.
     """
-    try:
-        return open_checkpoint(note, key), key
-    except NoteInvalid:
-        for each in later(key, rotations):
-            try:
-                return open_checkpoint(note, each), each
-            except NoteInvalid:
-                continue
-        for one in _before(key, rotations):
-            try:
-                found = open_checkpoint(note, one.old)
-            except NoteInvalid:
-                continue
-            if one.until_us > one.at_us or found.size < one.position:
-                return found, one.old
-        raise
+    refused: NoteInvalid | None = None
+    for each in (key, *later(key, rotations), *_before(key, rotations)):
+        try:
+            found = open_checkpoint(note, each)
+        except NoteInvalid as error:
+            refused = refused or error
+            continue
+        ended = _ended(each, rotations)
+        if ended is None or found.size < ended.position:
+            return found, each
+        refused = NoteInvalid(
+            f"signed by a key that rotation {ended.number} of the log's key replaced at once"
+        )
+    assert refused is not None
+    raise refused
 
 
-def _before(key: VerifierKey, rotations: Sequence[Rotation]) -> list[Rotation]:
-    """The rotations that led to this key, or to one that follows it; the newest first."""
+def _ended(key: VerifierKey, rotations: Sequence[Rotation]) -> Rotation | None:
+    """The rotation that replaced this key at once, without a time in which both sign."""
+    for one in rotations:
+        if one.old == key and one.until_us == one.at_us and one.fault is None:
+            return one
+    return None
+
+
+def _before(key: VerifierKey, rotations: Sequence[Rotation]) -> list[VerifierKey]:
+    """The keys that were replaced by this one, or by one that follows it; the newest first."""
     trusted = {key, *later(key, rotations)}
     found = []
     for one in reversed(rotations):
-        if one.new in trusted and one.fault is None:
+        if one.new in trusted and one.fault is None and one.old not in trusted:
             trusted.add(one.old)
-            found.append(one)
+            found.append(one.old)
     return found

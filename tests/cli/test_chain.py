@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from contracts import deployment as deployments
@@ -138,6 +139,23 @@ def test_caps_below_the_policy_are_told(
         ran = tallystick("chain", "doctor", "--json", *chain, "--deployment", file, **at)
         assert [each["what"] for each in ran.document["problems"]] == told
         assert ran.code == len(told[:1])
+
+
+def test_doctor_makes_no_database_and_migrates_none(
+    deployed: tuple[Path, Ran], tmp_path: Path, empty_database: str
+) -> None:
+    folder, _ = deployed
+    flags = ("--chain-file", folder / "chain.sqlite", "--deployment", folder / "deployment.json")
+    ran = tallystick("chain", "doctor", *flags, DATA_DIR=tmp_path)
+    assert (ran.code, "there is no database" in ran.err) == (1, True), ran
+    assert not (tmp_path / "pg").exists()
+    at = {"DATA_DIR": tmp_path, "DATABASE_URL": empty_database}
+    ran = tallystick("chain", "doctor", *flags, **at)
+    assert (ran.code, "not of this version" in ran.err) == (1, True), ran
+    with psycopg.connect(empty_database) as connection:
+        found = connection.execute("SELECT to_regclass('public.migration')").fetchone()
+    assert found == (None,)
+    assert not list(tmp_path.glob("keys/*"))
 
 
 @pytest.mark.parametrize(

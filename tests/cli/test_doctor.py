@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from api.process.embedded_postgres import EmbeddedPostgres
+from cli.operating import doctor
 from ledger import migrate
 from ledger.beside import timer_runs
 from tests.scenes.shell import Ran, tallystick
@@ -69,6 +70,46 @@ def test_lost_keys_late_timers_and_an_open_folder_are_told(machine: Machine) -> 
     code, told = machine.checks()
     assert (code, told["keys"]["state"]) == (1, "failed")
     assert told["keys"]["said"] == "blinding.key missing"
+
+
+def test_a_server_that_was_waited_for_in_vain_has_failed(machine: Machine) -> None:
+    ran = machine.run("doctor", "--wait", 1, "--json")
+    (server,) = (each for each in ran.document["checks"] if each["name"] == "server")
+    assert (ran.code, server["state"]) == (1, "failed")
+    assert "none answered" in server["said"]
+
+
+def test_a_setting_that_waits_for_no_standby_is_told() -> None:
+    class Told:
+        """A database with these settings, asked as doctor asks."""
+
+        def __init__(self, **settings: str) -> None:
+            self.settings = settings
+
+        def execute(self, _query: str, names: tuple[str]) -> Told:
+            self.row = (self.settings.get(names[0], "on"),)
+            return self
+
+        def fetchone(self) -> tuple[str]:
+            return self.row
+
+    for standbys, state in (("", "ok"), ("first", "warn")):
+        told: Any = Told(synchronous_commit="local", synchronous_standby_names=standbys)
+        assert doctor._durability(told).state == state
+
+
+@pytest.mark.parametrize(
+    ("role", "table"), [("tallystick_app", "usage_event"), ("tallystick_projections", "posting")]
+)
+def test_no_table_of_the_log_may_be_written_by_another_way(
+    machine: Machine, role: str, table: str
+) -> None:
+    assert machine.run("migrate").code == 0
+    with psycopg.connect(machine.database, autocommit=True) as connection:
+        connection.execute(f"GRANT DELETE ON {table} TO {role}".encode())
+    _, told = machine.checks()
+    assert told["roles"]["state"] == "failed"
+    assert told["roles"]["said"] == f"{role} may write into the log directly: {table}"
 
 
 def test_a_role_that_writes_past_the_functions_is_told(machine: Machine) -> None:

@@ -6,17 +6,21 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
 from nacl.signing import SigningKey
 
-from api.process import key_export, log_keys
+from api.audit.tree_timer import run_trees
+from api.process import key_export, log_keys, secret_files
+from api.process.service import Service
+from api.settings import Settings
 from domain.authority.log_key import RotateLogKey, rotation_text
 from ledger.tree import trees
-from ledger.tree.checkpoint import VerifierKey, sign_note
-from ledger.tree.log_keys import Rotation, later
+from ledger.tree.checkpoint import NoteInvalid, VerifierKey, sign_note
+from ledger.tree.log_keys import Rotation, later, open_by_any
 from tests.scenes.server import Scene
 from tests.scenes.shell import Ran, tallystick, tallystick_at
 
@@ -152,6 +156,20 @@ def test_exported_keys_come_back_after_the_folder_is_lost(
     assert set(again.document["files"].values()) == {"there"}
 
 
+def test_a_later_head_is_remembered_after_a_line_that_a_crash_cut(
+    machine: Machine, tmp_path: Path, passphrase: Path
+) -> None:
+    file, heads = tmp_path / "keys.sealed", machine.keys / "signed-heads"
+    machine.run("keys", "export", file, "--passphrase-file", passphrase)
+    later_head = log_keys.last_head(heads.read_text())
+    heads.write_text(f"1 {'A' * 43}=\n2 AAA")
+    ran = machine.run("keys", "import", file, "--passphrase-file", passphrase, "--json")
+    assert ran.document["files"]["signed-heads"] == "later", ran
+    assert log_keys.last_head(heads.read_text()) == later_head
+    assert heads.read_text().split("\n")[1] == "2 AAA void"
+    assert machine.run("jobs", "--once").code == 0
+
+
 def test_an_import_never_replaces_another_key_and_then_writes_nothing(
     machine: Machine, tmp_path: Path, passphrase: Path
 ) -> None:
@@ -267,15 +285,102 @@ def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
 def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
     machine: Machine, tmp_path: Path
 ) -> None:
-    log_key(machine, tmp_path / "one")
+    first = log_key(machine, tmp_path / "one")
     stolen = SigningKey(bytes.fromhex((machine.keys / "signer.key").read_text()))
     assert machine.run("keys", "rotate", "--overlap-days", 0).code == 0
     log_key(machine, tmp_path / "two")
     text = (tmp_path / "two" / "checkpoint").read_text().partition("\n\n")[0] + "\n"
     forged = tmp_path / "forged"
     forged.write_text(sign_note(text, text.split("\n", 1)[0], stolen))
-    is_well, why = verified(tmp_path / "two", root=forged)
-    assert (is_well, "published root" in why) == (False, True)
+    assert verified(tmp_path / "two", first) == (True, "")
+    for key in (None, first):
+        is_well, why = verified(tmp_path / "two", key, forged)
+        assert (is_well, "published root" in why) == (False, True), key
+
+
+def test_the_name_of_a_key_is_on_disk_before_the_log_depends_on_it(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the folder held each time that it was brought to disk."""
+    synced: list[set[str]] = []
+
+    def sync(handle: int, really: Callable[[int], None] = os.fsync) -> None:
+        if os.path.samestat(os.fstat(handle), machine.keys.stat()):
+            synced.append(set(os.listdir(handle)))
+            recorded.append(facts(machine))
+        really(handle)
+
+    recorded: list[object] = []
+    before = facts(machine)
+    monkeypatch.setattr(os, "fsync", sync)
+    (machine.keys / "server.key").unlink()
+    assert machine.run("keys", "make", "server.key").code == 0
+    assert "server.key" in synced.pop()
+    recorded.clear()
+    assert machine.run("keys", "rotate").code == 0
+    assert "signer-next.key" in synced[0]
+    assert recorded[0] == before, "before the log names it"
+    assert {"signer.key", "signer-old.key", "signer-next.key"} <= synced[-2]
+    assert "signer-next.key" not in synced[-1]
+
+
+def test_a_signer_that_began_before_the_rotation_signs_no_further_head(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """A second machine with the same keys, forgotten when the keys were rotated."""
+    forgotten = tmp_path / "second"
+    shutil.copytree(machine.folder, forgotten)
+    settings = Settings(data_dir=forgotten, database_url=machine.database)
+    with Service.open(settings) as service, service.connect() as connection:
+        assert service.signer.verifier_key
+        assert machine.run("keys", "rotate").code == 0
+        signed = trees.latest_checkpoint(connection)
+        with pytest.raises(log_keys.KeysDiffer, match="another key than the one held here"):
+            run_trees(service, connection, service.clock.now_us())
+        assert trees.latest_checkpoint(connection) == signed
+    assert machine.run("jobs", "--once").code == 0
+
+
+def test_jobs_of_a_server_that_records_nothing_are_refused_and_make_no_key(
+    machine: Machine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "reader"
+    ran = tallystick(
+        *("jobs", "--once"), DATA_DIR=folder, DATABASE_URL=machine.database, READ_ONLY="true"
+    )
+    assert (ran.code, "TALLYSTICK_READ_ONLY" in ran.err) == (2, True), ran
+    settings = Settings(data_dir=folder, database_url=machine.database, read_only=True)
+    with Service.open(settings) as service, pytest.raises(secret_files.KeyNotHere):
+        _ = service.signer
+    assert not list(folder.glob("keys/*"))
+
+
+def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> None:
+    old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
+    public = [bytes(key.verify_key).hex() for key in (old, new)]
+    for until_us, accepted in ((5, [9]), (6, [9, 10, 50])):
+        text = rotation_text("a/log", 1, public[0], public[1], until_us).encode()
+        body = {
+            "number": 1,
+            "origin": "a/log",
+            "old_key": public[0],
+            "new_key": public[1],
+            "until_us": until_us,
+            "old_signature": old.sign(text).signature.hex(),
+            "new_signature": new.sign(text).signature.hex(),
+            "at_us": 5,
+        }
+        one = Rotation.of(10, body)
+        for held in (one.old, one.new):
+            for size in (9, 10, 50):
+                head = f"a/log\n{size}\n{'A' * 43}=\n"
+                assert open_by_any(sign_note(head, "a/log", new), held, [one])[1] == one.new
+                forged = sign_note(head, "a/log", old)
+                if size in accepted:
+                    assert open_by_any(forged, held, [one])[1] == one.old
+                else:
+                    with pytest.raises(NoteInvalid, match="replaced at once"):
+                        open_by_any(forged, held, [one])
 
 
 def test_a_forged_announcement_is_found_offline() -> None:
@@ -307,7 +412,7 @@ def test_a_forged_announcement_is_found_offline() -> None:
 
 
 def test_an_interrupted_rotation_is_told_and_ended_by_the_next_run(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, passphrase: Path
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(os, "replace", _killed)
@@ -315,6 +420,10 @@ def test_an_interrupted_rotation_is_told_and_ended_by_the_next_run(
             machine.run("keys", "rotate")
     refused = machine.run("jobs", "--once")
     assert (refused.code, "tallystick keys rotate" in refused.err) == (1, True)
+    file, given = tmp_path / "keys.sealed", ("--passphrase-file", passphrase)
+    assert machine.run("keys", "export", file, *given).code == 0
+    shutil.rmtree(machine.keys)
+    assert machine.run("keys", "import", file, *given).code == 0, "the log's present key is in it"
     ended = machine.run("keys", "rotate", "--json")
     assert (ended.code, ended.document["rotation"]) == (0, 1), ended
     assert machine.run("keys", "check").code == 0
