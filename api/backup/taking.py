@@ -24,7 +24,7 @@ from nacl.signing import SigningKey
 
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
-from api.backup.programs import Programs
+from api.backup.programs import Programs, login
 from ledger.log import usage_reads
 from ledger.tree import trees
 from ledger.tree.checkpoint import VerifierKey
@@ -79,11 +79,13 @@ def take(
     try:
         stage("copying the database" + ("" if needs is None else f", what changed since {needs}"))
         how = () if needs is None else ("-i", archive.data_of(needs) / sums.MANIFEST)
+        address, env = login(source.conninfo)
         programs.run(
-            *("pg_basebackup", "-D", part / "pg", "-d", source.conninfo, "-X", "stream"),
+            *("pg_basebackup", "-D", part / "pg", "-d", address, "-X", "stream"),
             *("-c", "fast", "--manifest-checksums=SHA256", "--label", label, "--no-sync", *how),
             check=True,
             as_us=True,
+            env=env,
         )
         stage("comparing with what PostgreSQL read")
         if problems := sums.manifest_faults(part / "pg"):
