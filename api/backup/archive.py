@@ -21,8 +21,15 @@ from api.backup.programs import Programs
 
 FORMAT = 1
 RECORD = "backup.json"
-ENDS = ("expected at least 24, got 0", "invalid magic number 0000", "could not find a valid record")
+ENDS = (
+    "expected at least 24, got 0",
+    "wanted 24, got 0",
+    "invalid magic number 0000",
+    "could not find a valid record",
+)
 """What `pg_waldump` says where nothing was written yet."""
+LSN = re.compile(r"\b([0-9A-F]+)/([0-9A-F]+)\b")
+SEGMENT_BYTES = 16 * 1024 * 1024
 WAL_NAME = re.compile(r"([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})(\.partial)?")
 
 
@@ -165,9 +172,24 @@ class Archive:
             ends = names[0][:24], names[-1][:24]
             read = programs.run("pg_waldump", "-q", "-p", folder, *ends, as_us=True)
         said = read.stderr.strip()
-        if read.returncode == 0 or (is_open and any(end in said for end in ENDS)):
+        if read.returncode == 0 or (is_open and self._is_end(said, names[-1])):
             return ""
         return said or f"pg_waldump ended with {read.returncode}"
+
+    def _is_end(self, said: str, last: str) -> bool:
+        """Whether reading stopped in the last segment, with nothing but zeros after that place. In
+        an earlier one, or before other bytes, zeros are a hole.
+        """
+        places = LSN.findall(said)
+        if not places or not any(end in said for end in ENDS):
+            return False
+        high, low = (int(half, 16) for half in places[-1])
+        segment, offset = divmod((high << 32) + low, SEGMENT_BYTES)
+        if segment != _number(last):
+            return False
+        with (self.wal / last).open("rb") as file:
+            file.seek(offset)
+            return not file.read().strip(b"\0")
 
     def wal_after(self, last: Backup) -> list[str]:
         """The streamed segments that a restore of this backup goes on with."""

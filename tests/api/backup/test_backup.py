@@ -312,3 +312,21 @@ def test_a_folder_that_others_can_read_is_refused(tmp_path: Path) -> None:
         refused = tallystick("backup", open_one, "--data-dir", root / "data")
     assert refused.code == 1
     assert "chmod 700" in refused.err
+
+
+def test_zeros_are_the_end_of_the_stream_only_where_nothing_follows(kept: Kept) -> None:
+    copied = kept.copy("zeros")
+    last = max((copied / "wal").iterdir())
+    full = copied / "wal" / f"{int(last.name[:24], 16) - 1:024X}"
+    assert last.name.endswith(".partial")
+    for path, at, new in (
+        (full, 40, bytes(8192)),  # its records, in a full segment
+        (last, 8 << 20, b"something"),  # behind zeros of the unfinished one
+    ):
+        content = path.read_bytes()
+        path.write_bytes(content[:at] + new + content[at + len(new) :])
+        assert path.read_bytes() != content
+        checked = kept.run("backup", "--check", backups=copied)
+        assert (checked.code, checked.document["whole"]) == (1, False), path.name
+        path.write_bytes(content)
+    assert kept.run("backup", "--check", backups=copied).code == 0
