@@ -26,6 +26,8 @@ from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 
 WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
+START_SECONDS = 10.0
+"""So long a server that is not there yet, and complains of nothing, may still be starting."""
 WAL = "restoring-wal"
 CONF = "include_if_exists 'tallystick.conf'\n"
 HBA = "local all all trust\nlocal replication all trust\n"
@@ -146,10 +148,8 @@ def _copy_wal(archive: Archive, last: Backup, folder: Path) -> None:
 def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
     log = pg / "restore.log"
     started = programs.run("pg_ctl", "-D", pg, "-W", "-l", log, "start")
-    while (is_up := _is_promoted(pg, programs)) is None:
-        time.sleep(PAUSE_SECONDS)
-    if not is_up:
-        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if not _comes_up(pg, log, programs):
+        said = _said(log)
         if TOO_LATE in said:
             raise BackupUnusable(
                 f"what is here ends before that time: leave --until out to restore {backup.label}"
@@ -161,19 +161,41 @@ def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
     programs.run("pg_ctl", "-D", pg, "-m", "fast", "-w", "-t", WAIT_SECONDS, "stop", check=True)
 
 
+def _comes_up(pg: Path, log: Path, programs: Programs) -> bool:
+    """Waits until recovery is over; False when the server ended instead. `pg_ctl -W start` comes
+    back before there is a server to ask for.
+    """
+    began = time.monotonic()
+    while (is_up := _is_promoted(pg, programs)) is not True:
+        had_time = time.monotonic() - began > START_SECONDS
+        if is_up is False and (had_time or _complaints(_said(log))):
+            return False
+        time.sleep(PAUSE_SECONDS)
+    return True
+
+
 def _is_promoted(pg: Path, programs: Programs) -> bool | None:
-    """Whether recovery is over: True, not yet: None; False when the server ended instead."""
+    """Whether recovery is over: True, not yet: None; False when no server is running."""
     try:
         with psycopg.connect(host=str(pg), user="postgres", dbname="postgres") as connection:
-            return connection.execute("SELECT NOT pg_is_in_recovery()").fetchone() == (True,)
+            return (
+                connection.execute("SELECT NOT pg_is_in_recovery()").fetchone() == (True,) or None
+            )
     except psycopg.OperationalError:
         is_running = programs.run("pg_ctl", "-D", pg, "status").returncode == 0
         return None if is_running else False
 
 
+def _said(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def _complaints(log: str) -> list[str]:
+    return [line for line in log.splitlines() if "FATAL" in line or "PANIC" in line]
+
+
 def _fatal(log: str) -> str:
-    lines = [line for line in log.splitlines() if "FATAL" in line or "PANIC" in line]
-    return (lines or log.splitlines() or ["it said nothing"])[-1]
+    return (_complaints(log) or log.splitlines() or ["it said nothing"])[-1]
 
 
 def _files(backup: Path, data_dir: Path) -> None:
