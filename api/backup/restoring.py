@@ -2,8 +2,9 @@
 
     the folder holds all that was committed up to the moment  or  no `pg` in it at all
 
-PostgreSQL itself puts the backups together (`pg_combinebackup`) and applies the WAL. What comes out
-is a folder for `tallystick serve`: the server listens on its own socket alone, whatever the source
+Until it does, what is made is called `pg.new`, which no server opens; whoever kills a restore
+deletes it and begins again. PostgreSQL itself puts the backups together (`pg_combinebackup`) and
+applies the WAL. What comes out is a folder for `tallystick serve`: the server listens on its own socket alone, whatever the source
 listened on; the source's settings lie beside, as `postgresql.conf.source` and `pg_hba.conf.source`.
 """
 
@@ -18,9 +19,10 @@ from pathlib import Path
 
 import psycopg
 
+from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
-from api.backup.taking import FILES, HEADS
+from api.backup.taking import FILES, HEADS, PART, WAL
 from api.door.moments import moment
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 
@@ -28,7 +30,6 @@ WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
 START_SECONDS = 10.0
 """So long a server that is not there yet, and complains of nothing, may still be starting."""
-WAL = "restoring-wal"
 CONF = "include_if_exists 'tallystick.conf'\n"
 HBA = "local all all trust\nlocal replication all trust\n"
 RECOVERY = """\
@@ -61,7 +62,7 @@ def restore(
 ) -> None:
     """Fill an empty data folder. The chain was checked. Without `durable` nothing is flushed to the
     disk: for a folder that is looked at and removed. Raises BackupUnusable, ProgramFailed."""
-    pg, last = data_dir / "pg", chain[-1]
+    pg, last = data_dir / PART, chain[-1]
     require_room(data_dir)
     EmbeddedPostgres(data_dir)  # refuses a path that is too long for its socket
     _require_version(last, programs)
@@ -77,14 +78,20 @@ def restore(
             programs.give(path)
         stage("applying what was written since")
         _recover(pg, last, programs)
+        stage("copying the files")
+        _files(archive.base / last.label, data_dir)
+        shutil.rmtree(data_dir / WAL)
+        if durable:
+            sums.to_disk(data_dir)
+        pg.rename(data_dir / "pg")
+        if durable:
+            sums.entry_to_disk(data_dir)
     except BaseException:
         programs.run("pg_ctl", "-D", pg, "-m", "immediate", "-w", "stop")
         shutil.rmtree(pg, ignore_errors=True)
         raise
     finally:
         shutil.rmtree(data_dir / WAL, ignore_errors=True)
-    stage("copying the files")
-    _files(archive.base / last.label, data_dir)
 
 
 def require_room(data_dir: Path) -> None:
@@ -178,9 +185,8 @@ def _is_promoted(pg: Path, programs: Programs) -> bool | None:
     """Whether recovery is over: True, not yet: None; False when no server is running."""
     try:
         with psycopg.connect(host=str(pg), user="postgres", dbname="postgres") as connection:
-            return (
-                connection.execute("SELECT NOT pg_is_in_recovery()").fetchone() == (True,) or None
-            )
+            row = connection.execute("SELECT NOT pg_is_in_recovery()").fetchone()
+        return row == (True,) or None
     except psycopg.OperationalError:
         is_running = programs.run("pg_ctl", "-D", pg, "status").returncode == 0
         return None if is_running else False

@@ -31,7 +31,10 @@ from ledger.tree.checkpoint import VerifierKey
 
 HEADS = "signed-heads"
 FILES = "files.tar"
-BESIDE = frozenset({"pg", "keys", "start", "users"})
+PART = "pg.new"
+"""A restored database before it is whole; as long as `SOCKET_PATH_MAX` has room for."""
+WAL = "restoring-wal"
+BESIDE = frozenset({"pg", PART, WAL, "keys", "start", "users"})
 """What of a data folder is no file to keep: the database itself, secrets, locks."""
 OLDEST_INCREMENTAL = 170_000
 
@@ -110,6 +113,7 @@ def take(
         stage("writing the sums")
         sums.write(part, told)
         part.rename(archive.base / label)
+        sums.entry_to_disk(archive.base)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return made

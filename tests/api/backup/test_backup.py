@@ -19,8 +19,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.backup import following
+from api.backup import following, restoring
 from api.backup.archive import Archive
+from api.backup.programs import Programs
 from api.door.moments import moment
 from api.process import secret_files
 from api.process.embedded_postgres import EmbeddedPostgres
@@ -289,6 +290,28 @@ def test_a_restore_overwrites_nothing_and_says_so(kept: Kept, tmp_path: Path) ->
     assert refused.code == 1
     assert "overwrites nothing" in refused.err
     assert list(there.iterdir()) == [there / "pg"]
+
+
+def test_no_server_can_be_opened_on_a_restore_that_was_ended_in_the_middle(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, new, seen = Archive(kept.backups), kept.root / "ended", list[set[str]]()
+
+    def look(*_what: object) -> None:
+        seen.append({path.name for path in new.iterdir()})
+
+    def disk_full(*_what: object) -> None:
+        look()
+        raise OSError("disk full")
+
+    monkeypatch.setattr(restoring, "_recover", look)
+    monkeypatch.setattr(restoring, "_files", disk_full)
+    with pytest.raises(OSError, match="disk full"):
+        restoring.restore(
+            archive, archive.chain(), new, programs=Programs(durable=False), durable=False
+        )
+    assert seen == [{"pg.new", "restoring-wal"}] * 2
+    assert list(new.iterdir()) == []
 
 
 def test_a_time_before_the_first_backup_and_one_after_the_last_write_are_refused(

@@ -1,4 +1,4 @@
-"""What a restore leaves when it is ended in the middle, and what it takes for a server that ended."""
+"""What a restore takes for a server that ended, and what it leaves when it is ended itself."""
 
 from __future__ import annotations
 
