@@ -3,8 +3,10 @@
     the folder holds all that was committed up to the moment  or  no `pg` in it at all
 
 Until it does, what is made is called `pg.new`, which no server opens; whoever kills a restore
-deletes it and begins again. PostgreSQL itself puts the backups together (`pg_combinebackup`) and
-applies the WAL. What comes out is a folder for `tallystick serve`: the server listens on its own socket alone, whatever the source
+deletes it and begins again.
+
+PostgreSQL itself puts the backups together (`pg_combinebackup`) and applies the WAL. What comes out
+is a folder for `tallystick serve`: the server listens on its own socket alone, whatever the source
 listened on; the source's settings lie beside, as `postgresql.conf.source` and `pg_hba.conf.source`.
 """
 

@@ -244,6 +244,21 @@ def test_a_drill_without_the_stream_misses_what_the_signer_remembers(kept: Kept)
     assert drilled.code == 1
     assert drilled.document["missing_facts"] == kept.facts - kept.incremental["facts"]
     assert not drilled.document["whole"]
+    # A restore into a folder whose signer remembers as much finds the same.
+    new = kept.root / "remembers"
+    shutil.copytree(kept.data / "keys", new / "keys")
+    restored = kept.run("restore", "--no-views", "--data-dir", new, backups=copied)
+    assert restored.code == 1
+    assert restored.document["missing_facts"] == kept.facts - kept.incremental["facts"]
+
+
+def test_a_head_that_cannot_be_read_is_told_before_anything_is_restored(kept: Kept) -> None:
+    no_head, new = kept.root / "no-head.txt", kept.root / "nothing"
+    no_head.write_text("no head")
+    for given in (("--root", no_head), ("--root", kept.root / "typo.txt")):
+        refused = kept.run("restore", *given, "--data-dir", new)
+        assert refused.code != 0
+        assert not new.exists()
 
 
 @pytest.mark.parametrize(
