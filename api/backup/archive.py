@@ -8,10 +8,14 @@ A backup appears under its name when it is complete. One that is not full names 
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -87,13 +91,39 @@ class Archive:
                     f"{folder} is open to others, and a backup holds everything: chmod 700 {folder}"
                 )
 
+    @contextmanager
+    def alone(self) -> Generator[None, None, None]:
+        """One backup is taken at a time: what another left unfinished is of a killed one, and
+        removed. Raises BackupUnusable.
+        """
+        lock = os.open(self.base / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BackupUnusable(f"another backup is being taken into {self.folder}") from None
+            self._drop_unfinished()
+            try:
+                yield
+            finally:
+                self._drop_unfinished()
+        finally:
+            os.close(lock)
+
+    def _drop_unfinished(self) -> None:
+        for part in self.base.glob(".*.part"):
+            shutil.rmtree(part, ignore_errors=True)
+
     def backups(self) -> list[Backup]:
         """Complete ones, oldest first. Raises BackupUnusable for a record that cannot be read."""
         found = []
         for path in sorted(self.base.glob(f"[0-9]*/{RECORD}")):
             try:
-                found.append(Backup(**json.loads(path.read_text(encoding="utf-8"))))
-            except (ValueError, TypeError) as error:
+                told = json.loads(path.read_text(encoding="utf-8"))
+                if (form := told["format"]) != FORMAT:
+                    raise BackupUnusable(f"{path} is of format {form}, this version reads {FORMAT}")
+                found.append(Backup(**told))
+            except (ValueError, TypeError, KeyError) as error:
                 raise BackupUnusable(f"{path} is damaged: {error}") from error
         return found
 

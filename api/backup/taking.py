@@ -12,7 +12,6 @@ backup of the same server is there.
 from __future__ import annotations
 
 import os
-import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +55,6 @@ class _Seen:
     version: int
     system: str
     summarizes: bool
-    is_standby: bool
     facts: int
     reports: int
     head: str
@@ -72,14 +70,19 @@ def take(
 ) -> Backup:
     """Add one backup to the archive. Raises BackupUnusable, ProgramFailed, psycopg errors."""
     programs = Programs(durable=False)  # run as ourselves: they only copy
+    if archive.folder.resolve().is_relative_to(source.data_dir.resolve()):
+        raise BackupUnusable(
+            f"{archive.folder} lies in the data folder, and each backup would hold all before it:"
+            " name a folder outside, on another disk"
+        )
     archive.prepare()
     seen = _see(source.conninfo)
     before = [] if full else archive.backups()
     needs = before[-1] if before and _is_base(before[-1], seen) else None
     label = f"{datetime.fromtimestamp(seen.now_us / 1e6, UTC):%Y%m%dT%H%M%S%fZ}"
     part = archive.base / f".{label}.part"
-    part.mkdir(mode=0o700)
-    try:
+    with archive.alone():
+        part.mkdir(mode=0o700)
         stage("copying the database" + ("" if needs is None else f", what changed since {needs}"))
         how = () if needs is None else ("-i", archive.data_of(needs) / sums.MANIFEST)
         address, env = login(source.conninfo)
@@ -114,8 +117,6 @@ def take(
         sums.write(part, told)
         part.rename(archive.base / label)
         sums.entry_to_disk(archive.base)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return made
 
 
@@ -136,7 +137,7 @@ def _see(conninfo: str) -> _Seen:
             summarizes = row == ("on",)
         row = connection.execute(
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
-            " (SELECT system_identifier::text FROM pg_control_system()), pg_is_in_recovery(),"
+            " (SELECT system_identifier::text FROM pg_control_system()),"
             " (SELECT pos FROM market_events_head)"
         ).fetchone()
         assert row is not None
@@ -146,8 +147,7 @@ def _see(conninfo: str) -> _Seen:
             version=version,
             system=row[1],
             summarizes=summarizes,
-            is_standby=row[2],
-            facts=row[3],
+            facts=row[2],
             reports=usage_reads.stored_count(connection),
             head="" if signed is None else signed[1],
         )
