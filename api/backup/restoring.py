@@ -12,6 +12,7 @@ listened on; the source's settings lie beside, as `postgresql.conf.source` and `
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tarfile
@@ -24,9 +25,10 @@ import psycopg
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
-from api.backup.taking import FILES, HEADS, PART, WAL
+from api.backup.taking import BESIDE, FILES, PART, WAL
 from api.door.moments import moment
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
+from api.process.log_keys import HEADS
 
 WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
@@ -206,9 +208,18 @@ def _fatal(log: str) -> str:
     return (_complaints(log) or log.splitlines() or ["it said nothing"])[-1]
 
 
+def _require_file(member: tarfile.TarInfo, data_dir: Path) -> None:
+    """No file of a backup may become a key, or part of the database, whatever its name."""
+    inside = os.path.relpath((data_dir / member.name).resolve(), data_dir.resolve())
+    if inside.split("/")[0] in BESIDE:
+        raise BackupUnusable(f"{FILES} holds {member.name}, which no backup holds")
+
+
 def _files(backup: Path, data_dir: Path) -> None:
     with tarfile.open(backup / FILES) as tar:
-        tar.extractall(data_dir, filter="data")
+        for member in tar:
+            _require_file(member, data_dir)
+            tar.extract(member, data_dir, filter="data")
     heads, keys = backup / HEADS, data_dir / "keys"
     if heads.exists() and not (keys / HEADS).exists():
         keys.mkdir(mode=0o700, exist_ok=True)

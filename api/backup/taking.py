@@ -24,11 +24,11 @@ from nacl.signing import SigningKey
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs, login
+from api.process.log_keys import HEADS
 from ledger.log import usage_reads
 from ledger.tree import trees
 from ledger.tree.checkpoint import VerifierKey
 
-HEADS = "signed-heads"
 FILES = "files.tar"
 PART = "pg.new"
 """A restored database before it is whole; as long as `SOCKET_PATH_MAX` has room for."""

@@ -289,6 +289,7 @@ def _heads(
 ) -> list[Checkpoint]:
     """The heads to compare with: the one given, those in the backup."""
     from api.backup import proof as proofs
+    from api.process import log_keys
 
     root, key = outside
     found: list[Checkpoint] = []
@@ -296,7 +297,7 @@ def _heads(
         # Only to compare: whoever could change it could change the sums of the backup, too.
         found.append(proofs.head_of_note(last.head, None))
     if with_signer:
-        found += proofs.heads_of_signer(archive.base / last.label / "signed-heads", origin)
+        found += proofs.heads_of_signer(archive.base / last.label / log_keys.HEADS, origin)
     if root is not None:
         if not root.is_file():
             raise InputUnusable(f"{root} is not there: give the file of a signed head")

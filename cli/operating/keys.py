@@ -360,7 +360,9 @@ def _state(folder: Path, name: str, text: str) -> str:
 @contextmanager
 def _no_signer(folder: Path) -> Generator[None, None, None]:
     """That no process signs heads now. Raises AnswerIsNo."""
-    path = folder / "signed-heads"
+    from api.process import log_keys
+
+    path = folder / log_keys.HEADS
     if not path.exists():
         yield
         return

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
+import tarfile
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from api.backup import restoring
+from api.backup import proof, restoring
 from api.backup.archive import Backup
 from api.backup.programs import Programs
 
@@ -71,3 +73,33 @@ def test_one_that_said_why_it_ended_is_not_waited_for(
     (tmp_path / "restore.log").write_text("LOG:  starting\nFATAL:  no disk\n")
     with pytest.raises(restoring.BackupUnusable, match="no disk"):
         restoring._recover(tmp_path, BACKUP, _SlowStart(Path("/usr/bin"), durable=False))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["keys/server.key", "./keys/server.key", "a/../keys/server.key", "link/server.key", "pg"],
+)
+def test_no_file_of_a_backup_becomes_a_key_or_part_of_the_database(
+    tmp_path: Path, name: str
+) -> None:
+    backup, data = tmp_path / "backup", tmp_path / "data"
+    for folder in (backup, data, data / "keys"):
+        folder.mkdir()
+    with tarfile.open(backup / "files.tar", "w") as tar:
+        link = tarfile.TarInfo("link")
+        link.type, link.linkname = tarfile.SYMTYPE, "keys"
+        for member in (link, tarfile.TarInfo(name)):
+            tar.addfile(member, io.BytesIO())
+    with pytest.raises(restoring.BackupUnusable, match="which no backup holds"):
+        restoring._files(backup, data)
+    assert list((data / "keys").iterdir()) == []
+
+
+def test_a_head_that_a_crash_cut_is_no_damage(tmp_path: Path) -> None:
+    path, root = tmp_path / "signed-heads", "A" * 43 + "="
+    path.write_text(f"4 {root}\n5 {root[:9]} void\n7 {root}\n8 {root[:20]}")
+    found = proof.heads_of_signer(path, "example.com/log")
+    assert [head.size for head in found] == [4, 7]
+    path.write_text(f"4 {root}\n8 {root[:20]}\n")
+    with pytest.raises(restoring.BackupUnusable, match="is damaged"):
+        proof.heads_of_signer(path, "example.com/log")
