@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from api.backup import proof, restoring
-from api.backup.archive import Backup
+from api.backup.archive import Backup, BackupUnusable
 from api.backup.programs import Programs
 
 BACKUP = Backup("one", None, 1, 2, 180_000, "7", "0" * 24, 0, 0, "", "")
@@ -71,7 +71,7 @@ def test_one_that_said_why_it_ended_is_not_waited_for(
     monkeypatch.setattr(psycopg, "connect", refuse)
     monkeypatch.setattr(restoring, "START_SECONDS", 60.0)
     (tmp_path / "restore.log").write_text("LOG:  starting\nFATAL:  no disk\n")
-    with pytest.raises(restoring.BackupUnusable, match="no disk"):
+    with pytest.raises(BackupUnusable, match="no disk"):
         restoring._recover(tmp_path, BACKUP, _SlowStart(Path("/usr/bin"), durable=False))
 
 
@@ -90,7 +90,7 @@ def test_no_file_of_a_backup_becomes_a_key_or_part_of_the_database(
         link.type, link.linkname = tarfile.SYMTYPE, "keys"
         for member in (link, tarfile.TarInfo(name)):
             tar.addfile(member, io.BytesIO())
-    with pytest.raises(restoring.BackupUnusable, match="which no backup holds"):
+    with pytest.raises(BackupUnusable, match="which no backup holds"):
         restoring._files(backup, data)
     assert list((data / "keys").iterdir()) == []
 
@@ -101,5 +101,5 @@ def test_a_head_that_a_crash_cut_is_no_damage(tmp_path: Path) -> None:
     found = proof.heads_of_signer(path, "example.com/log")
     assert [head.size for head in found] == [4, 7]
     path.write_text(f"4 {root}\n8 {root[:20]}\n")
-    with pytest.raises(restoring.BackupUnusable, match="is damaged"):
+    with pytest.raises(BackupUnusable, match="is damaged"):
         proof.heads_of_signer(path, "example.com/log")
