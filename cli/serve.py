@@ -47,6 +47,7 @@ def serve(settings: Settings) -> int:
     logs.configure(settings.log_form, settings.log_level)
     raise_files_max()
     _require_files(settings)
+    _require_shared_key(settings)
     with (
         Service.open(settings) as service,
         _stopped_by_sigterm(),
@@ -78,6 +79,18 @@ def _require_files(settings: Settings) -> None:
         file = getattr(settings, name)
         if file is not None and not os.access(file, os.R_OK):
             raise SettingsInvalid(f"{name}: {file} is no file that can be read")
+
+
+def _require_shared_key(settings: Settings) -> None:
+    """A server that records nothing makes no key: of several workers each would have another one,
+    and none could read a cursor of the next. Raises SettingsInvalid.
+    """
+    key = settings.data_dir / "keys" / "server.key"
+    if settings.read_only and settings.workers > 1 and not key.exists():
+        raise SettingsInvalid(
+            f"workers: {settings.workers} with read_only share {key}, which is not there: set"
+            " workers to 1, or copy the file from the server that records"
+        )
 
 
 def _bound(settings: Settings) -> socket.socket:

@@ -8,10 +8,14 @@ A backup appears under its name when it is complete. One that is not full names 
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,8 +25,15 @@ from api.backup.programs import Programs
 
 FORMAT = 1
 RECORD = "backup.json"
-ENDS = ("expected at least 24, got 0", "invalid magic number 0000", "could not find a valid record")
+ENDS = (
+    "expected at least 24, got 0",
+    "wanted 24, got 0",
+    "invalid magic number 0000",
+    "could not find a valid record",
+)
 """What `pg_waldump` says where nothing was written yet."""
+LSN = re.compile(r"\b([0-9A-F]+)/([0-9A-F]+)\b")
+SEGMENT_BYTES = 16 * 1024 * 1024
 WAL_NAME = re.compile(r"([0-9A-F]{8})([0-9A-F]{8})([0-9A-F]{8})(\.partial)?")
 
 
@@ -80,13 +91,39 @@ class Archive:
                     f"{folder} is open to others, and a backup holds everything: chmod 700 {folder}"
                 )
 
+    @contextmanager
+    def alone(self) -> Generator[None, None, None]:
+        """One backup is taken at a time: what another left unfinished is of a killed one, and
+        removed. Raises BackupUnusable.
+        """
+        lock = os.open(self.base / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BackupUnusable(f"another backup is being taken into {self.folder}") from None
+            self._drop_unfinished()
+            try:
+                yield
+            finally:
+                self._drop_unfinished()
+        finally:
+            os.close(lock)
+
+    def _drop_unfinished(self) -> None:
+        for part in self.base.glob(".*.part"):
+            shutil.rmtree(part, ignore_errors=True)
+
     def backups(self) -> list[Backup]:
         """Complete ones, oldest first. Raises BackupUnusable for a record that cannot be read."""
         found = []
         for path in sorted(self.base.glob(f"[0-9]*/{RECORD}")):
             try:
-                found.append(Backup(**json.loads(path.read_text(encoding="utf-8"))))
-            except (ValueError, TypeError) as error:
+                told = json.loads(path.read_text(encoding="utf-8"))
+                if (form := told["format"]) != FORMAT:
+                    raise BackupUnusable(f"{path} is of format {form}, this version reads {FORMAT}")
+                found.append(Backup(**told))
+            except (ValueError, TypeError, KeyError) as error:
                 raise BackupUnusable(f"{path} is damaged: {error}") from error
         return found
 
@@ -165,9 +202,24 @@ class Archive:
             ends = names[0][:24], names[-1][:24]
             read = programs.run("pg_waldump", "-q", "-p", folder, *ends, as_us=True)
         said = read.stderr.strip()
-        if read.returncode == 0 or (is_open and any(end in said for end in ENDS)):
+        if read.returncode == 0 or (is_open and self._is_end(said, names[-1])):
             return ""
         return said or f"pg_waldump ended with {read.returncode}"
+
+    def _is_end(self, said: str, last: str) -> bool:
+        """Whether reading stopped in the last segment, with nothing but zeros after that place. In
+        an earlier one, or before other bytes, zeros are a hole.
+        """
+        places = LSN.findall(said)
+        if not places or not any(end in said for end in ENDS):
+            return False
+        high, low = (int(half, 16) for half in places[-1])
+        segment, offset = divmod((high << 32) + low, SEGMENT_BYTES)
+        if segment != _number(last):
+            return False
+        with (self.wal / last).open("rb") as file:
+            file.seek(offset)
+            return not file.read().strip(b"\0")
 
     def wal_after(self, last: Backup) -> list[str]:
         """The streamed segments that a restore of this backup goes on with."""

@@ -18,10 +18,9 @@ from contextlib import suppress
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
 
-from api.backup.archive import Archive
-from api.backup.programs import Programs, environment
+from api.backup.archive import Archive, BackupUnusable
+from api.backup.programs import Programs, login
 
 NAME = "tallystick_backup"
 """The application's name and the slot's."""
@@ -39,14 +38,14 @@ def follow(
 ) -> None:
     """Stream until `stop` is set; a lost database is waited for. `synchronous`: from now on every
     commit waits for this stream, or none does; None leaves it. Raises psycopg.Error when the
-    database cannot be asked at the start.
+    database cannot be asked at the start, and BackupUnusable when it waits for another standby.
     """
     programs = Programs(durable=False)  # run as ourselves: they only copy
     archive.prepare()
     _make_slot(conninfo)
     if synchronous is not None:
         _wait_for_us(conninfo, NAME if synchronous else "")
-    address = make_conninfo(conninfo, application_name=NAME)
+    address, env = login(conninfo, application_name=NAME)
     command = programs.command(
         *("pg_receivewal", "-D", archive.wal, "-d", address, "-S", NAME),
         *("--synchronous", "--no-loop"),
@@ -56,7 +55,7 @@ def follow(
     while not stop.is_set():
         began = time.monotonic()
         process = subprocess.Popen(  # noqa: S603 - PostgreSQL's own binary, no shell
-            command, env=environment(), cwd="/", stderr=subprocess.PIPE, text=True, umask=0o077
+            command, env=env, cwd="/", stderr=subprocess.PIPE, text=True, umask=0o077
         )
         said = _wait(process, stop)
         if stop.is_set():
@@ -69,7 +68,17 @@ def follow(
 
 
 def _wait_for_us(conninfo: str, name: str) -> None:
+    """A setting that names another standby is its operator's: without it, answers could be lost."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
+        row = connection.execute("SHOW synchronous_standby_names").fetchone()
+        assert row is not None
+        if row[0] == name:
+            return
+        if row[0] not in ("", NAME):
+            raise BackupUnusable(
+                f"synchronous_standby_names is {row[0]!r}, and that promise is not ended here:"
+                " leave --synchronous and --asynchronous out, or change the setting yourself"
+            )
         connection.execute(
             sql.SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(sql.Literal(name))
         )

@@ -10,6 +10,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
 from api.process import embedded_postgres
 
 
@@ -28,7 +30,12 @@ class Programs:
         self.folder = folder or embedded_postgres.binaries(copy_for_others=self._user is not None)
 
     def run(
-        self, program: str, *arguments: object, check: bool = False, as_us: bool = False
+        self,
+        program: str,
+        *arguments: object,
+        check: bool = False,
+        as_us: bool = False,
+        env: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run it to its end, as the server's user, or with `as_us` as the present one.
 
@@ -36,7 +43,7 @@ class Programs:
         """
         done = subprocess.run(  # noqa: S603 - PostgreSQL's own binary, no shell
             self.command(program, *arguments, as_us=as_us),
-            env=environment(),
+            env=environment() if env is None else env,
             cwd="/",
             capture_output=True,
             text=True,
@@ -65,6 +72,16 @@ class Programs:
             for file in files:
                 os.lchown(Path(folder, file), self._user.pw_uid, self._user.pw_gid)
         os.chown(path, self._user.pw_uid, self._user.pw_gid)
+
+
+def login(conninfo: str, **more: str) -> tuple[str, dict[str, str]]:
+    """An address for a command line, which every user of the machine can read, and the environment
+    that has its password instead.
+    """
+    parts = conninfo_to_dict(conninfo, **more)
+    password = parts.pop("password", None)
+    secret = {} if password is None else {"PGPASSWORD": str(password)}
+    return make_conninfo("", **parts), environment() | secret
 
 
 def environment() -> dict[str, str]:

@@ -27,6 +27,7 @@ from ledger.tree.checkpoint import (
     open_checkpoint,
     parse_checkpoint,
     parse_verifier_key,
+    remembered,
 )
 from projections import tables
 
@@ -111,13 +112,12 @@ def heads_of_signer(path: Path, origin: str) -> list[Checkpoint]:
     if not path.exists():
         return []
     found = []
-    for line in path.read_text(encoding="ascii", errors="replace").splitlines():
-        if not line.endswith(" void"):
-            size, _, root = line.partition(" ")
-            try:
-                found.append(parse_checkpoint(f"{origin}\n{size}\n{root}\n"))
-            except NoteInvalid as invalid:
-                raise BackupUnusable(f"{path} is damaged: {invalid}") from invalid
+    for line in remembered(path.read_text(encoding="ascii", errors="replace")):
+        size, _, root = line.partition(" ")
+        try:
+            found.append(parse_checkpoint(f"{origin}\n{size}\n{root}\n"))
+        except NoteInvalid as invalid:
+            raise BackupUnusable(f"{path} is damaged: {invalid}") from invalid
     return found
 
 

@@ -2,6 +2,9 @@
 
     the folder holds all that was committed up to the moment  or  no `pg` in it at all
 
+Until it does, what is made is called `pg.new`, which no server opens; whoever kills a restore
+deletes it and begins again.
+
 PostgreSQL itself puts the backups together (`pg_combinebackup`) and applies the WAL. What comes out
 is a folder for `tallystick serve`: the server listens on its own socket alone, whatever the source
 listened on; the source's settings lie beside, as `postgresql.conf.source` and `pg_hba.conf.source`.
@@ -9,6 +12,7 @@ listened on; the source's settings lie beside, as `postgresql.conf.source` and `
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import tarfile
@@ -18,15 +22,18 @@ from pathlib import Path
 
 import psycopg
 
+from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
-from api.backup.taking import FILES, HEADS
+from api.backup.taking import BESIDE, FILES, PART, WAL
 from api.door.moments import moment
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
+from api.process.log_keys import HEADS
 
 WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
-WAL = "restoring-wal"
+START_SECONDS = 10.0
+"""So long a server that is not there yet, and complains of nothing, may still be starting."""
 CONF = "include_if_exists 'tallystick.conf'\n"
 HBA = "local all all trust\nlocal replication all trust\n"
 RECOVERY = """\
@@ -59,7 +66,7 @@ def restore(
 ) -> None:
     """Fill an empty data folder. The chain was checked. Without `durable` nothing is flushed to the
     disk: for a folder that is looked at and removed. Raises BackupUnusable, ProgramFailed."""
-    pg, last = data_dir / "pg", chain[-1]
+    pg, last = data_dir / PART, chain[-1]
     require_room(data_dir)
     EmbeddedPostgres(data_dir)  # refuses a path that is too long for its socket
     _require_version(last, programs)
@@ -75,14 +82,20 @@ def restore(
             programs.give(path)
         stage("applying what was written since")
         _recover(pg, last, programs)
+        stage("copying the files")
+        _files(archive.base / last.label, data_dir)
+        shutil.rmtree(data_dir / WAL)
+        if durable:
+            sums.to_disk(data_dir)
+        pg.rename(data_dir / "pg")
+        if durable:
+            sums.entry_to_disk(data_dir)
     except BaseException:
         programs.run("pg_ctl", "-D", pg, "-m", "immediate", "-w", "stop")
         shutil.rmtree(pg, ignore_errors=True)
         raise
     finally:
         shutil.rmtree(data_dir / WAL, ignore_errors=True)
-    stage("copying the files")
-    _files(archive.base / last.label, data_dir)
 
 
 def require_room(data_dir: Path) -> None:
@@ -146,10 +159,8 @@ def _copy_wal(archive: Archive, last: Backup, folder: Path) -> None:
 def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
     log = pg / "restore.log"
     started = programs.run("pg_ctl", "-D", pg, "-W", "-l", log, "start")
-    while (is_up := _is_promoted(pg, programs)) is None:
-        time.sleep(PAUSE_SECONDS)
-    if not is_up:
-        said = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    if not _comes_up(pg, log, programs):
+        said = _said(log)
         if TOO_LATE in said:
             raise BackupUnusable(
                 f"what is here ends before that time: leave --until out to restore {backup.label}"
@@ -161,24 +172,54 @@ def _recover(pg: Path, backup: Backup, programs: Programs) -> None:
     programs.run("pg_ctl", "-D", pg, "-m", "fast", "-w", "-t", WAIT_SECONDS, "stop", check=True)
 
 
+def _comes_up(pg: Path, log: Path, programs: Programs) -> bool:
+    """Waits until recovery is over; False when the server ended instead. `pg_ctl -W start` comes
+    back before there is a server to ask for.
+    """
+    began = time.monotonic()
+    while (is_up := _is_promoted(pg, programs)) is not True:
+        had_time = time.monotonic() - began > START_SECONDS
+        if is_up is False and (had_time or _complaints(_said(log))):
+            return False
+        time.sleep(PAUSE_SECONDS)
+    return True
+
+
 def _is_promoted(pg: Path, programs: Programs) -> bool | None:
-    """Whether recovery is over: True, not yet: None; False when the server ended instead."""
+    """Whether recovery is over: True, not yet: None; False when no server is running."""
     try:
         with psycopg.connect(host=str(pg), user="postgres", dbname="postgres") as connection:
-            return connection.execute("SELECT NOT pg_is_in_recovery()").fetchone() == (True,)
+            row = connection.execute("SELECT NOT pg_is_in_recovery()").fetchone()
+        return row == (True,) or None
     except psycopg.OperationalError:
         is_running = programs.run("pg_ctl", "-D", pg, "status").returncode == 0
         return None if is_running else False
 
 
+def _said(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def _complaints(log: str) -> list[str]:
+    return [line for line in log.splitlines() if "FATAL" in line or "PANIC" in line]
+
+
 def _fatal(log: str) -> str:
-    lines = [line for line in log.splitlines() if "FATAL" in line or "PANIC" in line]
-    return (lines or log.splitlines() or ["it said nothing"])[-1]
+    return (_complaints(log) or log.splitlines() or ["it said nothing"])[-1]
+
+
+def _require_file(member: tarfile.TarInfo, data_dir: Path) -> None:
+    """No file of a backup may become a key, or part of the database, whatever its name."""
+    inside = os.path.relpath((data_dir / member.name).resolve(), data_dir.resolve())
+    if inside.split("/")[0] in BESIDE:
+        raise BackupUnusable(f"{FILES} holds {member.name}, which no backup holds")
 
 
 def _files(backup: Path, data_dir: Path) -> None:
     with tarfile.open(backup / FILES) as tar:
-        tar.extractall(data_dir, filter="data")
+        for member in tar:
+            _require_file(member, data_dir)
+            tar.extract(member, data_dir, filter="data")
     heads, keys = backup / HEADS, data_dir / "keys"
     if heads.exists() and not (keys / HEADS).exists():
         keys.mkdir(mode=0o700, exist_ok=True)

@@ -41,12 +41,13 @@ def write(folder: Path, told: Told = _silent) -> None:
     for done, name in enumerate(files, 1):
         lines.append(f"{sum_of(folder / name)}  {name}\n")
         (folder / name).chmod(0o600)
-        _to_disk(folder / name)
+        entry_to_disk(folder / name)
         told("files written", done, len(files))
     path = folder / SUMS
     path.write_text("".join(lines), encoding="utf-8")
     path.chmod(0o600)
-    _to_disk(path)
+    entry_to_disk(path)
+    _folders_to_disk(folder)
 
 
 def faults(folder: Path, told: Told = _silent) -> list[str]:
@@ -92,7 +93,21 @@ def _files(folder: Path) -> Iterator[str]:
             yield Path(root, name).relative_to(folder).as_posix()
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(folder: Path) -> None:
+    """All below a folder, with the names: after it a lost power loses nothing of it."""
+    for name in _files(folder):
+        if (folder / name).is_file():  # and no socket
+            entry_to_disk(folder / name)
+    _folders_to_disk(folder)
+
+
+def _folders_to_disk(folder: Path) -> None:
+    for root, _, _ in os.walk(folder, topdown=False):
+        entry_to_disk(Path(root))
+
+
+def entry_to_disk(path: Path) -> None:
+    """One file, or the names in one folder."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

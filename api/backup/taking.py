@@ -12,7 +12,6 @@ backup of the same server is there.
 from __future__ import annotations
 
 import os
-import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,14 +23,17 @@ from nacl.signing import SigningKey
 
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
-from api.backup.programs import Programs
+from api.backup.programs import Programs, login
+from api.process.log_keys import HEADS
 from ledger.log import usage_reads
 from ledger.tree import trees
 from ledger.tree.checkpoint import VerifierKey
 
-HEADS = "signed-heads"
 FILES = "files.tar"
-BESIDE = frozenset({"pg", "keys", "start", "users"})
+PART = "pg.new"
+"""A restored database before it is whole; as long as `SOCKET_PATH_MAX` has room for."""
+WAL = "restoring-wal"
+BESIDE = frozenset({"pg", PART, WAL, "keys", "start", "users"})
 """What of a data folder is no file to keep: the database itself, secrets, locks."""
 OLDEST_INCREMENTAL = 170_000
 
@@ -53,7 +55,6 @@ class _Seen:
     version: int
     system: str
     summarizes: bool
-    is_standby: bool
     facts: int
     reports: int
     head: str
@@ -69,21 +70,28 @@ def take(
 ) -> Backup:
     """Add one backup to the archive. Raises BackupUnusable, ProgramFailed, psycopg errors."""
     programs = Programs(durable=False)  # run as ourselves: they only copy
+    if archive.folder.resolve().is_relative_to(source.data_dir.resolve()):
+        raise BackupUnusable(
+            f"{archive.folder} lies in the data folder, and each backup would hold all before it:"
+            " name a folder outside, on another disk"
+        )
     archive.prepare()
     seen = _see(source.conninfo)
     before = [] if full else archive.backups()
     needs = before[-1] if before and _is_base(before[-1], seen) else None
     label = f"{datetime.fromtimestamp(seen.now_us / 1e6, UTC):%Y%m%dT%H%M%S%fZ}"
     part = archive.base / f".{label}.part"
-    part.mkdir(mode=0o700)
-    try:
+    with archive.alone():
+        part.mkdir(mode=0o700)
         stage("copying the database" + ("" if needs is None else f", what changed since {needs}"))
         how = () if needs is None else ("-i", archive.data_of(needs) / sums.MANIFEST)
+        address, env = login(source.conninfo)
         programs.run(
-            *("pg_basebackup", "-D", part / "pg", "-d", source.conninfo, "-X", "stream"),
+            *("pg_basebackup", "-D", part / "pg", "-d", address, "-X", "stream"),
             *("-c", "fast", "--manifest-checksums=SHA256", "--label", label, "--no-sync", *how),
             check=True,
             as_us=True,
+            env=env,
         )
         stage("comparing with what PostgreSQL read")
         if problems := sums.manifest_faults(part / "pg"):
@@ -108,8 +116,7 @@ def take(
         stage("writing the sums")
         sums.write(part, told)
         part.rename(archive.base / label)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        sums.entry_to_disk(archive.base)
     return made
 
 
@@ -130,7 +137,7 @@ def _see(conninfo: str) -> _Seen:
             summarizes = row == ("on",)
         row = connection.execute(
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
-            " (SELECT system_identifier::text FROM pg_control_system()), pg_is_in_recovery(),"
+            " (SELECT system_identifier::text FROM pg_control_system()),"
             " (SELECT pos FROM market_events_head)"
         ).fetchone()
         assert row is not None
@@ -140,8 +147,7 @@ def _see(conninfo: str) -> _Seen:
             version=version,
             system=row[1],
             summarizes=summarizes,
-            is_standby=row[2],
-            facts=row[3],
+            facts=row[2],
             reports=usage_reads.stored_count(connection),
             head="" if signed is None else signed[1],
         )

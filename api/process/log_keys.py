@@ -31,6 +31,7 @@ from ledger.tree.checkpoint import (
     VerifierKey,
     open_checkpoint,
     parse_checkpoint,
+    remembered,
     split_note,
 )
 
@@ -206,7 +207,7 @@ def _text_at(connection: Connection, size: int) -> str | None:
 
 def last_head(text: str) -> tuple[int, str] | None:
     """Size and root (base64) of the last head a signer's file remembers."""
-    for line in reversed(text.split("\n")[:-1]):
+    for line in reversed(remembered(text)):
         size, _, root = line.partition(" ")
         if size.isascii() and size.isdecimal() and len(root) == ROOT_CHARACTERS:
             return int(size), root

@@ -191,7 +191,7 @@ class Service:
             if self._signer is None:
                 folder = secret_files.folder_of(self.settings.data_dir)
                 seed = secret_files.read_or_make(folder / "signer.key")
-                path = folder / "signed-heads"
+                path = folder / log_keys.HEADS
                 last, old = self.ledger.world().state(LOG_KEYS).last, None
                 if last is not None and (folder / log_keys.OLD_SIGNER).exists():
                     old = secret_files.read(folder / log_keys.OLD_SIGNER), last.until_us

@@ -31,6 +31,7 @@ from cli.this_machine import database, stopping
 if TYPE_CHECKING:
     from api.backup.archive import Archive, Backup
     from api.backup.proof import Proof
+    from api.settings import Settings
     from ledger.tree.checkpoint import Checkpoint
 
 commands = top_level()
@@ -127,14 +128,21 @@ def restore(
 ) -> None:
     """Make a data folder of a backup, and prove that nothing is missing or changed.
 
-    The folder must be empty, but for `keys`. With the WAL that `backup --follow` kept, all comes
-    back that was answered; with `--until`, what was committed by then. Exit 1 when the proof fails:
-    the folder stays for a look, and no server should be opened on it.
+    The folder must be empty, but for `keys`; what its `signed-heads` remembers is compared, too.
+    With the WAL that `backup --follow` kept, all comes back that was answered; with `--until`, what
+    was committed by then. Exit 1 when the proof fails: the folder stays for a look, and no server
+    should be opened on it.
     """
     settings = in_force(config, data_dir=data_dir)
-    origin = settings.log_origin
     result, proof = _restored(
-        _archive(folder), settings.data_dir, origin, (until, label), (root, key), postgres, views
+        _archive(folder),
+        settings.data_dir,
+        settings.log_origin,
+        (until, label),
+        (root, key),
+        postgres,
+        views,
+        _remembered(settings),
     )
     result = {"data_dir": str(settings.data_dir), **result}
     tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
@@ -163,10 +171,7 @@ def drill(
     Also compared are the heads that this machine's signer remembers (`keys/signed-heads` of the
     data folder). Exit 1 when anything is missing or differs.
     """
-    from api.backup import proof as proofs
-
     settings = in_force(config, data_dir=data_dir)
-    known = proofs.heads_of_signer(settings.data_dir / "keys" / "signed-heads", settings.log_origin)
     with tempfile.TemporaryDirectory(prefix="tallystick-") as name:
         Path(name).chmod(0o755)  # PostgreSQL may run as another user
         result, proof = _restored(
@@ -177,7 +182,7 @@ def drill(
             (root, key),
             postgres,
             views,
-            known,
+            _remembered(settings),
             durable=False,
         )
     tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
@@ -193,7 +198,7 @@ def _restored(
     outside: tuple[Path | None, str | None],
     postgres: Path | None,
     views: bool,
-    known: Sequence[Checkpoint] = (),
+    known: Sequence[Checkpoint],
     *,
     durable: bool = True,
 ) -> tuple[dict[str, Any], Proof]:
@@ -211,6 +216,7 @@ def _restored(
     programs = Programs(postgres, durable=durable)
     restoring.require_room(data_dir)
     chain = archive.chain(label, until_us)
+    signed = _heads(archive, chain[-1], origin, outside, with_signer=until is None)
     with progress() as told:
         problems = archive.faults(chain, programs, told)
     if problems:
@@ -231,7 +237,6 @@ def _restored(
             stage=stage,
         )
         restored = perf_counter()
-        signed = _heads(archive, chain[-1], origin, outside, with_signer=until is None)
         with EmbeddedPostgres(data_dir, durable=durable, binaries=postgres) as server:
             found = proofs.prove(
                 server.uri,
@@ -266,6 +271,14 @@ def _shown_proof(
     }
 
 
+def _remembered(settings: Settings) -> list[Checkpoint]:
+    """The heads that the signer of the data folder signed."""
+    from api.backup import proof as proofs
+    from api.process import log_keys
+
+    return proofs.heads_of_signer(settings.data_dir / "keys" / log_keys.HEADS, settings.log_origin)
+
+
 def _heads(
     archive: Archive,
     last: Backup,
@@ -276,6 +289,7 @@ def _heads(
 ) -> list[Checkpoint]:
     """The heads to compare with: the one given, those in the backup."""
     from api.backup import proof as proofs
+    from api.process import log_keys
 
     root, key = outside
     found: list[Checkpoint] = []
@@ -283,7 +297,7 @@ def _heads(
         # Only to compare: whoever could change it could change the sums of the backup, too.
         found.append(proofs.head_of_note(last.head, None))
     if with_signer:
-        found += proofs.heads_of_signer(archive.base / last.label / "signed-heads", origin)
+        found += proofs.heads_of_signer(archive.base / last.label / log_keys.HEADS, origin)
     if root is not None:
         if not root.is_file():
             raise InputUnusable(f"{root} is not there: give the file of a signed head")

@@ -371,7 +371,9 @@ def _remember(heads: Path, line: str) -> None:
 @contextmanager
 def _no_signer(folder: Path) -> Generator[None, None, None]:
     """That no process signs heads now. Raises AnswerIsNo."""
-    path = folder / "signed-heads"
+    from api.process import log_keys
+
+    path = folder / log_keys.HEADS
     if not path.exists():
         yield
         return

@@ -200,6 +200,14 @@ def open_checkpoint(note: str, key: VerifierKey) -> Checkpoint:
     return checkpoint
 
 
+def remembered(text: str) -> list[str]:
+    """The lines of a signer's file that count, oldest first: `<size> <base64 root>`. Of one that a
+    crash cut, and that was declared void after it, no signature left.
+    """
+    whole = text.split("\n")[:-1]
+    return [line for line in whole if line and not line.endswith(" void")]
+
+
 class Signer:
     """Signs the heads of one log, and never two histories.
 
@@ -280,9 +288,7 @@ class Signer:
         if content and not content.endswith(b"\n"):
             # The last line was cut by a crash before it was on disk: its signature never left.
             self._write(" void\n")
-            content = content[: content.rfind(b"\n") + 1]
-        heads = [line for line in content.decode("ascii", "replace").split("\n") if line]
-        heads = [line for line in heads if not line.endswith(" void")]
+        heads = remembered(content.decode("ascii", "replace"))
         if not heads:
             return Checkpoint(self.origin, 0, EMPTY_ROOT)
         try:

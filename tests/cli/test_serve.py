@@ -16,7 +16,7 @@ import urllib.request
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -32,7 +32,7 @@ from cryptography.x509.oid import NameOID
 
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.settings import Settings, SettingsInvalid
-from cli.serve import _how, warn_of_plain_http
+from cli.serve import _how, _require_shared_key, warn_of_plain_http
 from tests.scenes.shell import tallystick
 
 SECONDS_MAX = 60
@@ -152,6 +152,17 @@ def sessions(database: str) -> int:
         ).fetchone()
     assert row is not None
     return int(row[0])
+
+
+def test_several_workers_that_only_read_need_the_key_they_share(tmp_path: Path) -> None:
+    reading = Settings(data_dir=tmp_path, read_only=True, workers=2)
+    with pytest.raises(SettingsInvalid, match="set workers to 1, or copy the file"):
+        _require_shared_key(reading)
+    _require_shared_key(replace(reading, workers=1))
+    _require_shared_key(replace(reading, read_only=False))
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "server.key").touch()
+    _require_shared_key(reading)
 
 
 def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: str) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from api.backup import following
+from api.backup import following, restoring
 from api.backup.archive import Archive
+from api.backup.programs import Programs
 from api.door.moments import moment
 from api.process import secret_files
 from api.process.embedded_postgres import EmbeddedPostgres
@@ -206,6 +207,7 @@ def test_a_lost_disk_comes_back_with_every_fact_that_was_answered(kept: Kept) ->
         assert f"\n{kept.facts + 1}\n" in _sign(service)
 
 
+@pytest.mark.long
 def test_a_drill_up_to_a_moment_has_what_was_committed_by_then_and_the_signer_refuses_it(
     kept: Kept,
 ) -> None:
@@ -245,9 +247,34 @@ def test_a_drill_without_the_stream_misses_what_the_signer_remembers(kept: Kept)
     assert not drilled.document["whole"]
 
 
+@pytest.mark.long
+def test_a_restore_without_the_stream_misses_it_too_where_the_keys_lie_there(kept: Kept) -> None:
+    copied = kept.copy("no-stream-again")
+    shutil.rmtree(copied / "wal")
+    new = kept.root / "remembers"
+    shutil.copytree(kept.data / "keys", new / "keys")
+    restored = kept.run("restore", "--no-views", "--data-dir", new, backups=copied)
+    assert restored.code == 1
+    assert restored.document["missing_facts"] == kept.facts - kept.incremental["facts"]
+
+
+def test_a_head_that_cannot_be_read_is_told_before_anything_is_restored(kept: Kept) -> None:
+    no_head, new = kept.root / "no-head.txt", kept.root / "nothing"
+    no_head.write_text("no head")
+    for given in (("--root", no_head), ("--root", kept.root / "typo.txt")):
+        refused = kept.run("restore", *given, "--data-dir", new)
+        assert refused.code != 0
+        assert not new.exists()
+
+
 @pytest.mark.parametrize(
     "which",
-    ["base/*/pg/base/*/1259", "base/*/pg/pg_wal/0*", "base/*/files.tar", "base/*/SHA256SUMS"],
+    [
+        "base/*/pg/base/*/1259",
+        pytest.param("base/*/pg/pg_wal/0*", marks=pytest.mark.long),
+        pytest.param("base/*/files.tar", marks=pytest.mark.long),
+        pytest.param("base/*/SHA256SUMS", marks=pytest.mark.long),
+    ],
 )
 def test_a_flipped_bit_of_a_backup_is_found_and_nothing_is_restored(
     kept: Kept, which: str, tmp_path: Path
@@ -265,6 +292,7 @@ def test_a_flipped_bit_of_a_backup_is_found_and_nothing_is_restored(
     shutil.rmtree(copied)
 
 
+@pytest.mark.long
 def test_a_flipped_bit_of_the_stream_and_a_missing_segment_are_found(kept: Kept) -> None:
     copied = kept.copy("stream")
     last = max((copied / "wal").iterdir())
@@ -291,6 +319,29 @@ def test_a_restore_overwrites_nothing_and_says_so(kept: Kept, tmp_path: Path) ->
     assert list(there.iterdir()) == [there / "pg"]
 
 
+def test_no_server_can_be_opened_on_a_restore_that_was_ended_in_the_middle(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive, new, seen = Archive(kept.backups), kept.root / "ended", list[set[str]]()
+
+    def look(*_what: object) -> None:
+        seen.append({path.name for path in new.iterdir()})
+
+    def disk_full(*_what: object) -> None:
+        look()
+        raise OSError("disk full")
+
+    monkeypatch.setattr(restoring, "_recover", look)
+    monkeypatch.setattr(restoring, "_files", disk_full)
+    with pytest.raises(OSError, match="disk full"):
+        restoring.restore(
+            archive, archive.chain(), new, programs=Programs(durable=False), durable=False
+        )
+    assert seen == [{"pg.new", "restoring-wal"}] * 2
+    assert list(new.iterdir()) == []
+
+
+@pytest.mark.long
 def test_a_time_before_the_first_backup_and_one_after_the_last_write_are_refused(
     kept: Kept,
 ) -> None:
@@ -305,6 +356,7 @@ def test_a_time_before_the_first_backup_and_one_after_the_last_write_are_refused
         assert not (kept.root / "never" / "pg").exists()
 
 
+@pytest.mark.long
 def test_a_folder_that_others_can_read_is_refused(tmp_path: Path) -> None:
     open_one = tmp_path / "open"
     open_one.mkdir(mode=0o755)
@@ -312,3 +364,20 @@ def test_a_folder_that_others_can_read_is_refused(tmp_path: Path) -> None:
         refused = tallystick("backup", open_one, "--data-dir", root / "data")
     assert refused.code == 1
     assert "chmod 700" in refused.err
+
+
+def test_zeros_are_the_end_of_the_stream_only_where_nothing_follows(kept: Kept) -> None:
+    copied = kept.copy("zeros")
+    last = max((copied / "wal").iterdir())
+    full = copied / "wal" / f"{int(last.name[:24], 16) - 1:024X}"
+    assert last.name.endswith(".partial")
+    for path, at, new in (
+        (full, 40, bytes(8192)),  # its records, in a full segment
+        (last, 8 << 20, b"something"),  # behind zeros of the unfinished one
+    ):
+        content = path.read_bytes()
+        path.write_bytes(content[:at] + new + content[at + len(new) :])
+        assert path.read_bytes() != content
+        checked = kept.run("backup", "--check", backups=copied)
+        assert (checked.code, checked.document["whole"]) == (1, False), path.name
+        path.write_bytes(content)

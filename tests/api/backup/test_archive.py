@@ -1,0 +1,80 @@
+"""The folder of backups, without a database."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from api.backup import sums, taking
+from api.backup.archive import RECORD, Archive, Backup, BackupUnusable
+
+BACKUP = Backup("20261125T231500Z", None, 1, 2, 180_000, "7", "0" * 24, 0, 0, "", "")
+
+
+def _archive(folder: Path) -> Archive:
+    archive = Archive(folder / "backups")
+    archive.prepare()
+    return archive
+
+
+def test_one_backup_at_a_time_and_what_a_killed_one_left_is_removed(tmp_path: Path) -> None:
+    archive = _archive(tmp_path)
+    left = archive.base / ".20261125T231500Z.part"
+    (left / "pg").mkdir(parents=True)
+    with archive.alone():
+        assert not left.exists()
+        left.mkdir()
+        with pytest.raises(BackupUnusable, match="another backup is being taken"), archive.alone():
+            pytest.fail("two at a time")
+        assert left.exists()
+    assert not left.exists()
+    with archive.alone():  # it was given back
+        pass
+
+
+def test_a_folder_of_backups_within_the_data_folder_is_refused(tmp_path: Path) -> None:
+    source = taking.Source("host=nowhere.invalid", tmp_path, "example.com/log")
+    with pytest.raises(BackupUnusable, match="lies in the data folder"):
+        taking.take(source, Archive(tmp_path / "mine" / "backups"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_names_in_a_backup_are_on_the_disk_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pg" / "base").mkdir(parents=True)
+    (tmp_path / "pg" / "base" / "1").write_text("1")
+    flushed = set[int]()
+
+    def note(handle: int) -> None:
+        found = os.fstat(handle)
+        if stat.S_ISDIR(found.st_mode):
+            flushed.add(found.st_ino)
+
+    monkeypatch.setattr(os, "fsync", note)
+    sums.write(tmp_path)
+    folders = (tmp_path, tmp_path / "pg", tmp_path / "pg" / "base")
+    assert flushed == {folder.stat().st_ino for folder in folders}
+
+
+def test_a_backup_of_another_format_is_told_from_a_damaged_one(tmp_path: Path) -> None:
+    archive = _archive(tmp_path)
+    folder = archive.base / BACKUP.label
+    folder.mkdir()
+    BACKUP.write(folder)
+    assert archive.backups() == [BACKUP]
+    told = json.loads((folder / RECORD).read_text())
+    for changed, why in (
+        ({**told, "format": 2}, "is of format 2, this version reads 1"),
+        ({**told, "format": 2, "new": 1}, "is of format 2, this version reads 1"),
+        ({**told, "new": 1}, "is damaged"),
+        ({}, "is damaged"),
+        ([], "is damaged"),
+    ):
+        (folder / RECORD).write_text(json.dumps(changed))
+        with pytest.raises(BackupUnusable, match=why):
+            archive.backups()
