@@ -162,7 +162,7 @@ def _check_alerts(settings: Settings) -> None:
     ):
         address = urlsplit(getattr(settings, name) or f"{schemes[0]}://unset")
         if address.scheme not in schemes or not address.hostname:
-            raise SettingsInvalid(f"{name}: an address that begins with {schemes[-1]}://")
+            raise SettingsInvalid(f"{name}: an address, {schemes[1]}://... or {schemes[0]}://...")
     if settings.alert_mail_to is not None:
         for name in ("smtp_url", "alert_mail_from"):
             if getattr(settings, name) is None:

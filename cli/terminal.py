@@ -265,7 +265,8 @@ EXPECTED: dict[str, tuple[int, str]] = {
     "api.backup.archive.BackupUnusable": (1, ""),
     "api.backup.programs.ProgramFailed": (
         1,
-        "the login needs the right REPLICATION, and pg_hba.conf a line for `replication`",
+        "if it was not let in, the login needs the right REPLICATION: ALTER ROLE tally REPLICATION;"
+        " and pg_hba.conf a line for `replication`",
     ),
     "api.process.service.NotReady": (1, ""),
     "api.process.secret_files.KeyNotHere": (1, "put a copy of signer.key into `keys`"),

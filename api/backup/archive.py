@@ -60,6 +60,7 @@ class Backup:
     reports: int
     head: str
     log_key: str
+    database: str = "postgres"  # its name within the server; the embedded one has this
     format: int = FORMAT
 
     def write(self, folder: Path) -> None:

@@ -75,7 +75,10 @@ def restore(
         stage(f"putting {len(chain)} backups together" if chain[1:] else "copying the backup")
         folders = [archive.data_of(one) for one in chain]
         how = () if durable else ("--no-sync",)
-        programs.run("pg_combinebackup", *how, *folders, "-o", pg, check=True, as_us=True)
+        if chain[1:]:
+            programs.run("pg_combinebackup", *how, *folders, "-o", pg, check=True, as_us=True)
+        else:  # as it is; before PostgreSQL 17 there is no such program, and nothing to combine
+            shutil.copytree(folders[0], pg, symlinks=True)
         _own_settings(pg, until_us, data_dir / WAL, durable=durable)
         _copy_wal(archive, last, data_dir / WAL)
         for path in (pg, data_dir / WAL):

@@ -12,6 +12,7 @@ backup of the same server is there.
 from __future__ import annotations
 
 import os
+import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from nacl.signing import SigningKey
 
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
-from api.backup.programs import Programs, login
+from api.backup.programs import ProgramFailed, Programs, login
 from api.process.log_keys import HEADS
 from ledger.log import usage_reads
 from ledger.tree import trees
@@ -58,6 +59,7 @@ class _Seen:
     facts: int
     reports: int
     head: str
+    database: str
 
 
 def take(
@@ -83,16 +85,17 @@ def take(
     part = archive.base / f".{label}.part"
     with archive.alone():
         part.mkdir(mode=0o700)
-        stage("copying the database" + ("" if needs is None else f", what changed since {needs}"))
-        how = () if needs is None else ("-i", archive.data_of(needs) / sums.MANIFEST)
-        address, env = login(source.conninfo)
-        programs.run(
-            *("pg_basebackup", "-D", part / "pg", "-d", address, "-X", "stream"),
-            *("-c", "fast", "--manifest-checksums=SHA256", "--label", label, "--no-sync", *how),
-            check=True,
-            as_us=True,
-            env=env,
-        )
+        if needs is not None:
+            stage(f"copying the database, what changed since {needs.label}")
+            try:
+                _copy_database(source, part / "pg", label, programs, archive.data_of(needs))
+            except ProgramFailed:  # after a restore the server has no summaries of what came before
+                stage("what changed since then is not known here: copying all of it")
+                shutil.rmtree(part / "pg", ignore_errors=True)
+                needs = None
+        if needs is None:
+            stage("copying the database")
+            _copy_database(source, part / "pg", label, programs)
         stage("comparing with what PostgreSQL read")
         if problems := sums.manifest_faults(part / "pg"):
             raise BackupUnusable(f"the copy is not what was read: {problems[0]}")
@@ -111,6 +114,7 @@ def take(
             reports=seen.reports,
             head=seen.head,
             log_key=_log_key(source) if seen.head else "",
+            database=seen.database,
         )
         made.write(part)
         stage("writing the sums")
@@ -118,6 +122,21 @@ def take(
         part.rename(archive.base / label)
         sums.entry_to_disk(archive.base)
     return made
+
+
+def _copy_database(
+    source: Source, target: Path, label: str, programs: Programs, before: Path | None = None
+) -> None:
+    """All of it, or what changed since an earlier copy. Raises ProgramFailed."""
+    how = () if before is None else ("-i", before / sums.MANIFEST)
+    address, env = login(source.conninfo)
+    programs.run(
+        *("pg_basebackup", "-D", target, "-d", address, "-X", "stream"),
+        *("-c", "fast", "--manifest-checksums=SHA256", "--label", label, "--no-sync", *how),
+        check=True,
+        as_us=True,
+        env=env,
+    )
 
 
 def _is_base(before: Backup, seen: _Seen) -> bool:
@@ -138,7 +157,7 @@ def _see(conninfo: str) -> _Seen:
         row = connection.execute(
             "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
             " (SELECT system_identifier::text FROM pg_control_system()),"
-            " (SELECT pos FROM market_events_head)"
+            " (SELECT pos FROM market_events_head), current_database()"
         ).fetchone()
         assert row is not None
         signed = trees.latest_checkpoint(connection)
@@ -150,6 +169,7 @@ def _see(conninfo: str) -> _Seen:
             facts=row[2],
             reports=usage_reads.stored_count(connection),
             head="" if signed is None else signed[1],
+            database=row[3],
         )
 
 

@@ -197,7 +197,9 @@ def of_failure(error: Exception) -> Problem | None:
         case KeyNotHere():
             return problem("read_only", "this server has no copy of the log's key")
         case _ if isinstance(_cause_of(error), psycopg.errors.ReadOnlySqlTransaction):
-            return problem("read_only")
+            return problem(
+                "read_only", "this server only reads; ask the market's main address to record it"
+            )
         case StreamMoved() | LogBusy() | OutcomeUnknown():
             return problem("busy", Retry_After=str(RETRY_AFTER_SECONDS))
         case _ if isinstance(error, (psycopg.OperationalError, *DATABASE_AWAY)):

@@ -10,6 +10,7 @@ import logging
 import smtplib
 import ssl
 from email.message import EmailMessage
+from email.utils import formatdate, make_msgid
 from urllib.parse import unquote, urlsplit
 
 import httpx
@@ -29,7 +30,8 @@ def send(settings: Settings, subject: str, text: str) -> None:
     """Tell the operator by every way that is set; one that took it is enough, or it would be told
     again and again there while the other is away. Raises NoticeNotSent when none did.
     """
-    logger.warning("%s", subject)
+    is_told = settings.alert_mail_to is not None or settings.alert_chat_url is not None
+    logger.log(logging.WARNING if is_told else logging.INFO, "%s", subject)
     failed, ways = [], 0
     if settings.alert_mail_to is not None:
         ways += 1
@@ -60,6 +62,8 @@ def _mail(settings: Settings, subject: str, text: str) -> None:
     message["Subject"] = subject
     message["From"] = settings.alert_mail_from
     message["To"] = settings.alert_mail_to
+    message["Date"] = formatdate()
+    message["Message-ID"] = make_msgid(domain="tallystick.invalid")
     message.set_content(text)
     address = urlsplit(settings.smtp_url)
     host, context = address.hostname or "", ssl.create_default_context()

@@ -43,6 +43,7 @@ def formatter(form: str) -> logging.Formatter:
     ]
     after: list[Processor] = [
         ProcessorFormatter.remove_processors_meta,
+        _without_colours,
         structlog.processors.format_exc_info,
         without_secrets,
     ]
@@ -59,6 +60,12 @@ def without_secrets(_logger: Any, _name: str, event: EventDict) -> EventDict:
         name: "***" if _SECRET_FIELD.search(name) else _masked(value)
         for name, value in event.items()
     }
+
+
+def _without_colours(_logger: Any, _name: str, event: EventDict) -> EventDict:
+    """uvicorn tells its texts a second time, for terminals."""
+    event.pop("color_message", None)
+    return event
 
 
 def _masked(value: Any) -> Any:

@@ -239,7 +239,7 @@ def _restored(
         restored = perf_counter()
         with EmbeddedPostgres(data_dir, durable=durable, binaries=postgres) as server:
             found = proofs.prove(
-                server.uri,
+                server.uri_of(chain[-1].database),
                 chain[-1],
                 signed if until else [*signed, *known],
                 known,

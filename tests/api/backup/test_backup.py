@@ -381,3 +381,32 @@ def test_zeros_are_the_end_of_the_stream_only_where_nothing_follows(kept: Kept) 
         checked = kept.run("backup", "--check", backups=copied)
         assert (checked.code, checked.document["whole"]) == (1, False), path.name
         path.write_bytes(content)
+
+
+@pytest.mark.long
+def test_a_market_on_postgres_15_is_backed_up_and_restored_by_its_own_programs() -> None:
+    """Before 17 no program combines backups: each is a full one, copied as it is."""
+    programs = Path("/usr/lib/postgresql/15/bin")
+    if not (programs / "postgres").exists():
+        pytest.skip("no PostgreSQL 15: apt-get install postgresql-15")
+    with folder() as root:
+        data, backups, new = root / "data", root / "backups", root / "new"
+        data.mkdir()
+        with EmbeddedPostgres(root / "15", durable=False, binaries=programs) as server:
+            address = server.create_database("market")
+            settings = Settings(data_dir=data, database_url=address)
+            with Service.open(settings) as service, service.connect() as connection:
+                market = Market(service.ledger, connection)
+                market.found("north", at_us=START_US)
+                _sign(service)
+                facts = market.head
+            for _ in range(2):
+                took = tallystick(
+                    "backup", backups, "--data-dir", data, "--json", DATABASE_URL=address
+                )
+                assert took.code == 0, took.err
+        restored = tallystick(
+            "restore", backups, "--data-dir", new, "--postgres", programs, "--no-views", "--json"
+        )
+        assert restored.code == 0, (restored.err, restored.document)
+        assert restored.document["facts"] == facts

@@ -221,9 +221,9 @@ def test_a_database_that_is_away_is_told_and_the_other_numbers_stay(
     ("setting", "told"),
     [
         ({"alert_mail_to": "a@example.org"}, "smtp_url: needed with alert_mail_to"),
-        ({"smtp_url": "http://x"}, "smtp_url: an address that begins with smtps://"),
-        ({"alert_chat_url": "ftp://x"}, "alert_chat_url: an address that begins with https://"),
-        ({"otlp_url": "x:4318"}, "otlp_url: an address that begins with https://"),
+        ({"smtp_url": "http://x"}, "smtp_url: an address, smtps://... or smtp://..."),
+        ({"alert_chat_url": "ftp://x"}, "alert_chat_url: an address, https://... or http://..."),
+        ({"otlp_url": "x:4318"}, "otlp_url: an address, https://... or http://..."),
         ({"log_form": "xml"}, "log_form: must be console or json"),
         ({"log_level": "LOUD"}, "log_level: must be one of DEBUG, INFO, WARNING, ERROR"),
     ],
