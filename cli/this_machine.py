@@ -151,11 +151,15 @@ def jobs(
     from api import timers as background
     from api.process import founding
     from api.process.database_watch import watching
+    from api.telemetry import logs
 
-    if in_force(config, data_dir=data_dir).read_only:
+    settings = in_force(config, data_dir=data_dir)
+    if settings.read_only:
         raise InputUnusable(
             "TALLYSTICK_READ_ONLY is on, and every job records something: run `jobs` at the primary"
         )
+    if not once:
+        logs.configure(settings.log_form, settings.log_level)
     with (
         stopping() as stop,
         opened(config, data_dir=data_dir) as service,
