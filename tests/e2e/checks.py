@@ -74,8 +74,7 @@ def check_leases_of_the_group(stand: Stand, load: Load, ledger: Ledger) -> None:
     def all_settled() -> bool:
         return all(state(lease.lease_id).status == "settled" for lease in leases)
 
-    # Timers that met a dead database wait up to 16 s beside their own 15 s, each in turn.
-    stand.wait(all_settled, "leases do not settle", seconds=180)
+    stand.wait(all_settled, "leases do not settle")
     for lease in leases:
         gpu_us = lease.term_us * LEASE_SHARE_PPM // 10**6
         found = state(lease.lease_id)

@@ -54,7 +54,6 @@ def stand() -> Generator[Stand, None, None]:
                 made.stop()
 
 
-@pytest.mark.timeout(600)
 def test_a_kill_of_each_loses_nothing_that_was_acknowledged(stand: Stand) -> None:
     _kill_and_check(stand, "each", TARGETS)
 
