@@ -47,9 +47,6 @@ the next as many."""
 LEASES_MAX = 1_000
 """Leases listed together; a run of the timer goes through all of them."""
 
-_OPEN_COUNT = """
-    SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL
-"""
 logger = logging.getLogger(__name__)
 
 
@@ -75,9 +72,7 @@ def run_accrual(service: Service, connection: Connection, now_us: int) -> int:
 
 def _make_room(service: Service, connection: Connection) -> None:
     """For the states of all open leases, and half as many other streams."""
-    row = connection.execute(_OPEN_COUNT).fetchone()
-    assert row is not None
-    service.ledger.market.make_room(row[0] * 3 // 2)
+    service.ledger.market.make_room(leases.count_open(connection) * 3 // 2)
 
 
 def due_leases(connection: Connection, now_us: int) -> Iterator[str]:

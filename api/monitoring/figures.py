@@ -23,60 +23,19 @@ from api.process.service import Service
 from domain.authority.key_recovery import KEY_RECOVERIES
 from domain.duration import SECOND_US
 from domain.parties.account import DEVELOPMENT
-from ledger.beside import timer_runs
+from ledger.beside import chain_store, timer_runs
+from ledger.books import totals
+from projections.epochs import epochs
+from projections.income import money_out
+from projections.lease import leases
+from projections.metering import usage
+from projections.parties import webhooks
 from projections.runner import Connection
 
 _UP = "1: the database answers this process"
 
 SILENT_US = 15 * 60 * SECOND_US
 """An active node whose last report is older than this is silent."""
-
-_UNBALANCED = """
-    SELECT asset, abs(sum(side * units::numeric))::bigint FROM public.account
-    GROUP BY asset ORDER BY asset
-"""
-_BOOKS = r"""
-    SELECT kind, sum(units)::bigint FROM (
-        SELECT units, CASE
-            WHEN name ~ '^world:(bank|card)$' THEN replace(name, 'world:', 'outside_')
-            WHEN name ~ '^party:[^:]+:(burned|grant.*)$' THEN 'credits_not_to_pay_out'
-            WHEN name ~ '^party:[^:]+:owed$' THEN 'owed_by_parties'
-            WHEN name ~ '^party:[^:]+:(payable|holdback|earned)$' THEN 'earned_by_parties'
-            WHEN name ~ '^party:' THEN 'paid_in_by_parties'
-            WHEN name ~ '^escrow:' THEN 'escrow'
-            WHEN name ~ '^payout:' THEN 'payouts_on_their_way'
-            ELSE 'network' END AS kind
-        FROM public.account WHERE asset = 'CREDIT' AND name <> 'world:burned') a
-    GROUP BY kind ORDER BY kind
-"""
-_EPOCH = """
-    SELECT coalesce(max(epoch), 0), coalesce(greatest(0, %(now)s - min(end_us)
-        FILTER (WHERE sealed_position IS NULL)), 0) FROM proj_epochs.epoch
-"""
-_NODES = """
-    SELECT count(*) FILTER (WHERE n.phase = 'active'),
-        count(*) FILTER (WHERE n.phase = 'active' AND NOT n.quarantined
-            AND coalesce(r.last_recorded_us, n.at_us) < %(now)s - %(silent)s)
-    FROM proj_fleet.node n LEFT JOIN proj_usage.node_reports r USING (node_id)
-"""
-_LEASES = "SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL"
-_CASH_OUTS = """
-    SELECT (SELECT count(*) FROM proj_money_out.hold WHERE released_us IS NULL),
-        (SELECT count(*) FROM proj_money_out.difference WHERE settled_us IS NULL),
-        (SELECT coalesce(%(now)s - min(requested_us), 0) FROM proj_money_out.cash_out
-            WHERE state = 'requested')
-"""
-_WEBHOOKS = """
-    SELECT count(*), coalesce(%(now)s - min(d.first_at_us), 0) FROM public.webhook_delivery d
-    JOIN proj_webhooks.endpoint e USING (endpoint_id)
-    WHERE d.outcome = 'waiting' AND e.enabled
-"""
-_CHAIN = """
-    SELECT deployment, number, greatest(0, %(now)s - settled_us) FROM public.chain_cursor
-"""
-_INTENTS = """
-    SELECT count(*) FROM public.chain_intent WHERE state NOT IN ('final', 'cancelled', 'failed')
-"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +92,7 @@ def _followers(connection: Connection, now_us: int) -> Iterator[Metric]:
         "Age of the oldest fact or report that a follower has not read yet",
         "job",
         (
-            (lag.name, _seconds(now_us - lag.waiting_since_us))
+            (lag.name, _age(now_us, lag.waiting_since_us))
             for lag in found
             if lag.waiting_since_us is not None
         ),
@@ -165,64 +124,70 @@ def _timers(connection: Connection, now_us: int) -> Iterator[Metric]:
 def _money(connection: Connection, now_us: int) -> Iterator[Metric]:
     yield _by(
         "tallystick_books_unbalanced",
-        "Debits less credits of an asset, in its units; anything but 0 is a bug",
+        "By how much debits and credits of an asset differ, in its units; not 0 is a bug",
         "asset",
-        connection.execute(_UNBALANCED).fetchall(),
+        ((asset, abs(units)) for asset, units in totals.unbalanced(connection).items()),
     )
     yield _by(
         "tallystick_books_credits",
         "Micro-credits by kind of account: what came from outside, and whose it is",
         "kind",
-        connection.execute(_BOOKS).fetchall(),
+        totals.credits_by_kind(connection).items(),
     )
-    held, differences, waiting_us = _row(connection, _CASH_OUTS, now_us)
-    yield _gauge("tallystick_cash_out_holds", "Holds on cash-outs not released", held)
+    held_up = money_out.read_held_up(connection)
+    yield _gauge("tallystick_cash_out_holds", "Holds on cash-outs not released", held_up.holds)
     yield _gauge(
-        "tallystick_payout_differences", "Differences with the processor's list", differences
+        "tallystick_payout_differences",
+        "Differences with the processor's list",
+        held_up.differences,
     )
     yield _gauge(
         "tallystick_cash_out_waiting_seconds",
         "Age of the oldest cash-out that was asked for and not started: held, or the bank is short",
-        _seconds(waiting_us),
+        _age(now_us, held_up.requested_us),
     )
 
 
 def _market(connection: Connection, now_us: int) -> Iterator[Metric]:
-    epoch, overdue_us = _row(connection, _EPOCH, now_us)
+    epoch, overdue_us = epochs.read_overdue(connection, now_us)
     yield _gauge("tallystick_epoch", "The newest epoch", epoch)
     yield _gauge(
         "tallystick_epoch_overdue_seconds",
         "How long ago the oldest epoch ended that is not sealed",
-        _seconds(overdue_us),
+        overdue_us // SECOND_US,
     )
-    active, silent = _row(connection, _NODES, now_us)
+    active, silent = usage.count_silent(connection, now_us - SILENT_US)
     yield _gauge("tallystick_nodes_active", "Nodes that are active", active)
     yield _gauge("tallystick_nodes_silent", "Active nodes without a report for 15 minutes", silent)
-    (leases,) = _row(connection, _LEASES, now_us)
-    yield _gauge("tallystick_leases_open", "Leases that are not settled", leases)
+    yield _gauge(
+        "tallystick_leases_open", "Leases that are not settled", leases.count_open(connection)
+    )
 
 
 def _outside(connection: Connection, now_us: int) -> Iterator[Metric]:
-    waiting, oldest_us = _row(connection, _WEBHOOKS, now_us)
+    waiting, oldest_us = webhooks.read_waiting(connection)
     yield _gauge("tallystick_webhooks_waiting", "Deliveries that wait to be tried again", waiting)
     yield _gauge(
-        "tallystick_webhooks_waiting_seconds", "Age of the oldest of them", _seconds(oldest_us)
+        "tallystick_webhooks_waiting_seconds", "Age of the oldest of them", _age(now_us, oldest_us)
     )
-    cursors = connection.execute(_CHAIN, {"now": now_us}).fetchall()
+    followed = chain_store.followed(connection)
     yield _by(
         "tallystick_chain_block",
         "The last block read of a deployment",
         "deployment",
-        ((name, number) for name, number, _ in cursors),
+        ((name, number) for name, number, _ in followed),
     )
     yield _by(
         "tallystick_chain_behind_seconds",
         "Age of the last block whose effects are all in the market log",
         "deployment",
-        ((name, _seconds(behind_us)) for name, _, behind_us in cursors),
+        ((name, _age(now_us, settled_us)) for name, _, settled_us in followed),
     )
-    (unfinished,) = _row(connection, _INTENTS, now_us)
-    yield _gauge("tallystick_chain_unfinished", "Transactions that are not final yet", unfinished)
+    yield _gauge(
+        "tallystick_chain_unfinished",
+        "Transactions that are not final yet",
+        chain_store.count_unfinished(connection),
+    )
 
 
 def _server(service: Service) -> Iterator[Metric]:
@@ -243,14 +208,9 @@ def _server(service: Service) -> Iterator[Metric]:
     )
 
 
-def _row(connection: Connection, sql: str, now_us: int) -> tuple[int, ...]:
-    row = connection.execute(sql.encode(), {"now": now_us, "silent": SILENT_US}).fetchone()
-    assert row is not None
-    return tuple(row)
-
-
-def _seconds(us: int) -> int:
-    return max(0, us) // SECOND_US
+def _age(now_us: int, since_us: int | None) -> int:
+    """Seconds since a moment; 0 where there is none."""
+    return 0 if since_us is None else max(0, now_us - since_us) // SECOND_US
 
 
 def _gauge(name: str, told: str, value: float) -> Metric:

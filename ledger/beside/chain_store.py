@@ -346,6 +346,21 @@ def settled_us(connection: Connection) -> int | None:
     return None if row is None else row[0]
 
 
+def followed(connection: Connection) -> list[tuple[str, int, int]]:
+    """By deployment: the last block read, and the time of the last one that is settled."""
+    rows = connection.execute("SELECT deployment, number, settled_us FROM chain_cursor ORDER BY 1")
+    return [(str(name), int(number), int(at_us)) for name, number, at_us in rows]
+
+
+def count_unfinished(connection: Connection) -> int:
+    """Transactions that are not final yet."""
+    row = connection.execute(
+        "SELECT count(*) FROM chain_intent WHERE state NOT IN ('final', 'cancelled', 'failed')"
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 def _columns(deployment: str, row: ObservationRow) -> tuple[Any, ...]:
     return (
         deployment,

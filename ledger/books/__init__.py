@@ -2,4 +2,4 @@
 accounts come out.
 """
 
-__all__ = ("books", "chart", "entry", "postings")
+__all__ = ("books", "chart", "entry", "postings", "totals")

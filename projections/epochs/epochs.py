@@ -950,3 +950,14 @@ def read_burns(connection: Connection, *, after: int = 0, limit: int = 50) -> li
     """The network's own burns in order; `after` is the last burn id of the page before."""
     sql = "SELECT * FROM proj_epochs.burn WHERE burn_id > %(a)s ORDER BY burn_id LIMIT %(limit)s"
     return read.many(connection, Burn, sql, a=after, limit=limit)
+
+
+def read_overdue(connection: Connection, now_us: int) -> tuple[int, int]:
+    """The newest epoch, and for how long the oldest one has been over that is not sealed, in
+    microseconds; 0 where none is.
+    """
+    sql = b"""SELECT coalesce(max(epoch), 0), coalesce(greatest(0, %(now)s - min(end_us)
+        FILTER (WHERE sealed_position IS NULL)), 0) FROM proj_epochs.epoch"""
+    row = connection.execute(sql, {"now": now_us}).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])

@@ -485,3 +485,23 @@ def read_differences(
         AND (%(open)s::boolean IS NULL OR (settled_us IS NULL) = %(open)s)
         ORDER BY position LIMIT %(limit)s"""
     return read.many(connection, Difference, sql, open=is_open, after=after, limit=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldUp:
+    """What waits of all accounts; `requested_us`: of the oldest cash-out that has not started."""
+
+    holds: int
+    differences: int
+    requested_us: int | None
+
+
+def read_held_up(connection: Connection) -> HeldUp:
+    """Holds that are not released, differences that are not settled, and the oldest request."""
+    sql = """SELECT (SELECT count(*) FROM proj_money_out.hold WHERE released_us IS NULL) AS holds,
+        (SELECT count(*) FROM proj_money_out.difference WHERE settled_us IS NULL) AS differences,
+        (SELECT min(requested_us) FROM proj_money_out.cash_out WHERE state = 'requested')
+            AS requested_us"""
+    found = read.one(connection, HeldUp, sql)
+    assert found is not None
+    return found

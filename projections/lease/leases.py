@@ -900,3 +900,9 @@ def read_planned(connection: Connection, *, after: int = 0, limit: int = 200) ->
             WHERE l.job_id = j.job_id AND l.job_part IS NOT NULL AND l.closed_position IS NULL))
         ORDER BY position LIMIT %(limit)s"""
     return read.many(connection, Job, sql, after=after, limit=limit)
+
+
+def count_open(connection: Connection) -> int:
+    """Leases that are not settled."""
+    sql = "SELECT count(*) FROM proj_leases.lease WHERE settled_position IS NULL"
+    return read.number(connection, sql)

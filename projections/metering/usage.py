@@ -577,3 +577,14 @@ def read_usage_total(connection: Connection, **filters: Any) -> UsageTotal:
     found = read.one(connection, UsageTotal, sql, **filters)
     assert found is not None
     return found
+
+
+def count_silent(connection: Connection, before_us: int) -> tuple[int, int]:
+    """How many nodes are active, and how many of them have sent nothing since `before_us`."""
+    sql = b"""SELECT count(*), count(*) FILTER (WHERE NOT n.quarantined
+            AND coalesce(r.last_recorded_us, n.at_us) < %(before)s)
+        FROM proj_fleet.node n LEFT JOIN proj_usage.node_reports r USING (node_id)
+        WHERE n.phase = 'active'"""
+    row = connection.execute(sql, {"before": before_us}).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])

@@ -122,3 +122,13 @@ def read_due(connection: Connection, endpoint: Endpoint, after: int, limit: int)
         {"account": endpoint.account_id, "types": endpoint.types, "after": after, "limit": limit},
     )
     return [int(row[0]) for row in rows]
+
+
+def read_waiting(connection: Connection) -> tuple[int, int | None]:
+    """Deliveries that enabled endpoints wait for, and when the first of them was first tried."""
+    sql = b"""SELECT count(*), min(d.first_at_us) FROM public.webhook_delivery d
+        JOIN proj_webhooks.endpoint e USING (endpoint_id)
+        WHERE d.outcome = 'waiting' AND e.enabled"""
+    row = connection.execute(sql).fetchone()
+    assert row is not None
+    return int(row[0]), row[1]

@@ -199,7 +199,7 @@ def test_the_books_are_told_by_kind_and_balance(shared: Scene) -> None:
         if each.name == "tallystick_books_credits"
     )
     by_kind = {sample.labels["kind"]: sample.value for sample in family.samples}
-    outside = sum(by_kind.pop(kind, 0) for kind in ("outside_bank", "outside_card"))
+    outside = sum(by_kind.pop(f"outside_{kind}", 0) for kind in ("bank", "card", "burned"))
     assert outside > 0
     assert outside + by_kind.pop("owed_by_parties", 0) == sum(by_kind.values())
 

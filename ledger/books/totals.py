@@ -1,0 +1,44 @@
+"""All accounts added up, for the watch over a market: by asset, and credits by whose they are.
+
+    debits - credits == 0                                        for every asset
+    outside_bank + outside_card + outside_burned + owed_by_parties == all other kinds together
+
+It looks at every account, and at no posting: `books.faults` is what proves the books.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+
+Connection = psycopg.Connection[Any]
+
+_UNBALANCED = """
+    SELECT asset, sum(side * units::numeric)::bigint FROM public.account
+    GROUP BY asset ORDER BY asset
+"""
+_CREDITS = r"""
+    SELECT kind, sum(units)::bigint FROM (
+        SELECT units, CASE
+            WHEN name ~ '^world:(bank|card|burned)$' THEN replace(name, 'world:', 'outside_')
+            WHEN name ~ '^party:[^:]+:(burned|grant.*)$' THEN 'credits_not_to_pay_out'
+            WHEN name ~ '^party:[^:]+:owed$' THEN 'owed_by_parties'
+            WHEN name ~ '^party:[^:]+:(payable|holdback|earned)$' THEN 'earned_by_parties'
+            WHEN name ~ '^party:' THEN 'paid_in_by_parties'
+            WHEN name ~ '^escrow:' THEN 'escrow'
+            WHEN name ~ '^payout:' THEN 'payouts_on_their_way'
+            ELSE 'network' END AS kind
+        FROM public.account WHERE asset = 'CREDIT') a
+    GROUP BY kind ORDER BY kind
+"""
+
+
+def unbalanced(connection: Connection) -> dict[str, int]:
+    """Debits less credits by asset, in its units; anything but 0 is a bug."""
+    return dict(connection.execute(_UNBALANCED).fetchall())
+
+
+def credits_by_kind(connection: Connection) -> dict[str, int]:
+    """Micro-credits by kind of account: what came from outside, and whose it is."""
+    return dict(connection.execute(_CREDITS).fetchall())
