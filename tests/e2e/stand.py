@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol
 
+import httpx
 import psycopg
 
 from api.door import keys
@@ -84,6 +85,7 @@ class Stand:
     groups: dict[str, list[Metered]]
     payouts: Journal = field(default_factory=Journal)
     _running: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
+    _started_us: dict[str, int] = field(default_factory=dict)
     _readers: list[threading.Thread] = field(default_factory=list)
 
     @property
@@ -118,6 +120,7 @@ class Stand:
         }
         if not isinstance(self.postgres, EmbeddedPostgres):
             environment["TALLYSTICK_DATABASE_URL"] = self.uri
+        self._started_us[name] = time.time_ns() // 1_000
         with (self.folder / f"{name}.log").open("a") as log:
             process = self._running[name] = subprocess.Popen(
                 command,
@@ -170,19 +173,30 @@ class Stand:
             self.start(name)
 
     def await_up(self, name: str) -> None:
-        """Wait until a process has a connection to the database."""
+        """Wait until a process does its work. One that finds no database while it starts ends, and
+        its supervisor starts it again; there is none here.
+        """
         ends = time.monotonic() + SECONDS_MAX
-        while not self._is_connected(name):
+        while not self._is_up(name):
             process = self._running[name]
             assert process.poll() is None, f"{name} ended: {self.said(name)}"
             assert time.monotonic() < ends, f"{name} did not come up: {self.said(name)}"
             time.sleep(0.02)
 
-    def _is_connected(self, name: str) -> bool:
+    def _is_up(self, name: str) -> bool:
+        if name == "server":
+            with suppress(httpx.TransportError):
+                return httpx.get(f"{self.url}/readyz").is_success
+            return False
         with psycopg.connect(self.uri) as connection:
-            found = connection.execute(
-                "SELECT 1 FROM pg_stat_activity WHERE application_name = %s LIMIT 1", (name,)
-            )
+            if name == "jobs":
+                found = connection.execute(
+                    "SELECT 1 FROM job_run WHERE ran_us > %s LIMIT 1", (self._started_us[name],)
+                )
+            else:
+                found = connection.execute(
+                    "SELECT 1 FROM pg_stat_activity WHERE application_name = %s LIMIT 1", (name,)
+                )
             return found.fetchone() is not None
 
     def said(self, name: str) -> str:
@@ -201,6 +215,8 @@ class Stand:
     def wait(self, until: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
         ends = time.monotonic() + seconds
         while not until():
+            for name, process in self._running.items():
+                assert process.poll() is None, f"{what}: {name} ended: {self.said(name)}"
             assert time.monotonic() < ends, f"{what}: {self.said('jobs')}{self.said('server')}"
             time.sleep(0.05)
 
