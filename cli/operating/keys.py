@@ -325,9 +325,8 @@ def _examined(settings: Settings) -> list[Finding]:
     import psycopg
 
     from api.process import log_keys
-    from cli.this_machine import database, require_database
+    from cli.this_machine import database
 
-    require_database(settings)
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
             return log_keys.examine(connection, _folder(settings), settings.log_origin)

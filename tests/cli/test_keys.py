@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
 import shutil
 import stat
@@ -14,12 +15,14 @@ import pytest
 from nacl.signing import SigningKey
 
 from api.audit.tree_timer import run_trees
+from api.backup import proof
+from api.backup.archive import Backup
 from api.process import key_export, log_keys, secret_files
 from api.process.service import Service
 from api.settings import Settings
 from domain.authority.log_key import RotateLogKey, rotation_text
 from ledger.tree import trees
-from ledger.tree.checkpoint import NoteInvalid, VerifierKey, sign_note
+from ledger.tree.checkpoint import NoteInvalid, VerifierKey, parse_verifier_key, sign_note
 from ledger.tree.log_keys import Rotation, later, open_by_any
 from tests.scenes.server import Scene
 from tests.scenes.shell import Ran, tallystick, tallystick_at
@@ -119,10 +122,24 @@ def test_a_line_that_a_crash_cut_is_no_head() -> None:
     assert log_keys.last_head("") is None
 
 
-def test_a_check_makes_no_database(tmp_path: Path) -> None:
-    ran = tallystick("keys", "check", DATA_DIR=tmp_path)
-    assert (ran.code, "there is no database" in ran.err) == (1, True)
-    assert not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "check"),
+        ("migrate", "--plan"),
+        ("backup", "BACKUPS"),
+        ("backup", "--follow", "BACKUPS"),
+    ],
+)
+def test_a_command_that_reads_a_database_makes_none(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    words = [tmp_path / "backups" if each == "BACKUPS" else each for each in command]
+    ran = tallystick(*words, DATA_DIR=data)
+    assert (ran.code, "there is no database" in ran.err) == (1, True), ran
+    assert not list(data.iterdir())
 
 
 def test_keys_that_belong_to_the_log_are_well(machine: Machine) -> None:
@@ -280,6 +297,23 @@ def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
     is_well, why = verified(tmp_path / "three", other)
     assert (is_well, "not signed by a known key" in why) == (False, True)
     assert not verified(tmp_path / "one", third)[0], "an export of before does not know the new key"
+
+
+def test_a_head_of_before_a_rotation_is_one_of_a_restored_market(
+    machine: Machine, tmp_path: Path
+) -> None:
+    first = log_key(machine, tmp_path / "one")
+    note = (tmp_path / "one" / "checkpoint").read_text()
+    assert machine.run("keys", "rotate").code == 0
+    second = log_key(machine, tmp_path / "two")
+    backup = Backup("b", None, 0, 0, 0, "", "", 0, 0, note, second, "tallystick")
+    other = str(VerifierKey(first.split("+")[0], bytes(SigningKey(bytes(32)).verify_key)))
+    for key, problems in ((second, ()), (first, ()), (other, ("cannot be used",))):
+        kept = note, parse_verifier_key(key)
+        head = proof.head_of_note(note)
+        found = proof.prove(machine.database, backup, [head], kept=kept, with_views=False)
+        assert len(found.problems) == len(problems)
+        assert all(map(operator.contains, found.problems, problems)), found
 
 
 def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
