@@ -117,17 +117,15 @@ def _views(connection: psycopg.Connection[tuple[object, ...]]) -> tuple[int, lis
 
 
 def heads_of_signer(path: Path, origin: str) -> list[Checkpoint]:
-    """The heads that a signer remembers, one a line; none where there is no such file."""
+    """The heads that a signer remembers; none where there is no such file. Raises BackupUnusable
+    where it is damaged.
+    """
     if not path.exists():
         return []
-    found = []
-    for line in remembered(path.read_text(encoding="ascii", errors="replace")):
-        size, _, root = line.partition(" ")
-        try:
-            found.append(parse_checkpoint(f"{origin}\n{size}\n{root}\n"))
-        except NoteInvalid as invalid:
-            raise BackupUnusable(f"{path} is damaged: {invalid}") from invalid
-    return found
+    try:
+        return list(remembered(path.read_text(encoding="ascii", errors="replace"), origin))
+    except NoteInvalid as invalid:
+        raise BackupUnusable(f"{path} is damaged: {invalid}") from invalid
 
 
 def head_of_note(note: str) -> Checkpoint:

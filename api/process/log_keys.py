@@ -27,6 +27,7 @@ from ledger.beside import sealed_secrets
 from ledger.log import codec
 from ledger.tree import trees
 from ledger.tree.checkpoint import (
+    Checkpoint,
     NoteInvalid,
     VerifierKey,
     open_checkpoint,
@@ -43,8 +44,6 @@ MATCHES, NEW, MISSING, DIFFERS = "matches", "new", "missing", "differs"
 BLINDING, SIGNER, HEADS = "blinding.key", "signer.key", "signed-heads"
 SEALING, SERVER = "sealing.key", "server.key"
 FILES = (BLINDING, SIGNER, HEADS, SEALING, SERVER)
-ROOT_CHARACTERS = 44
-"""32 bytes in base64; a line that a crash cut has another length, and ends with `void`."""
 OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
 """The key before, which signs beside the new one for a time; and the one a rotation is making."""
 CARRIED = (*FILES, OLD_SIGNER, NEXT_SIGNER)
@@ -179,10 +178,13 @@ def _heads(connection: Connection, folder: Path, origin: str) -> Finding:
             return Finding(HEADS, NEW, "no head of the log was signed yet")
         why = f"the signer forgot that it signed a head of {signed[0]} facts"
         return Finding(HEADS, MISSING, why)
-    last = last_head(path.read_text(encoding="ascii", errors="replace"))
+    try:
+        last = last_head(path, origin)
+    except NoteInvalid as damage:
+        return Finding(HEADS, DIFFERS, str(damage))
     if last is None:
         return Finding(HEADS, MATCHES, "it remembers no head")
-    size, root = last
+    size = last.size
     if signed is None or size > signed[0]:
         held = trees.head(connection).size if signed is None else signed[0]
         if size > _facts(connection):
@@ -190,10 +192,7 @@ def _heads(connection: Connection, folder: Path, origin: str) -> Finding:
             return Finding(HEADS, DIFFERS, why)
         return Finding(HEADS, MATCHES, f"it remembers {size} facts, later than {held}")
     note_text = _text_at(connection, size)
-    if (
-        note_text is not None
-        and parse_checkpoint(note_text).root != parse_checkpoint(f"{origin}\n{size}\n{root}\n").root
-    ):
+    if note_text is not None and parse_checkpoint(note_text).root != last.root:
         return Finding(HEADS, DIFFERS, f"it remembers another history of {size} facts")
     return Finding(HEADS, MATCHES, f"it remembers a head of {size} facts")
 
@@ -205,13 +204,12 @@ def _text_at(connection: Connection, size: int) -> str | None:
     return split_note(found[1])[0]
 
 
-def last_head(text: str) -> tuple[int, str] | None:
-    """Size and root (base64) of the last head a signer's file remembers."""
-    for line in reversed(remembered(text)):
-        size, _, root = line.partition(" ")
-        if size.isascii() and size.isdecimal() and len(root) == ROOT_CHARACTERS:
-            return int(size), root
-    return None
+def last_head(path: Path, origin: str) -> Checkpoint | None:
+    """The last head that a signer's file remembers. Raises NoteInvalid: that line is damaged."""
+    try:
+        return next(remembered(path.read_text(encoding="ascii", errors="replace"), origin), None)
+    except NoteInvalid as damage:
+        raise NoteInvalid(f"{path} is damaged: {damage}") from damage
 
 
 def _sealing(connection: Connection, folder: Path) -> Finding:

@@ -84,8 +84,8 @@ def export(
         if (folder / name).exists():
             files[name] = (folder / name).read_text(encoding="ascii")
     if log_keys.HEADS in files:
-        last = log_keys.last_head(files[log_keys.HEADS])
-        files[log_keys.HEADS] = "" if last is None else f"{last[0]} {last[1]}\n"
+        last = log_keys.last_head(folder / log_keys.HEADS, settings.log_origin)
+        files[log_keys.HEADS] = "" if last is None else last.line
     if not files:
         raise InputUnusable(f"{folder} has no key files: give the server's --data-dir")
     made_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -113,18 +113,20 @@ def import_(
 
     Refused, with nothing written, when a file there holds another key. Run it while no server runs.
     """
-    from api.process import key_export, log_keys, secret_files
+    from api.process import key_export, secret_files
+    from ledger.tree.checkpoint import append_head, remembered
 
     settings = in_force(config, data_dir=data_dir)
     header, files = key_export.open_export(_read(file), _passphrase(passphrase_file, twice=False))
-    if header["origin"] != settings.log_origin:
+    origin = settings.log_origin
+    if header["origin"] != origin:
         raise AnswerIsNo(
             f"these are keys of the log {header['origin']}, and TALLYSTICK_LOG_ORIGIN is"
-            f" {settings.log_origin}: set it, or take another file"
+            f" {origin}: set it, or take another file"
         )
     folder = secret_files.folder_of(settings.data_dir)
     with _no_signer(folder):
-        states = {name: _state(folder, name, text) for name, text in files.items()}
+        states = {name: _state(folder, name, text, origin) for name, text in files.items()}
         other = sorted(name for name, state in states.items() if state == "other")
         if other:
             raise AnswerIsNo(
@@ -136,7 +138,7 @@ def import_(
             if state == "written":
                 secret_files.make(folder / name, files[name])
             elif state == "later":
-                _remember(folder / log_keys.HEADS, files[name])
+                append_head(folder / name, next(remembered(files[name], origin)))
     result = {"folder": str(folder), "files": states}
     tell(result, facts(result), as_json=as_json)
     note("Next: `tallystick keys check` compares them with the log.")
@@ -336,35 +338,25 @@ def _examined(settings: Settings) -> list[Finding]:
             ) from None
 
 
-def _state(folder: Path, name: str, text: str) -> str:
+def _state(folder: Path, name: str, text: str, origin: str) -> str:
     """What an import does with one file: written, there, later (a head), or other (refused)."""
     from api.process import log_keys
+    from ledger.tree.checkpoint import remembered
 
     path = folder / name
     if name not in log_keys.CARRIED:
         raise InputUnusable(f"{name} is no key file of this version")
     if not path.exists():
         return "written"
-    here = path.read_text(encoding="ascii", errors="replace")
     if name != log_keys.HEADS:
+        here = path.read_text(encoding="ascii", errors="replace")
         return "there" if here.strip() == text.strip() else "other"
-    mine, theirs = log_keys.last_head(here), log_keys.last_head(text)
-    if theirs is None or (mine is not None and mine[0] > theirs[0]):
+    mine, theirs = log_keys.last_head(path, origin), next(remembered(text, origin), None)
+    if theirs is None or (mine is not None and mine.size > theirs.size):
         return "there"
-    if mine is None or mine[0] < theirs[0]:
+    if mine is None or mine.size < theirs.size:
         return "later"
     return "there" if mine == theirs else "other"
-
-
-def _remember(heads: Path, line: str) -> None:
-    """Append a head that was signed elsewhere, on disk; a last line that a crash cut is closed as
-    the signer closes it.
-    """
-    with heads.open("r+b") as file:
-        content = file.read()
-        file.write((b" void\n" if content and content[-1:] != b"\n" else b"") + line.encode())
-        file.flush()
-        os.fsync(file.fileno())
 
 
 @contextmanager

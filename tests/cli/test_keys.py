@@ -116,10 +116,13 @@ def test_a_signer_that_signed_more_than_the_database_has_is_told(machine: Machin
     assert "the signer signed 999999 facts" in ran.out
 
 
-def test_a_line_that_a_crash_cut_is_no_head() -> None:
-    root = "A" * 43 + "="
-    assert log_keys.last_head(f"5 {root}\n7 void\n8 AAAA void\n9 {root[:9]}") == (5, root)
-    assert log_keys.last_head("") is None
+def test_a_file_that_the_signer_refuses_is_no_match(machine: Machine) -> None:
+    heads = machine.keys / "signed-heads"
+    heads.write_text(heads.read_text() + "999 AAAA\n")
+    checked = machine.run("keys", "check")
+    assert (checked.code, "signed-heads is damaged" in checked.out) == (1, True), checked
+    refused = machine.run("jobs", "--once")
+    assert (refused.code, "signed-heads differs" in refused.err) == (1, True), refused
 
 
 @pytest.mark.parametrize(
@@ -178,12 +181,11 @@ def test_a_later_head_is_remembered_after_a_line_that_a_crash_cut(
 ) -> None:
     file, heads = tmp_path / "keys.sealed", machine.keys / "signed-heads"
     machine.run("keys", "export", file, "--passphrase-file", passphrase)
-    later_head = log_keys.last_head(heads.read_text())
+    later_head = heads.read_text().splitlines()[-1]
     heads.write_text(f"1 {'A' * 43}=\n2 AAA")
     ran = machine.run("keys", "import", file, "--passphrase-file", passphrase, "--json")
     assert ran.document["files"]["signed-heads"] == "later", ran
-    assert log_keys.last_head(heads.read_text()) == later_head
-    assert heads.read_text().split("\n")[1] == "2 AAA void"
+    assert heads.read_text().splitlines()[1:] == ["2 AAA void", later_head]
     assert machine.run("jobs", "--once").code == 0
 
 

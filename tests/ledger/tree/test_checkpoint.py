@@ -14,10 +14,12 @@ from ledger.tree.checkpoint import (
     Signer,
     SigningRefused,
     VerifierKey,
+    append_head,
     open_checkpoint,
     open_note,
     parse_checkpoint,
     parse_verifier_key,
+    remembered,
     sign_note,
 )
 
@@ -155,6 +157,18 @@ def test_a_line_cut_by_a_crash_is_void_and_signing_goes_on(path: Path, tree: mer
             assert signer.last.size == 100
         with Signer(path, ORIGIN, SEED) as signer:
             sign(signer, tree, 150)
+
+
+def test_a_line_cut_by_a_crash_is_no_head_and_closed_before_the_next(path: Path) -> None:
+    root = "A" * 43 + "="
+    text = f"4 {root}\n5 {root}\n7 void\n8 AAAA void\n9 {root[:9]}"
+    assert [head.line for head in remembered(text, ORIGIN)] == [f"{n} {root}\n" for n in (5, 4)]
+    assert not list(remembered("", ORIGIN))
+    path.write_text(text)
+    later = Checkpoint(ORIGIN, 11, bytes(32))
+    append_head(path, later)
+    assert path.read_text() == f"{text} void\n{later.line}"
+    assert next(remembered(path.read_text(), ORIGIN)) == later
 
 
 def test_a_damaged_file_stops_the_signer(path: Path) -> None:
