@@ -13,13 +13,12 @@ and the log would go on with two signatures. So a server asks before it makes a 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from nacl.signing import SigningKey
 
 from api.process import secret_files
 from domain.nesting import read_json
@@ -34,6 +33,7 @@ from ledger.tree.checkpoint import (
     parse_checkpoint,
     remembered,
     split_note,
+    verifier_of,
 )
 
 logger = logging.getLogger(__name__)
@@ -74,10 +74,10 @@ class Finding:
 
 def require(
     connection: Connection, folder: Path, origin: str, lost: frozenset[str] = frozenset()
-) -> None:
-    """That no key of this log is missing or another one. Another `sealing.key` is a warning: the
-    server works, and what the old one sealed waits for it. `lost`: files that are not asked about.
-    Raises KeysDiffer, SecretUnreadable.
+) -> list[str]:
+    """That no key of this log is missing or another one; returns the files that may be made anew.
+    Another `sealing.key` is a warning: the server works, and what the old one sealed waits for it.
+    `lost`: files that are not asked about. Raises KeysDiffer, SecretUnreadable.
     """
     found = examine(connection, folder, origin)
     wrong = [each for each in found if each.is_wrong and each.file not in lost]
@@ -87,6 +87,16 @@ def require(
             logger.warning("%s %s: %s", each.file, each.state, each.why)
     else:
         raise KeysDiffer(f"the keys in {folder} are not those of this log: {told}")
+    return [each.file for each in found if each.state == NEW and each.file not in lost]
+
+
+def make_new(folder: Path, files: Iterable[str]) -> None:
+    """Make the files that nothing in the log depends on yet, as `require` tells them."""
+    for name in files:
+        if name == HEADS:
+            secret_files.make(folder / name, "")
+        else:
+            secret_files.read_or_make(folder / name)
 
 
 def require_in_force(connection: Connection, key: VerifierKey) -> None:
@@ -146,7 +156,7 @@ def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
     signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
 
     def differs(seed: bytes) -> str | None:
-        key = VerifierKey(origin, bytes(SigningKey(seed).verify_key))
+        key = verifier_of(seed, origin)
         if rotations:
             if rotations[-1].new == key:
                 return None

@@ -6,9 +6,10 @@
     server.key     one half of what is shown once, the other is a salt that is erased; cursors, the
                    moments and the primes of challenges
 
-Each is made the first time it is asked for, whole or not at all, so that two processes starting
-together agree. Losing `server.key` loses no right: what was issued stays known by its hash, and
-nothing that anybody holds follows from it.
+Each is made when a server opens its log and nothing in the log depends on it yet
+(`log_keys.make_new`), whole or not at all, so that two processes starting together agree; never
+later, when a folder that is not there any more would get other keys. Losing `server.key` loses no
+right: what was issued stays known by its hash, and nothing that anybody holds follows from it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SECRET_BYTES = 32
 
 
 class SecretUnreadable(Exception):
-    """A key file can be read by others or does not hold a key."""
+    """A key file is not there, can be read by others or does not hold a key."""
 
 
 class KeyNotHere(Exception):
@@ -34,8 +35,13 @@ class KeyNotHere(Exception):
 
 
 def folder_of(data_dir: Path) -> Path:
+    """Where the key files live."""
+    return data_dir / "keys"
+
+
+def made_folder(data_dir: Path) -> Path:
     """Where the key files live; made if it is not there."""
-    folder = data_dir / "keys"
+    folder = folder_of(data_dir)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 
@@ -49,6 +55,8 @@ def read_or_make(path: Path) -> bytes:
 
 def read(path: Path) -> bytes:
     """The 32 bytes of a key file that is there. Raises SecretUnreadable."""
+    if not path.exists():
+        raise SecretUnreadable(f"{path} is not there: was its folder lost, or is it not mounted?")
     if path.stat().st_mode & 0o077:
         raise SecretUnreadable(f"{path} can be read by others: chmod 600 {path}")
     try:

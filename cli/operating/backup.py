@@ -276,9 +276,10 @@ def _shown_proof(
 def _remembered(settings: Settings) -> list[Checkpoint]:
     """The heads that the signer of the data folder signed."""
     from api.backup import proof as proofs
-    from api.process import log_keys
+    from api.process import log_keys, secret_files
 
-    return proofs.heads_of_signer(settings.data_dir / "keys" / log_keys.HEADS, settings.log_origin)
+    path = secret_files.folder_of(settings.data_dir) / log_keys.HEADS
+    return proofs.heads_of_signer(path, settings.log_origin)
 
 
 def _heads(

@@ -187,9 +187,9 @@ def _roles(connection: psycopg.Connection[Any]) -> Check:
 
 def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
     from api.process import log_keys
-    from api.process.secret_files import SecretUnreadable
+    from api.process.secret_files import SecretUnreadable, folder_of
 
-    folder = settings.data_dir / "keys"
+    folder = folder_of(settings.data_dir)
     try:
         found = log_keys.examine(connection, folder, settings.log_origin)
     except SecretUnreadable as error:

@@ -46,9 +46,11 @@ def check(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson =
 
     Run it after a restore, before the server starts.
     """
+    from api.process.secret_files import folder_of
+
     settings = in_force(config, data_dir=data_dir)
     found = _examined(settings)
-    folder, wrong = _folder(settings), [each for each in found if each.is_wrong]
+    folder, wrong = folder_of(settings.data_dir), [each for each in found if each.is_wrong]
     rows = [{"file": each.file, "state": each.state, "why": each.why} for each in found]
     told = {"folder": str(folder), "ok": not wrong, "files": rows}
     tell(told, columns(rows, ("file", "state", "why")), as_json=as_json)
@@ -74,12 +76,12 @@ def export(
     """
     from datetime import UTC, datetime
 
-    from api.process import key_export, log_keys
+    from api.process import key_export, log_keys, secret_files
 
     settings = in_force(config, data_dir=data_dir)
     if file.exists():
         raise InputUnusable(f"{file} is there already: name a new file")
-    folder, files = _folder(settings), dict[str, str]()
+    folder, files = secret_files.folder_of(settings.data_dir), dict[str, str]()
     for name in log_keys.CARRIED:
         if (folder / name).exists():
             files[name] = (folder / name).read_text(encoding="ascii")
@@ -124,7 +126,7 @@ def import_(
             f"these are keys of the log {header['origin']}, and TALLYSTICK_LOG_ORIGIN is"
             f" {origin}: set it, or take another file"
         )
-    folder = secret_files.folder_of(settings.data_dir)
+    folder = secret_files.made_folder(settings.data_dir)
     with _no_signer(folder):
         states = {name: _state(folder, name, text, origin) for name, text in files.items()}
         other = sorted(name for name, state in states.items() if state == "other")
@@ -170,7 +172,7 @@ def make(
     }
     if name not in contents:
         raise InputUnusable(f"{name}: one of {', '.join(contents)}")
-    folder = secret_files.folder_of(in_force(config, data_dir=data_dir).data_dir)
+    folder = secret_files.made_folder(in_force(config, data_dir=data_dir).data_dir)
     if (folder / name).exists():
         raise AnswerIsNo(f"{folder / name} is there: nothing was made. Move it away first")
     secret_files.make(folder / name, contents[name])
@@ -207,7 +209,7 @@ def rotate(
     from ledger.tree.checkpoint import parse_verifier_key
 
     settings = in_force(config, data_dir=data_dir)
-    folder = secret_files.folder_of(settings.data_dir)
+    folder = secret_files.made_folder(settings.data_dir)
     given = None if lost is None else parse_verifier_key(lost).public
     if lost is not None and (folder / log_keys.SIGNER).exists():
         raise InputUnusable(f"--lost: {folder / log_keys.SIGNER} is there")
@@ -318,20 +320,18 @@ def _verifier(origin: str, public: str) -> str:
     return str(VerifierKey(origin, bytes.fromhex(public)))
 
 
-def _folder(settings: Settings) -> Path:
-    return settings.data_dir / "keys"
-
-
 def _examined(settings: Settings) -> list[Finding]:
     """Each file against the log; the database is read, and never migrated."""
     import psycopg
 
-    from api.process import log_keys
+    from api.process import log_keys, secret_files
     from cli.this_machine import database
 
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
-            return log_keys.examine(connection, _folder(settings), settings.log_origin)
+            return log_keys.examine(
+                connection, secret_files.folder_of(settings.data_dir), settings.log_origin
+            )
         except psycopg.errors.UndefinedTable:
             raise AnswerIsNo(
                 "this database has no log yet: `tallystick migrate` makes one"

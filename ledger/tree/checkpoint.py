@@ -66,6 +66,11 @@ class VerifierKey:
         return signed_by(self.public, message, signature)
 
 
+def verifier_of(seed: bytes, name: str) -> VerifierKey:
+    """The public half of the 32 bytes that sign for the log of this name."""
+    return VerifierKey(name, bytes(SigningKey(seed).verify_key))
+
+
 def signed_by(public_key: bytes, message: bytes, signature: bytes) -> bool:
     """Whether an Ed25519 key signed exactly these bytes."""
     try:
@@ -250,8 +255,9 @@ class Signer:
 
     Its file holds the `line` of each head, on disk before the signature leaves.
     One process holds it at a time. Use as a context manager. Opening raises BlockingIOError when
-    another process has the file, and SigningRefused when the file is damaged. `old`: the seed of
-    the key before, which signs beside this one until a moment.
+    another process has the file, FileNotFoundError where there is none (a new one has forgotten
+    what was signed, so none is made here), and SigningRefused when it is damaged. `old`: the seed
+    of the key before, which signs beside this one until a moment.
     """
 
     def __init__(
@@ -261,7 +267,7 @@ class Signer:
         self.origin = origin
         self._old = None if old is None else (SigningKey(old[0]), old[1])
         self._key = SigningKey(seed)
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.last = self._remember()

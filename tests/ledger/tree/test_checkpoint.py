@@ -43,7 +43,9 @@ def tree() -> merkle.Tiles:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return tmp_path / "signed"
+    made = tmp_path / "signed"
+    made.touch()
+    return made
 
 
 def sign(signer: Signer, tree: merkle.Tiles, size: int) -> str:
@@ -175,6 +177,13 @@ def test_a_damaged_file_stops_the_signer(path: Path) -> None:
     path.write_text("100 nonsense\n")
     with pytest.raises(SigningRefused, match="damaged"):
         Signer(path, ORIGIN, SEED)
+
+
+def test_a_signer_makes_no_file_that_has_forgotten_what_was_signed(path: Path) -> None:
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        Signer(path, ORIGIN, SEED)
+    assert not path.exists()
 
 
 def test_two_signers_of_one_file_do_not_run_at_once(path: Path) -> None:
