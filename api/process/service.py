@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from types import TracebackType
 
 import psycopg
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
@@ -53,8 +53,6 @@ WAITING_MAX = 200
 WAIT_SECONDS = 2.0
 STATEMENT_SECONDS_MAX = 10
 FOLLOW_PAUSE_SECONDS = 0.01
-
-
 READ_ONLY = "-c default_transaction_read_only=on"
 
 
@@ -136,7 +134,8 @@ class Service:
                 embedded = stack.enter_context(EmbeddedPostgres(settings.data_dir))
                 conninfo = embedded.uri
             if settings.read_only:
-                conninfo = make_conninfo(conninfo, options=READ_ONLY)
+                options = conninfo_to_dict(conninfo).get("options", "")
+                conninfo = make_conninfo(conninfo, options=f"{options} {READ_ONLY}".lstrip())
                 _require_ready(conninfo)
             else:
                 _require_primary(conninfo)

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from api.process import log_keys, secret_files
 from api.process.clock import SimulatedClock
@@ -82,6 +83,18 @@ def test_keys_are_made_at_the_start_alone(database: str, tmp_path: Path) -> None
         for name, text in kept.items():
             secret_files.make(keys / name, text)
         assert (service.verifier_key, str(service.signer.verifier_key)) == (first, first)
+
+
+def test_a_server_that_records_nothing_keeps_the_options_of_its_address(
+    database: str, tmp_path: Path
+) -> None:
+    with Service.open(_settings(tmp_path, database)):
+        pass
+    address = make_conninfo(database, options="-c work_mem=7MB")
+    settings = Settings(data_dir=tmp_path, database_url=address, read_only=True)
+    with Service.open(settings) as service, service.connection() as connection:
+        for name, value in (("work_mem", "7MB"), ("default_transaction_read_only", "on")):
+            assert connection.execute("SELECT current_setting(%s)", (name,)).fetchone() == (value,)
 
 
 def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
