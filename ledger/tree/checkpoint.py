@@ -296,12 +296,13 @@ class Signer:
         return VerifierKey(self.origin, bytes(self._key.verify_key))
 
     def sign(
-        self, size: int, root: bytes, prove: Callable[[int], Sequence[bytes]], now_us: int = 0
+        self, size: int, root: bytes, prove: Callable[[int], Sequence[bytes]], now_us: int
     ) -> str:
         """The signed checkpoint note of this head.
 
         `prove(old size)` is the consistency proof from a smaller size to this one. The same head
-        gives the same note again. Raises SigningRefused and signs nothing when this head is not a
+        gives the same note again. Before the moment of the old key it signs, too, by `now_us`.
+        Raises SigningRefused and signs nothing when this head is not a
         later one of the same history.
         """
         new = Checkpoint(self.origin, size, root)

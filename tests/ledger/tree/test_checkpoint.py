@@ -50,7 +50,7 @@ def path(tmp_path: Path) -> Path:
 
 def sign(signer: Signer, tree: merkle.Tiles, size: int) -> str:
     return signer.sign(
-        size, tree.root(size), lambda old: merkle.consistency(old, size, tree.hash_at)
+        size, tree.root(size), lambda old: merkle.consistency(old, size, tree.hash_at), 0
     )
 
 
