@@ -28,7 +28,6 @@ from ledger.tree import trees
 from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
-    VerifierKey,
     open_checkpoint,
     parse_checkpoint,
     remembered,
@@ -97,18 +96,6 @@ def make_new(folder: Path, files: Iterable[str]) -> None:
             secret_files.make(folder / name, "")
         else:
             secret_files.read_or_make(folder / name)
-
-
-def require_in_force(connection: Connection, key: VerifierKey) -> None:
-    """That the last rotation, if there was one, announced this key: a process that began before it
-    still holds the key that was replaced. Raises KeysDiffer.
-    """
-    rotations = trees.rotations(connection)
-    if rotations and rotations[-1].new != key:
-        raise KeysDiffer(
-            f"rotation {rotations[-1].number} announced another key than the one held here: bring"
-            " the new signer.key with `tallystick keys import`, and start again"
-        )
 
 
 def examine(connection: Connection, folder: Path, origin: str) -> list[Finding]:

@@ -68,9 +68,9 @@ def read(path: Path) -> bytes:
     return found
 
 
-def make(path: Path, content: str) -> None:
-    """A new file appears with its whole content, or the one another process made stays. Its name
-    is on disk too, before anything in the log can depend on it.
+def make(path: Path, content: str) -> bool:
+    """A new file appears with its whole content, or the one another process made stays: False. Its
+    name is on disk too, before anything in the log can depend on it.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -78,11 +78,14 @@ def make(path: Path, content: str) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+    is_new = False
     with suppress(FileExistsError):
         os.link(draft, path)
+        is_new = True
     draft.unlink()
     sync_folder(path.parent)
     sync_folder(path.parent.parent)
+    return is_new
 
 
 def derive(server_key: bytes, purpose: str, *parts: str) -> bytes:

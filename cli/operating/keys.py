@@ -138,7 +138,7 @@ def import_(
             )
         for name, state in states.items():
             if state == "written":
-                secret_files.make(folder / name, files[name])
+                _make(folder / name, files[name])
             elif state == "later":
                 append_head(folder / name, next(remembered(files[name], origin)))
     result = {"folder": str(folder), "files": states}
@@ -173,9 +173,8 @@ def make(
     if name not in contents:
         raise InputUnusable(f"{name}: one of {', '.join(contents)}")
     folder = secret_files.made_folder(in_force(config, data_dir=data_dir).data_dir)
-    if (folder / name).exists():
-        raise AnswerIsNo(f"{folder / name} is there: nothing was made. Move it away first")
-    secret_files.make(folder / name, contents[name])
+    with _no_signer(folder):
+        _make(folder / name, contents[name])
     result = {"file": str(folder / name)}
     tell(result, facts(result), as_json=as_json)
 
@@ -357,6 +356,14 @@ def _state(folder: Path, name: str, text: str, origin: str) -> str:
     if mine is None or mine.size < theirs.size:
         return "later"
     return "there" if mine == theirs else "other"
+
+
+def _make(path: Path, content: str) -> None:
+    """Raises AnswerIsNo: it is there, made by another process perhaps a moment ago."""
+    from api.process import secret_files
+
+    if not secret_files.make(path, content):
+        raise AnswerIsNo(f"{path} is there: it was not made. Move it away first")
 
 
 @contextmanager

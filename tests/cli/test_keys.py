@@ -17,9 +17,10 @@ from nacl.signing import SigningKey
 from api.audit.tree_timer import run_trees
 from api.backup import proof
 from api.backup.archive import Backup
-from api.process import key_export, log_keys, secret_files
+from api.process import key_export, secret_files
 from api.process.service import Service
 from api.settings import Settings
+from cli import audit
 from domain.authority.log_key import RotateLogKey, rotation_text
 from ledger.tree import trees
 from ledger.tree.checkpoint import NoteInvalid, VerifierKey, parse_verifier_key, sign_note
@@ -259,6 +260,35 @@ def test_a_lost_file_is_made_anew_only_by_name_and_the_logs_own_keys_never(
         assert machine.run("keys", "make", name).code == 2
 
 
+def test_a_file_that_another_process_makes_meanwhile_is_not_told_as_written(
+    machine: Machine, tmp_path: Path, passphrase: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, given = tmp_path / "keys.sealed", ("--passphrase-file", passphrase)
+    assert machine.run("keys", "export", file, *given).code == 0
+    link = os.link
+
+    def second(draft: Path, path: Path) -> None:
+        path.write_text("theirs")
+        link(draft, path)
+
+    monkeypatch.setattr(os, "link", second)
+    for command in (("make", "server.key"), ("import", file, *given)):
+        (machine.keys / "server.key").unlink()
+        ran = machine.run("keys", *command)
+        assert (ran.code, "server.key is there" in ran.err) == (1, True), ran
+        assert (machine.keys / "server.key").read_text() == "theirs"
+
+
+def test_no_file_is_made_while_a_server_signs(machine: Machine) -> None:
+    settings = Settings(data_dir=machine.folder, database_url=machine.database)
+    with Service.open(settings) as service:
+        assert service.signer.verifier_key
+        (machine.keys / "server.key").unlink()
+        ran = machine.run("keys", "make", "server.key")
+    assert (ran.code, "stop `tallystick serve`" in ran.err) == (1, True), ran
+    assert not (machine.keys / "server.key").exists()
+
+
 # --- rotation of the key that signs the log ----------------------------------------------------
 
 
@@ -371,8 +401,12 @@ def test_a_signer_that_began_before_the_rotation_signs_no_further_head(
         assert service.signer.verifier_key
         assert machine.run("keys", "rotate").code == 0
         signed = trees.latest_checkpoint(connection)
-        with pytest.raises(log_keys.KeysDiffer, match="another key than the one held here"):
-            run_trees(service, connection, service.clock.now_us())
+        for sign in (
+            lambda: run_trees(service, connection, service.clock.now_us()),
+            lambda: audit._sign_head(service),
+        ):
+            with pytest.raises(trees.KeyReplaced, match="another key than the one held here"):
+                sign()
         assert trees.latest_checkpoint(connection) == signed
     assert machine.run("jobs", "--once").code == 0
 
