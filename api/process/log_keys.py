@@ -28,6 +28,7 @@ from ledger.tree import trees
 from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
+    VerifierKey,
     open_checkpoint,
     parse_checkpoint,
     remembered,
@@ -143,28 +144,35 @@ def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
     signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
 
     def differs(seed: bytes) -> str | None:
-        key = verifier_of(seed, origin)
-        if rotations:
-            if rotations[-1].new == key:
-                return None
-            why = f"rotation {rotations[-1].number} announced another key"
-            if (folder / NEXT_SIGNER).exists():
-                why += "; `tallystick keys rotate` ends what was interrupted"
-            return why
-        assert signed is not None
-        try:
-            open_checkpoint(signed[1], key)
-        except NoteInvalid:
-            named = split_note(signed[1])[0].split("\n", 1)[0]
-            if named != origin:
-                return f"the log signs as {named}, and TALLYSTICK_LOG_ORIGIN is {origin}"
-            return f"the head of {signed[0]} facts is signed with another key"
-        return None
+        why = other_than_named(connection, verifier_of(seed, origin))
+        if why is not None and rotations and (folder / NEXT_SIGNER).exists():
+            why += "; `tallystick keys rotate` ends what was interrupted"
+        return why
 
     needed = None if signed is None else f"it signed the head of {signed[0]} facts"
     if rotations:
         needed = f"rotation {rotations[-1].number} announced its key"
     return _key_file(folder, SIGNER, needed, differs)
+
+
+def other_than_named(connection: Connection, key: VerifierKey) -> str | None:
+    """Why this is not the key that signs the log: the last rotation announced another one, or
+    another one signed the newest head. None: it is, or the log names none yet.
+    """
+    signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
+    if rotations:
+        is_named = rotations[-1].new == key
+        return None if is_named else f"rotation {rotations[-1].number} announced another key"
+    if signed is None:
+        return None
+    try:
+        open_checkpoint(signed[1], key)
+    except NoteInvalid:
+        named = split_note(signed[1])[0].split("\n", 1)[0]
+        if named != key.name:
+            return f"the log signs as {named}, and TALLYSTICK_LOG_ORIGIN is {key.name}"
+        return f"the head of {signed[0]} facts is signed with another key"
+    return None
 
 
 def _heads(connection: Connection, folder: Path, origin: str) -> Finding:

@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from domain.authority.reasons import AuthorityReason
+from domain.duration import DAY_US
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 
 KIND = "log_key"
 FACT = "log_key.rotated.v1"
+OVERLAP_MAX_US = 90 * DAY_US
+"""So long two keys may sign: a key that was replaced is not guarded for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +79,7 @@ def evolve(state: LogKeys, fact: LogKeyRotated) -> LogKeys:
 
 
 def decide_rotate(command: RotateLogKey, world: World) -> list[Change]:
-    """Raises Refused: LOG_KEY_STATE."""
+    """Raises Refused: LOG_KEY_STATE, LOG_KEY_OVERLAP."""
     state = world.state(LOG_KEYS)
     last, used = state.last, {one.old_key for one in state.rotations}
     current = command.old_key if last is None else last.new_key
@@ -90,6 +93,8 @@ def decide_rotate(command: RotateLogKey, world: World) -> list[Change]:
         raise Refused(
             AuthorityReason.LOG_KEY_STATE, number=len(state.rotations), current_key=current
         )
+    if command.until_us - command.at_us > OVERLAP_MAX_US:
+        raise Refused(AuthorityReason.LOG_KEY_OVERLAP, latest_us=command.at_us + OVERLAP_MAX_US)
     fact = LogKeyRotated(
         number=command.number,
         origin=command.origin,

@@ -309,6 +309,8 @@ def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
     machine: Machine, tmp_path: Path
 ) -> None:
     first = log_key(machine, tmp_path / "one")
+    ran = machine.run("keys", "rotate", "--overlap-days", 91, "--json")
+    assert (ran.code, ran.document["refused"]) == (1, "log_key_overlap"), ran
     ran = machine.run("keys", "rotate", "--json")
     assert ran.code == 0, ran
     second = ran.document["verifier_key"]
