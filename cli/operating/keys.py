@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,8 +72,7 @@ def export(
 
     Keep the file apart from the backups of the database, and the passphrase apart from the file.
     """
-    from datetime import UTC, datetime
-
+    from api.door.moments import moment
     from api.process import key_export, log_keys, secret_files
 
     settings = in_force(config, data_dir=data_dir)
@@ -87,7 +87,7 @@ def export(
         files[log_keys.HEADS] = "" if last is None else last.line
     if not files:
         raise InputUnusable(f"{folder} has no key files: give the server's --data-dir")
-    made_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    made_at = moment(time.time_ns() // 1_000)
     sealed = key_export.seal(
         settings.log_origin, files, _passphrase(passphrase_file, twice=True), made_at
     )
