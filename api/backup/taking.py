@@ -26,6 +26,7 @@ from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import ProgramFailed, Programs, login
 from api.process import secret_files
 from api.process.log_keys import HEADS, SIGNER
+from contracts.durable_file import entry_to_disk
 from ledger.log import durable, market, usage_reads
 from ledger.tree import trees
 from ledger.tree.checkpoint import verifier_of
@@ -120,7 +121,7 @@ def take(
         stage("writing the sums")
         sums.write(part, told)
         part.rename(archive.base / label)
-        sums.entry_to_disk(archive.base)
+        entry_to_disk(archive.base)
     return made
 
 

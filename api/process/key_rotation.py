@@ -16,7 +16,7 @@ from nacl.signing import SigningKey
 
 from api.process import log_keys, secret_files
 from api.process.service import Service
-from contracts.durable_file import sync_folder
+from contracts.durable_file import entry_to_disk
 from domain.authority.log_key import LOG_KEYS, LogKeyRotated, RotateLogKey, rotation_text
 from ledger.tree.checkpoint import VerifierKey
 
@@ -32,13 +32,13 @@ def rotate(service: Service, lost: bytes | None, overlap_us: int) -> LogKeyRotat
     """
     folder = secret_files.folder_of(service.settings.data_dir)
     following = SigningKey(secret_files.read_or_make(folder / log_keys.NEXT_SIGNER))
-    sync_folder(folder)  # a run that was killed may have made it, and not come so far
+    entry_to_disk(folder)  # a run that was killed may have made it, and not come so far
     announced = service.ledger.world().state(LOG_KEYS).last
     if announced is None or announced.new_key != bytes(following.verify_key).hex():
         announced = _announce(service, folder, following, lost, overlap_us)
     _put_aside(folder, following)
     os.replace(folder / log_keys.NEXT_SIGNER, folder / log_keys.SIGNER)
-    sync_folder(folder)
+    entry_to_disk(folder)
     return announced
 
 
@@ -82,4 +82,4 @@ def _put_aside(folder: Path, following: SigningKey) -> None:
         aside.unlink(missing_ok=True)
         os.link(path, aside)
         os.replace(aside, folder / log_keys.OLD_SIGNER)
-        sync_folder(folder)
+        entry_to_disk(folder)

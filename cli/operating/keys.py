@@ -74,6 +74,7 @@ def export(
     """
     from api.door.moments import moment
     from api.process import key_export, log_keys, secret_files
+    from contracts.durable_file import entry_to_disk
 
     settings = in_force(config, data_dir=data_dir)
     if file.exists():
@@ -96,6 +97,7 @@ def export(
         out.write(sealed)
         out.flush()
         os.fsync(out.fileno())
+    entry_to_disk(file.parent)
     result = {"file": str(file), "origin": settings.log_origin, "files": sorted(files)}
     tell(result, facts(result), as_json=as_json)
 

@@ -11,6 +11,7 @@ the offline verifier, which know Ed25519; here only what they are about is judge
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,13 @@ def rotation_text(origin: str, number: int, old_key: str, new_key: str, until_us
     return f"tallystick/log-key/v1\n{origin}\n{number}\n{old_key}\n{new_key}\n{until_us}\n"
 
 
+def in_turn(number: int, old_key: str, announced: Sequence[str]) -> bool:
+    """Whether a rotation follows those that announced these keys. Which key a log has first is not
+    announced.
+    """
+    return number == len(announced) + 1 and (not announced or old_key == announced[-1])
+
+
 def evolve(state: LogKeys, fact: LogKeyRotated) -> LogKeys:
     assert fact.number == len(state.rotations) + 1, fact
     return LogKeys((*state.rotations, fact))
@@ -84,8 +92,7 @@ def decide_rotate(command: RotateLogKey, world: World) -> list[Change]:
     last, used = state.last, {one.old_key for one in state.rotations}
     current = command.old_key if last is None else last.new_key
     if (
-        command.number != len(state.rotations) + 1
-        or command.old_key != current
+        not in_turn(command.number, command.old_key, [one.new_key for one in state.rotations])
         or command.new_key in used | {current}
         or command.until_us < command.at_us
         or (command.old_signature is None and command.until_us != command.at_us)
