@@ -292,6 +292,10 @@ EXPECTED: dict[str, tuple[int, str]] = {
         1,
         "the database is older than what was signed, or another one: restore the right one",
     ),
+    "ledger.tree.trees.KeyReplaced": (
+        1,
+        "bring the new signer.key with `tallystick keys import`, and start again",
+    ),
     "ledger.tree.checkpoint.NoteInvalid": (2, ""),
     "ledger.bundle.export.NothingSigned": (1, "let `tallystick jobs` run, then try again"),
     "ledger.bundle.export.ExportRefused": (1, "the log was changed from outside; keep it as it is"),

@@ -27,6 +27,7 @@ from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
 from api.backup.taking import BESIDE, FILES, PART, WAL
 from api.door.moments import moment
+from api.process import secret_files
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.log_keys import HEADS
 
@@ -223,7 +224,7 @@ def _files(backup: Path, data_dir: Path) -> None:
         for member in tar:
             _require_file(member, data_dir)
             tar.extract(member, data_dir, filter="data")
-    heads, keys = backup / HEADS, data_dir / "keys"
+    heads, keys = backup / HEADS, secret_files.folder_of(data_dir)
     if heads.exists() and not (keys / HEADS).exists():
         keys.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(heads, keys / HEADS)

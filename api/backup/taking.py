@@ -20,15 +20,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-from nacl.signing import SigningKey
 
 from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import ProgramFailed, Programs, login
-from api.process.log_keys import HEADS
+from api.process import secret_files
+from api.process.log_keys import HEADS, SIGNER
 from ledger.log import usage_reads
 from ledger.tree import trees
-from ledger.tree.checkpoint import VerifierKey
+from ledger.tree.checkpoint import verifier_of
 
 FILES = "files.tar"
 PART = "pg.new"
@@ -181,7 +181,7 @@ def _copy_files(data_dir: Path, part: Path) -> None:
             if entry.name not in BESIDE and not entry.is_symlink() and not entry.is_socket():
                 tar.add(entry, entry.name)
     path.chmod(0o600)
-    heads = data_dir / "keys" / HEADS
+    heads = secret_files.folder_of(data_dir) / HEADS
     if heads.exists():
         copied = part / HEADS
         copied.write_bytes(heads.read_bytes())
@@ -198,8 +198,5 @@ def _last_segment(pg: Path) -> str:
 
 def _log_key(source: Source) -> str:
     """What the log's heads are checked with; nothing where this machine does not sign."""
-    path = source.data_dir / "keys" / "signer.key"
-    if not path.exists():
-        return ""
-    seed = bytes.fromhex(path.read_text(encoding="ascii"))
-    return str(VerifierKey(source.log_origin, bytes(SigningKey(seed).verify_key)))
+    path = secret_files.folder_of(source.data_dir) / SIGNER
+    return str(verifier_of(secret_files.read(path), source.log_origin)) if path.exists() else ""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cli.settings import ConfigFile, DataDir, in_force
-from cli.terminal import EXIT_NO, AsJson, columns, tell, top_level
+from cli.terminal import EXIT_NO, AnswerIsNo, AsJson, columns, tell, top_level
 from cli.this_machine import database
 
 if TYPE_CHECKING:
@@ -86,20 +86,19 @@ def examine(settings: Settings, wait_s: int = 0) -> Iterator[Check]:
 
     server = _server(settings, wait_s)
     yield _disk(settings.data_dir)
-    if settings.database_url is None and not (settings.data_dir / "pg" / "PG_VERSION").exists():
+    try:
+        with (
+            database(settings) as conninfo,
+            psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as connection,
+        ):
+            yield from _of_the_database(settings, conninfo, connection)
+    except AnswerIsNo:
         todo = "make it: `tallystick migrate`; or set TALLYSTICK_DATABASE_URL"
         yield Check("database", FAILED, f"there is none in {settings.data_dir}", todo)
-    else:
-        try:
-            with (
-                database(settings) as conninfo,
-                psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as connection,
-            ):
-                yield from _of_the_database(settings, conninfo, connection)
-        except (psycopg.Error, EmbeddedPostgresFailed) as error:
-            said = str(error).strip().split("\n", 1)[0] or type(error).__name__
-            todo = "check that it runs, and TALLYSTICK_DATABASE_URL"
-            yield Check("database", FAILED, said, todo)
+    except (psycopg.Error, EmbeddedPostgresFailed) as error:
+        said = str(error).strip().split("\n", 1)[0] or type(error).__name__
+        todo = "check that it runs, and TALLYSTICK_DATABASE_URL"
+        yield Check("database", FAILED, said, todo)
     yield from _chain(settings)
     yield _processors(settings)
     yield server
@@ -188,9 +187,9 @@ def _roles(connection: psycopg.Connection[Any]) -> Check:
 
 def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
     from api.process import log_keys
-    from api.process.secret_files import SecretUnreadable
+    from api.process.secret_files import SecretUnreadable, folder_of
 
-    folder = settings.data_dir / "keys"
+    folder = folder_of(settings.data_dir)
     try:
         found = log_keys.examine(connection, folder, settings.log_origin)
     except SecretUnreadable as error:

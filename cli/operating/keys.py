@@ -46,9 +46,11 @@ def check(config: ConfigFile = None, data_dir: DataDir = None, as_json: AsJson =
 
     Run it after a restore, before the server starts.
     """
+    from api.process.secret_files import folder_of
+
     settings = in_force(config, data_dir=data_dir)
     found = _examined(settings)
-    folder, wrong = _folder(settings), [each for each in found if each.is_wrong]
+    folder, wrong = folder_of(settings.data_dir), [each for each in found if each.is_wrong]
     rows = [{"file": each.file, "state": each.state, "why": each.why} for each in found]
     told = {"folder": str(folder), "ok": not wrong, "files": rows}
     tell(told, columns(rows, ("file", "state", "why")), as_json=as_json)
@@ -74,18 +76,18 @@ def export(
     """
     from datetime import UTC, datetime
 
-    from api.process import key_export, log_keys
+    from api.process import key_export, log_keys, secret_files
 
     settings = in_force(config, data_dir=data_dir)
     if file.exists():
         raise InputUnusable(f"{file} is there already: name a new file")
-    folder, files = _folder(settings), dict[str, str]()
+    folder, files = secret_files.folder_of(settings.data_dir), dict[str, str]()
     for name in log_keys.CARRIED:
         if (folder / name).exists():
             files[name] = (folder / name).read_text(encoding="ascii")
     if log_keys.HEADS in files:
-        last = log_keys.last_head(files[log_keys.HEADS])
-        files[log_keys.HEADS] = "" if last is None else f"{last[0]} {last[1]}\n"
+        last = log_keys.last_head(folder / log_keys.HEADS, settings.log_origin)
+        files[log_keys.HEADS] = "" if last is None else last.line
     if not files:
         raise InputUnusable(f"{folder} has no key files: give the server's --data-dir")
     made_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -113,18 +115,20 @@ def import_(
 
     Refused, with nothing written, when a file there holds another key. Run it while no server runs.
     """
-    from api.process import key_export, log_keys, secret_files
+    from api.process import key_export, secret_files
+    from ledger.tree.checkpoint import append_head, remembered
 
     settings = in_force(config, data_dir=data_dir)
     header, files = key_export.open_export(_read(file), _passphrase(passphrase_file, twice=False))
-    if header["origin"] != settings.log_origin:
+    origin = settings.log_origin
+    if header["origin"] != origin:
         raise AnswerIsNo(
             f"these are keys of the log {header['origin']}, and TALLYSTICK_LOG_ORIGIN is"
-            f" {settings.log_origin}: set it, or take another file"
+            f" {origin}: set it, or take another file"
         )
-    folder = secret_files.folder_of(settings.data_dir)
+    folder = secret_files.made_folder(settings.data_dir)
     with _no_signer(folder):
-        states = {name: _state(folder, name, text) for name, text in files.items()}
+        states = {name: _state(folder, name, text, origin) for name, text in files.items()}
         other = sorted(name for name, state in states.items() if state == "other")
         if other:
             raise AnswerIsNo(
@@ -134,9 +138,9 @@ def import_(
             )
         for name, state in states.items():
             if state == "written":
-                secret_files.make(folder / name, files[name])
+                _make(folder / name, files[name])
             elif state == "later":
-                _remember(folder / log_keys.HEADS, files[name])
+                append_head(folder / name, next(remembered(files[name], origin)))
     result = {"folder": str(folder), "files": states}
     tell(result, facts(result), as_json=as_json)
     note("Next: `tallystick keys check` compares them with the log.")
@@ -168,10 +172,9 @@ def make(
     }
     if name not in contents:
         raise InputUnusable(f"{name}: one of {', '.join(contents)}")
-    folder = secret_files.folder_of(in_force(config, data_dir=data_dir).data_dir)
-    if (folder / name).exists():
-        raise AnswerIsNo(f"{folder / name} is there: nothing was made. Move it away first")
-    secret_files.make(folder / name, contents[name])
+    folder = secret_files.made_folder(in_force(config, data_dir=data_dir).data_dir)
+    with _no_signer(folder):
+        _make(folder / name, contents[name])
     result = {"file": str(folder / name)}
     tell(result, facts(result), as_json=as_json)
 
@@ -205,7 +208,7 @@ def rotate(
     from ledger.tree.checkpoint import parse_verifier_key
 
     settings = in_force(config, data_dir=data_dir)
-    folder = secret_files.folder_of(settings.data_dir)
+    folder = secret_files.made_folder(settings.data_dir)
     given = None if lost is None else parse_verifier_key(lost).public
     if lost is not None and (folder / log_keys.SIGNER).exists():
         raise InputUnusable(f"--lost: {folder / log_keys.SIGNER} is there")
@@ -316,56 +319,51 @@ def _verifier(origin: str, public: str) -> str:
     return str(VerifierKey(origin, bytes.fromhex(public)))
 
 
-def _folder(settings: Settings) -> Path:
-    return settings.data_dir / "keys"
-
-
 def _examined(settings: Settings) -> list[Finding]:
     """Each file against the log; the database is read, and never migrated."""
     import psycopg
 
-    from api.process import log_keys
-    from cli.this_machine import database, require_database
+    from api.process import log_keys, secret_files
+    from cli.this_machine import database
 
-    require_database(settings)
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
-            return log_keys.examine(connection, _folder(settings), settings.log_origin)
+            return log_keys.examine(
+                connection, secret_files.folder_of(settings.data_dir), settings.log_origin
+            )
         except psycopg.errors.UndefinedTable:
             raise AnswerIsNo(
                 "this database has no log yet: `tallystick migrate` makes one"
             ) from None
 
 
-def _state(folder: Path, name: str, text: str) -> str:
+def _state(folder: Path, name: str, text: str, origin: str) -> str:
     """What an import does with one file: written, there, later (a head), or other (refused)."""
     from api.process import log_keys
+    from ledger.tree.checkpoint import remembered
 
     path = folder / name
     if name not in log_keys.CARRIED:
         raise InputUnusable(f"{name} is no key file of this version")
     if not path.exists():
         return "written"
-    here = path.read_text(encoding="ascii", errors="replace")
     if name != log_keys.HEADS:
+        here = path.read_text(encoding="ascii", errors="replace")
         return "there" if here.strip() == text.strip() else "other"
-    mine, theirs = log_keys.last_head(here), log_keys.last_head(text)
-    if theirs is None or (mine is not None and mine[0] > theirs[0]):
+    mine, theirs = log_keys.last_head(path, origin), next(remembered(text, origin), None)
+    if theirs is None or (mine is not None and mine.size > theirs.size):
         return "there"
-    if mine is None or mine[0] < theirs[0]:
+    if mine is None or mine.size < theirs.size:
         return "later"
     return "there" if mine == theirs else "other"
 
 
-def _remember(heads: Path, line: str) -> None:
-    """Append a head that was signed elsewhere, on disk; a last line that a crash cut is closed as
-    the signer closes it.
-    """
-    with heads.open("r+b") as file:
-        content = file.read()
-        file.write((b" void\n" if content and content[-1:] != b"\n" else b"") + line.encode())
-        file.flush()
-        os.fsync(file.fileno())
+def _make(path: Path, content: str) -> None:
+    """Raises AnswerIsNo: it is there, made by another process perhaps a moment ago."""
+    from api.process import secret_files
+
+    if not secret_files.make(path, content):
+        raise AnswerIsNo(f"{path} is there: it was not made. Move it away first")
 
 
 @contextmanager

@@ -32,6 +32,7 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 from eventsourcing.utils import Environment
+from psycopg.errors import ReadOnlySqlTransaction
 
 from domain import rules as market_rules
 from domain.stream import Change, S, Stream, World
@@ -387,10 +388,14 @@ class Market(Application[UUID]):
         held = self._projector(stream.kind)(None, events)
         assert held is not None, "a snapshot of a stream without facts"
         # A server that records nothing leaves it to one that does.
-        with suppress(InternalError), self.datastore.get_connection() as connection:
-            connection.execute(
-                "DELETE FROM market_snapshots WHERE originator_id = %s", (stream.uuid,)
-            )
+        try:
+            with self.datastore.get_connection() as connection:
+                connection.execute(
+                    "DELETE FROM market_snapshots WHERE originator_id = %s", (stream.uuid,)
+                )
+        except InternalError as error:
+            if not isinstance(error.__cause__, ReadOnlySqlTransaction):
+                raise
         return cast("Held", held)
 
     def _snapshots(self, ids: Sequence[UUID]) -> dict[int, Held]:

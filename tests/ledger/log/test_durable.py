@@ -130,7 +130,9 @@ def test_no_head_is_signed_and_nothing_is_sent_of_what_no_standby_has(
         _while_waiting(
             alone, CANCEL, lambda: ledger.handle(do(deposited("d2", 1)), key=None, now_us=NOW_US)
         )
-    signer = Signer(tmp_path / "signed-heads", "example.com/log", b"s" * 32)
+    heads = tmp_path / "signed-heads"
+    heads.touch()
+    signer = Signer(heads, "example.com/log", b"s" * 32)
     sent: list[str] = []
 
     def sign(connection: psycopg.Connection[Any]) -> None:
@@ -152,7 +154,7 @@ def test_no_head_is_signed_and_nothing_is_sent_of_what_no_standby_has(
                 done = _while_waiting(alone, CANCEL, lambda: work(connection))  # noqa: B023
                 assert isinstance(done.exception(), NotReplicated), work.__name__
     assert sent == []
-    assert (tmp_path / "signed-heads").read_text() == ""
+    assert heads.read_text() == ""
 
 
 def test_a_statement_timeout_does_not_end_the_wait(alone: Pair) -> None:
