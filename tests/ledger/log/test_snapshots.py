@@ -5,7 +5,6 @@ from __future__ import annotations
 import psycopg
 import pytest
 from eventsourcing.persistence import InternalError
-from psycopg import sql
 
 from ledger.log import market as ledger_market
 from ledger.log.handle import Ledger
