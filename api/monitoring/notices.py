@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import smtplib
 import ssl
+from collections.abc import Callable
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from urllib.parse import unquote, urlsplit
@@ -30,28 +31,39 @@ def send(settings: Settings, subject: str, text: str) -> None:
     """Tell the operator by every way that is set; one that took it is enough, or it would be told
     again and again there while the other is away. Raises NoticeNotSent when none did.
     """
-    is_told = settings.alert_mail_to is not None or settings.alert_chat_url is not None
-    logger.log(logging.WARNING if is_told else logging.INFO, "%s", subject)
-    failed, ways = [], 0
-    if settings.alert_mail_to is not None:
-        ways += 1
-        try:
-            _mail(settings, subject, text)
-        except (OSError, smtplib.SMTPException) as error:
-            failed.append(f"mail: {type(error).__name__}")
-    if settings.alert_chat_url is not None:
-        ways += 1
-        try:
-            answer = httpx.post(
-                settings.alert_chat_url, json={"text": f"{subject}\n{text}"}, timeout=SECONDS_MAX
-            )
-            answer.raise_for_status()
-        except httpx.HTTPError as error:  # its text has the address, which is a secret
-            failed.append(f"chat: {type(error).__name__}")
-    if failed and len(failed) == ways:
-        raise NoticeNotSent("; ".join(failed))
+    went = tried(settings, subject, text)
+    failed = "; ".join(f"{way}: {error}" for way, error in went.items() if error is not None)
+    logger.log(logging.WARNING if went else logging.INFO, "%s", subject)
+    if failed and None not in went.values():
+        raise NoticeNotSent(failed)
     if failed:
-        logger.warning("%s was not told by %s", subject, "; ".join(failed))
+        logger.warning("%s was not told by %s", subject, failed)
+
+
+def tried(settings: Settings, subject: str, text: str) -> dict[str, str | None]:
+    """What became of a message by each way that is set: None where it was taken, else the kind of
+    the error. Its text may hold the address, which is a secret.
+    """
+    went: dict[str, str | None] = {}
+    if settings.alert_mail_to is not None:
+        went["mail"] = _error_of(lambda: _mail(settings, subject, text))
+    if settings.alert_chat_url is not None:
+        went["chat"] = _error_of(lambda: _chat(settings, subject, text))
+    return went
+
+
+def _error_of(act: Callable[[], None]) -> str | None:
+    try:
+        act()
+    except (OSError, smtplib.SMTPException, httpx.HTTPError) as error:
+        return type(error).__name__
+    return None
+
+
+def _chat(settings: Settings, subject: str, text: str) -> None:
+    assert settings.alert_chat_url is not None
+    told = {"text": f"{subject}\n{text}"}
+    httpx.post(settings.alert_chat_url, json=told, timeout=SECONDS_MAX).raise_for_status()
 
 
 def _mail(settings: Settings, subject: str, text: str) -> None:

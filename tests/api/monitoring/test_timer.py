@@ -24,6 +24,7 @@ from api.settings import Settings, SettingsInvalid
 from ledger.beside import alerts as kept
 from ledger.beside import timer_runs
 from tests.scenes.server import Scene
+from tests.scenes.shell import tallystick
 
 MINUTE_US = 60_000_000
 
@@ -179,6 +180,28 @@ def test_while_the_database_cannot_be_asked_nothing_ends(
     with pytest.raises(psycopg.OperationalError):
         look(scene, minutes=1)
     assert sinks.chats == before
+
+
+def test_a_test_message_goes_every_way_that_is_set() -> None:
+    sinks = Sinks()
+    with listening(sinks) as (smtp_url, chat_url):
+        ways = {
+            "SMTP_URL": smtp_url,
+            "ALERT_MAIL_FROM": "market@example.org",
+            "ALERT_MAIL_TO": "night@example.org",
+            "ALERT_CHAT_URL": chat_url,
+        }
+        sent = tallystick("alert", "test", "--json", **ways)
+        assert (sent.code, sent.document) == (0, {"sent": ["chat", "mail"]}), sent.err
+        assert len(sinks.mails) == len(sinks.chats) == 1
+        sinks.mail_is_away = True
+        half = tallystick("alert", "test", **ways)
+        assert half.code == 1
+        assert "not sent by mail (SMTPDataError)" in half.err
+        assert smtp_url not in half.err
+    nobody = tallystick("alert", "test")
+    assert nobody.code == 1
+    assert "TALLYSTICK_ALERT_CHAT_URL" in nobody.err
 
 
 def test_silent_nodes_are_counted_and_told(watched: tuple[Scene, Sinks]) -> None:
