@@ -57,6 +57,9 @@ def serve(settings: Settings) -> int:
     ):
         founding.warn(service.ledger, settings)
         warn_of_plain_http(settings)
+        scheme = "http" if settings.ssl_certfile is None else "https"
+        where = f"{scheme}://{settings.host}:{settings.port}"
+        logger.info("serving on %s, data in %s", where, settings.data_dir)
         if settings.workers == 1:
             app = create_app(service, with_console=settings.console and not settings.read_only)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})

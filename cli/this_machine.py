@@ -128,8 +128,6 @@ def serve(
     gc.disable()  # hundreds of modules come, and none goes: `tune_collector` begins to look later
     from cli import serve as cli_serve
 
-    scheme = "http" if settings.ssl_certfile is None else "https"
-    note(f"serving on {scheme}://{settings.host}:{settings.port}, data in {settings.data_dir}")
     try:
         code = cli_serve.serve(settings)
     finally:

@@ -134,20 +134,17 @@ def restore(
     should be opened on it.
     """
     settings = in_force(config, data_dir=data_dir)
-    result, proof = _restored(
-        _archive(folder),
+    _restore(
+        folder,
         settings.data_dir,
-        settings.log_origin,
+        settings,
         (until, label),
         (root, key),
         postgres,
         views,
-        _remembered(settings),
+        durable=True,
+        as_json=as_json,
     )
-    result = {"data_dir": str(settings.data_dir), **result}
-    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
-    if not proof.ok:
-        raise typer.Exit(EXIT_NO)
     note("Next: `tallystick keys import FILE`, `tallystick keys check`, then `tallystick serve`.")
 
 
@@ -174,35 +171,34 @@ def drill(
     settings = in_force(config, data_dir=data_dir)
     with tempfile.TemporaryDirectory(prefix="tallystick-") as name:
         Path(name).chmod(0o755)  # PostgreSQL may run as another user
-        result, proof = _restored(
-            _archive(folder),
+        _restore(
+            folder,
             Path(name) / "data",
-            settings.log_origin,
+            settings,
             (until, label),
             (root, key),
             postgres,
             views,
-            _remembered(settings),
             durable=False,
+            as_json=as_json,
         )
-    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
-    if not proof.ok:
-        raise typer.Exit(EXIT_NO)
 
 
-def _restored(
-    archive: Archive,
+def _restore(
+    folder: Path,
     data_dir: Path,
-    origin: str,
+    settings: Settings,
     which: tuple[str | None, str | None],
     outside: tuple[Path | None, str | None],
     postgres: Path | None,
     views: bool,
-    known: Sequence[Checkpoint],
     *,
-    durable: bool = True,
-) -> tuple[dict[str, Any], Proof]:
-    """Check, restore and prove; what `--json` prints."""
+    durable: bool,
+    as_json: bool,
+) -> None:
+    """Check, restore, prove and tell. Exit 1 when the proof fails; without `durable` the folder is
+    one that is removed.
+    """
     from time import perf_counter
 
     from api.backup import proof as proofs
@@ -210,12 +206,14 @@ def _restored(
     from api.backup.programs import Programs
     from api.process.embedded_postgres import EmbeddedPostgres
 
+    archive, known = _archive(folder), _remembered(settings)
     started = perf_counter()
     until, label = which
     until_us = None if until is None else _moment(until)
     programs = Programs(postgres, durable=durable)
     restoring.require_room(data_dir)
     chain = archive.chain(label, until_us)
+    origin = settings.log_origin
     signed = _heads(archive, chain[-1], origin, outside[0], with_signer=until is None)
     kept = _signed_note(outside[0], outside[1] or chain[-1].log_key)
     with progress() as told:
@@ -249,7 +247,11 @@ def _restored(
                 with_views=views,
             )
     times = started, checked, restored, perf_counter()
-    return {**_shown_proof(found, chain, times), "until": until}, found
+    where = {"data_dir": str(data_dir)} if durable else {}
+    result = {**where, **_shown_proof(found, chain, times), "until": until}
+    tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
+    if not found.ok:
+        raise typer.Exit(EXIT_NO)
 
 
 def _shown_proof(
