@@ -212,12 +212,11 @@ def rotate(
     settings = in_force(config, data_dir=data_dir)
     folder = secret_files.made_folder(settings.data_dir)
     given = None if lost is None else parse_verifier_key(lost).public
-    if lost is not None and (folder / key_files.SIGNER).exists():
-        raise InputUnusable(f"--lost: {folder / key_files.SIGNER} is there")
-    if lost is None and not (folder / key_files.SIGNER).exists():
-        raise InputUnusable(
-            f"{folder / key_files.SIGNER} is missing: import it, or give --lost KEY"
-        )
+    signer = folder / key_files.SIGNER
+    if lost is not None and signer.exists():
+        raise InputUnusable(f"--lost: {signer} is there")
+    if lost is None and not signer.exists():
+        raise InputUnusable(f"{signer} is missing: import it, or give --lost KEY")
     known = frozenset({key_files.SIGNER})
     with _no_signer(folder), Service.open(settings, lost=known) as service:
         told = key_rotation.rotate(service, given, overlap_days * DAY_US)
