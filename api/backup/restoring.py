@@ -30,6 +30,7 @@ from api.door.moments import moment
 from api.process import secret_files
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.log_keys import HEADS
+from contracts.durable_file import entry_to_disk
 
 WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
@@ -93,7 +94,7 @@ def restore(
             sums.to_disk(data_dir)
         pg.rename(data_dir / "pg")
         if durable:
-            sums.entry_to_disk(data_dir)
+            entry_to_disk(data_dir)
     except BaseException:
         programs.run("pg_ctl", "-D", pg, "-m", "immediate", "-w", "stop")
         shutil.rmtree(pg, ignore_errors=True)

@@ -26,7 +26,8 @@ from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import ProgramFailed, Programs, login
 from api.process import secret_files
 from api.process.log_keys import HEADS, SIGNER
-from ledger.log import usage_reads
+from contracts.durable_file import entry_to_disk
+from ledger.log import durable, market, usage_reads
 from ledger.tree import trees
 from ledger.tree.checkpoint import verifier_of
 
@@ -120,7 +121,7 @@ def take(
         stage("writing the sums")
         sums.write(part, told)
         part.rename(archive.base / label)
-        sums.entry_to_disk(archive.base)
+        entry_to_disk(archive.base)
     return made
 
 
@@ -150,26 +151,22 @@ def _is_base(before: Backup, seen: _Seen) -> bool:
 def _see(conninfo: str) -> _Seen:
     with psycopg.connect(conninfo, autocommit=True) as connection:
         version = connection.info.server_version
-        summarizes = False
-        if version >= OLDEST_INCREMENTAL:
-            row = connection.execute("SHOW summarize_wal").fetchone()
-            summarizes = row == ("on",)
+        has_summaries = version >= OLDEST_INCREMENTAL
+        now_us, facts = durable.clock_us(connection), market.head(connection)
         row = connection.execute(
-            "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,"
-            " (SELECT system_identifier::text FROM pg_control_system()),"
-            " (SELECT pos FROM market_events_head), current_database()"
+            "SELECT system_identifier::text, current_database() FROM pg_control_system()"
         ).fetchone()
         assert row is not None
         signed = trees.latest_checkpoint(connection)
         return _Seen(
-            now_us=row[0],
+            now_us=now_us,
             version=version,
-            system=row[1],
-            summarizes=summarizes,
-            facts=row[2],
+            system=row[0],
+            summarizes=has_summaries and durable.setting(connection, "summarize_wal") == "on",
+            facts=facts,
             reports=usage_reads.stored_count(connection),
             head="" if signed is None else signed[1],
-            database=row[3],
+            database=row[1],
         )
 
 

@@ -23,11 +23,12 @@ import psycopg
 from api.process import secret_files
 from domain.nesting import read_json
 from ledger.beside import sealed_secrets
-from ledger.log import codec
+from ledger.log import codec, market
 from ledger.tree import trees
 from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
+    VerifierKey,
     open_checkpoint,
     parse_checkpoint,
     remembered,
@@ -47,11 +48,6 @@ OLD_SIGNER, NEXT_SIGNER = "signer-old.key", "signer-next.key"
 """The key before, which signs beside the new one for a time; and the one a rotation is making."""
 CARRIED = (*FILES, OLD_SIGNER, NEXT_SIGNER)
 """What an export holds: in a rotation that was interrupted the next key is already the log's."""
-
-_FIRST = """
-    SELECT originator_id, originator_version, state FROM public.market_events
-    ORDER BY notification_id LIMIT 1
-"""
 
 
 class KeysDiffer(Exception):
@@ -125,12 +121,12 @@ def _key_file(
 
 
 def _blinding(connection: Connection, folder: Path) -> Finding:
-    first = connection.execute(_FIRST).fetchone()
+    first = market.first(connection)
 
     def differs(key: bytes) -> str | None:
         assert first is not None
         stream, version, body = first
-        told = read_json(bytes(body)).get("blind")
+        told = read_json(body).get("blind")
         if codec.blind(key, stream, version) != told:
             return "the first fact of the log is blinded with another key"
         return None
@@ -143,28 +139,35 @@ def _signer(connection: Connection, folder: Path, origin: str) -> Finding:
     signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
 
     def differs(seed: bytes) -> str | None:
-        key = verifier_of(seed, origin)
-        if rotations:
-            if rotations[-1].new == key:
-                return None
-            why = f"rotation {rotations[-1].number} announced another key"
-            if (folder / NEXT_SIGNER).exists():
-                why += "; `tallystick keys rotate` ends what was interrupted"
-            return why
-        assert signed is not None
-        try:
-            open_checkpoint(signed[1], key)
-        except NoteInvalid:
-            named = split_note(signed[1])[0].split("\n", 1)[0]
-            if named != origin:
-                return f"the log signs as {named}, and TALLYSTICK_LOG_ORIGIN is {origin}"
-            return f"the head of {signed[0]} facts is signed with another key"
-        return None
+        why = other_than_named(connection, verifier_of(seed, origin))
+        if why is not None and rotations and (folder / NEXT_SIGNER).exists():
+            why += "; `tallystick keys rotate` ends what was interrupted"
+        return why
 
     needed = None if signed is None else f"it signed the head of {signed[0]} facts"
     if rotations:
         needed = f"rotation {rotations[-1].number} announced its key"
     return _key_file(folder, SIGNER, needed, differs)
+
+
+def other_than_named(connection: Connection, key: VerifierKey) -> str | None:
+    """Why this is not the key that signs the log: the last rotation announced another one, or
+    another one signed the newest head. None: it is, or the log names none yet.
+    """
+    signed, rotations = trees.latest_checkpoint(connection), trees.rotations(connection)
+    if rotations:
+        is_named = rotations[-1].new == key
+        return None if is_named else f"rotation {rotations[-1].number} announced another key"
+    if signed is None:
+        return None
+    try:
+        open_checkpoint(signed[1], key)
+    except NoteInvalid:
+        named = split_note(signed[1])[0].split("\n", 1)[0]
+        if named != key.name:
+            return f"the log signs as {named}, and TALLYSTICK_LOG_ORIGIN is {key.name}"
+        return f"the head of {signed[0]} facts is signed with another key"
+    return None
 
 
 def _heads(connection: Connection, folder: Path, origin: str) -> Finding:
@@ -184,8 +187,8 @@ def _heads(connection: Connection, folder: Path, origin: str) -> Finding:
     size = last.size
     if signed is None or size > signed[0]:
         held = trees.head(connection).size if signed is None else signed[0]
-        if size > _facts(connection):
-            why = f"the signer signed {size} facts, and this database has {_facts(connection)}"
+        if size > (has := market.head(connection)):
+            why = f"the signer signed {size} facts, and this database has {has}"
             return Finding(HEADS, DIFFERS, why)
         return Finding(HEADS, MATCHES, f"it remembers {size} facts, later than {held}")
     note_text = _text_at(connection, size)
@@ -223,11 +226,6 @@ def _sealing(connection: Connection, folder: Path) -> Finding:
 
 
 def _server(connection: Connection, folder: Path) -> Finding:
-    has_facts = _facts(connection) > 0
+    has_facts = market.head(connection) > 0
     needed = "a server with this log had one" if has_facts else None
     return _key_file(folder, SERVER, needed, lambda _key: None)
-
-
-def _facts(connection: Connection) -> int:
-    row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
-    return 0 if row is None else int(row[0])

@@ -21,7 +21,7 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
-from contracts.durable_file import sync_folder
+from contracts.durable_file import entry_to_disk
 
 SECRET_BYTES = 32
 
@@ -83,8 +83,8 @@ def make(path: Path, content: str) -> bool:
         os.link(draft, path)
         is_new = True
     draft.unlink()
-    sync_folder(path.parent)
-    sync_folder(path.parent.parent)
+    entry_to_disk(path.parent)
+    entry_to_disk(path.parent.parent)
     return is_new
 
 

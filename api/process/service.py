@@ -35,6 +35,7 @@ from api.telemetry.traces import Traces
 from contracts.chain_ids import EMBEDDED_CHAIN_ID
 from domain.authority.log_key import LOG_KEYS
 from ledger import migrate
+from ledger.log import market
 from ledger.log.durable import DurableConnection
 from ledger.log.handle import Ledger
 from ledger.log.usage import UsageLog
@@ -274,9 +275,7 @@ class Service:
 
     def head(self, connection: Connection) -> int:
         """The last position of the market log."""
-        row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
-        assert row is not None
-        return int(row[0])
+        return market.head(connection)
 
     def head_now(self) -> int:
         """The last position of the market log, asked on a connection of the pool."""
@@ -323,8 +322,7 @@ def _require_primary(conninfo: str) -> None:
 def _require_ready(conninfo: str) -> None:
     """Raises NotReady when this version would have to change something before it can read."""
     with psycopg.connect(conninfo, autocommit=True) as connection:
-        made = connection.execute("SELECT to_regclass('public.migration')").fetchone()
-        missing = ["all"] if made == (None,) else [one.name for one in migrate.missing(connection)]
+        missing = [one.name for one in migrate.missing(connection)]
         differing = missing or tables.differing(connection)
     if missing or differing:
         raise NotReady(

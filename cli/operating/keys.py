@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +18,7 @@ from cli.terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, grou
 
 if TYPE_CHECKING:
     from api.process.log_keys import Finding
-    from api.process.service import Service
     from api.settings import Settings
-    from domain.authority.log_key import LogKeyRotated
-    from ledger.tree.checkpoint import VerifierKey
 
 app = group(
     "keys", "The key files of this server: check, export, import, rotate.", "tallystick keys check"
@@ -74,9 +72,9 @@ def export(
 
     Keep the file apart from the backups of the database, and the passphrase apart from the file.
     """
-    from datetime import UTC, datetime
-
+    from api.door.moments import moment
     from api.process import key_export, log_keys, secret_files
+    from contracts.durable_file import entry_to_disk
 
     settings = in_force(config, data_dir=data_dir)
     if file.exists():
@@ -90,7 +88,7 @@ def export(
         files[log_keys.HEADS] = "" if last is None else last.line
     if not files:
         raise InputUnusable(f"{folder} has no key files: give the server's --data-dir")
-    made_at = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    made_at = moment(time.time_ns() // 1_000)
     sealed = key_export.seal(
         settings.log_origin, files, _passphrase(passphrase_file, twice=True), made_at
     )
@@ -99,6 +97,7 @@ def export(
         out.write(sealed)
         out.flush()
         os.fsync(out.fileno())
+    entry_to_disk(file.parent)
     result = {"file": str(file), "origin": settings.log_origin, "files": sorted(files)}
     tell(result, facts(result), as_json=as_json)
 
@@ -183,7 +182,9 @@ def make(
 def rotate(
     overlap_days: Annotated[
         int,
-        typer.Option(min=0, max=90, help="So long the old key signs heads too; 0: it was stolen."),
+        typer.Option(
+            min=0, help="So long the old key signs heads too, at most 90; 0: it was stolen."
+        ),
     ] = OVERLAP_DAYS,
     lost: Annotated[
         str | None,
@@ -202,9 +203,10 @@ def rotate(
     The old key signs the announcement, so an auditor with the old key follows to the new one.
     Stop every server and the timers first. A run that was interrupted is ended by the next one.
     """
-    from api.process import log_keys, secret_files
+    from api.door.moments import moment
+    from api.process import key_rotation, log_keys, secret_files
     from api.process.service import Service
-    from contracts.durable_file import sync_folder
+    from domain.duration import DAY_US
     from ledger.tree.checkpoint import parse_verifier_key
 
     settings = in_force(config, data_dir=data_dir)
@@ -216,91 +218,18 @@ def rotate(
         raise InputUnusable(f"{folder / log_keys.SIGNER} is missing: import it, or give --lost KEY")
     known = frozenset({log_keys.SIGNER})
     with _no_signer(folder), Service.open(settings, lost=known) as service:
-        told = _rotated(service, folder, given, overlap_days)
-        os.replace(folder / log_keys.NEXT_SIGNER, folder / log_keys.SIGNER)
-        sync_folder(folder)
+        told = key_rotation.rotate(service, given, overlap_days * DAY_US)
     result = {
         "rotation": told.number,
         "verifier_key": _verifier(told.origin, told.new_key),
         "replaces": _verifier(told.origin, told.old_key),
         "old_key_signed": told.old_signature is not None,
-        "old_key_signs_until": moment_of(told.until_us),
+        "old_key_signs_until": moment(told.until_us),
     }
     tell(result, facts(result), as_json=as_json)
     note(
         "Export the keys again (`tallystick keys export`), and tell auditors the new verifier key."
     )
-
-
-def moment_of(at_us: int) -> str:
-    """A moment as the API tells it."""
-    from api.door.moments import moment
-
-    return moment(at_us)
-
-
-def _rotated(service: Service, folder: Path, lost: bytes | None, days: int) -> LogKeyRotated:
-    """The fact of the rotation. The next key is on disk before the log names it, and the old one
-    has another name before the next takes its own: a second run ends what is interrupted.
-    """
-    from nacl.signing import SigningKey
-
-    from api.process import log_keys, secret_files
-    from contracts.durable_file import sync_folder
-    from domain.authority.log_key import LOG_KEYS, RotateLogKey, rotation_text
-    from domain.duration import DAY_US
-    from ledger.tree.checkpoint import VerifierKey
-
-    state = service.ledger.world().state(LOG_KEYS)
-    following = SigningKey(secret_files.read_or_make(folder / log_keys.NEXT_SIGNER))
-    sync_folder(folder)  # a run that was killed may have made it, and not come so far
-    new_key = bytes(following.verify_key).hex()
-    if state.last is None or state.last.new_key != new_key:
-        number, origin = len(state.rotations) + 1, service.settings.log_origin
-        now_us = service.clock.now_us()
-        until_us = now_us + (0 if lost is not None else days * DAY_US)
-        old = None if lost is not None else SigningKey(secret_files.read(folder / log_keys.SIGNER))
-        old_key = (lost if old is None else bytes(old.verify_key)) or b""
-        _require_signed_by(service, VerifierKey(origin, old_key))
-        text = rotation_text(origin, number, old_key.hex(), new_key, until_us).encode()
-        command = RotateLogKey(
-            number=number,
-            origin=origin,
-            old_key=old_key.hex(),
-            new_key=new_key,
-            until_us=until_us,
-            old_signature=None if old is None else old.sign(text).signature.hex(),
-            new_signature=following.sign(text).signature.hex(),
-            at_us=now_us,
-        )
-        service.ledger.handle(command, key=None, now_us=now_us)
-        state = service.ledger.world().state(LOG_KEYS)
-    assert state.last is not None
-    path = folder / log_keys.SIGNER
-    if path.exists() and SigningKey(secret_files.read(path)).verify_key != following.verify_key:
-        aside = folder / f".{log_keys.OLD_SIGNER}"
-        aside.unlink(missing_ok=True)
-        os.link(path, aside)
-        os.replace(aside, folder / log_keys.OLD_SIGNER)
-        sync_folder(folder)
-    return state.last
-
-
-def _require_signed_by(service: Service, key: VerifierKey) -> None:
-    """That the newest head is of this key, before anything is announced. Raises AnswerIsNo."""
-    from ledger.tree import trees
-    from ledger.tree.checkpoint import NoteInvalid, open_checkpoint
-
-    with service.connect() as connection:
-        signed, done = trees.latest_checkpoint(connection), trees.rotations(connection)
-    if signed is None or (done and signed[0] < done[-1].position and done[-1].new == key):
-        return
-    try:
-        open_checkpoint(signed[1], key)
-    except NoteInvalid:
-        raise AnswerIsNo(
-            f"the newest head of the log, of {signed[0]} facts, is not signed by {key}"
-        ) from None
 
 
 @app.command(epilog="Example: tallystick keys announced --json")

@@ -19,6 +19,7 @@ from threading import Lock
 from typing import Any, LiteralString, Protocol, cast
 from uuid import UUID
 
+import psycopg
 from eventsourcing.application import AggregateNotFoundError, Application
 from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import (
@@ -446,6 +447,33 @@ class _Folded:
             self._held.move_to_end(held.originator_id)
             while len(self._held) > self.most:
                 self._held.popitem(last=False)
+
+
+Connection = psycopg.Connection[Any]
+
+
+def head(connection: Connection) -> int:
+    """The last position of the market log; 0 before the first fact."""
+    row = connection.execute("SELECT pos FROM public.market_events_head").fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def first(connection: Connection) -> tuple[UUID, int, bytes] | None:
+    """Stream, version and bytes of the first fact; None before it."""
+    row = connection.execute(
+        "SELECT originator_id, originator_version, state FROM public.market_events"
+        " ORDER BY notification_id LIMIT 1"
+    ).fetchone()
+    return None if row is None else (row[0], row[1], bytes(row[2]))
+
+
+def last_recorded_us(connection: Connection) -> int | None:
+    """When the last fact was recorded; None before the first."""
+    row = connection.execute(
+        "SELECT recorded_us FROM public.market_events ORDER BY notification_id DESC LIMIT 1"
+    ).fetchone()
+    return None if row is None else int(row[0])
 
 
 def _recorded(row: dict[str, Any]) -> Recorded:

@@ -309,6 +309,8 @@ def test_a_rotation_is_in_the_log_and_old_keys_and_old_heads_stay_verifiable(
     machine: Machine, tmp_path: Path
 ) -> None:
     first = log_key(machine, tmp_path / "one")
+    ran = machine.run("keys", "rotate", "--overlap-days", 91, "--json")
+    assert (ran.code, ran.document["refused"]) == (1, "log_key_overlap"), ran
     ran = machine.run("keys", "rotate", "--json")
     assert ran.code == 0, ran
     second = ran.document["verifier_key"]
@@ -365,7 +367,7 @@ def test_a_key_that_was_stolen_signs_no_head_after_its_rotation(
 
 
 def test_the_name_of_a_key_is_on_disk_before_the_log_depends_on_it(
-    machine: Machine, monkeypatch: pytest.MonkeyPatch
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, passphrase: Path
 ) -> None:
     """What the folder held each time that it was brought to disk."""
     synced: list[set[str]] = []
@@ -382,6 +384,9 @@ def test_the_name_of_a_key_is_on_disk_before_the_log_depends_on_it(
     (machine.keys / "server.key").unlink()
     assert machine.run("keys", "make", "server.key").code == 0
     assert "server.key" in synced.pop()
+    file, given = machine.keys / "sealed", ("--passphrase-file", passphrase)
+    assert machine.run("keys", "export", file, *given).code == 0
+    assert file.name in synced.pop()
     recorded.clear()
     assert machine.run("keys", "rotate").code == 0
     assert "signer-next.key" in synced[0]
