@@ -87,7 +87,7 @@ class Scene:
             armed = Armed(failpoint, fault, nth, self.conninfo)
             with armed.in_database():
                 life = self.live(armed)
-            assert life.reached, f"its scene did not pass by: {life}"
+            assert life.reached, f"its scene did not pass by: {str(life)[:500]}"
             assert life.died == (fault is Fault.DEATH), life
             again: list[Any] = []
             self.act(again.append)

@@ -10,14 +10,16 @@ import psycopg
 from ledger import migrate
 from projections import tables
 from tests.conftest import running
+from tests.failpoints.epochs import Epochs
 from tests.failpoints.market import MarketLog
+from tests.failpoints.migration import Migrations
 from tests.failpoints.places import Failpoint
 from tests.failpoints.scene import Ground, Scene, play_all
 from tests.failpoints.trees import Trees
 from tests.failpoints.usage import ReportLog
 from tests.failpoints.views import Views
 
-SCENES: tuple[type[Scene], ...] = (MarketLog, ReportLog, Views, Trees)
+SCENES: tuple[type[Scene], ...] = (MarketLog, ReportLog, Views, Trees, Epochs, Migrations)
 
 FAILPOINTS: dict[str, Failpoint] = {
     failpoint.name: failpoint for scene in SCENES for failpoint in scene.failpoints
