@@ -60,7 +60,8 @@ def follow(
         said = _wait(process, stop)
         if stop.is_set():
             return
-        pause = 1.0 if time.monotonic() - began > PAUSE_SECONDS_MAX else min(2 * pause, 30.0)
+        ran_well = time.monotonic() - began > PAUSE_SECONDS_MAX
+        pause = 1.0 if ran_well else min(2 * pause, PAUSE_SECONDS_MAX)
         told(f"the stream ended, again in {pause:.0f} s: {said}")
         stop.wait(pause)
         with suppress(psycopg.Error):  # a promoted standby has no slot yet

@@ -68,7 +68,6 @@ def take(
     archive: Archive,
     *,
     full: bool = False,
-    told: sums.Told = lambda _what, _done, _of: None,
     stage: Callable[[str], None] = lambda _stage: None,
 ) -> Backup:
     """Add one backup to the archive. Raises BackupUnusable, ProgramFailed, psycopg errors."""
@@ -119,7 +118,7 @@ def take(
         )
         made.write(part)
         stage("writing the sums")
-        sums.write(part, told)
+        sums.write(part)
         part.rename(archive.base / label)
         entry_to_disk(archive.base)
     return made

@@ -30,6 +30,7 @@ from cli.this_machine import database, stopping
 
 if TYPE_CHECKING:
     from api.backup.archive import Archive, Backup
+    from api.backup.programs import Programs
     from api.backup.proof import Proof
     from api.settings import Settings
     from ledger.tree.checkpoint import Checkpoint, VerifierKey
@@ -216,14 +217,7 @@ def _restore(
     origin = settings.log_origin
     signed = _heads(archive, chain[-1], origin, outside[0], with_signer=until is None)
     kept = _signed_note(outside[0], outside[1] or chain[-1].log_key)
-    with progress() as told:
-        problems = archive.faults(chain, programs, told)
-    if problems:
-        raise AnswerIsNo(
-            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
-            f" `tallystick backup {archive.folder} --check`",
-            {"damaged": problems},
-        )
+    _require_whole(archive, chain, programs)
     checked = perf_counter()
     with stages() as stage:
         restoring.restore(
@@ -252,6 +246,18 @@ def _restore(
     tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
     if not found.ok:
         raise typer.Exit(EXIT_NO)
+
+
+def _require_whole(archive: Archive, chain: Sequence[Backup], programs: Programs) -> None:
+    """Exit 1 when any byte of these backups, or of the WAL after them, is another."""
+    with progress() as told:
+        problems = archive.faults(chain, programs, told)
+    if problems:
+        raise AnswerIsNo(
+            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
+            f" `tallystick backup {archive.folder} --check`",
+            {"damaged": problems},
+        )
 
 
 def _shown_proof(

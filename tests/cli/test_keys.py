@@ -9,6 +9,7 @@ import shutil
 import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -25,21 +26,19 @@ from domain.authority.log_key import RotateLogKey, rotation_text
 from ledger.tree import trees
 from ledger.tree.checkpoint import NoteInvalid, VerifierKey, parse_verifier_key, sign_note
 from ledger.tree.log_keys import Rotation, later, open_by_any
+from tests.scenes import shell
 from tests.scenes.server import Scene
-from tests.scenes.shell import Ran, tallystick, tallystick_at
+from tests.scenes.shell import tallystick, tallystick_at
 
 PASSPHRASE = "correct horse battery"
 
 
-class Machine:
-    """One data folder on a database; the keys can be lost and brought back."""
+class Machine(shell.Machine):
+    """Its keys can be lost and brought back."""
 
-    def __init__(self, folder: Path, database: str) -> None:
-        self.folder, self.database = folder, database
-        self.keys = folder / "keys"
-
-    def run(self, *arguments: object) -> Ran:
-        return tallystick(*arguments, DATA_DIR=self.folder, DATABASE_URL=self.database)
+    @property
+    def keys(self) -> Path:
+        return self.folder / "keys"
 
     def states(self) -> dict[str, str]:
         told = self.run("keys", "check", "--json").out
@@ -430,27 +429,33 @@ def test_jobs_of_a_server_that_records_nothing_are_refused_and_make_no_key(
     assert not list(folder.glob("keys/*"))
 
 
+OLD, NEW = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
+
+
+def announced(until_us: int) -> dict[str, Any]:
+    """A fact that replaces the one key by the other."""
+    keys = [bytes(key.verify_key).hex() for key in (OLD, NEW)]
+    text = rotation_text("a/log", 1, keys[0], keys[1], until_us).encode()
+    return {
+        "number": 1,
+        "origin": "a/log",
+        "old_key": keys[0],
+        "new_key": keys[1],
+        "until_us": until_us,
+        "old_signature": OLD.sign(text).signature.hex(),
+        "new_signature": NEW.sign(text).signature.hex(),
+        "at_us": 5,
+    }
+
+
 def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> None:
-    old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
-    public = [bytes(key.verify_key).hex() for key in (old, new)]
     for until_us, accepted in ((5, [9]), (6, [9, 10, 50])):
-        text = rotation_text("a/log", 1, public[0], public[1], until_us).encode()
-        body = {
-            "number": 1,
-            "origin": "a/log",
-            "old_key": public[0],
-            "new_key": public[1],
-            "until_us": until_us,
-            "old_signature": old.sign(text).signature.hex(),
-            "new_signature": new.sign(text).signature.hex(),
-            "at_us": 5,
-        }
-        one = Rotation.of(10, body)
+        one = Rotation.of(10, announced(until_us))
         for held in (one.old, one.new):
             for size in (9, 10, 50):
                 head = f"a/log\n{size}\n{'A' * 43}=\n"
-                assert open_by_any(sign_note(head, "a/log", new), held, [one])[1] == one.new
-                forged = sign_note(head, "a/log", old)
+                assert open_by_any(sign_note(head, "a/log", NEW), held, [one])[1] == one.new
+                forged = sign_note(head, "a/log", OLD)
                 if size in accepted:
                     assert open_by_any(forged, held, [one])[1] == one.old
                 else:
@@ -459,23 +464,11 @@ def test_a_head_of_a_stolen_key_is_refused_whichever_key_the_auditor_holds() -> 
 
 
 def test_a_forged_announcement_is_found_offline() -> None:
-    old, new = SigningKey(b"o" * 32), SigningKey(b"n" * 32)
-    public = [bytes(key.verify_key).hex() for key in (old, new)]
-    text = rotation_text("a/log", 1, public[0], public[1], 5).encode()
-    body = {
-        "number": 1,
-        "origin": "a/log",
-        "old_key": public[0],
-        "new_key": public[1],
-        "until_us": 5,
-        "old_signature": old.sign(text).signature.hex(),
-        "new_signature": new.sign(text).signature.hex(),
-        "at_us": 5,
-    }
+    body = announced(5)
     assert Rotation.of(9, body).fault is None
     for name, value in (
-        ("old_signature", new.sign(text).signature.hex()),
-        ("new_signature", old.sign(text).signature.hex()),
+        ("old_signature", body["new_signature"]),
+        ("new_signature", body["old_signature"]),
         ("until_us", 6),
         ("number", 2),
         ("origin", "b/log"),

@@ -13,7 +13,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -33,6 +33,7 @@ from cryptography.x509.oid import NameOID
 from api.process.embedded_postgres import EmbeddedPostgres
 from api.settings import Settings, SettingsInvalid
 from cli.serve import _how, _require_shared_key, warn_of_plain_http
+from tests.processes import free_port, until
 from tests.scenes.shell import tallystick
 
 SECONDS_MAX = 60
@@ -56,9 +57,7 @@ class Serving:
 @contextmanager
 def serving(folder: Path, database: str, *flags: str) -> Generator[Serving, None, None]:
     """The process, once somebody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port = sock.getsockname()[1]
+    port = free_port()
     said = folder.with_name(f"{folder.name}.stderr")
     ours = {name: value for name, value in os.environ.items() if not name.startswith("TALLYSTICK")}
     environment = {"TALLYSTICK_DATABASE_URL": database, "TALLYSTICK_DATA_DIR": str(folder)}
@@ -221,13 +220,6 @@ def _status(request: urllib.request.Request) -> int:
         return error.code
     except OSError:
         return 0
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    ends = time.monotonic() + SECONDS_MAX
-    while not is_so():
-        assert time.monotonic() < ends, "it did not come to this in time"
-        time.sleep(0.05)
 
 
 def test_a_certificate_makes_it_tls(tmp_path: Path, database: str) -> None:

@@ -14,8 +14,9 @@ from api.main import create_app
 from api.process.service import Service
 from api.settings import Settings
 from projections import tables
+from tests.processes import until
 from tests.scenes.shell import tallystick
-from tests.standby import Pair, pair, until
+from tests.standby import Pair, pair
 
 pytestmark = pytest.mark.timeout(180)
 
