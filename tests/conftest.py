@@ -104,21 +104,31 @@ def running(binaries: Path | None = None) -> Generator[Databases, None, None]:
             yield server
 
 
-@pytest.fixture(scope="session")
-def template(postgres: Databases) -> str:
-    """The name of the migrated database that every `database` is a copy of."""
+def migrated(postgres: Databases) -> str:
+    """The name of a migrated database, made to be copied."""
     migrate.migrate(postgres.create_database("template_tally"))
     return "template_tally"
 
 
-@pytest.fixture(scope="session")
-def template_with_views(postgres: Databases, template: str) -> str:
-    """The name of the migrated database with empty views, so that no server has to make them."""
+def with_views(postgres: Databases, template: str) -> str:
+    """The name of a copy of it that has empty views."""
     name = f"{template}_views"
     address = postgres.create_database(name, template=template)
     with psycopg.connect(address, autocommit=True) as connection:
         tables.ensure(connection)
     return name
+
+
+@pytest.fixture(scope="session")
+def template(postgres: Databases) -> str:
+    """The name of the migrated database that every `database` is a copy of."""
+    return migrated(postgres)
+
+
+@pytest.fixture(scope="session")
+def template_with_views(postgres: Databases, template: str) -> str:
+    """The name of the migrated database with empty views, so that no server has to make them."""
+    return with_views(postgres, template)
 
 
 @pytest.fixture

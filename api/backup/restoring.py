@@ -27,8 +27,10 @@ from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import Programs
 from api.backup.taking import BESIDE, FILES, PART, WAL
 from api.door.moments import moment
+from api.process import secret_files
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.log_keys import HEADS
+from contracts.durable_file import entry_to_disk
 
 WAIT_SECONDS = 86_400
 PAUSE_SECONDS = 0.2
@@ -92,7 +94,7 @@ def restore(
             sums.to_disk(data_dir)
         pg.rename(data_dir / "pg")
         if durable:
-            sums.entry_to_disk(data_dir)
+            entry_to_disk(data_dir)
     except BaseException:
         programs.run("pg_ctl", "-D", pg, "-m", "immediate", "-w", "stop")
         shutil.rmtree(pg, ignore_errors=True)
@@ -230,7 +232,7 @@ def put_files(backup: Path, data_dir: Path) -> None:
         for member in tar:
             _require_file(member, data_dir)
             tar.extract(member, data_dir, filter="data")
-    heads, keys = backup / HEADS, data_dir / "keys"
+    heads, keys = backup / HEADS, secret_files.folder_of(data_dir)
     if heads.exists() and not (keys / HEADS).exists():
         keys.mkdir(mode=0o700, exist_ok=True)
         shutil.copyfile(heads, keys / HEADS)

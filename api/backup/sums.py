@@ -15,6 +15,8 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from contracts.durable_file import entry_to_disk
+
 SUMS = "SHA256SUMS"
 MANIFEST = "backup_manifest"
 NOT_IN_MANIFEST = ("pg_wal/", "postgresql.auto.conf", MANIFEST)
@@ -102,12 +104,3 @@ def to_disk(folder: Path) -> None:
 def _folders_to_disk(folder: Path) -> None:
     for root, _, _ in os.walk(folder, topdown=False):
         entry_to_disk(Path(root))
-
-
-def entry_to_disk(path: Path) -> None:
-    """One file, or the names in one folder."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

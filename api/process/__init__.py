@@ -9,6 +9,7 @@ __all__ = (
     "embedded_postgres",
     "founding",
     "key_export",
+    "key_rotation",
     "leading",
     "lease_desk",
     "log_keys",

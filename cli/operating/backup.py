@@ -30,9 +30,10 @@ from cli.this_machine import database, stopping
 
 if TYPE_CHECKING:
     from api.backup.archive import Archive, Backup
+    from api.backup.programs import Programs
     from api.backup.proof import Proof
     from api.settings import Settings
-    from ledger.tree.checkpoint import Checkpoint
+    from ledger.tree.checkpoint import Checkpoint, VerifierKey
 
 commands = top_level()
 
@@ -213,15 +214,10 @@ def _restore(
     programs = Programs(postgres, durable=durable)
     restoring.require_room(data_dir)
     chain = archive.chain(label, until_us)
-    signed = _heads(archive, chain[-1], settings.log_origin, outside, with_signer=until is None)
-    with progress() as told:
-        problems = archive.faults(chain, programs, told)
-    if problems:
-        raise AnswerIsNo(
-            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
-            f" `tallystick backup {archive.folder} --check`",
-            {"damaged": problems},
-        )
+    origin = settings.log_origin
+    signed = _heads(archive, chain[-1], origin, outside[0], with_signer=until is None)
+    kept = _signed_note(outside[0], outside[1] or chain[-1].log_key)
+    _require_whole(archive, chain, programs)
     checked = perf_counter()
     with stages() as stage:
         restoring.restore(
@@ -240,6 +236,7 @@ def _restore(
                 chain[-1],
                 signed if until else [*signed, *known],
                 known,
+                kept,
                 stage=stage,
                 with_views=views,
             )
@@ -249,6 +246,18 @@ def _restore(
     tell(result, [*facts(_shown(result)), *result["problems"]], as_json=as_json)
     if not found.ok:
         raise typer.Exit(EXIT_NO)
+
+
+def _require_whole(archive: Archive, chain: Sequence[Backup], programs: Programs) -> None:
+    """Exit 1 when any byte of these backups, or of the WAL after them, is another."""
+    with progress() as told:
+        problems = archive.faults(chain, programs, told)
+    if problems:
+        raise AnswerIsNo(
+            f"the backup is damaged, and nothing was restored: {problems[0]}\nTake another one of"
+            f" `tallystick backup {archive.folder} --check`",
+            {"damaged": problems},
+        )
 
 
 def _shown_proof(
@@ -275,35 +284,38 @@ def _shown_proof(
 def _remembered(settings: Settings) -> list[Checkpoint]:
     """The heads that the signer of the data folder signed."""
     from api.backup import proof as proofs
-    from api.process import log_keys
+    from api.process import log_keys, secret_files
 
-    return proofs.heads_of_signer(settings.data_dir / "keys" / log_keys.HEADS, settings.log_origin)
+    path = secret_files.folder_of(settings.data_dir) / log_keys.HEADS
+    return proofs.heads_of_signer(path, settings.log_origin)
 
 
 def _heads(
-    archive: Archive,
-    last: Backup,
-    origin: str,
-    outside: tuple[Path | None, str | None],
-    *,
-    with_signer: bool,
+    archive: Archive, last: Backup, origin: str, root: Path | None, *, with_signer: bool
 ) -> list[Checkpoint]:
     """The heads to compare with: the one given, those in the backup."""
     from api.backup import proof as proofs
     from api.process import log_keys
 
-    root, key = outside
     found: list[Checkpoint] = []
     if last.head:
         # Only to compare: whoever could change it could change the sums of the backup, too.
-        found.append(proofs.head_of_note(last.head, None))
+        found.append(proofs.head_of_note(last.head))
     if with_signer:
         found += proofs.heads_of_signer(archive.base / last.label / log_keys.HEADS, origin)
     if root is not None:
         if not root.is_file():
             raise InputUnusable(f"{root} is not there: give the file of a signed head")
-        found.append(proofs.head_of_note(root.read_text(encoding="utf-8"), key or last.log_key))
+        found.append(proofs.head_of_note(root.read_text(encoding="utf-8")))
     return found
+
+
+def _signed_note(root: Path | None, key: str) -> tuple[str, VerifierKey] | None:
+    """The head that was given, where it is signed, with a key of the log, where one is known."""
+    from ledger.tree.checkpoint import parse_verifier_key
+
+    note_text = "" if root is None else root.read_text(encoding="utf-8")
+    return (note_text, parse_verifier_key(key)) if key and "\n\n" in note_text else None
 
 
 def _check_all(archive: Archive, *, as_json: bool) -> None:

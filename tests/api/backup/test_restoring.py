@@ -71,7 +71,7 @@ def test_a_head_that_a_crash_cut_is_no_damage(tmp_path: Path) -> None:
     path, root = tmp_path / "signed-heads", "A" * 43 + "="
     path.write_text(f"4 {root}\n5 {root[:9]} void\n7 {root}\n8 {root[:20]}")
     found = proof.heads_of_signer(path, "example.com/log")
-    assert [head.size for head in found] == [4, 7]
+    assert [head.size for head in found] == [7, 4]
     path.write_text(f"4 {root}\n8 {root[:20]}\n")
     with pytest.raises(BackupUnusable, match="is damaged"):
         proof.heads_of_signer(path, "example.com/log")

@@ -20,7 +20,6 @@ from tests.node_reporter.confined import Ground, ground, needs_walls
 LEASE = "lease_" + "0" * 32
 BURN_S = 1.5
 BURN = f"""
-import subprocess
 import time
 kept = bytearray(48 * 1024 * 1024)
 with open("file", "wb") as file:  # the work folder is where it starts
