@@ -142,6 +142,14 @@ def is_healthy(url: str, *, trusting: ssl.SSLContext | None = None) -> bool:
         return bool(answer.status == 200)
 
 
+def health_checks(url: str) -> float:
+    """How many `/metrics` tells."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=30) as answer:
+        told = answer.read().decode()
+    counted = 'tallystick_http_request_seconds_count{method="GET",route="/healthz",status="200"} '
+    return sum(float(line.removeprefix(counted)) for line in told.splitlines() if counted in line)
+
+
 def sessions(database: str) -> int:
     """Who else is connected to the database."""
     with psycopg.connect(database) as connection:
@@ -166,7 +174,11 @@ def test_several_workers_that_only_read_need_the_key_they_share(tmp_path: Path) 
 
 def test_workers_serve_and_all_of_them_end_on_sigterm(tmp_path: Path, database: str) -> None:
     with serving(tmp_path, database, "--workers", "2") as server:
-        assert all(is_healthy(f"http://{server.address}") for _ in range(8))
+        url = f"http://{server.address}"
+        assert all(is_healthy(url) for _ in range(40))
+        # Whichever worker is asked, its numbers are those of both.
+        until(lambda: health_checks(url) == 40)
+        assert {health_checks(url) for _ in range(8)} == {40}
         code, said = server.stop()
     assert code == 0, said
     assert "Traceback" not in said
