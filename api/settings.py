@@ -11,12 +11,13 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from domain.parties.account import DEVELOPMENT, ENVIRONMENTS, PRODUCTION
+from domain.record import dataclass
 
 PREFIX = "TALLYSTICK_"
 PORT_MAX = 65_535

@@ -13,7 +13,6 @@ not refundable: it is forfeited with the closing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.node import node_of
@@ -26,6 +25,7 @@ from domain.lease.shared_escrow import escrow_of
 from domain.leasing.other_resources import usage_of
 from domain.parties.account import AccountClosed, account_stream, existing_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.sites.edge_device import edge_devices_of
 from domain.storage.volume import volume_of

@@ -13,9 +13,9 @@ work of each client weighed in the epoch (`domain/epochs/clients.py`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from domain.money import Big, share_out_all
+from domain.record import dataclass
 
 CLIENTS_MAX = 200
 """Compute clients that one fact names: a fact is bounded. The rest is told together."""

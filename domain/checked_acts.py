@@ -10,7 +10,6 @@ price source less. What our own jobs ask for is no act of a person and is not as
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.authority.acts import LIMITS, ActLimits, ActRequest, taken
@@ -34,6 +33,7 @@ from domain.income.cash_out import (
 from domain.income.maturity import SetMaturityWindow, decide_set_window
 from domain.prices.price_feed import SetPriceSources, decide_sources, feed_of
 from domain.prices.tariff import PublishTariff, decide_publish
+from domain.record import dataclass
 from domain.stream import Change, World
 from domain.trust.record import ForgetDriverLibrary, KnowDriverLibrary, decide_forget, decide_know
 

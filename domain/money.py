@@ -10,10 +10,10 @@ one seat of a software licence.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
 
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 
 

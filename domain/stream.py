@@ -8,10 +8,11 @@ same world always gives the same changes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha1
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID, uuid5
+
+from domain.record import dataclass
 
 NAMESPACE = UUID("6f9a1d5e-0c44-5b6e-9d0a-7a11757c0001")
 """The one namespace of all derived ids. It can never change: ids are hashed into the log."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import resources
 
 import psycopg
+
+from domain.record import dataclass
 
 LOCK_ID = 0x7A11_7571
 """The advisory lock under which migrations run: any constant nobody else uses."""

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any
@@ -23,6 +22,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import TupleRow
 
+from domain.record import dataclass
 from ledger.log import usage_reads
 from ledger.log.usage import StoredReport
 

@@ -15,12 +15,12 @@ import time
 from collections.abc import Container, Generator, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing import get_context
 
 import psycopg
 from psycopg import sql
 
+from domain.record import dataclass
 from ledger.log import usage_reads
 from projections import runner
 from projections.audit import registry as audit

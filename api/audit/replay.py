@@ -12,13 +12,14 @@ What it cannot see is said where the parts are.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from contracts import manifest
 from contracts.manifest import ManifestInvalid, Payout
 from contracts.payout_tree import PAYOUT_ENCODING, build
 from domain.nesting import is_too_deep
+from domain.record import dataclass
 from domain.refusal import Refused
 from ledger.bundle import parquet
 from ledger.bundle.epoch_replay import EpochReplay

@@ -16,12 +16,13 @@ import shutil
 import tempfile
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
 from api.backup import sums
 from api.backup.programs import Programs
+from domain.record import dataclass
 
 FORMAT = 1
 RECORD = "backup.json"

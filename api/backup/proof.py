@@ -12,12 +12,12 @@ chain timer scans it to the settled block before it sends anything, and takes th
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 
 from api.backup.archive import Backup, BackupUnusable
+from domain.record import dataclass
 from ledger import migrate
 from ledger.log.handle import Ledger
 from ledger.tree import recompute, trees

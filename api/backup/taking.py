@@ -15,7 +15,6 @@ import os
 import shutil
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import ProgramFailed, Programs, login
 from api.process.log_keys import HEADS
+from domain.record import dataclass
 from ledger.log import usage_reads
 from ledger.tree import trees
 from ledger.tree.checkpoint import VerifierKey

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -23,6 +22,7 @@ from domain.epochs import epoch as epochs
 from domain.epochs.epoch import RewardsCredited, RewardsMatured
 from domain.epochs.policy import NETWORK
 from domain.epochs.settlement import TREASURY
+from domain.record import dataclass
 from ledger.log.handle import Ledger
 
 Connection = psycopg.Connection[Any]

@@ -8,7 +8,6 @@ the first start for the terms the log names.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -25,6 +24,7 @@ from domain.duration import SECOND_US
 from domain.epochs.emission import scheduled
 from domain.epochs.epoch import stream_of as epoch_stream
 from domain.epochs.policy import NETWORK, PolicyPublished
+from domain.record import dataclass
 
 DEPLOYMENT_FILE = "deployment.json"
 CHAIN_FILE = "chain.sqlite"

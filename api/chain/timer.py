@@ -14,7 +14,7 @@ by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
@@ -61,6 +61,7 @@ from domain.money import credit, token
 from domain.parties.account import wallet_stream
 from domain.prices.price_feed import FEED, Feed, TakePriceSnapshot, reading_of
 from domain.prices.token_burn import tokens_for
+from domain.record import dataclass
 from domain.refusal import Refused
 from ledger.log.handle import Ledger
 from projections import tables

@@ -14,7 +14,6 @@ is: it proves that somebody had a text at that moment, and no more.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.corrections.dispute import Evidence
@@ -22,6 +21,7 @@ from domain.corrections.reasons import CorrectionsReason
 from domain.lease.countersign import UsageCountersigned
 from domain.lease.lease import LeaseRequested, lease_stream
 from domain.metering.report import lane_of
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.storage.volume import VolumeCharged, volume_stream
 from ledger.log.market import Market

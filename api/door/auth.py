@@ -13,12 +13,12 @@ import hashlib
 import re
 import time
 import zlib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from api.door import keys
 from api.door.errors import Problem, problem
 from domain.parties.account import SCOPES
+from domain.record import dataclass
 from projections.parties import access
 from projections.parties.access import ACCESS
 

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Protocol, TypeVar
@@ -34,6 +33,7 @@ from api.process.lease_desk import Opening, Round
 from api.process.service import Service
 from api.process.waiting import ProjectionBehind
 from domain.reasons import STORED_REFUSALS
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
 from ledger.beside import secret_salts

@@ -10,7 +10,8 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from domain.record import dataclass
 
 BUCKETS_MAX = 20_000
 

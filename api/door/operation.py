@@ -7,7 +7,6 @@ start when one is incomplete. The OpenAPI document says the same things, because
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from api.door import errors
 from api.door.auth import EXECUTOR, KEY, NODE, PUBLIC, Access
 from domain.authority.reasons import AuthorityReason
+from domain.record import dataclass
 from domain.refusal import Reason
 
 Method = Literal["GET", "POST", "DELETE"]

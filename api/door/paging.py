@@ -13,7 +13,6 @@ import binascii
 import hashlib
 import hmac
 import json
-from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
@@ -23,6 +22,7 @@ from starlette.requests import Request
 from api.door.errors import Problem
 from api.door.models import Digits
 from api.process import secret_files
+from domain.record import dataclass
 
 LIST_LIMIT = 50
 LIMIT_MAX = 500

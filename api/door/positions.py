@@ -9,7 +9,6 @@ Recorded time chooses the facts; when they took effect is in them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Query
@@ -19,6 +18,7 @@ from starlette.datastructures import Headers
 from api.door.amounts import INTEGER_MAX
 from api.door.errors import Problem
 from api.door.models import Digits, MomentQuery
+from domain.record import dataclass
 
 POSITION = "Tallystick-Position"
 MIN_POSITION = "tallystick-min-position"

@@ -9,7 +9,7 @@ formulas are in `domain/governance/rehearsal.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from domain.governance.rehearsal import (
     rehearse,
 )
 from domain.money import PPM, Amount, token
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

@@ -16,7 +16,6 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal, localcontext
 from itertools import islice
@@ -26,6 +25,7 @@ from api.income.csv_cell import cell
 from domain.calendar import day_named, day_start_us
 from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
+from domain.record import dataclass
 from domain.storage.volume import BYTE_US_PER_GB_SECOND, BYTES_PER_GIB
 from projections.income.charges import Charge
 

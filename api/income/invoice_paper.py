@@ -11,7 +11,7 @@ Latin-1.
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,7 @@ from domain.income.invoice import (
     period_bounds_us,
     written_number,
 )
+from domain.record import dataclass
 from ledger.beside.billing_details import Details
 
 if TYPE_CHECKING:

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from api.settings import SettingsInvalid
 from domain.income.tax import NoTax, TaxRules, VatTable
+from domain.record import dataclass
 
 _FIELDS = frozenset({"name", "address", "country", "tax_id", "note", "vat"})
 _PERCENT = re.compile(r"([0-9]{1,2})(?:\.([0-9]{1,4}))?", re.ASCII)

@@ -22,7 +22,6 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Generator, Iterable, MutableMapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from operator import attrgetter
@@ -37,6 +36,7 @@ from api.ingest import form as usage_form
 from api.telemetry import metrics
 from domain.metering import report
 from domain.metering.report import ReportInvalid
+from domain.record import dataclass
 from ledger.log.usage import (
     FLAG_CONTENT,
     AppendFailed,

@@ -7,7 +7,7 @@ paused in the append that gives its devices to another.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -25,6 +25,7 @@ from domain.market.need import need_of
 from domain.market.offer import PRICE_UNITS_MAX
 from domain.money import PPM
 from domain.prices.modules import PriceOffer, PriceRequest, PricingPolicy, module_of
+from domain.record import dataclass
 from domain.storage.node_room import NO_ROOM, room_stream
 from domain.storage.node_room import Room as NodePart
 from projections.fleet import fleet

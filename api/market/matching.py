@@ -8,7 +8,7 @@ meets it is decided by `domain/market/dimensions.py`, for the whole fleet at onc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from api.market.next_free import next_free_us
@@ -34,6 +34,7 @@ from domain.market.offer import PRICE_UNITS_MAX
 from domain.market.reasons import MarketReason
 from domain.pools.pool import pool_stream, ranked_by
 from domain.pools.reasons import PoolsReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.trust.reputation_terms import RENTER
 from projections.fleet.fleet import FLEET

@@ -13,12 +13,13 @@ Nothing is averaged over sources, and what nobody says is left out.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 from api.door.models import AnswerModel
 from api.market.matching import Found
 from domain.money import PPM
+from domain.record import dataclass
 from projections.fleet import fleet, supply
 from projections.metering import usage
 from projections.runner import Connection

@@ -11,7 +11,7 @@ once. All of them need the same (`domain/market/need.py`), and the decision asks
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from api.market.making_room import Room, room_on_demand
@@ -61,6 +61,7 @@ from domain.prices.modules import (
     module_for,
 )
 from domain.prices.modules import Pricing as Module
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import World, derive_id
 from projections.fleet.fleet import FLEET

@@ -14,7 +14,6 @@ import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -29,6 +28,7 @@ from domain.metering.counting import Passed
 from domain.metering.reasons import MeteringReason
 from domain.metering.report import lane_of
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Stream
 from ledger.log.handle import LOG_AWAY, Ahead, Ledger, Order

@@ -9,7 +9,6 @@ again by the rule that judged them then, so the answer is a proof and no record.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +18,7 @@ from api.metering.accrual import first_unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import window_of
 from domain.metering.counting import Reach, UsageRow, count, due
+from domain.record import dataclass
 from ledger.log.handle import Ledger
 from ledger.log.report_rows import lease_rows
 from ledger.log.usage import StoredReport

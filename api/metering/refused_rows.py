@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 from api.metering.accrual import first_unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import window_of
 from domain.metering.counting import REFUSED_US_MAX, Reach, RefusedRow, due, refusals
+from domain.record import dataclass
 from ledger.log.market import Market
 from ledger.log.report_rows import lease_rows
 from ledger.log.usage import StoredReport, flagged_of_node

@@ -9,7 +9,6 @@ another. The rows are judged again by the rule that judged them then, so the ans
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -21,6 +20,7 @@ from domain.leasing.other_resources import ROWS_MAX, Bill, ResourceAccrued, Reso
 from domain.metering.report import lane_of
 from domain.metering.resources import MeteredRow
 from domain.parties.account import AccountState, account_stream
+from domain.record import dataclass
 from ledger.log.handle import Ledger
 from ledger.log.report_rows import used_by
 from ledger.log.usage import StoredReport

@@ -8,7 +8,6 @@ Nothing is recorded and nothing is promised: reports still under way add to it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -16,6 +15,7 @@ import psycopg
 from api.metering.accrual import unread
 from domain.lease.lease import Lease, UsageAccrued, lease_stream
 from domain.leasing.accrual import accrued_so_far
+from domain.record import dataclass
 from ledger.log.handle import Ledger
 from ledger.log.usage_reads import NodeReader
 

@@ -10,10 +10,11 @@ so that both have the same names, and each has its section in `docs/howto/alerts
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from prometheus_client.core import Metric
+
+from domain.record import dataclass
 
 HOUR_S, DAY_S = 3_600, 86_400
 Severity = Literal["page", "ticket"]

@@ -6,8 +6,9 @@ choose the Prometheus that scrapes `/metrics`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from domain.record import dataclass
 
 WIDTH, HEIGHT, COLUMNS = 8, 7, 3
 SOURCE = {"type": "prometheus", "uid": "${source}"}

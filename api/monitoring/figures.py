@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import psycopg
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -23,6 +22,7 @@ from api.process.service import Service
 from domain.authority.key_recovery import KEY_RECOVERIES
 from domain.duration import SECOND_US
 from domain.parties.account import DEVELOPMENT
+from domain.record import dataclass
 from ledger.beside import chain_store, timer_runs
 from ledger.books import totals
 from projections.epochs import epochs

@@ -9,7 +9,6 @@ the link is recorded, so a signature works once whatever happens in between.
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
 
 from api.door import errors
 from api.door.keys import ALPHABET
@@ -17,6 +16,7 @@ from api.door.moments import moment
 from api.process.service import Service
 from contracts.wallet_challenge import LIFE_US, Challenge, SignatureInvalid, signer_of
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from ledger.beside import wallet_challenges
 from projections.runner import Connection

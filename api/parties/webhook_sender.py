@@ -19,7 +19,6 @@ import logging
 import socket
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -31,6 +30,7 @@ from api.process.service import Service
 from api.process.timer import Timer
 from domain.duration import SECOND_US
 from domain.parties.webhook import DisableWebhook
+from domain.record import dataclass
 from ledger.beside import sealed_secrets, webhook_deliveries
 from projections.audit import audit_index
 from projections.audit.audit_index import AUDIT_INDEX

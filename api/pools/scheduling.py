@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from typing import Any
 
 from api.market.matching import MATCH_AGAIN, waits_for_room, wish_again
@@ -49,6 +48,7 @@ from domain.pools.scheduling import (
     queue_for,
 )
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.sites.reasons import SitesReason
 from domain.storage.reasons import NOT_MOUNTABLE

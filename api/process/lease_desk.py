@@ -16,7 +16,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from api.process.shared_match import Standings
@@ -28,6 +28,7 @@ from domain.jobs.job import SubmitJob, job_stream
 from domain.lease.lease import RequestLease, ReserveLease, lease_stream
 from domain.market.dimensions import Need
 from domain.market.offer import offer_stream
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Stream, World
 from ledger.log.fresh import FreshStates

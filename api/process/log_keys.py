@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from nacl.signing import SigningKey
 
 from api.process import secret_files
 from domain.nesting import read_json
+from domain.record import dataclass
 from ledger.beside import sealed_secrets
 from ledger.log import codec
 from ledger.tree import trees

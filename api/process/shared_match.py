@@ -11,7 +11,7 @@ own; then only nodes that something was given of are looked at again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from domain.lease.choice import Candidate
@@ -29,6 +29,7 @@ from domain.market.matching import (
     order_of,
     rule_of,
 )
+from domain.record import dataclass
 from projections.market.columns import Columns
 from projections.market.match import Answer, alike, answer
 

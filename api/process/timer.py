@@ -6,9 +6,9 @@ A room lists its timers in `TIMERS` of its `registry.py`; `api/timers.py` runs t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from api.process.service import Service
+from domain.record import dataclass
 from projections.runner import Connection
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from starlette.concurrency import run_in_threadpool
+
+from domain.record import dataclass
 
 WAITERS_MAX = 100
 """Reads that wait for a position at once; one more is told to come back."""

@@ -12,10 +12,10 @@ bank transfer and a person says so. Another one is in `api/processors/stripe_car
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
 from domain.money import Amount, Asset
+from domain.record import dataclass
 
 CENT_UNITS = 10_000
 """Micro-credits in a US cent: the smallest amount that moves outside."""

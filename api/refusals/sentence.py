@@ -14,9 +14,10 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from domain.record import dataclass
 
 NOT_FOUND, FORBIDDEN, NO_CREDIT, CONFLICT, CHANGED, INVALID = 404, 403, 402, 409, 412, 422
 """The statuses a reason can have."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Response
@@ -30,6 +29,7 @@ from domain.fleet.growth import WAITLISTED
 from domain.fleet.node import JOIN_CODE_LIFE_US, IssueJoinCode
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.regions.boundaries import (
     BOUNDARIES_MAX,

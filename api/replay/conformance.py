@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO, cast
@@ -32,6 +31,7 @@ from domain.parties.reasons import PartiesReason
 from domain.pools import drf
 from domain.prices import charge_split as earnings
 from domain.prices import device_fee, oracle, tariff, token_burn
+from domain.record import dataclass
 from domain.refusal import Refused
 
 Case = Mapping[str, Any]

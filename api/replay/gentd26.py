@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from api.settings import Settings
 from domain.fleet.node import JoinNode
 from domain.lease.lease import lease_stream
 from domain.metering import report
+from domain.record import dataclass
 from ledger.log.usage_reads import all_reports
 from node_reporter.agent.agent import Reporter
 from node_reporter.clock import SteppedClock

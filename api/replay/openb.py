@@ -15,7 +15,7 @@ import hashlib
 import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import psycopg
@@ -47,6 +47,7 @@ from domain.metering.pin import PinUsage
 from domain.money import credit
 from domain.parties.account import BootstrapOperator, OpenAccount
 from domain.prices.tariff import CLOUDBENDER, publish
+from domain.record import dataclass
 from domain.stream import derive_id
 from ledger.log import usage
 from ledger.log.handle import Ledger

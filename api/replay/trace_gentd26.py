@@ -16,13 +16,13 @@ import io
 import tarfile
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
 from api.replay.trace_openb import TraceUnreadable
+from domain.record import dataclass
 
 COLUMNS = ("value", "timestamp_anon", "container_ip")
 TICK_S = 57

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from domain.record import dataclass
 
 NODE_COLUMNS = ("sn", "gpu", "model")
 TASK_COLUMNS = (

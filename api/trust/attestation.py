@@ -18,7 +18,6 @@ import base64
 import binascii
 import hashlib
 import os
-from dataclasses import dataclass
 from importlib import metadata
 from typing import Annotated, Protocol
 
@@ -47,6 +46,7 @@ from domain.fleet.node import node_stream
 from domain.fleet.reasons import FleetReason
 from domain.metering import report
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.trust.reasons import TrustReason
 from domain.trust.record import NONCE_LIFE_US, IssueNonce, RecordAttestation, attestation_nonce

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import secrets
-from dataclasses import dataclass
 from typing import Any
 
 from api.process import secret_files
@@ -23,6 +22,7 @@ from domain.lease.looked import Looked
 from domain.leasing.taking import Place, reserving
 from domain.market.matching import Match
 from domain.money import PPM, credit
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.trust import challenge, challenge_check, challenge_cuda
 from domain.trust.challenge import (

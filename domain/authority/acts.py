@@ -14,7 +14,7 @@ many members, count together. Which acts there are says `domain/checked_acts.py`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from domain.authority.reasons import AuthorityReason
@@ -22,6 +22,7 @@ from domain.authority.register import register_of
 from domain.authority.vote import SINGLE, YES, Subject, content_text, digest, vote_text
 from domain.duration import DAY_US
 from domain.money import Big
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

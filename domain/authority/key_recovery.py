@@ -11,7 +11,7 @@ Nothing else changes: what takes votes or two signatures takes them of the new k
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.authority import ballot
@@ -28,6 +28,7 @@ from domain.parties.account import (
 )
 from domain.parties.api_key import administrating_key, issuing
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -11,10 +11,10 @@ the offline verifier, which know Ed25519; here only what they are about is judge
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.authority.reasons import AuthorityReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
+
+from domain.record import dataclass
 
 YES, NO, CANCEL = "yes", "no", "cancel"
 SINGLE, SHARED = "single", "shared"

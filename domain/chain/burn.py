@@ -15,7 +15,7 @@ purchases of credits by burning (`domain/funds/deposit.py`), and not the formula
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.chain.reasons import ChainReason
@@ -23,6 +23,7 @@ from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, token
 from domain.prices.price_feed import require_price
 from domain.prices.token_burn import tokens_for
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -13,7 +13,7 @@ recorded once it is final; a repeated observation changes nothing. Not the tree:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, assert_never
 
 from domain.chain.reasons import ChainReason
@@ -22,6 +22,7 @@ from domain.epochs.reasons import EpochsReason
 from domain.epochs.settlement import TREASURY
 from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, Big, token
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

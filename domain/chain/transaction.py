@@ -12,11 +12,12 @@ What was seen twice is recorded once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, assert_never
 
 from domain.chain.reasons import ChainReason
 from domain.money import Big
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

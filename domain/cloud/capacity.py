@@ -11,7 +11,6 @@ are on demand only (row C-29). Without a word a node is on demand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.cloud.reasons import CloudReason
@@ -20,6 +19,7 @@ from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
 from domain.hardware.constraints import CAPACITY_CLASSES, ON_DEMAND
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

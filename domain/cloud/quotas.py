@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.cloud.reasons import CloudReason
@@ -24,6 +24,7 @@ from domain.hardware.reasons import HardwareReason
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
 from domain.prices.provider_kinds import is_cloud
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -28,7 +28,7 @@ economics 17, marketplace 1 and 9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.corrections.reasons import CorrectionsReason
@@ -36,6 +36,7 @@ from domain.duration import DAY_US
 from domain.income.adjustment import ChargedLine, Part, Unburned
 from domain.money import Amount, Big
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Stream, World
 

@@ -13,7 +13,7 @@ never an edit of what was charged. Source: design economics 17.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.corrections.dispute import (
@@ -38,6 +38,7 @@ from domain.income.adjustment import ChargedLine, Taking, refund
 from domain.leasing.life import resolved as resolved_on_lease
 from domain.money import PPM, credit
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World, derive_id
 

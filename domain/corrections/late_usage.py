@@ -13,7 +13,6 @@ fee of a federated job's creator is not charged late. Source: design economics 4
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.corrections.reasons import CorrectionsReason
@@ -34,6 +33,7 @@ from domain.lease.lease import Lease, SettleLease, UsageAccrued, lease_of
 from domain.leasing.accrual import late_accrual
 from domain.metering.counting import UsageRow, Watermark
 from domain.money import Big
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -15,7 +15,7 @@ left and owed for the rest, so its provider keeps what it earned. Source: market
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.funds import debt
@@ -43,6 +43,7 @@ from domain.leasing.accrual import closing
 from domain.leasing.escrow_sharing import moved_to, returned
 from domain.leasing.gangs import decide_close_together
 from domain.money import credit
+from domain.record import dataclass
 from domain.stream import Change, World
 
 

@@ -19,7 +19,7 @@ anything. Source: row V-6, design marketplace 9; the tiers are the tariff's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.fleet.maintenance import announced_us
@@ -36,6 +36,7 @@ from domain.lease.close_codes import fault_of
 from domain.lease.lease import Lease, LeaseReserved, lease_of
 from domain.money import PPM, Amount, Big, credit
 from domain.prices.tariff import SlaTier, sla_class, tariff_version
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 

@@ -10,11 +10,11 @@ suite `emission`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from domain.epochs.reasons import EpochsReason
 from domain.money import Big
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

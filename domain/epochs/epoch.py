@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any, assert_never
@@ -40,6 +40,7 @@ from domain.metering.pin import UsagePinned, last_pin, pinned
 from domain.metering.reasons import MeteringReason
 from domain.money import Amount, Big, token
 from domain.prices.price_feed import require_recent
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any
 
@@ -24,6 +24,7 @@ from domain.epochs.reward_terms import Rated, RewardTerms
 from domain.epochs.settlement import Attested, Cut, NodeCut, Openings, Settlement, Use
 from domain.money import Amount, Asset
 from domain.nesting import read_json
+from domain.record import dataclass
 
 EPOCH_FORMAT = "tallystick-epoch-v4"
 ROWS_AT_ONCE = 1_000

@@ -11,7 +11,6 @@ others. What is zero says why, in words an owner understands. Source: design eco
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS, RewardTerms, bonus_ppm, paid_tier
@@ -28,6 +27,7 @@ from domain.epochs.settlement import (
 )
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ the account, and is made again when that has moved. Source: design economics 8.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +22,7 @@ from domain.epochs.reward_terms import NO_TERMS
 from domain.epochs.settlement import TREASURY
 from domain.money import Asset
 from domain.parties.account import account_of
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -11,9 +11,9 @@ recorded as burned, never the difference of two supplies. Not the schedule: that
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.epochs.reasons import EpochsReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

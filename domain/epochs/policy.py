@@ -9,7 +9,7 @@ epoch keeps the version it was opened under.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from itertools import pairwise
 from typing import Any
 
@@ -19,6 +19,7 @@ from domain.epochs.emission import EmissionSegment, check_segments, scheduled_th
 from domain.epochs.reasons import EpochsReason
 from domain.epochs.reward_terms import REWARD_TERMS, RewardTerms, check_terms
 from domain.money import PPM, Amount, Asset, token
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 from domain.trust.reasons import TrustReason

@@ -10,10 +10,11 @@ The facts, and what an epoch remembers of them; a sealed epoch itself never chan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias, assert_never
 
 from domain.money import Amount, Big
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

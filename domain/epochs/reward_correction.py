@@ -15,7 +15,7 @@ Source: design economics 10 and 17.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.authority import ballot
@@ -27,6 +27,7 @@ from domain.money import Big, token
 from domain.parties.account import account_of
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -10,10 +10,9 @@ and 16, whose defaults are `REWARD_TERMS`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.duration import HOUR_US
 from domain.money import PPM, Big
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.trust.reasons import TrustReason
 

@@ -21,7 +21,6 @@ weight. Not here: which reports and burns the cut holds
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from operator import itemgetter
@@ -33,6 +32,7 @@ from domain.epochs.policy import PolicyPublished
 from domain.epochs.reward_terms import NO_TERMS, UNISSUED, Rated, RewardTerms, bonus_ppm, paid_tier
 from domain.gpu_time import GPU_HOUR_US
 from domain.money import PPM, MoneyReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 TREASURY = "treasury"

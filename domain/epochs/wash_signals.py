@@ -16,10 +16,10 @@ needs none of these. Source: design economics 13, whose example is 2280/19/1: 98
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from domain.duration import DAY_US
 from domain.money import PPM
+from domain.record import dataclass
 
 CONCENTRATION = "concentration"
 MULTIPLE_HIGH_PPM = 2 * PPM

@@ -10,7 +10,7 @@ is another row with a later date, and the rows before it stay.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

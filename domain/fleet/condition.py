@@ -6,8 +6,10 @@ refused, is decided in the room `machines`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias, assert_never
+
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

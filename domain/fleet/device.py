@@ -10,7 +10,7 @@ Every reservation appends here with an expected version, so two leases cannot ge
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
@@ -28,6 +28,7 @@ from domain.hardware.sharing import (
 )
 from domain.money import PPM, Amount, Asset, Big
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

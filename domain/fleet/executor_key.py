@@ -7,11 +7,11 @@ another one ends the former at once.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.fleet.node import existing_node
 from domain.fleet.reasons import FleetReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

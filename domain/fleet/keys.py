@@ -11,8 +11,9 @@ metering 12.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from hashlib import sha256
+
+from domain.record import dataclass
 
 JOIN_TYPE = "org.tallystick.node.join.v1"
 INGRESS_BYTES_TYPE = "org.tallystick.node.ingress-bytes.v1"

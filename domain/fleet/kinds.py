@@ -12,7 +12,7 @@ is surprised. Source: design marketplace 8, rows V-4 and K-15.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.hardware.classes import REGISTRY, ModelRow, class_of, words_of
@@ -20,6 +20,7 @@ from domain.money import Asset
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import tariff_of
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -13,7 +13,7 @@ is in `domain/fleet/condition.py`. Its devices become streams of their own on ad
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.condition import (
@@ -63,6 +63,7 @@ from domain.hardware.facts import HardwareFacts
 from domain.money import Asset
 from domain.parties.client import require_active
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -7,7 +7,7 @@ Who may put a node into a pool says `domain/pools/pool.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_of, day_text
@@ -21,6 +21,7 @@ from domain.hardware.constraints import SETTINGS
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.prices.provider_kinds import is_cloud, provider_kind_in_force
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -12,7 +12,7 @@ Row K-1: all earnings reach one provider, the ledger splits them among the owner
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.duration import DAY_US
@@ -22,6 +22,7 @@ from domain.fleet.reasons import FleetReason
 from domain.money import PPM, Big, MoneyReason
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

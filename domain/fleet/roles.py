@@ -12,13 +12,13 @@ An admitted worker without an ingress gets the one with the fewest workers
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.growth import INGRESS, ROLES, WORKER, growth_of, member_changes
 from domain.fleet.node import NodeRoleSet, existing_node, member_of, node_stream, require_idle
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -20,7 +20,7 @@ what clouds sell cheaper for a commitment, which we advise and cannot see.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
@@ -31,6 +31,7 @@ from domain.funds.funding import require_balance
 from domain.money import Amount, Big, credit
 from domain.parties.account import open_account
 from domain.prices.tariff import tariff_in_force
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -9,7 +9,6 @@ changes, so that whoever matches leases need not know the rules, which are those
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from domain.fleet.kinds import SEAT, seeded_memory
@@ -27,6 +26,7 @@ from domain.hardware.admission import (
     limits_of,
 )
 from domain.hardware.facts import HardwareFacts
+from domain.record import dataclass
 
 if TYPE_CHECKING:
     from domain.fleet.node import DeviceSpec, NodeSpecReported

@@ -15,11 +15,11 @@ an escrow gives back after its window is over becomes cash by `TurnCardMoney`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.money import Amount, Big, credit
 from domain.parties.account import existing_account
+from domain.record import dataclass
 from domain.stream import Change, Stream, World
 
 # Facts.

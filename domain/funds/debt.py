@@ -15,13 +15,13 @@ design economics 5.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, credit
 from domain.parties.account import existing_account
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

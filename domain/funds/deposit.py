@@ -5,7 +5,7 @@ so the same deposit can never count twice.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.funds import card_money, debt
@@ -13,6 +13,7 @@ from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset
 from domain.parties.account import account_of, existing_account, require_open
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 

@@ -10,11 +10,10 @@ Who owes opens no lease until it is paid (`ledger/books/chart.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.funds.budget import ACCOUNT, Claim, spend
 from domain.funds.funding import sources_of
 from domain.money import Amount, credit
+from domain.record import dataclass
 from domain.stream import Change, World
 
 

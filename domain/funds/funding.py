@@ -14,7 +14,7 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.funds.budget import ACCOUNT, left_this_month
@@ -22,6 +22,7 @@ from domain.funds.reasons import FundsReason
 from domain.money import Amount
 from domain.parties.account import existing_account, open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

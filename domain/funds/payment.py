@@ -19,7 +19,7 @@ outside are whole cents. Money that no payment was started for is an operator's
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import DAY_US
@@ -29,6 +29,7 @@ from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, Big, credit
 from domain.parties.account import account_of, open_account
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -9,12 +9,12 @@ economics 5).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import DAY_US
 from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, credit
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

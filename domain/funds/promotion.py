@@ -14,7 +14,7 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.funds.funding import (
@@ -29,6 +29,7 @@ from domain.money import Amount, Asset, credit
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -12,7 +12,7 @@ account may spend now (`domain/funds/funding.py`), not what its leases hold. Row
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_of, month_of_day
@@ -23,6 +23,7 @@ from domain.funds.reasons import FundsReason
 from domain.money import Amount, Asset, Big, credit
 from domain.parties.account import account_of, open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 

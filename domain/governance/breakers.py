@@ -11,7 +11,7 @@ Source: design economics 11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import DAY_US, SECOND_US
@@ -20,6 +20,7 @@ from domain.governance.window import Gauge, faded, let_pass
 from domain.money import Asset, Big
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -11,13 +11,14 @@ log keeps of a proposal, so everybody can judge it again.
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 from domain.epochs.emission import EmissionSegment
 from domain.epochs.policy import PolicyGovernance
 from domain.epochs.reward_terms import RewardTerms
+from domain.record import dataclass
 
 FORMAT = "tallystick-policy-v1"
 DOCUMENT_BYTES_MAX = 32_000

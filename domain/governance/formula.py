@@ -12,7 +12,8 @@ rounded before it is multiplied.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from domain.record import dataclass
 
 INTEGER_FUNCTIONS = frozenset({"floor", "min", "max", "sum", "clamp"})
 NESTING_MAX = 32

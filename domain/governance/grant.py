@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, TypeVar, assert_never
 
 from domain.authority import ballot
@@ -33,6 +33,7 @@ from domain.money import PPM, Amount, Asset, Big, token
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

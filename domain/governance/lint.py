@@ -10,7 +10,7 @@ epochs is another question, and not asked here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -39,6 +39,7 @@ from domain.prices.profit_bound import (
     is_sound,
     multiple_of,
 )
+from domain.record import dataclass
 from domain.refusal import Refused
 
 ERROR, WARNING = "error", "warning"

@@ -11,12 +11,13 @@ under it, no fact here. Source: design economics 12, row R-13 (RNP-005).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.authority.vote import CANCEL, NO, SINGLE, YES, Subject, VoteCast
 from domain.governance.document import Heading
 from domain.governance.reasons import GovernanceReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Stream, World
 

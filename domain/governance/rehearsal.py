@@ -13,10 +13,11 @@ Source: design economics 12.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from domain.epochs.policy import PolicyPublished
 from domain.epochs.settlement import AVAILABILITY, COMPUTE, Cut, Openings, Settlement, settle
+from domain.record import dataclass
 
 
 class RehearsalStops(Exception):

@@ -12,10 +12,10 @@ them one by one. Floors at the end only take from the parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.governance.document import Tier
 from domain.money import PPM
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

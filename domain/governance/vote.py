@@ -13,7 +13,7 @@ votes count, is decided in `domain/authority/ballot.py`. Source: design economic
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.authority import ballot
@@ -67,6 +67,7 @@ from domain.money import token
 from domain.parties.reasons import PartiesReason
 from domain.prices import profit_bound
 from domain.prices.tariff import tariffs_from
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -9,10 +9,9 @@ nothing, and a clock that runs backwards lets nothing fade. Source: design econo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.funds.reasons import FundsReason
 from domain.governance.reasons import GovernanceReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

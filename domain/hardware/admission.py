@@ -12,10 +12,10 @@ on is `domain/fleet/provider.py`, what a machine is built of `domain/hardware/fa
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from domain.hardware.facts import SSD, SataDrive
 from domain.money import PPM
+from domain.record import dataclass
 
 SATA_GB_MIN = 2_000
 SATA_RPM_MIN = 7_200

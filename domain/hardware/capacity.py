@@ -20,12 +20,13 @@ sell says `domain/hardware/sharing.py`; what is held at all, `domain/fleet/devic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from domain.hardware.reasons import HardwareReason
 from domain.money import PPM, Big, MoneyReason
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 US_PER_MS = 1_000

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from domain.record import dataclass
 
 # The last three are no GPUs of the fee table (C-20): a tariff that has no row for them, or an
 # installation that publishes none, leaves such devices listed and unpriced.

@@ -8,10 +8,10 @@ Row C-26, conformance suite `cloud_quota`. A cloud may lower a limit below what 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from domain.hardware.reasons import HardwareReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 Limit = Literal["gpus", "cpus", "local_ssd"]

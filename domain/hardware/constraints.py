@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Final
 
 from domain.duration import HOUR_US
@@ -20,6 +20,7 @@ from domain.hardware.host_kind import NETWORK_CLASSES, version_rule
 from domain.hardware.reasons import HardwareReason
 from domain.hardware.sharing import SHARING_MODES
 from domain.money import PPM
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

@@ -8,7 +8,7 @@ the rules: they read this.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from domain.record import dataclass
 
 SSD, HDD = "ssd", "hdd"
 DRIVES_MAX = 256

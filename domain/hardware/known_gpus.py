@@ -10,7 +10,7 @@ compute-runtime (8086). None was measured by us: docs/gpu-runs.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from domain.record import dataclass
 
 NVIDIA_VENDOR, AMD_VENDOR, INTEL_VENDOR = 0x10DE, 0x1002, 0x8086
 MULTIPLY_ADDS_A_CLOCK = 64

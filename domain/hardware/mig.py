@@ -15,12 +15,12 @@ the same and not seen on hardware. Source: conformance suite `mig`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from domain.hardware.classes import words_of
 from domain.hardware.reasons import HardwareReason
 from domain.money import PPM
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

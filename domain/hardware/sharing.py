@@ -17,12 +17,12 @@ A100 is legal and would add up to 15/14. It is a price weight only (`price_weigh
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 
 from domain.hardware import mig
 from domain.hardware.reasons import HardwareReason
 from domain.money import PPM
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 WHOLE, MIG, MPS, TIME_SLICE, MEMORY = "whole", "mig", "mps", "time_slice", "memory"

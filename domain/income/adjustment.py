@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple, assert_never
 
 from domain.chain.burn import burn_of
@@ -40,6 +40,7 @@ from domain.income.reasons import IncomeReason
 from domain.metering.counting import Watermark
 from domain.money import Amount, Big
 from domain.parties.account import account_of
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

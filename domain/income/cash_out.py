@@ -27,7 +27,7 @@ processor's own list (`domain/income/cash_out_matching.py`). Source: design econ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, assert_never
 
@@ -39,6 +39,7 @@ from domain.income.reasons import IncomeReason
 from domain.money import Amount, Asset, MoneyReason, credit
 from domain.parties.account import account_of, existing_account, open_account
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -10,11 +10,11 @@ fact and alarms until a person has settled it with a reason. Pure. Source: row C
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from domain.income.reasons import IncomeReason
 from domain.money import Amount, credit
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World, derive_id
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from hashlib import sha256
 from typing import Any, assert_never
 
@@ -31,6 +31,7 @@ from domain.income.tax import TaxLine
 from domain.money import Amount, Asset, Big, MoneyReason, credit
 from domain.parties.account import existing_account
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

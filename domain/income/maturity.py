@@ -21,7 +21,7 @@ Not how credits leave as cash (`domain/income/cash_out.py`), and not what a leas
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, assert_never
 
 from domain.brought import ClientPart, after_inflow, apportioned, as_parts
@@ -34,6 +34,7 @@ from domain.income.region_pool import RegionalEarning, gather
 from domain.money import Amount, Big, credit
 from domain.parties.account import account_of, existing_account, open_account, require_open
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -17,7 +17,7 @@ economics 9; rows K-2, K-12.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.brought import apportioned, as_parts
@@ -45,6 +45,7 @@ from domain.money import PPM, Asset, credit
 from domain.parties.account import account_of
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.regions.reachability import reach_of
 from domain.stream import Change, World

@@ -11,11 +11,11 @@ Source: design economics 9; rows K-2, K-12.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from domain.calendar import day_start_us
 from domain.money import Amount
+from domain.record import dataclass
 from domain.stream import Stream, World
 
 

@@ -23,9 +23,9 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.money import PPM, share_out
+from domain.record import dataclass
 
 Weights = Sequence[tuple[str, int]]
 

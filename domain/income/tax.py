@@ -11,10 +11,10 @@ needs other rules gives another `TaxRules`; nothing else knows what a tax is.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from domain.money import PPM, Amount, Big, credit
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

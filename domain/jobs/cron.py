@@ -11,11 +11,11 @@ time zones and no summer time: a day has 1,440 minutes.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from domain.calendar import day_of, days_in, first_day, month_of_day
 from domain.duration import DAY_US, MINUTE_US
 from domain.jobs.reasons import JobsReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 DAYS_AHEAD_MAX = 41 * 366

@@ -14,7 +14,7 @@ join later and are billed from their own start. How members get ready and close 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.duration import DAY_US, MINUTE_US
@@ -27,6 +27,7 @@ from domain.parties.account import account_of, require_open
 from domain.parties.reasons import PartiesReason
 from domain.pools.pool import GANG_TIMEOUT_US
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 from domain.trust.reasons import TrustReason

@@ -12,7 +12,7 @@ reserved here. `MatchDecided` of each member tells the candidates it was chosen 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from domain.lease.choice import Candidate
 from domain.market.matching import (
@@ -28,6 +28,7 @@ from domain.market.matching import (
     rule_of,
 )
 from domain.money import PPM
+from domain.record import dataclass
 
 NO_NODES: Mapping[str, Collection[str]] = {}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.funds.reasons import FundsReason
@@ -36,6 +36,7 @@ from domain.parties.client import instance_of
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import METERS, MeterMax
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.sites.attached import Attached, require_attached
 from domain.sites.reasons import SitesReason

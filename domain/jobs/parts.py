@@ -13,7 +13,6 @@ a pure function of the job's state and the time. Not here: matching, money.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from domain.jobs.cron import latest_due_us, parse
@@ -36,6 +35,7 @@ from domain.jobs.reasons import JobsReason
 from domain.lease.close_codes import COMPLETED
 from domain.lease.lease import LeaseRequested, RequestLease
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -12,12 +12,12 @@ opened and replaced by the timer of `api/jobs/parts.py`; the rules are in `domai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.jobs.cron import parse
 from domain.jobs.reasons import JobsReason
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.references import DATASET, REFERENCE_KINDS, reference_rule
 from domain.refusal import Refused
 from domain.trust.reasons import TrustReason

@@ -13,7 +13,7 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
@@ -23,6 +23,7 @@ from domain.lease.lease import lease_of
 from domain.money import MoneyReason
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -10,12 +10,12 @@ sum, so that no cutting into hours changes a total. Source: design economics 3 a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from domain.fleet.revenue_share import split_among
 from domain.gpu_time import GPU_HOUR_US, charge_for, fee_for
 from domain.lease.lease import Lease, LeaseReserved, UsageAccrued
 from domain.money import PPM
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ and of no others, is given back to the same budgets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.funds.budget import (
     ACCOUNT,
@@ -25,6 +24,7 @@ from domain.funds.budget import (
     target_of,
 )
 from domain.lease.funds import EscrowPart, Held, total
+from domain.record import dataclass
 from domain.stream import Change, World
 
 

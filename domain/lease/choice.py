@@ -5,10 +5,9 @@ recomputed choice == recorded choice        `domain/market/matching.py`, `recomp
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.hardware.constraints import Weights
 from domain.money import Big
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ refused, and so is one that is not for the party that gives it. Source: marketpl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from domain.record import dataclass
 
 COMPLETED, RENTER_CLOSED, RECLAIMED, TERM_REACHED, SCALED_DOWN, NO_MATCH, EXPIRED = range(7)
 FUNDS_ENDED, CANCELLED_BEFORE_START, PAYMENT_REVERSED, POLICY_BREACH = range(100, 104)

@@ -11,7 +11,7 @@ charged or withheld by it: disputes do that, and this is their evidence. Source:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.fleet.reasons import FleetReason
@@ -21,6 +21,7 @@ from domain.metering.reasons import MeteringReason
 from domain.money import Big
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

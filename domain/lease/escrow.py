@@ -10,11 +10,11 @@ nobody runs for free and no balance is ever negative. Rule: conformance suite `e
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.duration import SECOND_US
 from domain.funds.reasons import FundsReason
 from domain.gpu_time import GPU_HOUR_US, charge_for
+from domain.record import dataclass
 from domain.refusal import Refused
 
 TIME_MAX_US = 2**53 - 1

@@ -11,12 +11,12 @@ is deposited, closed or opened later is not foreseen. Pure. Source: design econo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.duration import SECOND_US
 from domain.gpu_time import GPU_HOUR_US
 from domain.lease.escrow import TIME_MAX_US
 from domain.money import PPM
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

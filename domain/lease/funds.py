@@ -10,13 +10,14 @@ held for usage; a lease ends when either of the two ends. Source: marketplace 2,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from domain.duration import SECOND_US
 from domain.funds.funding import Source
 from domain.gpu_time import GPU_HOUR_US, fee_for
 from domain.lease.escrow import TIME_MAX_US
 from domain.money import Amount, credit
+from domain.record import dataclass
 
 FEDERATED = "federated"
 """The purpose of credits that pay the federated fee; None: they pay for usage."""

@@ -25,7 +25,7 @@ they are, in which order they go) and `lease_budget` (which caps they count agai
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
@@ -69,6 +69,7 @@ from domain.metering.counting import Passed, Pause, RefusedTime, UsageRow, Water
 from domain.money import Amount, Big
 from domain.prices.charge_split import NOTHING, Parts
 from domain.prices.tariff import MeterMax, Split
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Stream, World
 

@@ -10,7 +10,7 @@ provisional and nobody vouches for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from domain.paths import confined_rule
+from domain.record import dataclass
 
 MOUNT_ROOT = "/vol/"
 """Volumes are mounted below it, beside the folders of the system and of the job."""

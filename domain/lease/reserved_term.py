@@ -14,7 +14,6 @@ an offer bounds its terms. Source: design marketplace 4, "reserved".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import DAY_US
@@ -23,6 +22,7 @@ from domain.lease.funds import EscrowPart
 from domain.money import PPM, Amount
 from domain.prices.charge_split import Parts
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 MONTHS = (1, 3, 6)

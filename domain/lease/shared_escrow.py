@@ -15,7 +15,7 @@ Source: marketplace 2; decision 0031.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias, assert_never
 
 from domain.duration import SECOND_US
@@ -24,6 +24,7 @@ from domain.lease.budgets import Counted
 from domain.lease.escrow import TIME_MAX_US
 from domain.lease.funds import Held, deposits_of, total, without
 from domain.money import PPM, Amount, Big
+from domain.record import dataclass
 from domain.stream import Stream, World
 
 # Facts. Stream `escrow:{escrow_id}`; the id is that of the job.

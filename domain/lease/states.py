@@ -7,7 +7,7 @@ The documentation's table and diagram are printed from here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from domain.record import dataclass
 
 STATES = (
     "requested",

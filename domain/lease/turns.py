@@ -8,13 +8,12 @@ anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.lease.budgets import Counted
 from domain.lease.choice import Choice
 from domain.lease.funds import EscrowPart
 from domain.lease.looked import NOT_LOOKED, Looked
 from domain.money import Amount
+from domain.record import dataclass
 
 # What can happen.
 

@@ -8,7 +8,7 @@ is no longer there when the bid has won is dropped, and the next one wins.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.fleet.device import device_of, free_mem, free_share
@@ -48,6 +48,7 @@ from domain.market.reasons import MarketReason
 from domain.money import Amount, credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.stream import Change, World, derive_id
 

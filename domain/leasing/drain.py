@@ -7,7 +7,6 @@ nothing else was agreed. Source: design marketplace 8.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.device import device_of
@@ -17,6 +16,7 @@ from domain.lease.close_codes import DECOMMISSION
 from domain.lease.lease import lease_of
 from domain.lease.turns import StartReclaim
 from domain.leasing.life import decide_start_reclaim
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

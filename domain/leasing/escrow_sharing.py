@@ -10,7 +10,7 @@ takes is in `domain/corrections/reversal.py`. Source: marketplace 2; decision 00
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
@@ -45,6 +45,7 @@ from domain.lease.turns import LeaseFundsMoved
 from domain.money import Amount, Asset, credit
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 from domain.trust.reasons import TrustReason

@@ -25,7 +25,7 @@ each charge of an export again (`ledger/bundle/recount.py`). Rows R-7, J-6; desi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.revenue_share import OwnerShare
@@ -44,6 +44,7 @@ from domain.parties.account import account_of
 from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.prices.tariff import METERS, MeterRate, meter_rate, tariff_version
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -8,7 +8,6 @@ that goes on with its job competes with the new bid, for the same devices if it 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import MINUTE_US
@@ -19,6 +18,7 @@ from domain.leasing.taking import Place, quoting, reserving
 from domain.market.reasons import MarketReason
 from domain.market.standing_bid import SetStandingBid
 from domain.money import Amount
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import derive_id
 

@@ -8,7 +8,7 @@ views told of it goes with the command, so that the decision can ask every deman
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from domain.hardware.constraints import Weights
 from domain.lease.choice import Choice, Narrowed
@@ -17,6 +17,7 @@ from domain.lease.looked import NOT_LOOKED, Looked
 from domain.lease.turns import LeaseQuoted, QuoteLease
 from domain.market.matching import Match
 from domain.money import Amount
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,6 @@ It then gives the lease back with close code 10006, spec_mismatch; what it lost 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.reasons import FleetReason
@@ -29,6 +28,7 @@ from domain.lease.work_commands import (
     LeaseWorkEnded,
 )
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -10,7 +10,6 @@ ephemeral node ends with its job. Rows C-7 and C-31.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.fleet.condition import ConditionFact, NodeErrored, NodeFailed, NodeStopped
@@ -18,6 +17,7 @@ from domain.fleet.device import device_of
 from domain.fleet.node import NodeState, existing_node, node_stream
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

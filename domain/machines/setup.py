@@ -10,7 +10,7 @@ mined in the capacity books while this is on, apart from idle and never usage of
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.fleet.condition import UPLINKS, IdleMiningSet, NodeSetupStated
@@ -19,6 +19,7 @@ from domain.fleet.provider import existing_provider
 from domain.fleet.reasons import FleetReason
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

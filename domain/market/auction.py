@@ -25,7 +25,7 @@ are made and awarded in `domain/leasing/bidding.py`, and an award is checked in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.reasons import FleetReason
@@ -41,6 +41,7 @@ from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.prices.modules import AUCTION, label, module_of
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 

@@ -10,7 +10,6 @@ asked only where `required` is not None. This is the reference;
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +27,7 @@ from domain.hardware.sharing import MPS_STEP_PPM, SHARING_MODES, Gpu, part_of
 from domain.lease.looked import Stated
 from domain.market.offer import SETTLEMENTS, OfferTerms
 from domain.money import PPM
+from domain.record import dataclass
 from domain.refusal import Refused
 
 MORE, LESS, ONE = "more", "less", "one of"

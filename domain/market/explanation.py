@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.duration import SECOND_US
@@ -38,6 +38,7 @@ from domain.market.dimensions import (
     modes_of,
 )
 from domain.money import PPM
+from domain.record import dataclass
 
 WORDS_TOLD_MAX = 8
 _IN_SECONDS = ("reclaim", "spec_age")

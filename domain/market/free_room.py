@@ -10,7 +10,7 @@ later. Where an end is not known (a lease that has not started) the device has n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from domain.market.dimensions import (
     DIMENSIONS,
@@ -20,6 +20,7 @@ from domain.market.dimensions import (
     OfferedNode,
     device_fits,
 )
+from domain.record import dataclass
 
 PASSING = frozenset({"free", "spec_age"})
 """What is otherwise by then: room, and the age of an inventory, which is reported again."""

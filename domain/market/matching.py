@@ -14,7 +14,7 @@ design marketplace 3, rows C-1, C-5 and R-5. What a node must meet is in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from domain.hardware.constraints import Weights, weights_of
 from domain.lease.choice import Candidate
@@ -30,6 +30,7 @@ from domain.market.dimensions import (
     lease_memory_mib,
 )
 from domain.money import PPM
+from domain.record import dataclass
 
 __all__ = [
     "FreeDevice",

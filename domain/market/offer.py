@@ -7,7 +7,7 @@ paid. A later price touches no open lease, because a lease locks its price.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, assert_never
 
 from domain.cloud.reasons import CloudReason
@@ -39,6 +39,7 @@ from domain.parties.reasons import PartiesReason
 from domain.prices.provider_kinds import cost_of_kind
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import tariff_in_force, usage_fee
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -8,7 +8,6 @@ and refund are locked with the reservation. Not who gets the devices: `domain/pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.lease.reserved_term import MONTHS, ReservedPrice
@@ -17,6 +16,7 @@ from domain.market.reasons import MarketReason
 from domain.money import PPM, Amount, MoneyReason
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -10,7 +10,7 @@ costs the usage fee under every module. Source: design marketplace 4.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from domain.hardware.constraints import Constraints
 from domain.lease.lease import LeaseRequested, LeaseReserved, PrepaidTerm, RequestLease
@@ -44,6 +44,7 @@ from domain.prices.modules import (
     module_of,
 )
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -10,7 +10,6 @@ the job (`domain/leasing/rebid.py`). Source: design marketplace 4, "continuous b
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.funds.reasons import FundsReason
@@ -21,6 +20,7 @@ from domain.market.reasons import MarketReason
 from domain.money import Amount
 from domain.prices.modules import STANDING, module_of
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 

@@ -14,7 +14,7 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
@@ -26,6 +26,7 @@ from domain.lease.lease import LeaseRequested
 from domain.market.explanation import Relaxation
 from domain.market.offer import SETTLEMENTS
 from domain.money import Amount
+from domain.record import dataclass
 from domain.stream import Change, Stream, World
 
 WINDOW_US = 10 * MINUTE_US

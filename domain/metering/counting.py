@@ -25,9 +25,9 @@ Source: design economics 4, metering 1.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from domain.money import Big
+from domain.record import dataclass
 
 CLOCK_TOLERANCE_US = 2_000_000
 """How far a row may end after its report was received before it is a clock jump."""

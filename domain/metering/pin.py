@@ -8,11 +8,11 @@ with `EpochClosing` is the epoch's cut. Not the tree: `ledger/tree/cut.py` reads
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.metering.reasons import MeteringReason
 from domain.metering.report import LANES
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

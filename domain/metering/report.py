@@ -17,13 +17,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from hashlib import sha256
 from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
 from domain.metering.resources import SOURCES, ResourceRow
 from domain.nesting import NESTING_MAX, is_too_deep
+from domain.record import dataclass
 
 PAYLOAD_TYPE = "org.tallystick.usage.reported.v1"
 """DSSE payload type of the signed bytes; used nowhere else."""

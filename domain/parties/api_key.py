@@ -13,7 +13,6 @@ Read top to bottom: what can be asked, how we decide. The facts are those of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.money import MoneyReason
@@ -28,6 +27,7 @@ from domain.parties.account import (
     require_scopes,
 )
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

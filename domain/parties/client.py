@@ -14,12 +14,13 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.money import PPM
 from domain.parties.account import account_of, open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

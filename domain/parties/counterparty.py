@@ -10,12 +10,12 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.money import MoneyReason
 from domain.parties.account import existing_account, open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

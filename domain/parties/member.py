@@ -16,7 +16,6 @@ Read top to bottom: what can be asked, how we decide. The facts are those of the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.parties.account import (
@@ -46,6 +45,7 @@ from domain.parties.api_key import (
     revoking,
 )
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, World
 

@@ -7,11 +7,11 @@ The operator sets them; every account begins with the first. Row C-9.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -10,7 +10,7 @@ decides nothing: it is shown. Source: design marketplace 8, rows J-4 and J-8.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from hashlib import sha256
 from typing import Any, assert_never
 
@@ -19,6 +19,7 @@ from domain.fleet.licence import licence_of
 from domain.fleet.reasons import FleetReason
 from domain.pools.pool import pool_of
 from domain.pools.reasons import PoolsReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -9,11 +9,11 @@ heads of one for those of the other. Source: row J-4.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from domain.parties.reasons import PartiesReason
 from domain.pools.reasons import PoolsReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -11,11 +11,11 @@ Dominant Resource Fairness (NSDI 2011); design marketplace 6; conformance suite 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import total_ordering
 
 from domain.hardware.reasons import HardwareReason
 from domain.pools.reasons import PoolsReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

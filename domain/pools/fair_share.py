@@ -14,11 +14,11 @@ gets the same number. Source: design marketplace 6; the table method of design e
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from domain.decay import integer_root
 from domain.money import PPM, share_out_all
+from domain.record import dataclass
 
 STEPS = 64
 """Steps of one half-life in the table: an age is rounded down to one of them."""

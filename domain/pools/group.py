@@ -14,7 +14,6 @@ Read top to bottom: what can happen, what can be asked, what we remember, how we
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.parties.account import account_of, open_account
@@ -22,6 +21,7 @@ from domain.parties.reasons import PartiesReason
 from domain.pools.pool import pool_of
 from domain.pools.quota import SetQuota, client_quota, decide_set, exceeded
 from domain.pools.reasons import PoolsReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

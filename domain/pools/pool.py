@@ -9,7 +9,7 @@ policy's scheduler works is in `domain/pools/scheduling.py`, who waits in `domai
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.duration import DAY_US, MINUTE_US
@@ -24,6 +24,7 @@ from domain.parties.reasons import PartiesReason
 from domain.pools.controller_address import name_controller
 from domain.pools.reasons import PoolsReason
 from domain.prices.modules import MODULES
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

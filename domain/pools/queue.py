@@ -9,7 +9,7 @@ again with `domain.pools.scheduling.next_request`: it is checked here, too, befo
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, assert_never
 
 from domain.fleet.reasons import FleetReason
@@ -22,6 +22,7 @@ from domain.money import Big
 from domain.pools.pool import pool_of
 from domain.pools.reasons import PoolsReason
 from domain.pools.scheduling import RULES, Holding, Inputs, Quantity, Waiting, next_request
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.stream import Change, Stream, World
 

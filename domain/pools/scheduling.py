@@ -14,12 +14,12 @@ policy's precedence says what compares first: priority, share, arrival. Source: 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from domain.money import Big
 from domain.pools.drf import NONE, Ratio, dominant_share, weighted
 from domain.pools.fair_share import Leaf, Queue, divide_tree, weights_after_history
 from domain.pools.pool import ARRIVAL, DRF, FAIR_SHARE, FIRST_COME, PRIORITY, PoolPolicy, PoolQueue
+from domain.record import dataclass
 
 RULES = {FIRST_COME: "first_come/1", FAIR_SHARE: "fair_share/1", DRF: "drf/1"}
 GPU, GPU_MEMORY, CPU_CORES, RAM_MIB = "gpu", "gpu_memory", "cpu_cores", "ram_mib"

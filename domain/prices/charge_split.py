@@ -14,13 +14,13 @@ difference of two of them. Rule and numbers: conformance suite `earnings`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from domain.gpu_time import GPU_HOUR_US, charge_for, fee_for
 from domain.money import PPM, Big
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import Split
+from domain.record import dataclass
 from domain.refusal import Refused
 
 FEDERATED_PER_HOUR: Mapping[str, int] = {"none": 0, "inference": 1_850_000, "training": 2_650_000}

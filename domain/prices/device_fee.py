@@ -12,10 +12,10 @@ economics 3. Which devices there are is not known here (`domain/sites/edge_devic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.calendar import days_in
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 

@@ -13,11 +13,11 @@ are in `domain/prices/price_feed.py`. Rule: conformance suite `oracle`; design e
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from domain.duration import SECOND_US
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 BPS = 10_000

@@ -17,7 +17,7 @@ network's decision. Not the formulas (`domain/prices/oracle.py`). Source: design
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import takewhile
 from typing import Any, TypeAlias, assert_never
 
@@ -26,6 +26,7 @@ from domain.parties.reasons import PartiesReason
 from domain.prices.oracle import BPS, HEALTHY, LIMITS, Observation, Reading, read_price
 from domain.prices.reasons import PricesReason
 from domain.prices.token_burn import check_price
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

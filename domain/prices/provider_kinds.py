@@ -13,13 +13,14 @@ force. Source: row C-2.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from domain.money import Amount, Asset, credit
 from domain.parties.reasons import PartiesReason
 from domain.prices.reasons import PricesReason
 from domain.prices.tariff import FEE_UNITS_MAX, tariff_of
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -10,9 +10,8 @@ suite `burn`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.prices.reasons import PricesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 
 TOKEN_UNITS = 10**8

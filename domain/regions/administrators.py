@@ -10,12 +10,12 @@ rows K-10, K-16.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, assert_never
 
 from domain.fleet.provider import existing_provider, existing_region
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

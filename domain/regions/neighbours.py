@@ -18,7 +18,7 @@ believed: that a node which was not reached is at fault, and not the one that tr
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -28,6 +28,7 @@ from domain.fleet.node import NodeState, existing_node, node_of
 from domain.fleet.provider import existing_region
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

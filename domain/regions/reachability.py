@@ -11,7 +11,7 @@ infrastructure costs (`domain/income/region_sharing.py`). Source: rows K-5, K-12
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, assert_never
 
 from domain.calendar import day_of
@@ -19,6 +19,7 @@ from domain.fleet.growth import INGRESS, growth_of
 from domain.fleet.node import existing_node
 from domain.fleet.reasons import FleetReason
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

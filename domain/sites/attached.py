@@ -9,9 +9,8 @@ region could ever run it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.hardware.constraints import Constraints
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.sites.datastore import existing_datastore, require_plan
 from domain.sites.paths import require_path

@@ -11,12 +11,12 @@ use it. Rows C-9, C-36 and C-37.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.provider import existing_provider, existing_region
 from domain.parties.account import open_account
 from domain.parties.plan import TEAM, has_plan, plan_of
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.sites.names import NAME, NAME_RULE, free_name, take_name
 from domain.sites.paths import require_path

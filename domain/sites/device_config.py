@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.provider import existing_provider, existing_region
 from domain.parties.account import open_account
+from domain.record import dataclass
 from domain.references import (
     CHECKPOINT,
     REFERENCE_MAX,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.calendar import day_named, day_of, day_start_us, day_text, days_in, month_of_day
@@ -29,6 +29,7 @@ from domain.parties.reasons import PartiesReason
 from domain.prices.device_fee import due_units
 from domain.prices.provider_kinds import PHYSICAL
 from domain.prices.tariff import tariff_of
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.sites.names import NAME, NAME_RULE
 from domain.sites.reasons import SitesReason

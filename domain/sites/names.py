@@ -6,9 +6,9 @@ a name of one sort stands for at most one thing of a region        two of them m
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.sites.reasons import SitesReason
 from domain.stream import Change, Stream, World

@@ -28,7 +28,7 @@ others. Row R-20, design marketplace 8; decision 0060.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
@@ -46,6 +46,7 @@ from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
 from domain.prices.charge_split import NOTHING, Parts, peel
 from domain.prices.tariff import VOLUME, MeterRate, meter_rate, tariff_in_force, tariff_version
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.storage.reasons import StorageReason
 from domain.stream import Change, Stream, World

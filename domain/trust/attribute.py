@@ -12,7 +12,7 @@ the statement back. Source: design marketplace 8.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, assert_never
 
@@ -22,6 +22,7 @@ from domain.fleet.reasons import FleetReason
 from domain.lease.countersign import signer_stream
 from domain.parties.account import open_account
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 

@@ -13,12 +13,13 @@ Source: design metering 9.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.fleet.device import device_of
 from domain.fleet.reasons import FleetReason
 from domain.money import PPM
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import Change, Stream, World
 from domain.trust.reasons import TrustReason

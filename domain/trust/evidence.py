@@ -31,12 +31,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
 from domain.lease.close_codes import CLOSE_REASONS, START_TIMEOUT, UNREACHABLE, fault_of
 from domain.money import PPM
+from domain.record import dataclass
 from domain.trust.reputation_terms import (
     COMPLETION,
     CONDUCT,

@@ -10,11 +10,11 @@ Source: design economics 16, whose numbers these are. What a score is worth in r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from domain.money import PPM
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.trust.reasons import TrustReason
 

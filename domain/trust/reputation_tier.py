@@ -9,8 +9,7 @@ design economics 16, after AEP-86.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from domain.trust.reputation_terms import REPUTATION_TERMS, ReputationTerms, TierCriteria
 
 CRITERIA = ("leases", "age_days", "completion_ppm", "uptime_ppm", "score_ppm")

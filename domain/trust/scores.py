@@ -17,7 +17,6 @@ design economics 16; the numbers are `domain/trust/reputation_terms.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from domain.lease.close_codes import (
     COMPLETED,
@@ -30,6 +29,7 @@ from domain.lease.close_codes import (
     TERM_REACHED,
 )
 from domain.money import PPM
+from domain.record import dataclass
 from domain.trust.reputation_terms import LEASES_OF, REPUTATION_TERMS, ReputationTerms
 
 OBSERVATION = PPM

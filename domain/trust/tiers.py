@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 
 from domain.hardware.known_gpus import AMD_VENDOR, INTEL_VENDOR, board_of, vendor_of
+from domain.record import dataclass
 
 FAKE_DRIVER_MARKS = ("simulated", "fake")
 """A driver that says so of itself is none; servers outside development refuse it."""

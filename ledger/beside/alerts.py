@@ -6,11 +6,12 @@ Losing these rows loses nothing but sends the messages of what holds again.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg.rows import class_row
+
+from domain.record import dataclass
 
 Connection = psycopg.Connection[Any]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from domain.income.tax import TaxParty
+from domain.record import dataclass
 
 Connection = psycopg.Connection[Any]
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
 import psycopg
 
+from domain.record import dataclass
 from ledger.log.durable import wait_for_standbys
 
 Connection = psycopg.Connection[Any]

@@ -8,11 +8,12 @@ in its signed reports alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg.rows import class_row
+
+from domain.record import dataclass
 
 Connection = psycopg.Connection[Any]
 

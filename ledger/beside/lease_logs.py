@@ -9,10 +9,11 @@ Not facts: nothing is charged or decided by what a program says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+
+from domain.record import dataclass
 
 Connection = psycopg.Connection[Any]
 

@@ -6,10 +6,11 @@ rows loses nothing: the next round of each job writes them again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
+
+from domain.record import dataclass
 
 Connection = psycopg.Connection[Any]
 ERROR_CHARACTERS_MAX = 1_000

@@ -6,11 +6,12 @@ When something is told, and what ends it, is decided in `api/parties/webhook_sen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Literal, LiteralString
 
 import psycopg
 from psycopg.rows import class_row
+
+from domain.record import dataclass
 
 Connection = psycopg.Connection[Any]
 Outcome = Literal["waiting", "delivered", "failed"]

@@ -9,10 +9,10 @@ Only reading is here: postings are written by the append and by nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, LiteralString, Protocol
 
 from domain.money import Asset
+from domain.record import dataclass
 
 CUSTOMERS_CASH = r"^(party:[^:]+:(cash|bid\.cash)|escrow:[^:]+:[0-9]+:cash|grant:[^:]+:fund)$"
 """Accounts of `customers_cash`."""

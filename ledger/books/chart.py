@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -21,6 +20,7 @@ from domain.lease.shared_escrow import EscrowFunded
 from domain.money import Asset
 from domain.parties.account import AccountClosed
 from domain.parties.reasons import PartiesReason
+from domain.record import dataclass
 from domain.refusal import Reason
 
 DEBIT, CREDIT = 1, -1

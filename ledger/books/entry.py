@@ -8,11 +8,11 @@ Every account stands once in an entry, and what is zero is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from domain.funds.draw import Drawn
 from domain.money import Amount, Asset
+from domain.record import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ is wrong waits in `faults`; each text that a personal key is said to have signed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 
 from domain.authority import acts, ballot, key_recovery
@@ -37,6 +37,7 @@ from domain.authority.vote import (
 from domain.epochs.reward_correction import ADJUSTMENT, SLASH
 from domain.governance import proposal
 from domain.governance.grant import CLAWBACK, MILESTONE, OPENING
+from domain.record import dataclass
 from ledger.bundle.voted import FOLDED, Differs, Voted, require_change
 
 POLICY_FACT = "policy.published.v1"

@@ -13,12 +13,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
+from domain.record import dataclass
 from ledger.bundle import parquet
 from ledger.bundle.shape import (
     CHECKPOINT_FILE,

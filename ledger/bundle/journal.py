@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -26,6 +25,7 @@ import psycopg
 
 from domain.duration import DAY_US
 from domain.money import Asset
+from domain.record import dataclass
 from ledger.books.chart import DEBIT
 
 Connection = psycopg.Connection[Any]

@@ -7,7 +7,6 @@ What a row is, is its leaf hash, recomputed from the row (`ledger/tree/walk.py`)
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from hashlib import file_digest
 from itertools import chain, islice
 from pathlib import Path
@@ -15,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from domain.record import dataclass
 
 Row = tuple[Any, ...]
 

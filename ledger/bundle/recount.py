@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +29,7 @@ from domain.metering.report import ReportInvalid, lane_of, parse
 from domain.metering.resources import AMOUNTS, MeteredRow, amount_of
 from domain.parties.account import AccountClosed, account_stream
 from domain.prices.tariff import METERS, NETWORK, TariffPublished
+from domain.record import dataclass
 from domain.refusal import Refused
 from domain.stream import S, Stream
 from ledger.log.codec import NAME_OF, NotStorable, decode

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from domain.chain.leaves import LeafBook
@@ -21,6 +21,7 @@ from domain.epochs.epoch import RewardsCredited, RewardsMatured
 from domain.epochs.reward_changes import RewardsForfeited, RewardSlashed
 from domain.epochs.settlement import TREASURY
 from domain.parties.account import WalletLinked
+from domain.record import dataclass
 
 TREASURY_ADDRESS = "the treasury's address"
 """Stands for the address of the treasury's leaf, which only the payout files name."""

@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from typing import Any
 
 from domain.authority.log_key import FACT as LOG_KEY_FACT
 from domain.metering.report import LANES
 from domain.nesting import read_json
+from domain.record import dataclass
 from ledger.bundle.authority import FACTS as AUTHORITY_FACTS
 from ledger.bundle.authority import POLICY_FACT, Authority
 from ledger.tree import merkle

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from domain.metering.report import (
     report_hash,
 )
 from domain.nesting import read_json
+from domain.record import dataclass
 from ledger.bundle import parquet, passkey
 from ledger.bundle.recount import Recount
 from ledger.bundle.shape import (

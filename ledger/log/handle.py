@@ -15,7 +15,6 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from threading import Lock
 from types import TracebackType
 from typing import Any, Protocol
@@ -33,6 +32,7 @@ from domain import rules as market_rules
 from domain.funds.reasons import FundsReason
 from domain.parties.reasons import PartiesReason
 from domain.reasons import STORED_REFUSALS, reason_of
+from domain.record import dataclass
 from domain.refusal import Reason, Refused
 from domain.stream import Change, S, Stream, World, derive_id
 from ledger.books import postings

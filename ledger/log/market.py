@@ -11,7 +11,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -34,6 +33,7 @@ from eventsourcing.persistence import (
 from eventsourcing.utils import Environment
 
 from domain import rules as market_rules
+from domain.record import dataclass
 from domain.stream import Change, S, Stream, World
 from ledger.log import codec, pgbin
 from ledger.log.recorder import APP_ROLE, MarketDatastore, MarketFactory

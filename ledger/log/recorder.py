@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, LiteralString
 from uuid import UUID
 
@@ -27,6 +26,7 @@ from psycopg.sql import SQL
 from psycopg.types.numeric import Int4, Int8
 from psycopg_pool import PoolTimeout
 
+from domain.record import dataclass
 from ledger.books.chart import kind_of
 from ledger.books.entry import Entry
 from ledger.log import pgbin

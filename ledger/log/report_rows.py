@@ -10,7 +10,6 @@ that a later version adds are nothing to those who do not ask for them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import repeat
 
 import msgspec
@@ -19,6 +18,7 @@ from domain.hardware.capacity import Span
 from domain.metering.counting import UsageRow, is_ahead
 from domain.metering.resources import AMOUNTS, MeteredRow, amount_of
 from domain.metering.row_times import Times, row_times, until_of
+from domain.record import dataclass
 from ledger.log.usage import StoredReport, signed_of
 
 Column = int | list[int]

@@ -6,12 +6,13 @@ Nobody else names these tables, so how reports are stored can change in this roo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import psycopg
 
 from domain.metering.counting import Passed, UsageRow
+from domain.record import dataclass
 from ledger.log.lanes import lane_of
 from ledger.log.report_rows import LeaseRows, lease_rows
 from ledger.log.usage import StoredReport, reports_of_node

@@ -18,7 +18,6 @@ import binascii
 import fcntl
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +25,7 @@ from types import TracebackType
 from nacl.exceptions import BadSignatureError
 from nacl.signing import SigningKey, VerifyKey
 
+from domain.record import dataclass
 from ledger.tree.merkle import EMPTY_ROOT, HASH, verify_consistency
 
 ED25519 = 0x01

@@ -9,11 +9,11 @@ pin, and that a cut covers every position accrued before it, is for the job that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from domain.metering.pin import LanePin, UsagePinned
 from domain.metering.report import LANES
+from domain.record import dataclass
 from ledger.log.chain import genesis_usage
 from ledger.tree import merkle
 

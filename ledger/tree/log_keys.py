@@ -10,10 +10,10 @@ checked here, so that a verifier needs nothing but the facts and one key that it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from domain.authority.log_key import rotation_text
+from domain.record import dataclass
 from ledger.tree.checkpoint import Checkpoint, NoteInvalid, VerifierKey, open_checkpoint, signed_by
 
 

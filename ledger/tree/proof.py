@@ -12,12 +12,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from domain.metering.report import LANES, pae
 from domain.nesting import read_json
+from domain.record import dataclass
 from ledger.log.chain import market_leaf, split_body, usage_leaf
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Checkpoint, NoteInvalid, VerifierKey, open_checkpoint, signed_by

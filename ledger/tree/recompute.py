@@ -10,12 +10,12 @@ Only reads, in one snapshot. What an export says of the same rows is `ledger/bun
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from domain.metering.report import LANES
+from domain.record import dataclass
 from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
 from ledger.tree import trees
 from ledger.tree.checkpoint import Checkpoint

@@ -10,7 +10,6 @@ committed state. Whether the leaves themselves are right is for `ledger/bundle/v
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -18,6 +17,7 @@ import psycopg
 from domain.authority.log_key import LOG_KEYS
 from domain.metering.report import LANES
 from domain.nesting import read_json
+from domain.record import dataclass
 from ledger.log.durable import wait_for_standbys
 from ledger.tree import merkle
 from ledger.tree.checkpoint import Signer

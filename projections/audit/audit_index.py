@@ -7,9 +7,9 @@ An index, not a copy: the facts themselves are read from the log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -11,9 +11,9 @@ leases, countersigned and disputes views.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.metering.usage import _where
 from projections.runner import Connection

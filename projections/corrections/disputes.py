@@ -8,9 +8,9 @@ adjustment says word by word is read from the log by its position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

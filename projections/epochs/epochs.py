@@ -28,10 +28,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from domain.epochs.clients import ClientUse
+from domain.record import dataclass
 from projections import read
 from projections.epochs import burning, signed
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF

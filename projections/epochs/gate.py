@@ -5,8 +5,7 @@ Set-based, at most `limit` names each. Tables: those of the leases, the fleet an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection
 

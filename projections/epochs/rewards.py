@@ -6,8 +6,7 @@ delta of an accepted adjustment == adjusted - slashed;   a slash has no `adjuste
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

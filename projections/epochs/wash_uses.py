@@ -10,8 +10,7 @@ here: `domain/epochs/wash_signals.py` has the formulas. Source: design economics
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from projections import read
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule

@@ -9,9 +9,9 @@ harm: the device streams decide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.fleet import match_tables, region_tables, supply_tables
 from projections.runner import Connection, Projection, Rule

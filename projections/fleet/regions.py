@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection
 

@@ -8,9 +8,8 @@ was booked counts in the UTC hour in which it begins, for the pool its node was 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.gpu_time import GPU_HOUR_US
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -8,8 +8,7 @@ depends on how the log was cut. Nothing is decided here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -7,8 +7,7 @@ What a version or a proposal says is in its own stream; here is only where it wa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -10,11 +10,11 @@ of any length costs the same memory. Needs the movements, usage, leases, fleet a
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from psycopg.rows import class_row
 
+from domain.record import dataclass
 from projections.income.invoices import KINDS_OF
 from projections.runner import Connection
 

@@ -12,9 +12,9 @@ and to the UTC hour in which its lease hour begins. It prices nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.gpu_time import GPU_HOUR_US
+from domain.record import dataclass
 from projections import read
 from projections.epochs.cuts import CUT_RULE, CUTS, EPOCH_OF
 from projections.runner import Connection, Projection, Rule

@@ -8,10 +8,9 @@ summed from the movements of the party's books, by kind and by the class of the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.income.invoice import InvoiceLine
 from domain.money import credit
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -12,8 +12,8 @@ per account that ever earned, was swept to, or said how it is paid; `cash_out`, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

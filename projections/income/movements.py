@@ -14,8 +14,8 @@ cost the same for a long month as for a short one, and for a long log as for a s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -10,10 +10,10 @@ booked: leased, idle, mined or stranded, under the UTC day that it lies in. Noth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import DAY_US, HOUR_US
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -9,8 +9,8 @@ numbers; which fact moved them is read from the log by its position.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -6,9 +6,8 @@ matched + unconfirmed + contested == metered                  (domain/lease/coun
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.lease.countersign import Compared, compare
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -11,7 +11,6 @@ end of the funds may move either way, so it is the last one told.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import HOUR_US
@@ -22,6 +21,7 @@ from domain.lease.lease import (
     START_TIMEOUT_US,
 )
 from domain.leasing.due import MOMENTS
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

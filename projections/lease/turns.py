@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections.runner import Connection
 
 _WATCHED = """

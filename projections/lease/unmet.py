@@ -6,9 +6,8 @@ for the whole network (an empty region). Row K-11.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.lease.close_codes import NO_MATCH
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection
 

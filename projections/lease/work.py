@@ -6,8 +6,7 @@ belong to is with the leases. `running` work is acknowledged, not ended and not 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

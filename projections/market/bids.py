@@ -6,9 +6,9 @@ forfeited. A standing bid is its lease's: `waiting`, `holding`, `paused` or `ove
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -11,7 +11,7 @@ partitions, key by key, and handed to the reference, which ranks them and picks 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +53,7 @@ from domain.market.explanation import (
 )
 from domain.market.matching import CANDIDATES_MAX, NO_WEIGHTS, RULES, rule_of
 from domain.money import PPM
+from domain.record import dataclass
 from projections.market.columns import MODE_CODES, Bools, Columns, Ints
 
 Values = NDArray[Any]

@@ -9,9 +9,8 @@ of. The signed rows themselves are read from the usage log; which of them counte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from domain.duration import HOUR_US
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

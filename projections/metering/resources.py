@@ -11,10 +11,11 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from domain.metering.resources import AMOUNTS, AMOUNTS_OF
+from domain.record import dataclass
 from ledger.log.report_rows import used_by
 from ledger.log.usage import StoredReport
 from projections import read

@@ -10,12 +10,13 @@ flags earn nothing and are only counted.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 from domain.gpu_time import GPU_HOUR_US
 from domain.metering.row_times import hour_of
 from domain.money import PPM
+from domain.record import dataclass
 from ledger.log import report_rows
 from ledger.log.report_rows import (
     Column,

@@ -10,10 +10,10 @@ accrual: a lease hour, or the last part of one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.duration import DAY_US
 from domain.gpu_time import GPU_HOUR_US
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

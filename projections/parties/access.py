@@ -7,9 +7,9 @@ may pass at this moment is for the door to judge by its clock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.parties.account import effective_scopes
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

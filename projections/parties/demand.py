@@ -11,9 +11,9 @@ are told.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from domain.gpu_time import GPU_HOUR_US
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

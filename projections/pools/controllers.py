@@ -7,9 +7,9 @@ The leaves themselves are in the log; a cut joins them by position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -9,11 +9,11 @@ What a pool could serve is told by the fleet, so reading capacity asks both. Gan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from domain.duration import HOUR_US
 from domain.jobs.gang import GANG_WAIT_US
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -5,9 +5,9 @@ inference == what was told of the last deployment; "pending" while nothing was t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -6,8 +6,7 @@ erased_at_us of a volume == the last of its traces    once it is deleted and eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from projections import read
 from projections.runner import Connection, Projection, Rule
 

@@ -10,12 +10,13 @@ Reports with flags say nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import msgspec
 
 from domain.metering.row_times import hour_of
+from domain.record import dataclass
 from domain.trust.record import PAIRS_MAX
 from domain.trust.tiers import Evidence, Identity, Metered, Place
 from ledger.log import report_rows

@@ -9,8 +9,7 @@ counts as evidence is in `projections/trust/reputation_evidence.py`, scores are 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from domain.record import dataclass
 from domain.trust.scores import PARTIES
 from projections import read
 from projections.runner import Connection, Projection, Rule

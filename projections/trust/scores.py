@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from domain.decay import WEIGHT_BITS, weights
 from domain.duration import DAY_US
+from domain.record import dataclass
 from domain.trust.evidence import US_PER_MICRO
 from domain.trust.reputation_terms import (
     KINDS,
