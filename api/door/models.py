@@ -52,8 +52,7 @@ TEXT_MAX = 256
 class RequestModel(BaseModel):
     """The base of everything a client sends."""
 
-    # Put together with the first request: a start does not wait for hundreds.
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 def with_examples(*examples: Mapping[str, Any]) -> ConfigDict:
@@ -67,6 +66,7 @@ def with_examples(*examples: Mapping[str, Any]) -> ConfigDict:
 class AnswerModel(BaseModel):
     """The base of everything the server answers, under the document's names; None is left out."""
 
+    # Put together with the first answer: a start does not wait for hundreds.
     model_config = ConfigDict(
         extra="forbid", strict=True, frozen=True, serialize_by_alias=True, defer_build=True
     )
