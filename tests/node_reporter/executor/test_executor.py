@@ -22,6 +22,7 @@ from domain.jobs.plan import Reference
 from node_reporter.clock import SystemClock
 from node_reporter.executor import executor as executor_module
 from node_reporter.executor.client import ExecutorClient
+from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.executor import Allowed, Executor
 from node_reporter.executor.job_log import HELD_BYTES_MAX, PIECE_BYTES_MAX, PIECES_MAX, JobLog
 from node_reporter.executor.runner import Limits
@@ -170,6 +171,7 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
     def make(
         allowed: Allowed | None = None,
         volumes: VolumeStore | None = None,
+        datastores: Datastores | None = None,
         **variables: dict[str, str],
     ) -> World:
         server = Server()
@@ -184,6 +186,7 @@ def world(tmp_path: Path) -> Generator[Make, None, None]:
             SystemClock(),
             user=job_user(None),
             volumes=volumes,
+            datastores=datastores,
             allowed=allowed or Allowed(limits=Limits(memory_bytes=256 * MIB, grace_s=1)),
         )
         made.append(executor)
