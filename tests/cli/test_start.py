@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from api import timers
 from api.settings import Settings
 from cli import serve
 
@@ -63,7 +64,7 @@ def test_timers_begin_once_requests_are_answered(monkeypatch: pytest.MonkeyPatch
         stop.wait(30)
         ended.set()
 
-    monkeypatch.setattr(serve.jobs, "run", run)
+    monkeypatch.setattr(timers, "run", run)
     begin = threading.Event()
     with serve._jobs(_service(), begin):
         assert not began.wait(0.1)
@@ -77,7 +78,7 @@ def test_a_server_that_never_answers_runs_no_timer_and_ends(
     settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[Any] = []
-    monkeypatch.setattr(serve.jobs, "run", lambda *_, **__: ran.append(1))
+    monkeypatch.setattr(timers, "run", lambda *_, **__: ran.append(1))
     with serve._jobs(_service(**settings), threading.Event()):
         pass
     assert ran == []
