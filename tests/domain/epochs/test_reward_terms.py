@@ -59,3 +59,20 @@ def test_a_better_score_never_has_a_lower_bonus(one: int, other: int) -> None:
     assert PPM <= bonus_ppm(REWARD_TERMS, low) <= bonus_ppm(REWARD_TERMS, high)
     assert bonus_ppm(REWARD_TERMS, high) <= PPM + REWARD_TERMS.bonus_max_ppm
     assert bonus_ppm(NO_TERMS, high) == PPM
+
+
+@pytest.mark.parametrize(
+    ("score_ppm", "bonus"),
+    [
+        (None, 1_000_000),
+        (799_999, 1_000_000),
+        (800_001, 1_000_001),  # 200,000 x 1 / 150,000 = 1.33
+        (800_002, 1_000_002),  # 2.67
+        (884_468, 1_112_624),  # the worked node of design economics 16
+        (949_999, 1_199_998),  # 199,998.67
+        (950_000, 1_200_000),
+        (950_001, 1_200_000),
+    ],
+)
+def test_the_bonus_is_floored_between_its_bounds(score_ppm: int | None, bonus: int) -> None:
+    assert bonus_ppm(REWARD_TERMS, score_ppm) == bonus

@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from domain.funds.budget import ACCOUNT, Claim, SetBudget, budget_of, hold
 from domain.funds.draw import draw
-from domain.funds.funding import BURN_SOURCES, CASH_SOURCES, EndPayer, SetPayer, Source, sources_of
+from domain.funds.funding import (
+    BURN_SOURCES,
+    CASH_SOURCES,
+    EndPayer,
+    PromotionGranted,
+    SetPayer,
+    Source,
+    funding_of,
+    sources_of,
+    stream_of,
+)
 from domain.funds.reasons import FundsReason
 from domain.money import credit
 from domain.parties.account import AccountOpened
@@ -33,6 +43,27 @@ def test_sources_are_spent_least_regretted_first_and_only_those_that_hold_someth
     assert sources_of(world, RENTER, settlement, NOON_US) == tuple(
         Source(RENTER, name, balances[name]) for name in names if balances.get(name)
     )
+
+
+def test_a_program_that_grants_again_is_one_source_with_the_new_expiry() -> None:
+    made = payers()
+    made.books["grant:spring:fund"] = made.books["world:bank"] = 9
+    first = PromotionGranted(
+        account_id=RENTER,
+        program="spring",
+        amount=credit(4),
+        priority=1,
+        expires_at_us=NOON_US + 1,
+        by="op",
+        at_us=NOON_US,
+    )
+    made.record(stream_of(RENTER), first)
+    made.record(stream_of(RENTER), replace(first, amount=credit(5), expires_at_us=NOON_US + 2))
+    both = (Source(RENTER, "grant.spring", 9),)
+    assert sources_of(made, RENTER, "cash", NOON_US) == both
+    assert sources_of(made, RENTER, "cash", NOON_US + 1) == both, "by the new terms it is live"
+    assert sources_of(made, RENTER, "cash", NOON_US + 2) == ()
+    assert len(funding_of(made, RENTER).promotions) == 1
 
 
 # --- one payer for many accounts (C-25) -------------------------------------------------------

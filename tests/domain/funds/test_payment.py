@@ -301,6 +301,13 @@ def test_what_arrived_is_booked_whatever_was_asked_for() -> None:
     assert world.of("cash") == 24_000_000
 
 
+@pytest.mark.parametrize(("method", "days"), [("card", 1), ("bank", 14)])
+def test_a_payment_that_nobody_pays_waits_its_days(method: str, days: int) -> None:
+    world = Booked()
+    (started, *_) = world.do(start(method=method))
+    assert started.expires_at_us == NOON_US + days * 24 * 3_600_000_000
+
+
 def test_money_that_arrives_late_is_taken_all_the_same() -> None:
     world = Booked()
     world.do(start())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -23,8 +24,9 @@ from domain.lease.shared_escrow import Escrow, EscrowReturned, Member, escrow_of
 from domain.lease.turns import LeaseFundsMoved
 from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
 from domain.metering.counting import UsageRow
-from domain.money import PPM, Asset, credit
+from domain.money import PPM, Amount, Asset, credit, token
 from domain.parties.account import AccountOpened
+from domain.parties.reasons import PartiesReason
 from domain.refusal import Refused
 from domain.stream import Stream
 from tests.domain.scenes.market import (
@@ -287,6 +289,39 @@ def test_deposits_are_drained_in_order_of_arrival_whoever_draws() -> None:
     made.do(ReturnEscrow(job_id=JOB, at_us=NOON_US + 60 * HOUR_US, by_owner=True))
     assert made.balance(f"party:{FRIEND}:cash") == 8 * PRICE, "the first deposit paid first"
     assert made.balance(f"party:{RENTER}:cash") == 100_000_000 - 2 * PRICE
+
+
+@pytest.mark.parametrize("amount", [credit(0), credit(-1), token(PRICE)])
+def test_only_credits_and_more_than_none_go_into_an_escrow(amount: Amount) -> None:
+    made = market()
+    made.books[f"party:{RENTER}:earned"] = made.books["world:bank"] = PRICE
+    with pytest.raises(Refused) as refused:
+        made.do(replace(fund(PRICE), amount=amount))
+    assert refused.value.reason is FundsReason.AMOUNT_NOT_POSITIVE
+    assert refused.value.facts == {"field": "amount"}
+    assert made.do(fund(1)), "one unit is enough"
+
+
+def test_an_escrow_has_64_deposits_of_its_owner_at_most_and_32_with_which_others_may_join() -> None:
+    made = market()
+    _account(made, FRIEND)
+    made.books[f"party:{FRIEND}:cash"] = 10
+    made.books["world:bank"] += 10
+
+    def full(who: str) -> Mapping[str, object]:
+        with pytest.raises(Refused) as refused:
+            made.do(fund(1, who=who))
+        assert refused.value.reason is PartiesReason.COUNT_OUT_OF_RANGE
+        return refused.value.facts
+
+    for _ in range(31):
+        made.do(fund(1))
+    made.do(fund(1, who=FRIEND))
+    assert full(FRIEND) == {"deposits": 32, "at_most": 32}
+    for _ in range(32):
+        made.do(fund(1))
+    assert full(RENTER) == {"deposits": 64, "at_most": 64}
+    assert len(escrow_in(made).held) == 64
 
 
 def _account(made: Booked, account_id: str) -> None:

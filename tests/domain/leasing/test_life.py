@@ -249,6 +249,15 @@ def test_a_closed_pause_waits_for_no_reports_of_its_time() -> None:
     assert lease_in(made).charge_units == PRICE // 2
 
 
+def test_a_pause_that_is_over_ends_no_waiting_for_the_reports_after_it() -> None:
+    made = running()
+    made.do(pause(10 * MINUTE_US), resume(20 * MINUTE_US), close(HOUR_US))
+    until_the_pause = settle(HOUR_US + 1, (usage(0, 10 * MINUTE_US),))
+    assert refused(made, until_the_pause).reason is MeteringReason.USAGE_INCOMPLETE
+    made.do(settle(HOUR_US + 1, (usage(0, HOUR_US),)))
+    assert lease_in(made).charge_units == PRICE * 50 // 60
+
+
 def test_only_an_interruptible_lease_is_paused_and_twice_is_once() -> None:
     plain = running(interruptible=False)
     assert refused(plain, pause(1)).reason is FleetReason.LEASE_STATE
