@@ -72,7 +72,8 @@ class Run:
     """A plugin of pytest: once the tests are collected, mutants are tried instead."""
 
     def __init__(self, asked: argparse.Namespace, todo: Sequence[Mutant], record: Record) -> None:
-        self._asked, self._todo, self._record = asked, todo, record
+        self._asked, self._record = asked, record
+        self._todo = sorted(todo, key=lambda one: not one.is_body)  # the quick ones first
         self.until = time.monotonic() + asked.seconds
 
     @pytest.hookimpl(tryfirst=True)
@@ -139,7 +140,7 @@ def main(arguments: Sequence[str]) -> int:
     asked.root = asked.root.resolve()
     sites, wanted = chosen(asked)
     reasons = records.set_aside()
-    aside = {one.key for one in wanted if one.name in reasons}
+    aside = {one.key for one in wanted if records.is_aside(one, reasons)}
     wanted = [one for one in wanted if one.key not in aside]
     state = records.state_of(asked.root)
     record = Record(asked.root, state)

@@ -53,7 +53,6 @@ MODULES = {
 
 TESTS = (
     "tests/domain",
-    "tests/golden",
     "tests/ledger/books",
     "tests/ledger/tree/test_merkle.py",
     "tests/contracts/test_payout_tree.py",

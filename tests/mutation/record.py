@@ -30,6 +30,11 @@ def set_aside(file: Path = EQUIVALENT) -> dict[tuple[str, ...], str]:
     return {tuple(one[field] for field in FIELDS): one["reason"] for one in told}
 
 
+def is_aside(mutant: Mutant, reasons: dict[tuple[str, ...], str]) -> bool:
+    """Set aside by name, or because the types prove that nothing comes by."""
+    return mutant.name in reasons or mutant.source.startswith("assert_never(")
+
+
 def state_of(root: Path) -> str:
     """The commit, and what was changed since."""
 

@@ -335,6 +335,7 @@ def test_nothing_served_is_nothing_charged() -> None:
     late = settle(HOUR_US // 2 + LATE_WINDOW_US)
     done = where.after(late)
     assert facts(done, LeaseSettled)[0].charge == credit(0)
+    assert not facts(done, LeaseSettled)[0].disputed
     assert (
         sum(part.amount.units for fact in facts(done, LeaseClosed) for part in fact.refund)
         + sum(part.amount.units for fact in facts(done, LeaseSettled) for part in fact.refund)
