@@ -106,9 +106,9 @@ class Run:
         self, mutant: Mutant, code: trial.Code, reach: Reach, items: dict[str, Any]
     ) -> trial.Verdict:
         near = [one for one in reach.of(mutant) if one in items]
-        if mutant.is_body and not near:
+        if mutant.is_body and not near and reach.is_used(mutant):
             return trial.Verdict(trial.SURVIVED, "no test comes by", 0, 0, 0.0)
-        swaps = code.swaps(mutant) if mutant.is_body else []
+        swaps = code.swaps(mutant) if mutant.is_body and near else []
         if swaps:
             return trial.forked(swaps, [items[one] for one in near], reach.seconds)
         return trial.fresh(self._asked.root, mutant, near or reach.of_module(mutant.module))

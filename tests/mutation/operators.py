@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -44,7 +44,8 @@ Change = tuple[ast.AST, str, ast.AST]
 @dataclass(frozen=True, slots=True)
 class Mutant:
     """`number`: of the place among those of its module. `lines`: of its statement, as far as the
-    body of that. `is_body`: inside a function, so that a new body is all it takes.
+    body of that; `around`: of its function. `is_body`: inside one, so that a new body is all it
+    takes.
     """
 
     module: str
@@ -56,6 +57,7 @@ class Mutant:
     number: int
     line: int
     lines: tuple[int, int]
+    around: tuple[int, int]
     is_body: bool
 
     @property
@@ -93,10 +95,11 @@ def mutants_of(root: Path, module: str) -> tuple[Mutant, ...]:
             number,
             line,
             (statement.lineno, _head_end(statement)),
+            _around(path),
             _is_body(path),
         )
         seen[one.name] += 1
-        found.append(Mutant(*one.name, seen[one.name], number, line, one.lines, one.is_body))
+        found.append(replace(one, which=seen[one.name]))
     return tuple(found)
 
 
@@ -145,6 +148,14 @@ def _is_body(path: list[ast.AST]) -> bool:
         if isinstance(outer, ast.Lambda) and inner is outer.body:
             return True
     return False
+
+
+def _around(path: list[ast.AST]) -> tuple[int, int]:
+    """The lines of the outermost function, or of the module."""
+    functions = [one for one in path if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if not functions:
+        return 1, 1
+    return functions[-1].body[0].lineno, functions[-1].end_lineno or functions[-1].lineno
 
 
 def _head_end(statement: ast.stmt) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -98,11 +97,17 @@ class Reach:
         }
         return sorted(near, key=lambda one: (self.seconds[one], one))
 
+    def is_used(self, mutant: Mutant) -> bool:
+        """Whether any test comes by its function: else it ran when its module was imported."""
+        first, last = mutant.around
+        lines = self._of(mutant.module)
+        return any(lines.get(line) for line in range(first, last + 1))
+
     def of_module(self, module: str) -> list[str]:
-        """The tests that come by any line of it: those named like it first, then the quickest."""
-        counts: dict[str, int] = defaultdict(int)
-        for tests in self._of(module).values():
-            for one in tests:
-                counts[one] += 1
+        """The tests of the file that is named like it, also those that only read its constants, and
+        then the tests that come by any line of it, quickest first.
+        """
         name = f"/test_{module.rpartition('.')[2]}.py"
-        return sorted(counts, key=lambda one: (name not in one, self.seconds[one], one))
+        found = {one for tests in self._of(module).values() for one in tests}
+        found.update(one for one in self.seconds if name in one)
+        return sorted(found, key=lambda one: (name not in one, self.seconds[one], one))

@@ -22,6 +22,7 @@ from domain.trust.reasons import TrustReason
         {"source_weights": (Rated("cash", PPM + 1),)},
         {"class_ratings": (Rated("", PPM),)},
         {"class_ratings": tuple(Rated(f"c{n}", PPM) for n in range(65))},
+        {"class_ratings": (Rated("x" * 65, PPM),)},
         {"cap_multiple_ppm": -1},
         {"cap_goes_to": "nobody"},
         {"zero_weight_goes_to": "treasury"},
@@ -46,6 +47,25 @@ def test_terms_that_make_no_sense_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(Refused) as refused:
         check_terms(replace(REWARD_TERMS, **changed))
     assert refused.value.reason is TrustReason.POLICY_INVALID
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"class_ratings": (Rated("x" * 64, PPM),)},
+        {"class_ratings": tuple(Rated(f"c{n}", PPM) for n in range(64))},
+        {"source_weights": (Rated("cash", 0),)},
+        {"cap_multiple_ppm": 0},
+        {"owner_cap": 0},
+        {"availability_cap_per_gpu_hour": 0},
+        {"availability_cap_per_node": 0},
+        {"release_tau": 1},
+        {"forfeit_epochs": 1},
+        {"min_wait_us": 0},
+    ],
+)
+def test_terms_at_the_edge_of_a_rule_are_taken(changed: dict[str, Any]) -> None:
+    check_terms(replace(REWARD_TERMS, **changed))
 
 
 @pytest.mark.parametrize("terms", [REWARD_TERMS, NO_TERMS])

@@ -168,7 +168,9 @@ def test_a_credit_note_points_at_the_lines_and_has_a_number_of_its_own() -> None
     invoice = invoice_of(scene, note.invoice_id)
     assert invoice.issued == issued_in(scene)[0], "the invoice itself never changes"
     assert invoice.credited == {2: 15_000_000}
-    scene.when(crediting((2, 15_000_000))).then_refused(IncomeReason.CREDIT_NOTE_EXISTS)
+    scene.when(crediting((2, 15_000_000))).then_refused(
+        IncomeReason.CREDIT_NOTE_EXISTS, number="CN-000001"
+    )
     scene.when(crediting((2, 1), cause="another")).then_refused(IncomeReason.CREDIT_ABOVE_LINE)
 
 

@@ -78,6 +78,7 @@ def test_an_hour_at_two_seventy_eight_is_explained_to_the_unit() -> None:
         "burn": 0,
         "platform": 1_265_000,
     }
+    assert shown["platform"].formula == "charge - fee - provider - burn"
     assert shown["fee"].given == {"fee_per_gpu_hour": 250_000, "price_per_gpu_hour": 2_780_000}
 
 
@@ -147,14 +148,14 @@ def test_the_federated_fee_of_a_part_of_a_microsecond_is_floored() -> None:
 
 def test_a_free_hour_is_explained_too() -> None:
     ((fact, _),) = explained(ended(opened()))
-    lease, free = Lease(), {"price_per_gpu_hour": credit(0), "fee_per_gpu_hour": credit(0)}
+    lease, free = Lease(), credit(0)
     for stream, past in ended(opened()).past:
         if stream == lease_stream and isinstance(past, LeaseRequested):
             lease = evolve(lease, past)
         if isinstance(past, LeaseReserved):
-            lease = evolve(lease, replace(past, **free))
+            lease = evolve(lease, replace(past, price_per_gpu_hour=free, fee_per_gpu_hour=free))
         if isinstance(past, LeaseOpened):
-            lease = evolve(lease, replace(past, price_per_gpu_hour=credit(0)))
+            lease = evolve(lease, replace(past, price_per_gpu_hour=free))
     nothing = replace(fact, charge=credit(0), charge_new=credit(0), parts=NOTHING, drawn=())
     shown = {step.name: step.new for step in steps(lease, replace(nothing, parts_new=NOTHING))}
     assert shown.pop("ppm_us") == HOUR_US * 10**6

@@ -290,3 +290,13 @@ def test_a_fee_is_at_most_what_a_price_can_be() -> None:
             FRESH.when(told).then((NETWORK, published(told)))
         else:
             FRESH.when(told).then_refused(PricesReason.AMOUNT_OUT_OF_RANGE)
+
+
+def test_a_promise_may_give_everything_back_and_be_broken_below_everything() -> None:
+    for ppm, is_taken in ((PPM, True), (PPM + 1, False), (1, True), (0, False)):
+        for tier in (SlaTier(ppm, 1), SlaTier(1, ppm)):
+            told = FRESH.when(replace(FIRST, sla=(SlaClass("gold", (tier,)),)))
+            if is_taken:
+                assert told.changes()
+            else:
+                told.then_refused(PartiesReason.SHARE_OUT_OF_RANGE, sla_class="gold")
