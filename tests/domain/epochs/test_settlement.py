@@ -388,6 +388,14 @@ def test_debts_are_paid_back_to_the_treasury_before_the_treasury_pays_others() -
     assert s.adjustments == (("a", -9 * 10**9), ("z", -1))
 
 
+def test_what_is_paid_back_reaches_who_is_given_a_single_unit_in_the_same_epoch() -> None:
+    """Nothing is emitted, so the treasury has what the debt brings it and no more."""
+    node = NodeCut("n", "b", (Use("cash", 10, 0),), 10**9)
+    s = settle(cut(node, unissued=0, compute_carry=10, adjustments=(("a", 1), ("b", -5))))
+    assert (s.treasury_pool, dict(s.rewards)) == (0, {"a": 1, "b": 5, "treasury": 4})
+    assert s.adjustments == ()
+
+
 def test_remainders_are_fewer_than_recipients_and_stay_in_their_pool() -> None:
     fleet = [NodeCut(f"n{n}", "a", (Use("cash", 1, 0),), 10**15) for n in range(7)]
     s = settle(cut(*fleet))

@@ -14,7 +14,8 @@ from domain.funds.budget import ACCOUNT, KEY, PROJECT, BudgetReleased, SetBudget
 from domain.funds.funding import PayerSet, PromotionGranted, SetPayer, Source, stream_of
 from domain.funds.reasons import FundsReason
 from domain.lease.close_codes import FUNDS_ENDED
-from domain.lease.funds import EscrowPart, less
+from domain.lease.escrow import TIME_MAX_US
+from domain.lease.funds import EscrowPart, fee_funds_end_us, less
 from domain.lease.lease import LeaseRestarted, TopUpLease, lease_of
 from domain.lease.reasons import LeaseReason
 from domain.leasing.request import asked_again
@@ -269,3 +270,9 @@ def test_what_one_hold_takes_is_not_there_for_the_next_whoever_pays() -> None:
     left = (Source(RENTER, "cash", 3), Source(PAYER, "cash", 4))
     assert less(sources, taken, RENTER) == left
     assert less(sources, (), RENTER) == sources
+
+
+def test_a_fee_of_nothing_lasts_as_long_as_the_calendar() -> None:
+    assert TIME_MAX_US - 1_000_000 < fee_funds_end_us(NOON_US, 0, 0) <= TIME_MAX_US
+    assert fee_funds_end_us(NOON_US, 0, 3_600) == NOON_US, "one a second"
+    assert fee_funds_end_us(NOON_US, 7, 3_600) == NOON_US + 7_000_000

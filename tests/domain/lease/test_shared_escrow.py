@@ -24,7 +24,7 @@ from domain.lease.escrow import settle as settled_escrow
 from domain.lease.lease import AccrueUsage, CloseLease, Lease, SettleLease, TopUpLease, UsageAccrued
 from domain.lease.shared_escrow import Escrow, EscrowReturned, Member, escrow_of, shared_end_us
 from domain.lease.turns import LeaseFundsMoved
-from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow
+from domain.leasing.escrow_sharing import FundEscrow, ReturnEscrow, returned
 from domain.metering.counting import UsageRow
 from domain.money import PPM, Amount, Asset, credit, token
 from domain.parties.account import AccountOpened
@@ -564,6 +564,11 @@ def test_an_escrow_that_still_pays_what_was_used_to_the_unit_is_not_short() -> N
     short = by_card(20_000_000, 0)
     reverse(short, 20_000_000 - PRICE + CENT_UNITS, HOUR_US, 0)
     assert escrow_in(short).is_short
+
+
+def test_where_nothing_goes_back_nothing_is_told() -> None:
+    made = by_card(20_000_000)
+    assert returned(JOB, escrow_in(made), (), NOON_US, made) == []
 
 
 def test_what_lies_idle_in_the_escrow_of_a_job_pays_what_is_owed_too() -> None:
