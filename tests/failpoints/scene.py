@@ -57,6 +57,7 @@ class Scene:
     conninfo: str
     folder: Path
     round: int = 0
+    is_again: bool = False
     reached: set[str] = field(default_factory=set)
 
     def found(self) -> None:
@@ -83,13 +84,14 @@ class Scene:
         """A life with a fault, a restart that does the same again, and the checks."""
         try:
             self.round += 1
+            self.is_again = False
             self.prepare()
             armed = Armed(failpoint, fault, nth, self.conninfo)
             with armed.in_database():
                 life = self.live(armed)
             assert life.reached, f"its scene did not pass by: {str(life)[:500]}"
             assert life.died == (fault is Fault.DEATH), life
-            again: list[Any] = []
+            self.is_again, again = True, list[Any]()
             self.act(again.append)
             self.check(life.told, again)
             self.reached.add(failpoint.name)

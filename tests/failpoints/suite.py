@@ -11,6 +11,7 @@ from ledger import migrate
 from projections import tables
 from tests.conftest import running
 from tests.failpoints.epochs import Epochs
+from tests.failpoints.jobs import Jobs
 from tests.failpoints.market import MarketLog
 from tests.failpoints.migration import Migrations
 from tests.failpoints.places import Failpoint
@@ -19,7 +20,7 @@ from tests.failpoints.trees import Trees
 from tests.failpoints.usage import ReportLog
 from tests.failpoints.views import Views
 
-SCENES: tuple[type[Scene], ...] = (MarketLog, ReportLog, Views, Trees, Epochs, Migrations)
+SCENES: tuple[type[Scene], ...] = (MarketLog, ReportLog, Views, Trees, Epochs, Migrations, Jobs)
 
 FAILPOINTS: dict[str, Failpoint] = {
     failpoint.name: failpoint for scene in SCENES for failpoint in scene.failpoints
