@@ -60,7 +60,8 @@ class Jobs(Scene):
     )
 
     def found(self) -> None:
-        with self._service(START_US) as service, self.connect() as connection:
+        connection = self.observer
+        with self._service(START_US) as service:
             self.market = Market(service.ledger, connection)
             self.market.found("one", gpus=1)
             paying = self._paying(service)
@@ -95,10 +96,9 @@ class Jobs(Scene):
     def prepare(self) -> None:
         """The node reports its day."""
         start_us = MIDNIGHT_US + (self.round - 1) * DAY_US
-        with self._service(start_us) as service, self.connect() as connection:
-            market = Market(service.ledger, connection, self.market.nodes)
-            device = market.nodes["one"].device_ids[:1]
-            market.report("one", self.lease, start_us, start_us + DAY_US, devices=device)
+        market = Market(self.ledger, self.observer, self.market.nodes)
+        device = market.nodes["one"].device_ids[:1]
+        market.report("one", self.lease, start_us, start_us + DAY_US, devices=device)
 
     def act(self, tell: Tell) -> None:
         late_us = HOUR_US if self.is_again else 0  # what was claimed by the dead waits a while
@@ -116,25 +116,22 @@ class Jobs(Scene):
 
     def check(self, told: list[Any], again: list[Any]) -> None:
         del told, again
-        with self._service(MIDNIGHT_US) as service, self.connect() as connection:
-            books = service.ledger.books
-            paid = KeptTill(self.folder / "paid", 0).moved
-            assert [each.amount for each in paid.values()] == [credit(EARNED)] * self.round
-            assert books.balance("world:bank") == CASH_UNITS - self.round * EARNED
-            assert books.balance("payout:in_flight") == 0
-            assert books.balance(f"party:{OWNER}:earned") == 0
-            assert books.faults() == []
-            runs = timer_runs.read(connection)
-            assert [(run.name, run.error) for run in runs] == [
-                (name, None) for name in sorted(TIMERS)
-            ]
-            (endpoint,) = webhooks.read_endpoints(connection)
-            wanted = webhooks.read_due(connection, endpoint, endpoint.position, 10_000)
-            told_of = Counter(json.loads(line)[1] for line in self._posts())
-            assert len(wanted) >= 3 * self.round
-            assert sorted(told_of) == wanted, (told_of, wanted)
-            assert len({tuple(json.loads(line)) for line in self._posts()}) == len(wanted)
-            assert max(told_of.values()) <= 2, "once more than once, for a death"
+        books, connection = self.ledger.books, self.observer
+        paid = KeptTill(self.folder / "paid", 0).moved
+        assert [each.amount for each in paid.values()] == [credit(EARNED)] * self.round
+        assert books.balance("world:bank") == CASH_UNITS - self.round * EARNED
+        assert books.balance("payout:in_flight") == 0
+        assert books.balance(f"party:{OWNER}:earned") == 0
+        assert books.faults() == []
+        runs = timer_runs.read(connection)
+        assert [(run.name, run.error) for run in runs] == [(name, None) for name in sorted(TIMERS)]
+        (endpoint,) = webhooks.read_endpoints(connection)
+        wanted = webhooks.read_due(connection, endpoint, endpoint.position, 10_000)
+        told_of = Counter(json.loads(line)[1] for line in self._posts())
+        assert len(wanted) >= 3 * self.round
+        assert sorted(told_of) == wanted, (told_of, wanted)
+        assert len({tuple(json.loads(line)) for line in self._posts()}) == len(wanted)
+        assert max(told_of.values()) <= 2, "once more than once, for a death"
 
     def _post(self, _url: str, body: bytes, headers: dict[str, str]) -> Sent:
         with (self.folder / "told").open("a") as file:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 import psycopg
 
-from tests.failpoints.arming import Armed
+from tests.failpoints.arming import OBSERVER, Armed
 
 SECONDS_MAX = 60.0
 DIED, RETURNED, RAISED = 42, 0, 1
@@ -125,13 +125,13 @@ def _life_of(lines: list[tuple[str, Any]]) -> Life:
     return life
 
 
-def await_quiet(conninfo: str) -> None:
+def await_quiet(connection: psycopg.Connection[Any]) -> None:
     """Wait until no statement of those who died is going on in a database."""
     ends = time.monotonic() + SECONDS_MAX
-    with psycopg.connect(conninfo, autocommit=True) as connection:
-        while connection.execute(
-            "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
-            " AND pid <> pg_backend_pid() AND backend_type = 'client backend' LIMIT 1"
-        ).fetchone():
-            assert time.monotonic() < ends, "a statement of the dead does not end"
-            time.sleep(0.002)
+    while connection.execute(
+        "SELECT 1 FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name <> %s AND backend_type = 'client backend' LIMIT 1",
+        (OBSERVER,),
+    ).fetchone():
+        assert time.monotonic() < ends, "a statement of the dead does not end"
+        time.sleep(0.002)

@@ -22,13 +22,14 @@ from ledger.log.handle import Ledger
 from projections import tables
 from tests.conftest import Databases
 from tests.e2e.checks import check_chains
-from tests.failpoints.arming import Armed
+from tests.failpoints.arming import Armed, install, observe, observed
 from tests.failpoints.lives import Life, Tell, await_quiet, lived
 from tests.failpoints.places import Failpoint, Fault
 
 IN_DATABASE = (Fault.DEATH, Fault.LOST, Fault.FULL, Fault.TIMEOUT)
 """What a statement may meet in the middle."""
 VIEWS_MORE = 6
+BLINDING = b"the blinding key of failpoints"
 _numbers: Iterator[int] = itertools.count(1)
 
 
@@ -56,6 +57,8 @@ class Scene:
     """The views that are rebuilt after the last life; seeds other than 0 rebuild some more."""
     conninfo: str
     folder: Path
+    observer: psycopg.Connection[Any]
+    ledger: Ledger
     round: int = 0
     is_again: bool = False
     reached: set[str] = field(default_factory=set)
@@ -76,7 +79,7 @@ class Scene:
 
     def end(self, views: tuple[str, ...]) -> None:
         """Once, after the last life."""
-        check_log(self.conninfo, views)
+        check_log(self.ledger, self.observer, views)
 
     # --- one life ----------------------------------------------------------------------------
 
@@ -87,7 +90,7 @@ class Scene:
             self.is_again = False
             self.prepare()
             armed = Armed(failpoint, fault, nth, self.conninfo)
-            with armed.in_database():
+            with armed.in_database(self.observer):
                 life = self.live(armed)
             assert life.reached, f"its scene did not pass by: {str(life)[:500]}"
             assert life.died == (fault is Fault.DEATH), life
@@ -101,25 +104,25 @@ class Scene:
 
     def live(self, armed: Armed) -> Life:
         life = lived(self.act, armed)
-        if self.conninfo:
-            await_quiet(self.conninfo)
+        await_quiet(self.observer)
         return life
+
+    # --- for those who live; the tests have `observer` and `ledger` ------------------------------
 
     def connect(self) -> psycopg.Connection[Any]:
         return psycopg.connect(self.conninfo, autocommit=True)
 
+    def open_ledger(self) -> Ledger:
+        return Ledger(self.conninfo, blinding_key=BLINDING, connections_max=2)
 
-def check_log(conninfo: str, views: tuple[str, ...]) -> None:
+
+def check_log(ledger: Ledger, connection: psycopg.Connection[Any], views: tuple[str, ...]) -> None:
     """Chains from their first byte, books, and these views beside a rebuild."""
-    with (
-        Ledger(conninfo, blinding_key=b"only reads in this test", connections_max=2) as ledger,
-        psycopg.connect(conninfo, autocommit=True) as connection,
-    ):
-        check_chains(connection)
-        assert ledger.books.faults() == []
-        for name in views:
-            tables.step_all(connection, only=(name,))
-            assert tables.rebuild(connection, tables.BY_NAME[name]).differing == (), name
+    check_chains(connection)
+    assert ledger.books.faults() == []
+    for name in views:
+        tables.step_all(connection, only=(name,))
+        assert tables.rebuild(connection, tables.BY_NAME[name]).differing == (), name
 
 
 def play_all(kind: type[Scene], ground: Ground, seed: int) -> set[str]:
@@ -130,8 +133,14 @@ def play_all(kind: type[Scene], ground: Ground, seed: int) -> set[str]:
     failpoints = list(kind.failpoints)
     if seed:
         random.shuffle(failpoints)
-    with ground.database() as conninfo, tempfile.TemporaryDirectory(prefix="tally") as folder:
-        scene = kind(conninfo, Path(folder))
+    with (
+        ground.database() as conninfo,
+        tempfile.TemporaryDirectory(prefix="tally") as folder,
+        observe(conninfo) as observer,
+        Ledger(observed(conninfo), blinding_key=BLINDING, connections_max=2) as ledger,
+    ):
+        install(observer)
+        scene = kind(conninfo, Path(folder), observer, ledger)
         scene.found()
         for failpoint in failpoints:
             fault, nth = failpoint.faults[0], 1
