@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import tempfile
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -81,6 +81,9 @@ class Scene:
         """Once, after the last life."""
         check_log(self.ledger, self.observer, views)
 
+    def close(self) -> None:
+        """Let go of what outlives a life, and not the scene."""
+
     # --- one life ----------------------------------------------------------------------------
 
     def play(self, failpoint: Failpoint, fault: Fault, nth: int) -> None:
@@ -141,13 +144,14 @@ def play_all(kind: type[Scene], ground: Ground, seed: int) -> set[str]:
     ):
         install(observer)
         scene = kind(conninfo, Path(folder), observer, ledger)
-        scene.found()
-        for failpoint in failpoints:
-            fault, nth = failpoint.faults[0], 1
-            if seed:
-                fault = random.choice(failpoint.faults)
-                nth = random.randint(1, failpoint.reaches)
-            scene.play(failpoint, fault, nth)
-        others = random.sample(tuple(tables.BY_NAME), VIEWS_MORE) if seed else []
-        scene.end((*kind.views, *others))
+        with closing(scene):
+            scene.found()
+            for failpoint in failpoints:
+                fault, nth = failpoint.faults[0], 1
+                if seed:
+                    fault = random.choice(failpoint.faults)
+                    nth = random.randint(1, failpoint.reaches)
+                scene.play(failpoint, fault, nth)
+            others = random.sample(tuple(tables.BY_NAME), VIEWS_MORE) if seed else []
+            scene.end((*kind.views, *others))
     return scene.reached

@@ -16,11 +16,21 @@ from tests.failpoints.market import MarketLog
 from tests.failpoints.migration import Migrations
 from tests.failpoints.places import Failpoint
 from tests.failpoints.scene import Ground, Scene, play_all
+from tests.failpoints.spool import Spools
 from tests.failpoints.trees import Trees
 from tests.failpoints.usage import ReportLog
 from tests.failpoints.views import Views
 
-SCENES: tuple[type[Scene], ...] = (MarketLog, ReportLog, Views, Trees, Epochs, Migrations, Jobs)
+SCENES: tuple[type[Scene], ...] = (
+    MarketLog,
+    ReportLog,
+    Views,
+    Trees,
+    Epochs,
+    Migrations,
+    Jobs,
+    Spools,
+)
 
 FAILPOINTS: dict[str, Failpoint] = {
     failpoint.name: failpoint for scene in SCENES for failpoint in scene.failpoints
