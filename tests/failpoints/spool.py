@@ -27,7 +27,6 @@ class Spools(Scene):
     failpoints: ClassVar = (
         Failpoint("spool.row_written", After(FILE + "insert_row"), (DEATH,), 8),
         Failpoint("spool.recorded", After(SPOOL + "record"), (DEATH,), 4),
-        Failpoint("spool.merging", After(SPOOL + "_merge_rows"), (DEATH,)),
         Failpoint("spool.signed", After(SPOOL + "_draft"), (DEATH,), 2),
         Failpoint("spool.report_kept", After(SPOOL + "_store"), (DEATH,), 2),
         Failpoint("spool.posting", Before(POST), (DEATH, AWAY), 2),
