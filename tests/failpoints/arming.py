@@ -19,7 +19,6 @@ from psycopg import sql
 from psycopg._connection_base import BaseConnection
 from psycopg.conninfo import make_conninfo
 
-from node_reporter.reports.client import Unreachable
 from tests.failpoints.places import After, Answered, Before, Failpoint, Fault, Inside, Target
 
 MARK = "a failpoint was passed"
@@ -124,7 +123,7 @@ class Armed:
             case Fault.TIMEOUT:
                 raise TimeoutError("it took too long")
             case Fault.AWAY:
-                raise Unreachable("no answer")
+                raise self.failpoint.away("no answer")
 
     def _watch_answers(
         self, patch: pytest.MonkeyPatch, reached: Callable[[], None], die: Callable[[], None]

@@ -1,6 +1,6 @@
 """A node's reporter from its start to its stop, with its spool and a server that outlives it.
 
-what was told to be on disk is never unknown time;   the chain has no gap, no fork, no second row
+what was told to be on disk is no unknown time;   the chain has no gap, no fork, no second row
 """
 
 from __future__ import annotations

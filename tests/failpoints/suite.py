@@ -10,6 +10,7 @@ import psycopg
 from ledger import migrate
 from projections import tables
 from tests.conftest import running
+from tests.failpoints.chain import OnChain
 from tests.failpoints.epochs import Epochs
 from tests.failpoints.jobs import Jobs
 from tests.failpoints.market import MarketLog
@@ -30,6 +31,7 @@ SCENES: tuple[type[Scene], ...] = (
     Migrations,
     Jobs,
     Spools,
+    OnChain,
 )
 
 FAILPOINTS: dict[str, Failpoint] = {
