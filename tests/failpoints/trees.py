@@ -28,7 +28,7 @@ class Trees(Scene):
         Failpoint("trees.heads_moved", Inside("tree_head", "UPDATE"), IN_DATABASE),
         Failpoint("trees.followed", After("ledger.tree.trees:follow"), (DEATH, LOST), 2),
         Failpoint("head.on_its_way_to_disk", Before("os:fsync"), (DEATH, FULL)),
-        Failpoint("head.on_disk", After("ledger.tree.checkpoint:Signer._write"), (DEATH, LOST)),
+        Failpoint("head.on_disk", After("ledger.tree.checkpoint:_append"), (DEATH, LOST)),
         Failpoint("head.kept", Inside("checkpoint", "INSERT"), IN_DATABASE),
         Failpoint("head.published", Answered("checkpoint", "INSERT"), (DEATH, LOST)),
         Failpoint("pin.read", After("ledger.tree.cut:pin"), (DEATH, LOST)),
@@ -37,6 +37,7 @@ class Trees(Scene):
     def found(self) -> None:
         ledger, connection = self.ledger, self.observer
         Market(ledger, connection).found()
+        (self.folder / "signed-heads").touch(mode=0o600)
 
     def prepare(self) -> None:
         ledger = self.ledger
@@ -80,8 +81,8 @@ class Trees(Scene):
         signed = trees.latest_checkpoint(connection)
         assert signed is not None
         assert signed[0] == heads[-1].size
-        lines = remembered((self.folder / "signed-heads").read_text())
-        assert int(lines[-1].split(" ")[0]) == heads[-1].size
+        newest = next(remembered((self.folder / "signed-heads").read_text(), ORIGIN))
+        assert newest.size == heads[-1].size
         pins = [
             one.fact.lanes_root
             for one in ledger.market.read_facts(0, 10_000)
