@@ -89,8 +89,11 @@ def node() -> Generator[Node, None, None]:
                 made.stop()
 
 
-def kill_once(here: Node, wait: Callable[[str], None]) -> None:
-    """A lease starts, the executor dies at some moment of it, and another one takes over."""
+def kill_once(here: Node, wait: Callable[[str], None]) -> str:
+    """A lease starts, the executor dies at some moment of it, and another one takes over; its id.
+
+    The work is told as lost; or begins again, where the server had not opened it; or is over.
+    """
     here.leases += 1
     mark = f"{90_000 + os.getpid() % 1_000}.{here.leases:04}"
     lease = here.server.asks(f"{here.leases}", SCRIPT.format(mark=mark))
@@ -101,10 +104,14 @@ def kill_once(here: Node, wait: Callable[[str], None]) -> None:
     begun = len(here.server.said(lease, "ready"))
     here.start()
     here.until(
-        lambda: here.server.said(lease, "ended") or len(here.server.said(lease, "ready")) > begun,
-        "it is told, or begins again where the server had not opened it",
+        lambda: (
+            here.server.said(lease, "ended")
+            or len(here.server.said(lease, "ready")) > begun
+            or lease not in here.server.starts
+        ),
+        "it is told",
     )
-    if not here.server.said(lease, "ended"):
+    if lease in here.server.running:
         here.server.closes(lease)
     here.until(lambda: lease not in here.server.starts, "its stop is acknowledged")
     ended = here.server.said(lease, "ended")
@@ -114,6 +121,7 @@ def kill_once(here: Node, wait: Callable[[str], None]) -> None:
         assert rows_between(used[lease], now, 0) == [], "its use is told once"
     here.until(lambda: not _left(here, lease), "nothing is left behind")
     assert processes_with(mark) == []
+    return lease
 
 
 def _left(here: Node, lease: str) -> list[Path]:
@@ -123,19 +131,28 @@ def _left(here: Node, lease: str) -> list[Path]:
 
 @needs_walls
 @pytest.mark.timeout(180)
-def test_work_of_a_killed_executor_ends_is_told_as_lost_and_leaves_nothing() -> None:
+def test_work_of_an_executor_that_is_killed_thrice_is_told_as_lost_and_leaves_nothing() -> None:
+    """While it runs and its use is counted, right after it was taken up, and while it stops."""
     with node() as here:
         here.start()
 
-        def wait(lease: str) -> None:
+        def counted(lease: str) -> None:
             here.until(lambda: "up" in here.server.out(lease), "it runs")
             here.until(lambda: (here.folder.used / lease).exists(), "its use is counted")
 
-        kill_once(here, wait)
-        (lease,) = {name for name, _, _ in here.server.calls}
+        def taken_up(lease: str) -> None:
+            here.until(lambda: here.server.said(lease, "acknowledge"), "it is taken up")
+
+        def stopping(lease: str) -> None:
+            here.until(lambda: "up" in here.server.out(lease), "it runs")
+            here.server.closes(lease)
+
+        lease = kill_once(here, counted)
         (ended,) = here.server.said(lease, "ended")
         assert (ended["outcome"], ended["exit_code"]) == ("lost", None)
         assert f"{lease} was left by an executor that was killed" in here.said()
+        kill_once(here, taken_up)
+        kill_once(here, stopping)
 
 
 def run(seed: int) -> None:
