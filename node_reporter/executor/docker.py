@@ -197,10 +197,13 @@ class DockerRunner:
 
     def forget(self, lease_id: str) -> None:
         """A container is its server's child: it outlives an executor that was killed."""
+        docker = shutil.which("docker")
+        assert docker is not None, "it was checked"
         subprocess.run(  # noqa: S603
-            [self.docker, "rm", "--force", name_of(lease_id)],
+            [docker, "rm", "--force", name_of(lease_id)],
             check=False,
             timeout=END_SECONDS_MAX,
+            env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

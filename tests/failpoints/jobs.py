@@ -109,8 +109,8 @@ class Jobs(Scene):
             def tell_endpoints(service: Service, connection: Any, now_us: int) -> int:
                 return tell_all(service, connection, now_us, senders, self._post)
 
-            run = (run_accrual, run_maturity, run_sweep, run_cash_outs, run_payout_match)
-            run = (*run, tell_endpoints)
+            first = (run_accrual, run_maturity, run_sweep, run_cash_outs, run_payout_match)
+            run = (*first, tell_endpoints)
             timers = [Timer(name, 60, 60, do) for name, do in zip(TIMERS, run, strict=True)]
             tell(Timers(service, timers).run_once())
 

@@ -21,6 +21,7 @@ from tests.failpoints.spool import Spools
 from tests.failpoints.trees import Trees
 from tests.failpoints.usage import ReportLog
 from tests.failpoints.views import Views
+from tests.failpoints.work import Work
 
 SCENES: tuple[type[Scene], ...] = (
     MarketLog,
@@ -32,6 +33,7 @@ SCENES: tuple[type[Scene], ...] = (
     Jobs,
     Spools,
     OnChain,
+    Work,
 )
 
 FAILPOINTS: dict[str, Failpoint] = {
