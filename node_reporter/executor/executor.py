@@ -36,6 +36,7 @@ from node_reporter.executor.usage import CGROUPS, Group, WorkMeter, write_counte
 from node_reporter.executor.volume_store import Mount, NotErased, VolumeStore, remove_folder
 from node_reporter.executor.work import (
     ENDPOINT_KINDS,
+    LEASE,
     Running,
     Start,
     Stop,
@@ -160,6 +161,24 @@ class Executor:
             self._tell(str(error))
         for job in list(self.jobs.values()):
             self._look_at(job)
+
+    def take_over(self) -> None:
+        """Leave nothing of the jobs of an executor that was killed; the server is told of each as
+        lost as soon as it asks for it. Only while no other executor works in this folder.
+        """
+        left = self._folder.iterdir() if self._folder.is_dir() else ()
+        for folder in sorted(left):
+            if LEASE.fullmatch(folder.name) is None:
+                continue
+            for runner in self._runners:
+                runner.forget(folder.name)
+            group = Group.make(CGROUPS, f"tallystick-{folder.name}")
+            if group is not None:
+                group.end()
+            if self._volumes is not None:
+                self._volumes.forget(folder.name)
+            remove_folder(folder)  # last of all, for it is what tells of the others
+            self._tell(f"{folder.name} was left by an executor that was killed")
 
     def close(self) -> None:
         """End every job: the executor goes away, and nothing runs without it."""

@@ -24,7 +24,7 @@ LIST_MAX = 1_000
 TEXT_MAX = 4_096
 ITEMS_MAX = 256
 ENDPOINT_KINDS = ("endpoint", "notebook")
-_LEASE = re.compile(report.LEASE_PATTERN)
+LEASE = re.compile(report.LEASE_PATTERN)
 _HASH = re.compile(r"[0-9a-f]{64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
@@ -221,7 +221,7 @@ def share_variables(start: Start) -> dict[str, str]:
     told = {
         "CUDA_VISIBLE_DEVICES": devices,
         "NVIDIA_VISIBLE_DEVICES": devices,
-        "TALLYSTICK_LEASE_ID": start.lease_id,
+        "TALLYSTICKLEASE_ID": start.lease_id,
         "TALLYSTICK_DEVICES": devices,
         "TALLYSTICK_SHARE_PPM": str(start.share_ppm),
         "TALLYSTICK_MEM_PPM": str(start.mem_ppm),
@@ -256,7 +256,7 @@ def is_variable(name: str) -> bool:
 
 
 def _lease(value: Any) -> str:
-    if type(value) is not str or _LEASE.fullmatch(value) is None:
+    if type(value) is not str or LEASE.fullmatch(value) is None:
         raise WorkUnreadable("needed the id of a lease")
     return value
 

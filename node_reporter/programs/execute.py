@@ -109,6 +109,7 @@ def run(options: argparse.Namespace) -> int:
         + ", ".join(runner.name for runner in runners)
     )
     with only_one(folder):
+        executor.take_over()
         try:
             if stores is not None:
                 stores.check()
