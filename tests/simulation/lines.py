@@ -66,12 +66,12 @@ class Lines:
         self, cut: Cut | None, aside: Callable[[], None] | None = None
     ) -> Generator[None, None, None]:
         """While one step is made, it may be cut once."""
-        before = self._cut, self._aside, self._seen
+        before = self._cut, self._aside, self._seen, self.struck
         self._cut, self._aside, self._seen, self.struck = cut, aside, 0, ""
         try:
             yield
         finally:
-            self._cut, self._aside, self._seen = before
+            self._cut, self._aside, self._seen, self.struck = before
 
     def settle(self, backend: int | None = None) -> None:
         """Until PostgreSQL has noticed what was cut: its locks are free and its changes undone. Of a
@@ -126,6 +126,8 @@ class Lines:
         self._cut = self._aside = None
         self.struck = str(cut)
         aside()
+        if self.dead:
+            raise Died("the process died")
 
 
 def _in_a_loop() -> bool:

@@ -64,6 +64,7 @@ class Node:
         self.clock = SteppedClock(wall_us=run.clock.now_us() + skew_us, mono_us=10**9)
         self.wire = Wire(cast(Any, Door(run)))
         self.has_lost_time = False
+        self.clock_was_set = 0
         self.start()
 
     def start(self) -> None:
@@ -82,18 +83,24 @@ class Node:
         )
         # What the machine under the test is made of is no part of the market.
         self.reporter._tell_specs = lambda: None  # type: ignore[method-assign]
+        self._turn()
+
+    def _turn(self) -> None:
+        """As its loop does it: some turns for each look at the devices."""
         self.reporter.poll()
+        self.reporter.turn()
+        self.reporter.turn()
 
     def pass_time(self, us: int, *, wall_step_us: int = 0) -> None:
         """Tick by tick, the server's clock beside it."""
         left_us = us
+        self.clock_was_set += bool(wall_step_us)
         while left_us > 0:
             tick_us = min(TICK_US, left_us)
             self.clock.advance(tick_us, wall_step_us=wall_step_us)
             self.run.clock.advance(tick_us)
             wall_step_us, left_us = 0, left_us - tick_us
-            self.reporter.poll()
-            self.reporter.turn()
+            self._turn()
 
     def crash(self) -> None:
         """The process is gone; what was not written is gone with it."""

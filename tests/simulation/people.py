@@ -29,6 +29,8 @@ class People:
         self.payers: dict[str, Caller] = {}
         node = self.scene.provider.node
         node.account_id = self.scene.provider.node_id
+        self.moments: dict[str, dict[str, list[int]]] = {}
+        """Of each lease: when somebody tried to begin it, and to end it."""
         self.reserved: list[str] = []
         self.running: list[str] = []
 
@@ -82,15 +84,30 @@ class People:
         node_id = self.scene.provider.node_id
         path = f"/v1/nodes/{node_id}/assignments/{lease_id}/ready"
 
-        def is_ready(_told: dict[str, Any], _asked: Asked) -> None:
+        def is_ready(_told: dict[str, Any], asked: Asked) -> None:
             self.running.append(lease_id)
+            self.moments.setdefault(lease_id, {})["opened"] = asked.tried_us
 
         self.run.ask(self.scene.provider.node, path, None, is_ready)
 
     def close(self) -> None:
         lease_id = self.rng.choice(self.running)
         self.running.remove(lease_id)
-        self.run.ask(self.payers[lease_id], f"/v1/leases/{lease_id}/close", None)
+
+        def is_closed(_told: dict[str, Any], asked: Asked) -> None:
+            self.moments.setdefault(lease_id, {})["closed"] = asked.tried_us
+
+        self.run.ask(self.payers[lease_id], f"/v1/leases/{lease_id}/close", None, is_closed)
+
+    def require_moments(self, lease_id: str, lease: Lease) -> None:
+        """A lease begins at a moment at which its node said so, and ends when its renter did, or a
+        timer before: the end of its funds or its term, or of the patience with a silent node.
+        """
+        tried = self.moments.get(lease_id, {})
+        if lease.opened_us is not None:
+            assert lease.opened_us in tried["opened"], (lease, tried)
+        if lease.closed_us is not None and "closed" in tried:
+            assert lease.closed_us <= max(tried["closed"]), (lease, tried)
 
     def top_up(self) -> None:
         lease_id = self.rng.choice(self.running)
@@ -103,7 +120,8 @@ class People:
     # --- the node and time -------------------------------------------------------------------
 
     def pass_time(self) -> None:
-        step_us = self.rng.choice((0, 0, 0, self.rng.randint(-(10**7), 10**7)))
+        is_set = self.rng.random() < 0.1
+        step_us = self.rng.randint(-(10**7), 10**7) if is_set else 0
         self.run.node.pass_time(self.rng.randint(10**6, 8 * MINUTE_US), wall_step_us=step_us)
 
     def report(self) -> None:
@@ -123,8 +141,9 @@ class People:
                 node.wire.down = not node.wire.down
                 self.note("wire down" if node.wire.down else "wire up")
             case 3:
-                self.run.server.restart()
-                self.note("server killed while idle")
+                if not self.run.is_aside:
+                    self.run.server.restart()
+                    self.note("server killed while idle")
             case _:
                 node.wire.faults = [self.rng.choice(FAULTS) for _ in range(self.rng.randint(1, 3))]
                 self.note("wire " + " ".join(node.wire.faults))

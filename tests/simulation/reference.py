@@ -30,6 +30,7 @@ class Lease:
     price: int
     opened_us: int | None = None
     closed_us: int | None = None
+    gpu_us: int = 0
 
 
 @dataclass
@@ -45,7 +46,8 @@ class Reference:
         known = self.reports.setdefault((told["node"], told["seq"]), told)
         assert known == told, "a node signs one report under a number"
 
-    def gpu_us(self, lease_id: str) -> int:
+    def reported_us(self, lease_id: str) -> int:
+        """What the reports say of a lease inside its window, and never more than the window."""
         lease = self.leases[lease_id]
         if lease.opened_us is None or lease.closed_us is None:
             return 0
@@ -56,10 +58,10 @@ class Reference:
                     continue
                 inside = min(end_us, lease.closed_us) - max(start_us, lease.opened_us)
                 found += max(0, min(inside, available_us))
-        return found
+        return min(found, (lease.closed_us - lease.opened_us) * len(lease.devices))
 
     def charge(self, lease_id: str) -> int:
-        return self.gpu_us(lease_id) * self.leases[lease_id].price // HOUR_US
+        return self.leases[lease_id].gpu_us * self.leases[lease_id].price // HOUR_US
 
     def earned(self, lease_id: str) -> int:
         charge = self.charge(lease_id)

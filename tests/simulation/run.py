@@ -28,7 +28,7 @@ from tests.simulation.reference import Reference
 ATTEMPTS_MAX = 8
 AGAIN = (409, 429, 503)
 """Statuses after which a client asks again, if the problem says that it may."""
-PROCESS_FAULTS_PPM = 450_000
+PROCESS_FAULTS_PPM = 300_000
 ANSWERS_LOST_PPM = 60_000
 
 
@@ -74,6 +74,7 @@ class Run:
         self.later: list[Asked] = []
         self.numbers = 0
         self.is_calm = False
+        self.is_aside = False
         self.node = Node(self, self.scene.provider, folder, self.rng.randint(-(10**9), 10**9))
 
     # --- calls -------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class Run:
             if answer is not None:
                 self._take(asked, answer)
                 return
-            if not self.is_calm and self.rng.random() < 0.2:
+            if self.lines.dead or (not self.is_calm and self.rng.random() < 0.2):
                 self.later.append(asked)
                 return
         raise AssertionError(f"{asked.path} has no answer after {ATTEMPTS_MAX} attempts")
@@ -123,14 +124,12 @@ class Run:
         self, name: str, method: str, path: str, headers: dict[str, str], body: bytes | None = None
     ) -> Any:
         """One call, with what befalls it; None where no answer came."""
-        cut = self._cut()
-        with self.lines.cutting(cut, self._aside):
+        with self.lines.cutting(self._cut(), self._aside):
             answer = self.server.call(method, path, headers, body)
-        struck = self.lines.struck
+            struck = self.lines.struck
         status = "-" if answer is None else str(answer.status_code)
         self._note(f"{name} {status} {'' if answer is None else answer.text}", struck)
-        if self.lines.dead:
-            self.server.restart(is_thorough=self.rng.random() < 0.1)
+        self._start_again()
         assert answer is None or answer.status_code != 500, (name, answer.text, struck)
         if not self.is_calm and self.rng.randrange(10**6) < ANSWERS_LOST_PPM:
             self._note(f"{name}: the answer is lost on the way", "answer lost")
@@ -146,9 +145,14 @@ class Run:
                 if not self.lines.struck:
                     raise
                 done = type(error).__name__
-        self._note(f"timers {' '.join(names)}: {done}", self.lines.struck)
-        if self.lines.dead:
-            self.server.restart()
+            struck = self.lines.struck
+        self._note(f"timers {' '.join(names)}: {done}", struck)
+        self._start_again()
+
+    def _start_again(self) -> None:
+        """What died stays dead until the step that it was in the middle of has ended, too."""
+        if self.lines.dead and not self.is_aside:
+            self.server.restart(is_thorough=self.rng.random() < 0.1)
 
     def read(self, who: Caller, path: str) -> dict[str, Any]:
         """What the API tells, undisturbed."""
@@ -162,7 +166,7 @@ class Run:
     def _cut(self) -> Cut | None:
         if self.is_calm or self.rng.randrange(10**6) >= PROCESS_FAULTS_PPM:
             return None
-        kind = self.rng.choice((LOST, DIED, ASIDE, ASIDE))
+        kind = self.rng.choice((LOST, DIED, ASIDE))
         is_after, of_appends = self.rng.random() < 0.5, self.rng.random() < 0.4
         if kind == ASIDE:
             is_after = False
@@ -170,7 +174,11 @@ class Run:
         return Cut(kind, at, is_after, of_appends)
 
     def _aside(self) -> None:
-        self.people.aside()
+        self.is_aside = True
+        try:
+            self.people.aside()
+        finally:
+            self.is_aside = False
 
     def _note(self, line: str, struck: str) -> None:
         self.told.lines.append(f"{self.clock.now_us()} {line}" + (f" [{struck}]" if struck else ""))
@@ -200,7 +208,7 @@ class Run:
         self.checks.close()
 
 
-def play(seed: int, founded: Founded, *, steps: int = 14) -> Told:
+def play(seed: int, founded: Founded, *, steps: int = 12) -> Told:
     """One run from its founding to its end. Raises what it finds."""
     recorder.RECONNECT_SECONDS = 0.0  # nobody else is coming back
     with ExitStack() as stack:
