@@ -136,9 +136,11 @@ class People:
             case 1:
                 is_full = self.rng.random() < 0.7
                 node.fill_disk(is_full=is_full)
+                node.has_lost_time = True  # beyond ten minutes the steps in memory are given up
                 self.note("disk full" if is_full else "disk has room")
             case 2:
                 node.wire.down = not node.wire.down
+                node.has_lost_time = True  # rows wait three minutes for the leases to be told
                 self.note("wire down" if node.wire.down else "wire up")
             case 3:
                 if not self.run.is_aside:
