@@ -9,6 +9,7 @@ __all__ = (
     "docker",
     "executor",
     "launch",
+    "reserved_names",
     "runner",
     "sandbox",
     "state",

@@ -18,6 +18,7 @@ from domain.metering import report
 from domain.money import PPM
 from domain.sites.attached import STORES_MAX
 from node_reporter.executor.datastores import StoreMount, told_places
+from node_reporter.executor.reserved_names import ReservedPort
 from node_reporter.executor.volume_store import GIB, VOLUME_ID, Mount
 
 LIST_MAX = 1_000
@@ -58,6 +59,7 @@ class Start:
     attempt: int | None  # of the part, from 1
     volumes: tuple[Mount, ...] = ()
     stores: tuple[StoreMount, ...] = ()
+    reserved: ReservedPort | None = None
 
     @property
     def is_what_was_asked(self) -> bool:
@@ -140,6 +142,7 @@ def _start(item: dict[str, Any]) -> Start:
         attempt=_whole_or_none(item.get("attempt")),
         volumes=_mounts(item.get("volumes")),
         stores=_stores(work.get("mounts")),
+        reserved=_reserved(work.get("reserved_port")),
     )
 
 
@@ -187,6 +190,10 @@ def _stores(value: Any) -> tuple[StoreMount, ...]:
     )
 
 
+def _reserved(value: Any) -> ReservedPort | None:
+    return None if value is None else ReservedPort(_text(value["host_name"]), _whole(value["port"]))
+
+
 def _volume(value: Any) -> str:
     if type(value) is not str or VOLUME_ID.fullmatch(value) is None:
         raise WorkUnreadable("needed the id of a volume")
@@ -230,6 +237,9 @@ def share_variables(start: Start) -> dict[str, str]:
     told |= part_variables(start)
     if start.stores:
         told["TALLYSTICK_STORES"] = told_places(start.stores)
+    if start.reserved is not None:
+        told["TALLYSTICK_HOST_NAME"] = start.reserved.full_name
+        told["TALLYSTICK_PORT"] = str(start.reserved.port)
     if start.memory_mib is not None:
         told["TALLYSTICK_GPU_MEMORY_MIB"] = str(start.memory_mib)
     if start.mode == "mps":
