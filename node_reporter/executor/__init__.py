@@ -7,6 +7,7 @@ __all__ = (
     "client",
     "datastores",
     "docker",
+    "edge_device",
     "executor",
     "launch",
     "reserved_names",
