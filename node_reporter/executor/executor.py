@@ -28,6 +28,7 @@ from node_reporter.executor.client import ExecutorClient, Said
 from node_reporter.executor.datastores import Datastores
 from node_reporter.executor.gpu_files import DeviceFiles
 from node_reporter.executor.job_log import JobLog
+from node_reporter.executor.nameless import BLOCK_BYTES
 from node_reporter.executor.reserved_names import ReservedNames
 from node_reporter.executor.runner import Bound, Grant, Limits, NotStarted, Run, Runner
 from node_reporter.executor.sandbox import PATH, JobUser, make_folder
@@ -422,7 +423,7 @@ class Executor:
             return None
         named = job.start.lease_id, self._clock.boot_id, self._clock.now().mono_us, pid
         if container is None:
-            return WorkMeter.begin(*named, job.folder)
+            return WorkMeter.begin(*named, job.folder, job.group)
         return WorkMeter.join(*named, container, job.folder)
 
     def _meter(self, job: Job) -> None:
@@ -628,7 +629,7 @@ def _over_its_folder(folder: Path, limits: Limits, deleted_bytes: int = 0) -> st
             return f"more than {limits.folder_entries} files"
         for name in files:
             try:
-                found_bytes += os.lstat(os.path.join(where, name)).st_blocks * 512
+                found_bytes += os.lstat(os.path.join(where, name)).st_blocks * BLOCK_BYTES
             except FileNotFoundError:
                 continue
     if found_bytes > limits.folder_bytes:

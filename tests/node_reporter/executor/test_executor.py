@@ -299,13 +299,19 @@ def test_when_the_executor_goes_its_jobs_go_and_are_lost(here: World) -> None:
     assert here.server.said(lease, "ended")[0]["outcome"] == "lost"
 
 
-def test_the_tree_of_a_job_is_held_to_its_memory_together(world: Make) -> None:
+@pytest.mark.parametrize("has_group", [True, False])
+def test_the_tree_of_a_job_is_held_to_its_memory_together(
+    world: Make, has_group: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a group of the kernel where one can be made, and by the watch over the tree alone."""
+    if not has_group:
+        monkeypatch.setattr(executor_module, "_group", lambda *_: None)
     here = world(Allowed(limits=Limits(memory_bytes=96 * MIB, grace_s=1)))
     part = "/usr/bin/python3 -c 'x = bytearray(40 * 1024 * 1024); import time; time.sleep(60)'"
     lease = here.server.asks("a", f"{part} & {part} & {part} & wait")
     here.until(lambda: here.server.said(lease, "ended"), "it is ended")
     assert here.server.said(lease, "ended")[0]["outcome"] == "limited"
-    assert "memory" in here.server.out(lease, "note")
+    assert ("memory" if has_group else "bytes of memory") in here.server.out(lease, "note")
 
 
 MEMORY_FILE = """
