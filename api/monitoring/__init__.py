@@ -3,4 +3,4 @@ rows beside the log and what each process counts go in; `/metrics` for Prometheu
 mail or chat when an alert begins and ends come out. Nothing here records a fact.
 """
 
-__all__ = ("notices", "registry")
+__all__ = ("alerts", "notices", "registry")
