@@ -321,7 +321,7 @@ def _record(
     stream, key = webhook_stream(endpoint_id), call.service.sealing_key
     seen: list[WebhookState] = []  # of the last attempt, which is the one that was recorded
 
-    def told(after: After) -> AnswerModel:
+    def told(after: After) -> Any:
         seen[:] = [after.state(stream)]
         return _told(endpoint_id)(after)
 
