@@ -252,7 +252,7 @@ EXPECTED: dict[str, tuple[int, str]] = {
         "docs/howto/operate.md has the settings; `tallystick config` shows those in force",
     ),
     "api.process.secret_files.SecretUnreadable": (2, ""),
-    "api.process.log_keys.KeysDiffer": (
+    "api.process.key_files.KeysDiffer": (
         1,
         "put the log's own files back into that folder, or bring them with `tallystick keys import"
         " FILE`; `tallystick keys check` tells each file",

@@ -29,7 +29,7 @@ from api.backup.taking import BESIDE, FILES, PART, WAL
 from api.door.moments import moment
 from api.process import secret_files
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
-from api.process.log_keys import HEADS
+from api.process.key_files import HEADS
 from contracts.durable_file import entry_to_disk
 
 WAIT_SECONDS = 86_400

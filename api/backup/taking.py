@@ -25,7 +25,7 @@ from api.backup import sums
 from api.backup.archive import Archive, Backup, BackupUnusable
 from api.backup.programs import ProgramFailed, Programs, login
 from api.process import secret_files
-from api.process.log_keys import HEADS, SIGNER
+from api.process.key_files import HEADS, SIGNER
 from contracts.durable_file import entry_to_disk
 from ledger.log import durable, market, usage_reads
 from ledger.tree import trees

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nacl.signing import SigningKey
 
-from api.process import log_keys, secret_files
+from api.process import key_files, secret_files
 from api.process.service import Service
 from contracts.durable_file import entry_to_disk
 from domain.authority.log_key import LOG_KEYS, LogKeyRotated, RotateLogKey, rotation_text
@@ -31,13 +31,13 @@ def rotate(service: Service, lost: bytes | None, overlap_us: int) -> LogKeyRotat
     Raises OldKeyDiffers, Refused, SecretUnreadable.
     """
     folder = secret_files.folder_of(service.settings.data_dir)
-    following = SigningKey(secret_files.read_or_make(folder / log_keys.NEXT_SIGNER))
+    following = SigningKey(secret_files.read_or_make(folder / key_files.NEXT_SIGNER))
     entry_to_disk(folder)  # a run that was killed may have made it, and not come so far
     announced = service.ledger.world().state(LOG_KEYS).last
     if announced is None or announced.new_key != bytes(following.verify_key).hex():
         announced = _announce(service, folder, following, lost, overlap_us)
     _put_aside(folder, following)
-    os.replace(folder / log_keys.NEXT_SIGNER, folder / log_keys.SIGNER)
+    os.replace(folder / key_files.NEXT_SIGNER, folder / key_files.SIGNER)
     entry_to_disk(folder)
     return announced
 
@@ -47,11 +47,11 @@ def _announce(
 ) -> LogKeyRotated:
     old, old_key, now_us = None, lost, service.clock.now_us()
     if old_key is None:
-        old = SigningKey(secret_files.read(folder / log_keys.SIGNER))
+        old = SigningKey(secret_files.read(folder / key_files.SIGNER))
         old_key = bytes(old.verify_key)
     origin = service.settings.log_origin
     with service.connect() as connection:
-        why = log_keys.other_than_named(connection, VerifierKey(origin, old_key))
+        why = key_files.other_than_named(connection, VerifierKey(origin, old_key))
     if why is not None:
         raise OldKeyDiffers(why)
     number = len(service.ledger.world().state(LOG_KEYS).rotations) + 1
@@ -76,10 +76,10 @@ def _announce(
 
 def _put_aside(folder: Path, following: SigningKey) -> None:
     """The old key gets the name under which it signs beside the new one."""
-    path = folder / log_keys.SIGNER
+    path = folder / key_files.SIGNER
     if path.exists() and SigningKey(secret_files.read(path)).verify_key != following.verify_key:
-        aside = folder / f".{log_keys.OLD_SIGNER}"
+        aside = folder / f".{key_files.OLD_SIGNER}"
         aside.unlink(missing_ok=True)
         os.link(path, aside)
-        os.replace(aside, folder / log_keys.OLD_SIGNER)
+        os.replace(aside, folder / key_files.OLD_SIGNER)
         entry_to_disk(folder)

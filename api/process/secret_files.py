@@ -7,7 +7,7 @@
                    moments and the primes of challenges
 
 Each is made when a server opens its log and nothing in the log depends on it yet
-(`log_keys.make_new`), whole or not at all, so that two processes starting together agree; never
+(`key_files.make_new`), whole or not at all, so that two processes starting together agree; never
 later, when a folder that is not there any more would get other keys. Losing `server.key` loses no
 right: what was issued stays known by its hash, and nothing that anybody holds follows from it.
 """

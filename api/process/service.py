@@ -21,7 +21,7 @@ from psycopg_pool import ConnectionPool
 
 from api.ingest.door import Limits, UsageIngest
 from api.ingest.node_keys import NodeKeyCache
-from api.process import founding, geography, log_keys, pricing_plugins, secret_files
+from api.process import founding, geography, key_files, pricing_plugins, secret_files
 from api.process.clock import Clock, SimulatedClock, WallClock
 from api.process.embedded_postgres import EmbeddedPostgres, make_data_dir
 from api.process.fleet_memory import FleetMemory
@@ -143,8 +143,8 @@ class Service:
                 migrate.migrate(conninfo)
                 with _own(conninfo) as connection:
                     keys = secret_files.made_folder(settings.data_dir)
-                    new = log_keys.require(connection, keys, settings.log_origin, lost)
-                    log_keys.make_new(keys, new)
+                    new = key_files.require(connection, keys, settings.log_origin, lost)
+                    key_files.make_new(keys, new)
             service = cls(settings, conninfo, clock or WallClock())
             service.embedded = embedded
             stack.callback(service._close)
@@ -191,11 +191,11 @@ class Service:
         with self._signer_lock:
             if self._signer is None:
                 folder = secret_files.folder_of(self.settings.data_dir)
-                seed = secret_files.read(folder / log_keys.SIGNER)
-                path = folder / log_keys.HEADS
+                seed = secret_files.read(folder / key_files.SIGNER)
+                path = folder / key_files.HEADS
                 last, old = self.ledger.world().state(LOG_KEYS).last, None
-                if last is not None and (folder / log_keys.OLD_SIGNER).exists():
-                    old = secret_files.read(folder / log_keys.OLD_SIGNER), last.until_us
+                if last is not None and (folder / key_files.OLD_SIGNER).exists():
+                    old = secret_files.read(folder / key_files.OLD_SIGNER), last.until_us
                 self._signer = Signer(path, self.settings.log_origin, seed, old=old)
             return self._signer
 
@@ -204,7 +204,7 @@ class Service:
         """What others check the log's signed heads with. Raises secret_files.KeyNotHere
         where nothing is recorded and the file is missing, else SecretUnreadable.
         """
-        path = secret_files.folder_of(self.settings.data_dir) / log_keys.SIGNER
+        path = secret_files.folder_of(self.settings.data_dir) / key_files.SIGNER
         if self.settings.read_only and not path.exists():
             raise secret_files.KeyNotHere
         return str(verifier_of(secret_files.read(path), self.settings.log_origin))

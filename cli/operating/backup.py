@@ -284,9 +284,9 @@ def _shown_proof(
 def _remembered(settings: Settings) -> list[Checkpoint]:
     """The heads that the signer of the data folder signed."""
     from api.backup import proof as proofs
-    from api.process import log_keys, secret_files
+    from api.process import key_files, secret_files
 
-    path = secret_files.folder_of(settings.data_dir) / log_keys.HEADS
+    path = secret_files.folder_of(settings.data_dir) / key_files.HEADS
     return proofs.heads_of_signer(path, settings.log_origin)
 
 
@@ -295,14 +295,14 @@ def _heads(
 ) -> list[Checkpoint]:
     """The heads to compare with: the one given, those in the backup."""
     from api.backup import proof as proofs
-    from api.process import log_keys
+    from api.process import key_files
 
     found: list[Checkpoint] = []
     if last.head:
         # Only to compare: whoever could change it could change the sums of the backup, too.
         found.append(proofs.head_of_note(last.head))
     if with_signer:
-        found += proofs.heads_of_signer(archive.base / last.label / log_keys.HEADS, origin)
+        found += proofs.heads_of_signer(archive.base / last.label / key_files.HEADS, origin)
     if root is not None:
         if not root.is_file():
             raise InputUnusable(f"{root} is not there: give the file of a signed head")

@@ -167,12 +167,12 @@ def _roles(connection: psycopg.Connection[Any]) -> Check:
 
 
 def _keys(settings: Settings, connection: psycopg.Connection[Any]) -> Check:
-    from api.process import log_keys
+    from api.process import key_files
     from api.process.secret_files import SecretUnreadable, folder_of
 
     folder = folder_of(settings.data_dir)
     try:
-        found = log_keys.examine(connection, folder, settings.log_origin)
+        found = key_files.examine(connection, folder, settings.log_origin)
     except SecretUnreadable as error:
         return Check("keys", FAILED, str(error), "see `tallystick keys check`")
     wrong = [each for each in found if each.is_wrong]

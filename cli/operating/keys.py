@@ -17,7 +17,7 @@ from cli.settings import ConfigFile, DataDir, in_force
 from cli.terminal import AnswerIsNo, AsJson, InputUnusable, columns, facts, group, note, tell
 
 if TYPE_CHECKING:
-    from api.process.log_keys import Finding
+    from api.process.key_files import Finding
     from api.settings import Settings
 
 app = group(
@@ -73,19 +73,19 @@ def export(
     Keep the file apart from the backups of the database, and the passphrase apart from the file.
     """
     from api.door.moments import moment
-    from api.process import key_export, log_keys, secret_files
+    from api.process import key_export, key_files, secret_files
     from contracts.durable_file import entry_to_disk
 
     settings = in_force(config, data_dir=data_dir)
     if file.exists():
         raise InputUnusable(f"{file} is there already: name a new file")
     folder, files = secret_files.folder_of(settings.data_dir), dict[str, str]()
-    for name in log_keys.CARRIED:
+    for name in key_files.CARRIED:
         if (folder / name).exists():
             files[name] = (folder / name).read_text(encoding="ascii")
-    if log_keys.HEADS in files:
-        last = log_keys.last_head(folder / log_keys.HEADS, settings.log_origin)
-        files[log_keys.HEADS] = "" if last is None else last.line
+    if key_files.HEADS in files:
+        last = key_files.last_head(folder / key_files.HEADS, settings.log_origin)
+        files[key_files.HEADS] = "" if last is None else last.line
     if not files:
         raise InputUnusable(f"{folder} has no key files: give the server's --data-dir")
     made_at = moment(time.time_ns() // 1_000)
@@ -162,12 +162,12 @@ def make(
     """
     import secrets
 
-    from api.process import log_keys, secret_files
+    from api.process import key_files, secret_files
 
     contents = {
-        log_keys.SEALING: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
-        log_keys.SERVER: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
-        log_keys.HEADS: "",
+        key_files.SEALING: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
+        key_files.SERVER: secrets.token_hex(secret_files.SECRET_BYTES) + "\n",
+        key_files.HEADS: "",
     }
     if name not in contents:
         raise InputUnusable(f"{name}: one of {', '.join(contents)}")
@@ -204,7 +204,7 @@ def rotate(
     Stop every server and the timers first. A run that was interrupted is ended by the next one.
     """
     from api.door.moments import moment
-    from api.process import key_rotation, log_keys, secret_files
+    from api.process import key_files, key_rotation, secret_files
     from api.process.service import Service
     from domain.duration import DAY_US
     from ledger.tree.checkpoint import parse_verifier_key
@@ -212,11 +212,12 @@ def rotate(
     settings = in_force(config, data_dir=data_dir)
     folder = secret_files.made_folder(settings.data_dir)
     given = None if lost is None else parse_verifier_key(lost).public
-    if lost is not None and (folder / log_keys.SIGNER).exists():
-        raise InputUnusable(f"--lost: {folder / log_keys.SIGNER} is there")
-    if lost is None and not (folder / log_keys.SIGNER).exists():
-        raise InputUnusable(f"{folder / log_keys.SIGNER} is missing: import it, or give --lost KEY")
-    known = frozenset({log_keys.SIGNER})
+    signer = folder / key_files.SIGNER
+    if lost is not None and signer.exists():
+        raise InputUnusable(f"--lost: {signer} is there")
+    if lost is None and not signer.exists():
+        raise InputUnusable(f"{signer} is missing: import it, or give --lost KEY")
+    known = frozenset({key_files.SIGNER})
     with _no_signer(folder), Service.open(settings, lost=known) as service:
         told = key_rotation.rotate(service, given, overlap_days * DAY_US)
     result = {
@@ -252,12 +253,12 @@ def _examined(settings: Settings) -> list[Finding]:
     """Each file against the log; the database is read, and never migrated."""
     import psycopg
 
-    from api.process import log_keys, secret_files
+    from api.process import key_files, secret_files
     from cli.this_machine import database
 
     with database(settings) as conninfo, psycopg.connect(conninfo, autocommit=True) as connection:
         try:
-            return log_keys.examine(
+            return key_files.examine(
                 connection, secret_files.folder_of(settings.data_dir), settings.log_origin
             )
         except psycopg.errors.UndefinedTable:
@@ -268,18 +269,18 @@ def _examined(settings: Settings) -> list[Finding]:
 
 def _state(folder: Path, name: str, text: str, origin: str) -> str:
     """What an import does with one file: written, there, later (a head), or other (refused)."""
-    from api.process import log_keys
+    from api.process import key_files
     from ledger.tree.checkpoint import remembered
 
     path = folder / name
-    if name not in log_keys.CARRIED:
+    if name not in key_files.CARRIED:
         raise InputUnusable(f"{name} is no key file of this version")
     if not path.exists():
         return "written"
-    if name != log_keys.HEADS:
+    if name != key_files.HEADS:
         here = path.read_text(encoding="ascii", errors="replace")
         return "there" if here.strip() == text.strip() else "other"
-    mine, theirs = log_keys.last_head(path, origin), next(remembered(text, origin), None)
+    mine, theirs = key_files.last_head(path, origin), next(remembered(text, origin), None)
     if theirs is None or (mine is not None and mine.size > theirs.size):
         return "there"
     if mine is None or mine.size < theirs.size:
@@ -298,9 +299,9 @@ def _make(path: Path, content: str) -> None:
 @contextmanager
 def _no_signer(folder: Path) -> Generator[None, None, None]:
     """That no process signs heads now. Raises AnswerIsNo."""
-    from api.process import log_keys
+    from api.process import key_files
 
-    path = folder / log_keys.HEADS
+    path = folder / key_files.HEADS
     if not path.exists():
         yield
         return

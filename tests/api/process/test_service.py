@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from psycopg.conninfo import make_conninfo
 
-from api.process import log_keys, secret_files
+from api.process import key_files, secret_files
 from api.process.clock import SimulatedClock
 from api.process.service import ProjectionBehind, Service
 from api.settings import Settings
@@ -70,7 +70,7 @@ def test_keys_are_made_at_the_start_alone(database: str, tmp_path: Path) -> None
     keys = tmp_path / "keys"
     with Service.open(_settings(tmp_path, database)) as service:
         first, kept = service.verifier_key, {one.name: one.read_text() for one in keys.iterdir()}
-        assert set(kept) == set(log_keys.FILES)
+        assert set(kept) == set(key_files.FILES)
         (keys / "signed-heads").unlink()
         with pytest.raises(FileNotFoundError):
             _ = service.signer
