@@ -4,4 +4,4 @@ mail or chat when an alert begins and ends come out, and how each timer went. No
 fact.
 """
 
-__all__ = ("notices", "registry")
+__all__ = ("alerts", "notices", "registry")

@@ -16,6 +16,8 @@ from typing import Literal
 from prometheus_client.core import Metric
 
 HOUR_S, DAY_S = 3_600, 86_400
+DISK_FREE_MIN = 0.1
+"""The part of a disk below which somebody should make room."""
 Severity = Literal["page", "ticket"]
 
 
@@ -163,7 +165,7 @@ ALERTS: tuple[Alert, ...] = (
         "page",
         300,
         "tallystick_disk_free_ratio",
-        below=0.1,
+        below=DISK_FREE_MIN,
     ),
     Alert(
         "KeyRecovery",

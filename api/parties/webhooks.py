@@ -34,6 +34,7 @@ from domain.parties.webhook import (
     DisableWebhook,
     EnableWebhook,
     RotateWebhookSecret,
+    WebhookState,
     webhook_stream,
 )
 from domain.refusal import Refused
@@ -318,22 +319,26 @@ def _record(
     """
     secret = call.secret("webhook/v2")[:32]
     stream, key = webhook_stream(endpoint_id), call.service.sealing_key
+    seen: list[WebhookState] = []  # of the last attempt, which is the one that was recorded
+
+    def told(after: After) -> Any:
+        seen[:] = [after.state(stream)]
+        return _told(endpoint_id)(after)
 
     def keep(connection: Connection) -> None:
         name = webhook_sender.sealed_name(secret_id)
         sealed_secrets.keep(connection, key, name, secret, call.now_us)
 
     answer = call.record(
-        command,
-        _told(endpoint_id),
-        reveal=lambda: {"secret": webhook_sender.told_secret(secret)},
-        beside=keep,
+        command, told, reveal=lambda: {"secret": webhook_sender.told_secret(secret)}, beside=keep
     )
-    state = call.service.ledger.market.state_of(stream)
-    if state.previous_id:  # not before the rotation is recorded: until then it is the only one
-        previous = webhook_sender.sealed_name(state.previous_id)
-        with call.service.connection() as connection:
-            sealed_secrets.end(connection, previous, state.overlap_until_us)
+    # Not before the rotation is recorded: until then it is the only one. Another rotation may have
+    # been recorded since; a request that is repeated, after a crash, has seen none of its own.
+    for state in (*seen, call.service.ledger.market.state_of(stream)):
+        if state.previous_id:
+            previous = webhook_sender.sealed_name(state.previous_id)
+            with call.service.connection() as connection:
+                sealed_secrets.end(connection, previous, state.overlap_until_us)
     return answer
 
 

@@ -188,6 +188,7 @@ class VolumeErasedAnswer(AnswerModel):
         StorageReason.VOLUME_EXISTS,
         FleetReason.REGION_UNKNOWN,
         FleetReason.STORAGE_NODE_STATE,
+        StorageReason.VOLUME_REGION,
         PartiesReason.COUNT_OUT_OF_RANGE,
         PricesReason.TARIFF_UNKNOWN,
         FundsReason.UNPAID_DEBT,

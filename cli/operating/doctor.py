@@ -32,7 +32,6 @@ OK, WARN, FAILED, ABSENT = "ok", "warn", "failed", "absent"
 CLOCK_US_MAX = 1_000_000
 """The database and this machine may differ by so much."""
 FREE_BYTES_MIN = 1 << 30
-FREE_PERCENT_MIN = 10
 SERVER_SECONDS_MAX = 3
 DURABLE = {"fsync": "on", "full_page_writes": "on"}
 SYNCHRONOUS = ("on", "remote_apply", "remote_write", "local")
@@ -218,6 +217,8 @@ def _timers(connection: psycopg.Connection[Any]) -> Iterator[Check]:
 
 
 def _disk(folder: Path) -> Check:
+    from api.monitoring.alerts import DISK_FREE_MIN
+
     there = next(each for each in (folder, *folder.resolve().parents) if each.exists())
     usage = shutil.disk_usage(there)
     percent = usage.free * 100 // usage.total
@@ -226,7 +227,7 @@ def _disk(folder: Path) -> Check:
         return Check("disk", FAILED, f"{there} cannot be written", "chown it to the server's user")
     if usage.free < FREE_BYTES_MIN:
         return Check("disk", FAILED, said, "make room: without it nothing is recorded")
-    if percent < FREE_PERCENT_MIN:
+    if usage.free < DISK_FREE_MIN * usage.total:
         return Check("disk", WARN, said, "make room")
     return Check("disk", OK, said)
 

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, assert_never
 
 from domain.duration import HOUR_US
+from domain.fleet.growth import growth_of
 from domain.fleet.provider import existing_provider, existing_region, region_of
 from domain.fleet.reasons import FleetReason
 from domain.fleet.storage_node import require_storage
@@ -365,8 +366,8 @@ def decide_provision(command: ProvisionVolume, world: World) -> list[Change]:
     """At the price in force now, with its grace held. The same again changes nothing.
 
     Raises Refused: ACCOUNT_UNKNOWN, ACCOUNT_CLOSED, VOLUME_EXISTS, REGION_UNKNOWN (also of one that
-    is closed to others), STORAGE_NODE_STATE, COUNT_OUT_OF_RANGE, TARIFF_UNKNOWN, UNPAID_DEBT,
-    CREDIT_TOO_LOW.
+    is closed to others), STORAGE_NODE_STATE, VOLUME_REGION, COUNT_OUT_OF_RANGE, TARIFF_UNKNOWN,
+    UNPAID_DEBT, CREDIT_TOO_LOW.
     """
     open_account(world, command.account_id)
     present = volume_of(world, command.volume_id).provisioned
@@ -379,6 +380,8 @@ def decide_provision(command: ProvisionVolume, world: World) -> list[Change]:
     if not is_own and not region_of(world, command.region_id).allow_public_jobs:
         raise Refused(FleetReason.REGION_UNKNOWN, region_id=command.region_id)
     require_storage(world, command.region_id)
+    if not growth_of(world, command.region_id).workers:  # nothing could ever mount it
+        raise Refused(StorageReason.VOLUME_REGION, region_id=command.region_id, rule="no_node")
     if not 1 <= command.size_gib <= SIZE_GIB_MAX:
         raise Refused(
             PartiesReason.COUNT_OUT_OF_RANGE,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import logging
-import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 SQLSTATE = "53100"
 FULL_SECONDS = 60.0
 """How long after the last refused write a disk counts as full; the log says so as often."""
-FREE_BYTES_MIN = 64 * 1_048_576
+WAL_BYTES_MIN = 64 * 1_048_576
 """A disk of the embedded database with less than this takes no write soon: four segments of WAL."""
 
 
@@ -51,7 +51,7 @@ class FullDisk:
             refused_s = self._refused_s
         if refused_s is not None and self._now_s() - refused_s < FULL_SECONDS:
             return True
-        return folder is not None and _free_bytes(folder) < FREE_BYTES_MIN
+        return folder is not None and shutil.disk_usage(folder).free < WAL_BYTES_MIN
 
 
 def _causes(error: BaseException) -> Generator[BaseException, None, None]:
@@ -65,11 +65,6 @@ def _is_full_disk(error: BaseException) -> bool:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return True
     return getattr(error, "sqlstate", None) == SQLSTATE
-
-
-def _free_bytes(folder: Path) -> int:
-    found = os.statvfs(folder)
-    return found.f_bavail * found.f_frsize
 
 
 DISK = FullDisk()

@@ -84,18 +84,31 @@ def _serving(settings: Settings, clock: Clock | None = None) -> Generator[Server
         DATABASE_URL=settings.database_url,
         ENVIRONMENT=settings.environment,
     )
-    with Service.open(settings, clock=clock) as service:
-        config = uvicorn.Config(create_app(service), port=0, log_level="warning")
-        running = uvicorn.Server(config)
-        thread = threading.Thread(target=running.run)
-        thread.start()
-        while not running.started:
-            assert thread.is_alive(), "the server did not start"
-            time.sleep(0.01)
-        port = running.servers[0].sockets[0].getsockname()[1]
-        yield Server(f"http://127.0.0.1:{port}", made.document["api_key"], service)
-        running.should_exit = True
-        thread.join()
+    with (
+        Service.open(settings, clock=clock) as service,
+        answering(service, made.document["api_key"]) as server,
+    ):
+        yield server
+
+
+@contextmanager
+def answering(
+    service: Service, operator_key: str, *, is_started: bool = False
+) -> Generator[Server, None, None]:
+    """A service on a port; `is_started`: it answers in this process already."""
+    config = uvicorn.Config(
+        create_app(service), port=0, log_level="warning", lifespan="off" if is_started else "on"
+    )
+    running = uvicorn.Server(config)
+    thread = threading.Thread(target=running.run)
+    thread.start()
+    while not running.started:
+        assert thread.is_alive(), "the server did not start"
+        time.sleep(0.01)
+    port = running.servers[0].sockets[0].getsockname()[1]
+    yield Server(f"http://127.0.0.1:{port}", operator_key, service)
+    running.should_exit = True
+    thread.join()
 
 
 def test_a_call_repeated_with_its_key_happens_once(server: Server) -> None:

@@ -49,6 +49,11 @@ SENTENCES: dict[Reason, Sentence] = {
             "the regions of the job, or name other volumes.",
             rule="no_region",
         ),
+        when(
+            "No machine that runs jobs has joined the region {region_id:text}, so nothing could "
+            "mount a volume there. Choose another region: `tallystick region list` shows all.",
+            rule="no_node",
+        ),
         "The volume[ {volume_id:text}] lies in another region[: {region_id:text}]. A lease that "
         "mounts it runs there.",
     ),

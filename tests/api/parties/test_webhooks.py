@@ -31,6 +31,7 @@ from api.parties.webhook_sender import (
     signature,
 )
 from api.parties.webhook_senders import Senders, WebhooksStopped
+from domain.parties.webhook import webhook_stream
 from projections.audit.audit_index import Event
 from tests.scenes.server import Scene
 from tests.scenes.work import hours_of_work
@@ -103,6 +104,34 @@ def test_the_reference_library_verifies_what_we_send_also_with_a_rotated_secret(
         )
         assert expected in headers["webhook-signature"].split(" ")
     assert len(base64.b64decode(second.removeprefix("whsec_"))) == 32
+
+
+def test_no_secret_that_signs_nothing_is_kept_for_ever_after_two_rotations_at_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one is recorded after the first, and before the first has ended what it replaced:
+    of the three secrets the last alone has no end.
+    """
+    endpoint_id, _ = added(scene)
+    path, real, asked = f"/v1/webhooks/{endpoint_id}/rotate", webhook_sender.told_secret, [1]
+
+    def between(secret: bytes) -> str:
+        if asked:
+            asked.pop()
+            scene.renter.made(path)
+        return real(secret)
+
+    monkeypatch.setattr(webhook_sender, "told_secret", between)
+    scene.renter.made(path)
+    assert not asked
+    with scene.service.connect() as connection:
+        kept = connection.execute(
+            "SELECT name, until_us FROM sealed_secret WHERE name LIKE 'webhook/%'"
+        ).fetchall()
+    assert len(kept) == 3
+    lasting = [name for name, until_us in kept if until_us is None]
+    state = scene.service.ledger.market.state_of(webhook_stream(endpoint_id))
+    assert lasting == [webhook_sender.sealed_name(state.secret_id)]
 
 
 def test_without_the_sealing_key_nothing_leaves_unsigned_and_a_rotation_mends_it(

@@ -314,6 +314,15 @@ def test_a_volume_pins_the_region_of_its_jobs(scene: Scene) -> None:
     assert (refused.status_code, refused.json()["code"]) == (409, "volume_region")
 
 
+def test_a_region_without_a_node_sells_no_volume(scene: Scene) -> None:
+    empty = scene.region("empty")
+    body = {"name": "x", "region_id": empty, "size_gib": SIZE}
+    refused = scene.renter.post("/v1/volumes", body)
+    assert (refused.status_code, refused.json()["code"]) == (409, "volume_region")
+    assert f"No machine that runs jobs has joined the region {empty}" in refused.json()["detail"]
+    assert scene.renter.read("/v1/volumes")["data"] == []
+
+
 def test_a_volume_needs_a_positive_balance(scene: Scene) -> None:
     """R-20, C-25: a refusal tells how much is missing and makes nothing."""
     poor = scene.account()

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
-from tests.cli.test_remote import Server, server
+import pytest
+
+from tests.cli.test_remote import Server, answering, server
+from tests.scenes.server import Scene
 
 __all__ = ["server"]
+
+
+@pytest.fixture
+def market(scene: Scene) -> Generator[tuple[Scene, Server]]:
+    """One in which machines have joined, under production's settings."""
+    assert scene.service.settings.environment == "production"
+    with answering(scene.service, scene.operator.key or "", is_started=True) as found:
+        yield scene, found
 
 
 def region_of(server: Server, key: str) -> str:
@@ -18,10 +30,14 @@ def region_of(server: Server, key: str) -> str:
     return region_id
 
 
-def test_r_20_a_volume_is_created_attached_listed_shown_and_deleted(server: Server) -> None:
-    _, owner = server.account()
-    region = region_of(server, owner)
+def test_r_20_a_volume_is_created_attached_listed_shown_and_deleted(
+    market: tuple[Scene, Server],
+) -> None:
+    scene, server = market
+    owner, region = scene.owner.key, scene.provider.region_id
     account, key = server.account()
+    empty = server.run("volume", "create", scene.region("empty"), "1", "x", key=key)
+    assert (empty.code, "No machine that runs jobs has joined" in empty.err) == (1, True), empty.err
     creating = ("volume", "create", region, "100", "checkpoints")
     poor = server.run(*creating, key=key)
     assert (poor.code, "credit" in poor.err) == (1, True), poor.err

@@ -25,6 +25,7 @@ from domain.corrections.sla import CreditSla
 from domain.duration import DAY_US, HOUR_US
 from domain.epochs.policy import PolicyPublished
 from domain.fleet.device import DeviceRegistered
+from domain.fleet.growth import RegionMemberSet, growth_stream
 from domain.fleet.node import (
     DeviceSpec,
     HostSpec,
@@ -153,6 +154,7 @@ def found(tariff: TariffPublished) -> Scene:
 
 def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[Any], Any]]:
     stream, provider = Stream[Any]("node", node), f"prov_{node}"
+    region_id = REGION if owner == OWNERS[0] else f"region_{node}"
     registered = ProviderRegistered(
         provider_id=provider, account_id=owner, kind="physical", payment_mode="credits", **at
     )
@@ -162,7 +164,7 @@ def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[An
         NodeJoinRequested(
             node_id=node,
             provider_id=provider,
-            region_id=REGION if owner == OWNERS[0] else f"region_{node}",
+            region_id=region_id,
             client_id=None,
             owner_account_id=None,
             key_id="k",
@@ -186,6 +188,16 @@ def _node(node: str, owner: str, at: dict[str, Any]) -> Iterable[tuple[Stream[An
     )
     yield stream, NodeKeyConfirmed(node_id=node, key_id="k", public_key="00", by="o", **at)
     yield stream, NodeAdmitted(node_id=node, by="op", **at, waived=())
+    worker = RegionMemberSet(
+        region_id=region_id,
+        node_id=node,
+        role="worker",
+        ingress_node_id=None,
+        models=("A100",),
+        has_seats=False,
+        **at,
+    )
+    yield growth_stream(region_id), worker
     yield stream, NodeActivated(node_id=node, by="op", **at)
     for device in devices:
         yield (

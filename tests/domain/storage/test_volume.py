@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from domain.account_closing import CloseAccount
 from domain.duration import HOUR_US
+from domain.fleet.growth import RegionMemberLeft, growth_stream
 from domain.fleet.provider import RegionOpened
 from domain.fleet.reasons import FleetReason
 from domain.funds.draw import Drawn
@@ -47,7 +48,7 @@ from domain.storage.volume import (
     volume_stream,
 )
 from domain.stream import Stream
-from tests.domain.scenes import market
+from tests.domain.scenes import market, supply
 from tests.domain.scenes.market import LEASE, NODE, NOON_US, RENTER
 from tests.given import Scene
 
@@ -73,6 +74,7 @@ opened = RegionOpened(
     cloud_region=None,
     site=None,
 )
+WORKER = replace(supply.member, region_id=REGION, node_id=NODE)
 provision = ProvisionVolume(
     volume_id=VOLUME_ID,
     name="checkpoints",
@@ -90,7 +92,9 @@ def founded(units: int = 10**9) -> Scene:
     scene = market.scene({CASH: units})
     tariff = scene.state(NETWORK).published[-1]
     priced = replace(tariff, version=2, meters=(RATE,), effective_from_us=NOON_US)
-    return scene.given((Stream("region", REGION), opened), (NETWORK, priced))
+    return scene.given(
+        (Stream("region", REGION), opened), (growth_stream(REGION), WORKER), (NETWORK, priced)
+    )
 
 
 def charge(after_us: int) -> ChargeVolume:
@@ -169,7 +173,9 @@ def test_nothing_is_provisioned_without_the_money_for_its_grace_and_an_hour() ->
 
 
 def test_what_costs_nothing_needs_a_positive_balance_too() -> None:
-    free = market.scene({CASH: 0}).given((Stream("region", REGION), opened))
+    free = market.scene({CASH: 0}).given(
+        (Stream("region", REGION), opened), (growth_stream(REGION), WORKER)
+    )
     free.when(provision).then_refused(FundsReason.CREDIT_TOO_LOW, needed=1, available=0)
     (made,) = free.having({CASH: 1}).when(provision).changes()
     assert (made.fact.rate, made.fact.reserve) == (None, ())
@@ -187,6 +193,17 @@ def test_a_region_that_is_closed_to_others_takes_no_volume_of_theirs() -> None:
     own = replace(provision, account_id=market.OWNER)
     (made,) = scene.having({f"party:{market.OWNER}:cash": 1}).when(own).changes()
     assert made.fact.rate is None, "what lies with oneself costs nothing"
+
+
+def test_a_region_without_a_machine_that_runs_jobs_sells_no_volume() -> None:
+    no_worker = replace(WORKER, role="ingress")
+    left = RegionMemberLeft(region_id=REGION, node_id=NODE, at_us=NOON_US)
+    for told in (no_worker, left):
+        scene = founded().given((growth_stream(REGION), told))
+        for account in (RENTER, market.OWNER):
+            scene.when(replace(provision, account_id=account)).then_refused(
+                StorageReason.VOLUME_REGION, rule="no_node", region_id=REGION
+            )
 
 
 def test_a_size_is_from_one_gib_to_a_pebibyte() -> None:
@@ -243,7 +260,9 @@ def test_a_job_cannot_mount_what_is_not_its_own() -> None:
 def test_volumes_of_two_regions_are_refused_together() -> None:
     away = replace(opened, region_id="region_b", name="b")
     second = replace(provision, volume_id="volume_b", region_id="region_b")
-    scene = founded().given((Stream("region", "region_b"), away)).after(provision).after(second)
+    founded_b = (growth_stream("region_b"), replace(WORKER, region_id="region_b", node_id="node_b"))
+    scene = founded().given((Stream("region", "region_b"), away), founded_b)
+    scene = scene.after(provision).after(second)
     mounts = (MOUNT, VolumeMount("volume_b", "/vol/b", True))
     scene.when(market.job(volumes=mounts)).then_refused(
         StorageReason.VOLUME_REGION, rule="one_region"

@@ -46,5 +46,5 @@ def test_a_folder_without_room_is_full_before_a_write_fails(
 ) -> None:
     disk = FullDisk()
     assert not disk.is_full(tmp_path)
-    monkeypatch.setattr(full_disk, "FREE_BYTES_MIN", 1 << 62)
+    monkeypatch.setattr(full_disk, "WAL_BYTES_MIN", 1 << 62)
     assert disk.is_full(tmp_path)
