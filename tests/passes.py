@@ -147,6 +147,14 @@ ALL = (
         one_pass=20,
         seconds=2,
     ),
+    Suite(
+        "simulation",
+        "tests.simulation.suite",
+        "server, node, timers and renters on one clock, cut anywhere, against a reference ledger",
+        short=16,
+        one_pass=1_000,
+        seconds=1,
+    ),
 )
 SUITES = {one.name: one for one in ALL}
 
