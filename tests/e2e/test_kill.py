@@ -48,9 +48,8 @@ def installed(group: str) -> Generator[Stand, None, None]:
         with EmbeddedPostgres(folder) as postgres:
             made = stands.build(folder, postgres, (group,))
             try:
-                for process in ("server", "jobs", "payer"):
+                for process in ("server", "jobs", "payer"):  # none delays the start of another
                     made.start(process)
-                for process in ("server", "jobs", "payer"):
                     made.await_up(process)
                 yield made
             finally:

@@ -34,8 +34,6 @@ APPENDS = 6
 class Epochs(Scene):
     views = ("epochs", "rewards")
     failpoints: ClassVar = (
-        Failpoint("cut.gate_passed", After(CLOSING + "_gate"), (DEATH, LOST), 2),
-        Failpoint("cut.pinned", After("ledger.tree.cut:pin"), (DEATH, LOST)),
         Failpoint("cut.recorded", After(CLOSING + "close_epoch"), (DEATH, LOST)),
         Failpoint("seal.drafting", Before("os:fsync"), (DEATH, FULL), 4),
         Failpoint("seal.renaming", Before("os:replace"), (DEATH, FULL), 2),
@@ -44,7 +42,6 @@ class Epochs(Scene):
         Failpoint("seal.recorded", Before(CLOSING + "_check_carry"), (DEATH, LOST)),
         Failpoint("epoch.written", Inside("market_events", "INSERT"), IN_DATABASE, APPENDS),
         Failpoint("epoch.committed", Answered("market_events", "INSERT"), (DEATH, LOST), APPENDS),
-        Failpoint("mature.file_read", After(CLOSING + "sealed_settlement"), (DEATH, LOST)),
     )
 
     def found(self) -> None:

@@ -45,13 +45,11 @@ TIMERS = ("accrual", "maturity", "sweep", "cash_out", "payout_match", "webhooks"
 class Jobs(Scene):
     views = ("leases", "money_out", "webhooks")
     failpoints: ClassVar = (
-        Failpoint("accrual.prepared", After("api.metering.accrual:_Run.prepare"), (DEATH, LOST)),
         Failpoint("accrual.recorded", After("ledger.log.handle:Ledger.handle_all"), (DEATH, LOST)),
         Failpoint("maturity.recorded", After("api.income.maturing_timer:mature"), (DEATH, LOST)),
         Failpoint("cash_out.asked_for", After(CASH_OUT + "request_automatic"), (DEATH, LOST)),
         Failpoint("cash_out.started", Before(CASH_OUT + "NewPayout"), (DEATH, LOST)),
         Failpoint("cash_out.paid", Before(CASH_OUT + "ConfirmCashOutSent"), (DEATH, LOST)),
-        Failpoint("cash_out.listed", After(CASH_OUT + "_compare"), (DEATH, LOST)),
         Failpoint("hook.claimed", After(HOOK + "_claimed"), (DEATH, LOST), 2),
         Failpoint("hook.sent", After(HOOK + "_send"), (DEATH, LOST), 2),
         Failpoint("hook.noted", Inside("webhook_delivery", "INSERT"), IN_DATABASE, 4),

@@ -9,7 +9,7 @@ import pytest
 from ledger import migrate
 from ledger.migrate import Migration
 from tests.failpoints.lives import Tell
-from tests.failpoints.places import After, Answered, Failpoint, Fault, Inside
+from tests.failpoints.places import Answered, Failpoint, Fault, Inside
 from tests.failpoints.scene import IN_DATABASE, Scene
 
 DEATH, LOST = Fault.DEATH, Fault.LOST
@@ -18,7 +18,6 @@ FILES = 2
 
 class Migrations(Scene):
     failpoints: ClassVar = (
-        Failpoint("migrate.planned", After("ledger.migrate:_missing"), (DEATH, LOST)),
         Failpoint("migrate.applied", Inside("migration", "INSERT"), IN_DATABASE, FILES),
         Failpoint("migrate.recorded", Answered("migration", "INSERT"), (DEATH, LOST), FILES),
     )

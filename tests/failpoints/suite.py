@@ -13,6 +13,7 @@ from tests.conftest import running
 from tests.failpoints.chain import OnChain
 from tests.failpoints.epochs import Epochs
 from tests.failpoints.jobs import Jobs
+from tests.failpoints.keys import Keys
 from tests.failpoints.market import MarketLog
 from tests.failpoints.migration import Migrations
 from tests.failpoints.places import Failpoint
@@ -34,6 +35,7 @@ SCENES: tuple[type[Scene], ...] = (
     Spools,
     OnChain,
     Work,
+    Keys,
 )
 
 FAILPOINTS: dict[str, Failpoint] = {

@@ -23,7 +23,6 @@ DEATH, LOST, FULL = Fault.DEATH, Fault.LOST, Fault.FULL
 
 class Trees(Scene):
     failpoints: ClassVar = (
-        Failpoint("trees.leaves_read", After("ledger.tree.trees:_new_leaves"), (DEATH, LOST)),
         Failpoint("trees.tiles_written", Inside("tree_tile", "INSERT"), IN_DATABASE),
         Failpoint("trees.heads_moved", Inside("tree_head", "UPDATE"), IN_DATABASE),
         Failpoint("trees.followed", After("ledger.tree.trees:follow"), (DEATH, LOST), 2),
@@ -31,7 +30,6 @@ class Trees(Scene):
         Failpoint("head.on_disk", After("ledger.tree.checkpoint:_append"), (DEATH, LOST)),
         Failpoint("head.kept", Inside("checkpoint", "INSERT"), IN_DATABASE),
         Failpoint("head.published", Answered("checkpoint", "INSERT"), (DEATH, LOST)),
-        Failpoint("pin.read", After("ledger.tree.cut:pin"), (DEATH, LOST)),
     )
 
     def found(self) -> None:

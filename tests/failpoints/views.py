@@ -28,7 +28,6 @@ class Views(Scene):
             "views.position_moved", Inside("proj_statements.position", "UPDATE"), IN_DATABASE
         ),
         Failpoint("views.step_done", After("projections.runner:step"), (DEATH, LOST), 2),
-        Failpoint("views.reports_read", After("projections.runner:_read"), (DEATH, LOST)),
         Failpoint("views.lane_rows_written", Inside("proj_usage.node_hour", "INSERT"), IN_DATABASE),
         Failpoint("views.lanes_moved", Answered("proj_usage.position", "UPDATE"), (DEATH, LOST)),
         Failpoint("views.rebuild_begun", After(REBUILD + "create"), (DEATH, LOST)),
