@@ -72,9 +72,12 @@ test-fast: $(VENV)/.dev  ## the rules alone, without a server or the search for 
 	@$(RUN)/python -m pytest -m "not long" -n 2 --dist worksteal \
 	  --hypothesis-profile dev $(FAST) --ignore tests/domain/adversary
 
-test-long: $(VENV)/.dev  ## fault injection and long simulations; properties look at ten times as much
+# A pass of every seeded suite, from this seed on: another one looks at other examples.
+SEEDS_FROM ?= 0
+
+test-long: $(VENV)/.dev  ## fault injection, and one range of every seeded suite (SEEDS_FROM=20000: another)
 	@$(RUN)/python -m pytest -m "long" --timeout 3600 --hypothesis-profile long
-	@$(RUN)/python -m pytest -m "not long" --timeout 3600 --hypothesis-profile long $(FAST)
+	@$(RUN)/python -m tests.passes --one-pass $(SEEDS_FROM)
 
 MUTANTS ?= --seed 1 --count 400
 

@@ -29,7 +29,7 @@ from api import timers as jobs
 from api.door.http_bounds import BoundedProtocol, raise_files_max
 from api.ingest.door import Asgi, Receive, Scope, Send, tune_collector
 from api.main import create_app
-from api.process import founding
+from api.process import founding, key_files, secret_files
 from api.process.database_watch import watching
 from api.process.service import Service
 from api.settings import Settings, SettingsInvalid, is_here
@@ -53,16 +53,20 @@ def serve(settings: Settings) -> int:
         _stopped_by_sigterm(),
         closing(_bound(settings)) as sock,
         watching(service.embedded),
-        _jobs(service),
+        _jobs(service, begin=(listening := threading.Event())),
     ):
         founding.warn(service.ledger, settings)
         warn_of_plain_http(settings)
+        scheme = "http" if settings.ssl_certfile is None else "https"
+        where = f"{scheme}://{settings.host}:{settings.port}"
+        logger.info("serving on %s, data in %s", where, settings.data_dir)
         if settings.workers == 1:
             app = create_app(service, with_console=settings.console and not settings.read_only)
             config = uvicorn.Config(app, **{**_how(settings), "ws": _web_sockets(settings)})
             tune_collector()
-            uvicorn.Server(config).run([sock])
+            Server(config, listening).run([sock])
             return 0
+        listening.set()
         tune_collector()
         _hand_down(settings)
         how = {**_how(settings), "factory": True, "workers": settings.workers}
@@ -85,7 +89,7 @@ def _require_shared_key(settings: Settings) -> None:
     """A server that records nothing makes no key: of several workers each would have another one,
     and none could read a cursor of the next. Raises SettingsInvalid.
     """
-    key = settings.data_dir / "keys" / "server.key"
+    key = secret_files.folder_of(settings.data_dir) / key_files.SERVER
     if settings.read_only and settings.workers > 1 and not key.exists():
         raise SettingsInvalid(
             f"workers: {settings.workers} with read_only share {key}, which is not there: set"
@@ -159,21 +163,40 @@ def _end_with_parent() -> None:
     threading.Thread(target=follow, name="parent-watch", daemon=True).start()
 
 
+class Server(uvicorn.Server):
+    """Says when requests are answered."""
+
+    def __init__(self, config: uvicorn.Config, listening: threading.Event) -> None:
+        super().__init__(config)
+        self.listening = listening
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
 @contextmanager
-def _jobs(service: Service) -> Generator[None, None, None]:
-    """The background jobs in a thread, unless the settings leave them to `tallystick jobs`."""
+def _jobs(service: Service, begin: threading.Event) -> Generator[None, None, None]:
+    """The background jobs in a thread, unless the settings leave them to `tallystick jobs`. They
+    begin once `begin` is set: at a start forty of them would delay the first answer.
+    """
     if not service.settings.jobs or service.settings.read_only:
         yield
         return
     stop = threading.Event()
-    thread = threading.Thread(
-        target=jobs.run, args=(service,), kwargs={"once": False, "stop": stop}, name="jobs"
-    )
+
+    def work() -> None:
+        begin.wait()
+        if not stop.is_set():
+            jobs.run(service, once=False, stop=stop)
+
+    thread = threading.Thread(target=work, name="jobs")
     thread.start()
     try:
         yield
     finally:
         stop.set()
+        begin.set()
         thread.join()
 
 

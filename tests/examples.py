@@ -1,6 +1,7 @@
 """How many examples a property gets: its own count in `ci`, a share or a multiple elsewhere.
 
-dev is a fifth of ci, long is ten times ci
+dev is a fifth of ci, long is ten times ci; seeds is ci where the seed alone decides what is drawn:
+nothing is kept from one run to the next
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ def register() -> None:
     """Make the profiles known and take `ci`; `pytest --hypothesis-profile=dev` takes another."""
     for name, count in PROFILES.items():
         settings.register_profile(name, max_examples=count, deadline=None, print_blob=True)
+    settings.register_profile("seeds", settings.get_profile("ci"), database=None)
     settings.load_profile("ci")
 
 

@@ -9,30 +9,19 @@ Only reads, in one snapshot. What an export says of the same rows is `ledger/bun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 
 from domain.metering.report import LANES
-from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
-from ledger.tree import trees
+from ledger.log.chain import GENESIS_MARKET, genesis_usage
+from ledger.tree import rows, trees
 from ledger.tree.checkpoint import Checkpoint
 from ledger.tree.walk import RowWrong, Walk
 
 Connection = psycopg.Connection[Any]
-ROWS = 10_000
-"""Rows fetched together."""
-
-_MARKET = """
-    SELECT notification_id, originator_id, originator_version, topic, state, leaf, chain
-    FROM market_events ORDER BY notification_id
-"""
-_USAGE = """
-    SELECT position, node_id, node_seq, name, body, leaf, chain
-    FROM usage_event WHERE lane = %s ORDER BY position
-"""
 _MARKET_HEAD = "SELECT pos, hash FROM market_events_head"
 _USAGE_HEAD = "SELECT pos, hash FROM usage_head WHERE lane = %s"
 
@@ -84,8 +73,7 @@ def _walk(
     kept = trees.head(conn, log)
     walk = Walk(GENESIS_MARKET if is_market else genesis_usage(log))
     try:
-        for position, computed, leaf, chain in _market(conn) if is_market else _usage(conn, log):
-            walk.step(position, computed, leaf, chain)
+        for _ in rows.market(conn, walk) if is_market else rows.usage(conn, walk, log):
             if walk.position == kept.size and walk.tree.root() != kept.root:
                 problems.append(f"{name}: its tree of {kept.size} has another root than its rows")
             roots = wanted.get(walk.position)
@@ -102,21 +90,3 @@ def _walk(
     if kept.size > walk.position:
         problems.append(f"{name}: its tree has {kept.size} leaves, the log {walk.position} rows")
     return walk.position
-
-
-def _market(conn: Connection) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    for position, stream, version, name, body, leaf, chain in _rows(conn, _MARKET, None):
-        yield position, market_leaf(stream, version, name, body), leaf, chain
-
-
-def _usage(conn: Connection, lane: int) -> Iterator[tuple[int, bytes, bytes, bytes]]:
-    for position, node, number, name, body, leaf, chain in _rows(conn, _USAGE, (lane,)):
-        yield position, usage_leaf(lane, node, number, body, name.encode()), leaf, chain
-
-
-def _rows(
-    conn: Connection, query: str, parameters: tuple[int, ...] | None
-) -> Iterator[tuple[Any, ...]]:
-    with conn.cursor("recompute", binary=True) as cursor:
-        cursor.itersize = ROWS
-        yield from cursor.execute(query.encode(), parameters)

@@ -5,9 +5,12 @@ sandboxed process or container, its log and its end come out.
 __all__ = (
     "bucket_store",
     "client",
+    "datastores",
     "docker",
+    "edge_device",
     "executor",
     "launch",
+    "reserved_names",
     "runner",
     "sandbox",
     "state",

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from node_reporter.executor.nameless import BLOCK_BYTES
 from node_reporter.executor.runner import NotStarted
 
 if TYPE_CHECKING:
     from node_reporter.executor.sandbox import JobUser  # needs modules that only Unix has
 
 GIB = 1024**3
-BLOCK_BYTES = 512
 ENTRIES_MAX = 10_000_000
 VOLUME_ID = re.compile(r"volume_[0-9a-f]{32}")
 
@@ -72,6 +72,10 @@ class VolumeStore(Protocol):
 
     def erase(self, volume_id: str) -> None:
         """Leave nothing of a volume, also when there is none. Raises NotErased."""
+        ...
+
+    def forget(self, lease_id: str) -> None:
+        """Leave no copy of a lease whose executor was killed; the volumes stay as they are."""
         ...
 
 
@@ -118,6 +122,9 @@ class FolderStore:
         remove_folder(folder)
         if os.path.lexists(folder):
             raise NotErased(f"{volume_id}: {folder} is still there")
+
+    def forget(self, lease_id: str) -> None:
+        """What a job wrote is in the volume already."""
 
     def _place(self, volume_id: str) -> Path:
         """A name of our own below the root: no way up, whatever the server tells."""

@@ -8,13 +8,14 @@
 
 So the coalition's wealth, which the search bounds, counts TOKEN that are there. Contracts are the
 deployed ones on the embedded chain; credits are decided and booked in memory. The price of a TOKEN
-does not move here. `SEARCH_RUNS_ON_EVM`
-names how many runs the long form makes, 500 if it does not say.
+does not move here. The long form are seeds of 5 runs each:
+`python -m tests.passes cheats-on-evm 0 100`.
 """
 
 from __future__ import annotations
 
-import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from domain.epochs.settlement import TREASURY
 from domain.funds.deposit import CreditsPurchaseConfirmed
 from domain.money import PPM
 from domain.stream import Change
-from tests.contracts.conftest import deployed_chain, stage
+from tests.contracts.conftest import deployed_chain, deployed_set, stage, staged
 from tests.contracts.stage import CAP, DAY_S, FILE_HASH, GENESIS_S, PRICE, Stage
 from tests.contracts.stage import account as address
 from tests.domain.adversary.network import (
@@ -43,12 +44,12 @@ from tests.domain.adversary.network import (
 )
 from tests.domain.adversary.search import STEPS, Search, Terms, sound_terms, terms_of
 from tests.domain.adversary.splitting import NEW_ACCOUNTS
-from tests.domain.adversary.test_search import QUIET
+from tests.seeds.machines import QUIET, run_machine
 
 __all__ = ["deployed_chain", "stage"]
 
 TERMS = terms_of({"platform": 300_000, "provider": 350_000}, "burn", 500_000)
-RUNS = int(os.environ.get("SEARCH_RUNS_ON_EVM", "500"))
+RUNS = 5
 ADDRESSES = {
     one: address(0xC0DE00 + at)
     for at, one in enumerate((*COALITION, *NEW_ACCOUNTS, STRANGER, HONEST, OPERATOR, TREASURY))
@@ -128,8 +129,7 @@ class ChainNetwork(Network):
             assert tally.claimed(wallet) == tally.balance(wallet) == units, one
 
 
-@pytest.fixture
-def search(stage: Stage) -> type[Search]:
+def on_chain(stage: Stage) -> type[Search]:
     class OnChain(Search):
         @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
         def begin(self, terms: Terms, has_cash: list[bool]) -> None:
@@ -156,6 +156,22 @@ def search(stage: Stage) -> type[Search]:
     return OnChain
 
 
+@pytest.fixture
+def search(stage: Stage) -> type[Search]:
+    return on_chain(stage)
+
+
+@contextmanager
+def seeded_scene() -> Generator[type[Search], None, None]:
+    with deployed_set() as deployed, staged(deployed) as stage:
+        yield on_chain(stage)
+
+
+def run(seed: int, search: type[Search]) -> None:
+    """5 runs under this seed."""
+    run_machine(search, seed, runs=RUNS, steps=STEPS, shrinks=False)
+
+
 def test_a_washed_lease_is_paid_on_the_chain_and_both_epochs_are_claimed(
     search: type[Search],
 ) -> None:
@@ -171,11 +187,11 @@ def test_a_washed_lease_is_paid_on_the_chain_and_both_epochs_are_claimed(
     state.teardown()
 
 
-def _run(search: type[Search], runs: int) -> None:
+def test_what_the_search_is_paid_in_token_is_there_on_the_chain(search: type[Search]) -> None:
     run_state_machine_as_test(
         search,
         settings=settings(
-            max_examples=runs,
+            max_examples=2,
             stateful_step_count=STEPS,
             suppress_health_check=QUIET,
             phases=[Phase.explicit, Phase.generate],
@@ -183,12 +199,3 @@ def _run(search: type[Search], runs: int) -> None:
             print_blob=True,
         ),
     )
-
-
-def test_what_the_search_is_paid_in_token_is_there_on_the_chain(search: type[Search]) -> None:
-    _run(search, 2)
-
-
-@pytest.mark.long
-def test_no_coalition_gains_on_the_chain_in_many_runs(search: type[Search]) -> None:
-    _run(search, RUNS)

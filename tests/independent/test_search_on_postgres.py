@@ -9,13 +9,13 @@
 Each run has a database of its own. Epochs are closed on both sides and paid in memory
 (`tests/domain/adversary/`). Not compared are grants of a program, which weigh nothing, and epochs
 of runs with a dispute, because memory counts contested weights in full.
-`SEARCH_RUNS_ON_POSTGRES` names how many runs the long form makes, 500 if it does not say.
+The long form are seeds of 5 runs each: `python -m tests.passes cheats-on-postgres 0 100`.
 """
 
 from __future__ import annotations
 
-import os
-from contextlib import closing
+from collections.abc import Generator
+from contextlib import closing, contextmanager
 from itertools import count
 from typing import Any
 
@@ -40,11 +40,12 @@ from projections.epochs.epochs import read_preview
 from tests.conftest import Databases
 from tests.domain.adversary.network import OTHERS, STRANGER, Network, deposit_of, found
 from tests.domain.adversary.search import STEPS, Search, Terms, sound_terms
-from tests.domain.adversary.test_search import QUIET
 from tests.domain.scenes.market import NOON_US
 from tests.scenes.told import BLINDING_KEY, ToldRules, do
+from tests.seeds.machines import QUIET, run_machine
+from tests.seeds.scenes import postgres_with_views
 
-RUNS = int(os.environ.get("SEARCH_RUNS_ON_POSTGRES", "500"))
+RUNS = 5
 _numbers = count(1)
 
 
@@ -138,13 +139,12 @@ class RealNetwork(Network):
             assert {node: tuple(one) for node, one in told.items() if any(one)} == tokens, epoch
 
 
-@pytest.fixture
-def search(postgres: Databases, template_with_views: str) -> type[Search]:
+def on_postgres(postgres: Databases, template: str) -> type[Search]:
     class OnPostgres(Search):
         @initialize(terms=sound_terms, has_cash=st.lists(st.booleans(), min_size=4, max_size=4))
         def begin(self, terms: Terms, has_cash: list[bool]) -> None:
             self.name = f"search_{next(_numbers)}"
-            self.database = postgres.create_database(self.name, template=template_with_views)
+            self.database = postgres.create_database(self.name, template=template)
             self.found(terms, RealNetwork.on(self.database, terms), has_cash)
 
         def teardown(self) -> None:
@@ -162,11 +162,27 @@ def search(postgres: Databases, template_with_views: str) -> type[Search]:
     return OnPostgres
 
 
-def _run(search: type[Search], runs: int) -> None:
+@pytest.fixture
+def search(postgres: Databases, template_with_views: str) -> type[Search]:
+    return on_postgres(postgres, template_with_views)
+
+
+@contextmanager
+def seeded_scene() -> Generator[type[Search], None, None]:
+    with postgres_with_views() as (postgres, template):
+        yield on_postgres(postgres, template)
+
+
+def run(seed: int, search: type[Search]) -> None:
+    """5 runs under this seed."""
+    run_machine(search, seed, runs=RUNS, steps=STEPS, shrinks=False)
+
+
+def test_postgres_decides_and_books_what_the_search_does_in_memory(search: type[Search]) -> None:
     run_state_machine_as_test(
         search,
         settings=settings(
-            max_examples=runs,
+            max_examples=RUNS,
             stateful_step_count=STEPS,
             suppress_health_check=QUIET,
             phases=[Phase.explicit, Phase.generate],
@@ -174,12 +190,3 @@ def _run(search: type[Search], runs: int) -> None:
             print_blob=True,
         ),
     )
-
-
-def test_postgres_decides_and_books_what_the_search_does_in_memory(search: type[Search]) -> None:
-    _run(search, 5)
-
-
-@pytest.mark.long
-def test_no_coalition_gains_on_postgres_in_many_runs(search: type[Search]) -> None:
-    _run(search, RUNS)

@@ -35,7 +35,7 @@ from tests.domain.adversary.network import RENTERS, TOKEN_PRICE, Network
 from tests.domain.adversary.outsiders import Fell
 from tests.domain.adversary.rewards import Rewards
 from tests.domain.adversary.search import STEPS, TOKEN, Gained, Pools, Search, Terms, terms_of
-from tests.domain.adversary.test_search import QUIET
+from tests.seeds.machines import QUIET
 
 SOUND = {"platform": 150_000, "provider": 350_000}
 RUNS = 1_000

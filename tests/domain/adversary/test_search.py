@@ -1,22 +1,19 @@
 """No coalition gains under terms that the bound lets pass; under others the search finds a profit.
 
-`SEARCH_RUNS` names how many runs the long form makes, 20,000 if it does not say.
+The long form are seeds of 100 runs each: `python -m tests.passes cheats 0 200`.
 """
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from domain.money import PPM
 from tests.domain.adversary.search import STEPS, Gained, Search, Terms, any_terms, terms_of
 from tests.examples import examples
+from tests.seeds.machines import QUIET, run_machine
 
-QUIET = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-RUNS = int(os.environ.get("SEARCH_RUNS", "20000"))
 WITHOUT_THE_BOUND = {
     "the client is not counted (E-H8)": terms_of(
         {"client": 50_000, "provider": 350_000}, "burn", PPM
@@ -38,18 +35,9 @@ def test_no_coalition_gains_under_sound_terms() -> None:
     )
 
 
-@pytest.mark.long
-def test_no_coalition_gains_in_many_runs() -> None:
-    run_state_machine_as_test(
-        Search,
-        settings=settings(
-            max_examples=RUNS,
-            stateful_step_count=STEPS,
-            suppress_health_check=QUIET,
-            deadline=None,
-            print_blob=True,
-        ),
-    )
+def run(seed: int) -> None:
+    """100 runs under this seed."""
+    run_machine(Search, seed, runs=100, steps=STEPS)
 
 
 @pytest.mark.parametrize("name", WITHOUT_THE_BOUND)

@@ -26,6 +26,7 @@ from node_reporter.gpus.seam import DeviceLost, Health, MonitorBlind, Reading
 from node_reporter.gpus.simulated import POWER_LIMIT_MW, Outage, SimulatedGpus
 from tests.examples import examples
 from tests.node_reporter.reporter_scene import BEGIN_US, DAY_US, MINUTE_US, WALL_US, Scene
+from tests.seeds.machines import run_properties
 
 DEVICES = 2
 SHARES = (1_000_000, 500_000, 300_000)
@@ -278,3 +279,12 @@ def test_totals_do_not_depend_on_batching_order_or_repetition(
             run.scene.reporter.close()
     assert found[0] == found[1]
     assert found[0]["credited"] == found[2]["credited"]
+
+
+def run(seed: int) -> None:
+    """85 schedules that the seed draws."""
+    run_properties(
+        seed,
+        test_time_and_energy_are_conserved_over_any_schedule_of_faults,
+        test_totals_do_not_depend_on_batching_order_or_repetition,
+    )

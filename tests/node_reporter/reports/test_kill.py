@@ -6,8 +6,11 @@ of the chain. The node's clock is stepped, so that a life of a minute takes a se
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -21,6 +24,7 @@ from tests.node_reporter.model_server import ModelServer, serve
 from tests.node_reporter.reporter_scene import BEGIN_US, KEY, WALL_US
 
 ROOT = Path(__file__).parents[3]
+DEATHS = 12
 
 
 class Life:
@@ -92,24 +96,39 @@ def _part(rows: list[report.Row], told_us: int) -> int:
     return sum(told_us - row.mono_start_us for row in across)
 
 
-def survive(folder: Path, runs: int) -> tuple[int, set[int]]:
-    """Live through so many kills: how many statements a life has, and before which it ended."""
+def survive(folder: Path, deaths: Callable[[int], Sequence[int]]) -> tuple[int, set[int]]:
+    """Live through the kills that `deaths` makes of the number of statements of a life: how many
+    statements that was, and before which a life ended.
+    """
     life = Life(folder)
     with serve(life.server) as url:
         statements = life.run(url, 0)
         assert statements is not None
-        at = sorted({1 + number * statements // runs for number in range(runs)})
-        for number in range(runs):
-            life.run(url, at[number % len(at)])
+        at = deaths(statements)
+        for kill_at in at:
+            life.run(url, kill_at)
         assert life.run(url, 0) is not None, "nobody killed this one"
     life.judge()
     return statements, set(at)
 
 
+def evenly(statements: int) -> Sequence[int]:
+    return [1 + number * statements // DEATHS for number in range(DEATHS)]
+
+
+def run(seed: int) -> None:
+    """A dozen lives of one spool, each ended before a statement that the seed draws."""
+    draw = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="tally") as folder:
+        survive(
+            Path(folder), lambda statements: [draw.randint(1, statements) for _ in range(DEATHS)]
+        )
+
+
 @pytest.mark.timeout(120)
 def test_a_reporter_killed_a_dozen_times_loses_nothing_and_forks_no_chain(tmp_path: Path) -> None:
-    statements, died_before = survive(tmp_path, 12)
-    assert len(died_before) == 12
+    statements, died_before = survive(tmp_path, evenly)
+    assert len(died_before) == DEATHS
     assert statements > 150
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -242,6 +243,7 @@ def test_an_unsigned_row_costs_about_what_the_cap_assumes(tmp_path: Path) -> Non
 
 WRITER = """
 import sys
+import tempfile
 from tests.node_reporter.reports.test_spool import BOOT, KEY, NODE, now, stretch
 from node_reporter.reports.spool import Spool
 spool = Spool(sys.argv[1], NODE, KEY)
@@ -270,8 +272,8 @@ def killed_while_writing(path: Path, first: int, after_s: float) -> int:
     return int(lines[-2])
 
 
-def survive_kills(path: Path, times: int) -> None:
-    draw = random.Random(7)
+def survive_kills(path: Path, times: int, seed: int = 7) -> None:
+    draw = random.Random(seed)
     kept, first = 0, 0
     for _ in range(times):
         kept = killed_while_writing(path, first, draw.random() * 0.05)
@@ -293,6 +295,12 @@ def survive_kills(path: Path, times: int) -> None:
 
 def test_a_killed_reporter_keeps_every_committed_row_exactly_once(tmp_path: Path) -> None:
     survive_kills(tmp_path / "s.db", 4)
+
+
+def run(seed: int) -> None:
+    """Ten kills of a writer, at moments that the seed draws."""
+    with tempfile.TemporaryDirectory(prefix="tally") as folder:
+        survive_kills(Path(folder) / "s.db", 10, seed)
 
 
 @pytest.mark.long
