@@ -566,6 +566,15 @@ def test_an_escrow_that_still_pays_what_was_used_to_the_unit_is_not_short() -> N
     assert escrow_in(short).is_short
 
 
+def test_of_a_larger_debt_what_lies_idle_pays_no_unit_more_than_it_is() -> None:
+    made = by_card(20_000_000)
+    reverse(made, 15_000_000, MINUTE_US)
+    made.books[f"party:{RENTER}:owed"] += 5_000_000
+    made.do(TakeIdleEscrow(payment_id="pay_1", job_id=JOB, at_us=NOON_US + MINUTE_US))
+    assert owed(made) == 5_000_000
+    assert made.balance(f"party:{RENTER}:card") == 0
+
+
 def test_where_nothing_goes_back_nothing_is_told() -> None:
     made = by_card(20_000_000)
     assert returned(JOB, escrow_in(made), (), NOON_US, made) == []
