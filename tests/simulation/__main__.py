@@ -10,6 +10,5 @@ from tests.simulation.run import play
 if __name__ == "__main__":
     with founded() as market:
         told = play(int(sys.argv[1]), market)
-    print("\n".join(told.lines))
-    print(f"seed {told.seed}: {told.statements} statements, faults {dict(told.faults)}")
-    print(f"head {told.head}")
+    summary = f"seed {told.seed}: {told.statements} statements, faults {dict(told.faults)}"
+    sys.stdout.write("\n".join([*told.lines, summary, f"head {told.head}", ""]))

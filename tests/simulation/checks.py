@@ -21,8 +21,12 @@ _NEW = """
     SELECT notification_id, topic, convert_from(state, 'UTF8')::jsonb FROM market_events
     WHERE notification_id > %s ORDER BY notification_id
 """
-_UNBALANCED = "SELECT asset, sum(side * units) FROM account GROUP BY asset HAVING sum(side * units) <> 0"
-_OVERDRAWN = "SELECT name, units FROM account WHERE units < 0 AND name ~ '^(party|escrow|grant|pool):'"
+_UNBALANCED = (
+    "SELECT asset, sum(side * units) FROM account GROUP BY asset HAVING sum(side * units) <> 0"
+)
+_OVERDRAWN = (
+    "SELECT name, units FROM account WHERE units < 0 AND name ~ '^(party|escrow|grant|pool):'"
+)
 VIEWS_DRAWN = 1
 
 
@@ -112,7 +116,10 @@ class Checks:
         for lease_id, lease in self.reference.leases.items():
             told = run.read(run.people.payers[lease_id], f"/v1/leases/{lease_id}")
             assert told["state"] == "settled", told
-            lease.opened_us, lease.closed_us = _us(told.get("opened_at")), _us(told.get("closed_at"))
+            lease.opened_us, lease.closed_us = (
+                _us(told.get("opened_at")),
+                _us(told.get("closed_at")),
+            )
             run.people.require_moments(lease_id, lease)
             lease.gpu_us = int(told["gpu_us"])
             reported_us = self.reference.reported_us(lease_id)
@@ -127,7 +134,9 @@ class Checks:
     def _balances(self, run: Run) -> None:
         for who in run.people.renters:
             told = run.read(who, f"/v1/accounts/{who.account_id}/balances")
-            cash = sum(int(one["balance"]["units"]) for one in told["data"] if one["part"] == "cash")
+            cash = sum(
+                int(one["balance"]["units"]) for one in told["data"] if one["part"] == "cash"
+            )
             assert cash == self.reference.cash(who.account_id), told
         owner = run.scene.owner
         told = run.read(owner, f"/v1/accounts/{owner.account_id}/maturity")

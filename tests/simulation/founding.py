@@ -59,7 +59,9 @@ class Founded:
 
 
 @contextmanager
-def founded(postgres: Databases | None = None, with_views: str = "") -> Generator[Founded, None, None]:
+def founded(
+    postgres: Databases | None = None, with_views: str = ""
+) -> Generator[Founded, None, None]:
     """On this server and from its template with views, or on a server of its own."""
     with ExitStack() as stack:
         if postgres is None:

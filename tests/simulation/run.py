@@ -1,6 +1,6 @@
 """One run: a market copied, a history drawn from a seed, what must hold after each step and at the end.
 
-    same seed, same code  =>  same history, byte for byte: `Told.head`
+same seed, same code  =>  same history, byte for byte: `Told.head`
 """
 
 from __future__ import annotations
