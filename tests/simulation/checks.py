@@ -1,4 +1,4 @@
-"""What must hold after each step, and at the end of a run: design reliability 1, P1 to P6 and P9."""
+"""What must hold after each step and at the end of a run: P1 to P5 and P9 of the programme."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Checks:
             self._hold(topic, fact)
 
     def _hold(self, topic: str, fact: dict[str, Any]) -> None:
-        """P4: no device is given to a lease while another has it. Leases here are of whole devices."""
+        """P4: no device is given to a lease while another has it. They are of whole devices."""
         name = topic.rpartition(".v")[0]
         if name == "lease.reserved":
             self.devices[fact["lease_id"]] = tuple(fact["device_ids"])
