@@ -15,6 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 from api.process.clock import SimulatedClock
 from ledger.log import recorder
 from tests.scenes.server import NOW_US, Caller
@@ -210,8 +212,9 @@ class Run:
 
 def play(seed: int, founded: Founded, *, steps: int = 12) -> Told:
     """One run from its founding to its end. Raises what it finds."""
-    recorder.RECONNECT_SECONDS = 0.0  # nobody else is coming back
     with ExitStack() as stack:
+        patched = stack.enter_context(pytest.MonkeyPatch.context())
+        patched.setattr(recorder, "RECONNECT_SECONDS", 0.0)  # it waits by another clock
         database, folder = stack.enter_context(founded.copied())
         run = Run(seed, founded, database, folder)
         stack.callback(run.close)
