@@ -1,4 +1,4 @@
-"""What must hold after each step, and at the end of a run: design reliability 1, P1 to P6 and P9."""
+"""What must hold after each step and at the end of a run: P1 to P5 and P9 of the programme."""
 
 from __future__ import annotations
 
@@ -21,8 +21,12 @@ _NEW = """
     SELECT notification_id, topic, convert_from(state, 'UTF8')::jsonb FROM market_events
     WHERE notification_id > %s ORDER BY notification_id
 """
-_UNBALANCED = "SELECT asset, sum(side * units) FROM account GROUP BY asset HAVING sum(side * units) <> 0"
-_OVERDRAWN = "SELECT name, units FROM account WHERE units < 0 AND name ~ '^(party|escrow|grant|pool):'"
+_UNBALANCED = (
+    "SELECT asset, sum(side * units) FROM account GROUP BY asset HAVING sum(side * units) <> 0"
+)
+_OVERDRAWN = (
+    "SELECT name, units FROM account WHERE units < 0 AND name ~ '^(party|escrow|grant|pool):'"
+)
 VIEWS_DRAWN = 1
 
 
@@ -57,7 +61,7 @@ class Checks:
             self._hold(topic, fact)
 
     def _hold(self, topic: str, fact: dict[str, Any]) -> None:
-        """P4: no device is given to a lease while another has it. Leases here are of whole devices."""
+        """P4: no device is given to a lease while another has it. They are of whole devices."""
         name = topic.rpartition(".v")[0]
         if name == "lease.reserved":
             self.devices[fact["lease_id"]] = tuple(fact["device_ids"])
@@ -112,7 +116,10 @@ class Checks:
         for lease_id, lease in self.reference.leases.items():
             told = run.read(run.people.payers[lease_id], f"/v1/leases/{lease_id}")
             assert told["state"] == "settled", told
-            lease.opened_us, lease.closed_us = _us(told.get("opened_at")), _us(told.get("closed_at"))
+            lease.opened_us, lease.closed_us = (
+                _us(told.get("opened_at")),
+                _us(told.get("closed_at")),
+            )
             run.people.require_moments(lease_id, lease)
             lease.gpu_us = int(told["gpu_us"])
             reported_us = self.reference.reported_us(lease_id)
@@ -127,7 +134,9 @@ class Checks:
     def _balances(self, run: Run) -> None:
         for who in run.people.renters:
             told = run.read(who, f"/v1/accounts/{who.account_id}/balances")
-            cash = sum(int(one["balance"]["units"]) for one in told["data"] if one["part"] == "cash")
+            cash = sum(
+                int(one["balance"]["units"]) for one in told["data"] if one["part"] == "cash"
+            )
             assert cash == self.reference.cash(who.account_id), told
         owner = run.scene.owner
         told = run.read(owner, f"/v1/accounts/{owner.account_id}/maturity")

@@ -1,7 +1,7 @@
 """The market that every run begins with: made once in a process, byte for byte the same in all.
 
-Keys and ids that a server draws are drawn here from a fixed stream, so a seed gives one log in every
-process. Runs begin with a copy of the database and of the folder with the keys.
+Keys and ids that a server draws are drawn here from a fixed stream, so a seed gives one log in
+every process. Runs begin with a copy of the database and of the folder with the keys.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ class Founded:
 
 
 @contextmanager
-def founded(postgres: Databases | None = None, with_views: str = "") -> Generator[Founded, None, None]:
+def founded(
+    postgres: Databases | None = None, with_views: str = ""
+) -> Generator[Founded, None, None]:
     """On this server and from its template with views, or on a server of its own."""
     with ExitStack() as stack:
         if postgres is None:

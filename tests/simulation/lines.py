@@ -3,9 +3,9 @@
     nothing leaves a process but by a statement, a file or an answer
     =>  a crash between any two of its steps is a crash before or after some statement
 
-What is cut `before` a statement was never sent; what is cut `after` it was done and nobody was told,
-a COMMIT included. `aside` is no fault: another call is made, from its beginning to its end, between
-two statements of this one, so that two commands overlap the same way each time.
+What is cut `before` a statement was never sent; what is cut `after` it was done and nobody was
+told, a COMMIT included. `aside` is no fault: another call is made, from its beginning to its end,
+between two statements of this one, so that two commands overlap the same way each time.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Lines:
             self._cut, self._aside, self._seen, self.struck = before
 
     def settle(self, backend: int | None = None) -> None:
-        """Until PostgreSQL has noticed what was cut: its locks are free and its changes undone. Of a
-        process that is gone every connection is.
+        """Until PostgreSQL has noticed what was cut: its locks are free and its changes undone. Of
+        a process that is gone that is every connection.
         """
         query = (
             "SELECT count(pg_terminate_backend(pid, %s)) FROM pg_stat_activity"

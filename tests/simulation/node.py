@@ -49,7 +49,9 @@ class Door:
             plain = gzip.decompress(body) if "Content-Encoding" in headers else body
             for envelope in json.loads(plain):
                 self.run.reference.report(base64.b64decode(envelope["data_base64"]))
-        told = self.run.call(f"node {method} {path.rpartition('/')[2]}", method, path, dict(headers), body)
+        told = self.run.call(
+            f"node {method} {path.rpartition('/')[2]}", method, path, dict(headers), body
+        )
         if told is None:
             raise Unreachable("the answer was lost")
         named = {name.lower(): value for name, value in told.headers.items()}

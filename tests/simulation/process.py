@@ -1,4 +1,4 @@
-"""The server as a process that can die: another one starts on the same database and the same keys."""
+"""The server as a process that can die: another starts on the same database and the same keys."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One run: a market copied, a history drawn from a seed, what must hold after each step and at the end.
+"""One run: a market is copied, a history is drawn from a seed, and what must hold is looked at.
 
-    same seed, same code  =>  same history, byte for byte: `Told.head`
+same seed, same code  =>  same history, byte for byte: `Told.head`
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import pytest
 
 from api.process.clock import SimulatedClock
 from ledger.log import recorder
@@ -210,15 +212,16 @@ class Run:
 
 def play(seed: int, founded: Founded, *, steps: int = 12) -> Told:
     """One run from its founding to its end. Raises what it finds."""
-    recorder.RECONNECT_SECONDS = 0.0  # nobody else is coming back
     with ExitStack() as stack:
+        patched = stack.enter_context(pytest.MonkeyPatch.context())
+        patched.setattr(recorder, "RECONNECT_SECONDS", 0.0)  # it waits by another clock
         database, folder = stack.enter_context(founded.copied())
-        lines_of = Run(seed, founded, database, folder)
-        stack.callback(lines_of.close)
-        stack.enter_context(watched(lines_of.lines))
+        run = Run(seed, founded, database, folder)
+        stack.callback(run.close)
+        stack.enter_context(watched(run.lines))
         try:
-            lines_of.play(steps)
+            run.play(steps)
         except BaseException as error:
-            error.add_note(f"seed {seed}; the last steps:\n" + "\n".join(lines_of.told.lines[-12:]))
+            error.add_note(f"seed {seed}; the last steps:\n" + "\n".join(run.told.lines[-12:]))
             raise
-        return lines_of.told
+        return run.told

@@ -424,3 +424,19 @@ def test_a_history_that_differs_names_the_report(scene: Scene) -> None:
     scene.run(2)
     with pytest.raises(HistoryDiffers, match="report 1 of the server is not ours"):
         scene.reporter.spool.reconcile(1, bytes(32), WALL_US)
+
+
+def test_time_is_not_signed_as_idle_while_the_server_does_not_tell_its_leases(scene: Scene) -> None:
+    """Seeds 7 and 11 of the simulation: the answer to one look at the assignments was lost, the row
+    was closed all the same, and the lease that had begun in it was never paid for that minute.
+    """
+    scene.run(2)
+    opened_us = scene.true_clock.now().wall_us
+    lease = scene.lease(1, 0, opened_us)
+    scene.wire.down = True
+    scene.run(2)
+    scene.wire.down = False
+    scene.run(3)
+    scene.finish()
+    end_us = scene.true_clock.now().wall_us
+    assert sum(scene.credited_us(lease, opened_us, end_us).values()) >= 5 * MINUTE_US
