@@ -57,6 +57,7 @@ ALL = (
         short=1,
         one_pass=10,
         seconds=150,
+        limit_s=3_600,
     ),
     Suite(
         "cheats",
@@ -105,6 +106,14 @@ ALL = (
         short=1,
         one_pass=20,
         seconds=3.5,
+    ),
+    Suite(
+        "tamper",
+        "tests.tampering.test_tampering",
+        "one tampering of logs, books, views, an export or a backup is found",
+        short=100,
+        one_pass=1_000,
+        seconds=0.1,
     ),
     Suite(
         "lease-histories",

@@ -1,7 +1,8 @@
 """What a restored data folder is worth: the drill of design reliability, section 8.
 
     whole  <=>  both logs hash to their heads, nothing that was signed is missing, the books
-                balance, and every view, built anew, has the rows that it had
+                balance and are those of the facts, and every view, built anew, has the rows that
+                it had
 
 Compared with heads from outside: those that the signer remembers (`signed-heads`), those in the
 backup, and any that is given. Fewer facts than were signed is the worst that can be found: the next
@@ -19,8 +20,9 @@ import psycopg
 
 from api.backup.archive import Backup, BackupUnusable
 from ledger import migrate
+from ledger.log import rebooked
 from ledger.log.handle import Ledger
-from ledger.tree import recompute, trees
+from ledger.tree import kept, recompute, trees
 from ledger.tree.checkpoint import (
     Checkpoint,
     NoteInvalid,
@@ -74,6 +76,8 @@ def prove(
             problems.append(f"the database is of an older version: {missing[0].name} is missing")
         found = recompute.recompute(connection, signed, known, stage)
         problems += found.problems
+        key = parse_verifier_key(backup.log_key) if backup.log_key else None
+        problems += kept.note_faults(connection, key, trees.rotations(connection))
         for name, here, then in (
             ("facts", found.facts, backup.facts),
             ("reports", found.reports, backup.reports),
@@ -86,6 +90,8 @@ def prove(
             trees.follow_all(connection)
             views, differing = _views(connection)
             problems += differing
+            stage("booking every fact anew")
+            problems += rebooked.faults(connection)
     stage("adding up the books")
     with Ledger(conninfo, blinding_key=NO_KEY) as ledger:
         problems += ledger.books.faults()

@@ -3,6 +3,8 @@
     every row    as `ledger/tree/walk.py` says
     last rows    == the heads that the database keeps, of the log and of its tree
     signed heads == the root at their size;   a larger one names facts that are not here
+    last pin     == chain and root of each usage lane at its size
+    what is kept beside the rows follows from them                     (`ledger/tree/kept.py`)
 
 Only reads, in one snapshot. What an export says of the same rows is `ledger/bundle/verify.py`'s.
 """
@@ -15,9 +17,11 @@ from typing import Any
 
 import psycopg
 
+from domain.metering.pin import UsagePinned
 from domain.metering.report import LANES
+from ledger.log import codec
 from ledger.log.chain import GENESIS_MARKET, genesis_usage, market_leaf, usage_leaf
-from ledger.tree import trees
+from ledger.tree import kept, merkle, trees
 from ledger.tree.checkpoint import Checkpoint
 from ledger.tree.walk import RowWrong, Walk
 
@@ -34,6 +38,10 @@ _USAGE = """
     FROM usage_event WHERE lane = %s ORDER BY position
 """
 _MARKET_HEAD = "SELECT pos, hash FROM market_events_head"
+_LAST_PIN = """
+    SELECT state FROM market_events WHERE topic = %s ORDER BY notification_id DESC LIMIT 1
+"""
+PIN = codec.NAME_OF[UsagePinned]
 _USAGE_HEAD = "SELECT pos, hash FROM usage_head WHERE lane = %s"
 
 
@@ -65,53 +73,115 @@ def recompute(
     reports = 0
     with conn.transaction():
         conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        for size, root in kept.heads(conn):
+            wanted.setdefault(size, set()).add(root)
+        heads = _tree_heads(conn, problems)
+        problems += kept.strangers(conn)
+        beside = kept.Beside.read(conn)
         told("market log")
-        facts = _walk(conn, trees.MARKET, "market", problems, wanted)
+        facts = _walk(conn, heads[trees.MARKET], beside, problems, wanted)
+        pinned = _pinned(conn, problems)
         for lane in range(LANES):
             told(f"usage lane {lane}")
-            reports += _walk(conn, lane, f"usage/{lane}", problems, {})
+            reports += _walk(conn, heads[lane], beside, problems, {}, pinned.get(lane))
     missing = max((head.size for head in signed if head.size > facts), default=facts) - facts
     if missing:
         problems.append(f"{missing} facts are missing: {facts + missing} were signed before")
     return Recomputed(facts, reports, missing, tuple(problems))
 
 
+def _pinned(conn: Connection, problems: list[str]) -> dict[int, tuple[int, bytes, bytes]]:
+    """What the last pin says of each lane; the chain makes it hold for all before it."""
+    row = conn.execute(_LAST_PIN, (PIN,)).fetchone()
+    if row is None:
+        return {}
+    try:
+        return kept.pinned(codec.decode(PIN, bytes(row[0])))
+    except ValueError as error:  # a changed row, which the walk has told with its position
+        problems.append(f"market: the last pin cannot be read: {error}")
+        return {}
+
+
 def _walk(
-    conn: Connection, log: int, name: str, problems: list[str], wanted: dict[int, set[bytes]]
+    conn: Connection,
+    head: trees.TreeHead,
+    beside: kept.Beside,
+    problems: list[str],
+    wanted: dict[int, set[bytes]],
+    pinned: tuple[int, bytes, bytes] | None = None,
 ) -> int:
     """One log; the number of its rows up to the first wrong one."""
-    is_market = log == trees.MARKET
-    kept = trees.head(conn, log)
+    log, is_market = head.log, head.log == trees.MARKET
+    name = "market" if is_market else f"usage/{log}"
     walk = Walk(GENESIS_MARKET if is_market else genesis_usage(log))
+    tiling, lane = kept.Tiling(log, head.size), kept.Lane(log)
+
+    def look() -> None:
+        """What is said of the log at the size that was reached."""
+        size, root = walk.position, walk.tree.root
+        if size == head.size and root() != head.root:
+            problems.append(f"{name}: its tree of {size} has another root than its rows")
+        if size in wanted and wanted[size] != {root()}:
+            problems.append(f"{name}: the first {size} facts are not those that were signed")
+        if pinned is not None and size == pinned[0] and (walk.head, root()) != pinned[1:]:
+            problems.append(f"{name}: the first {size} reports are not those that were pinned")
+
+    look()
     try:
-        for position, computed, leaf, chain in _market(conn) if is_market else _usage(conn, log):
+        for position, computed, leaf, chain, report in (
+            _market(conn) if is_market else _usage(conn, log)
+        ):
             walk.step(position, computed, leaf, chain)
-            if walk.position == kept.size and walk.tree.root() != kept.root:
-                problems.append(f"{name}: its tree of {kept.size} has another root than its rows")
-            roots = wanted.get(walk.position)
-            if roots is not None and roots != {walk.tree.root()}:
-                problems.append(
-                    f"{name}: the first {walk.position} facts are not those that were signed"
-                )
+            tiling.take(leaf)
+            if report is not None:
+                lane.take(*report)
+            look()
     except RowWrong as wrong:
         problems.append(f"{name}: {wrong}")
         return walk.position
-    row = conn.execute(_MARKET_HEAD if is_market else _USAGE_HEAD, None if is_market else (log,))
-    if row.fetchone() != (walk.position, walk.head):
+    ends = conn.execute(_MARKET_HEAD if is_market else _USAGE_HEAD, None if is_market else (log,))
+    if ends.fetchall() != [(walk.position, walk.head)]:
         problems.append(f"{name}: the rows end at {walk.position}, and its head says otherwise")
-    if kept.size > walk.position:
-        problems.append(f"{name}: its tree has {kept.size} leaves, the log {walk.position} rows")
+    if head.size > walk.position:
+        problems.append(f"{name}: its tree has {head.size} leaves, the log {walk.position} rows")
+    if pinned is not None and pinned[0] > walk.position:
+        problems.append(f"{name}: {pinned[0] - walk.position} reports are missing: a pin has them")
+    problems += [f"{name}: {fault}" for fault in tiling.faults(conn, beside)]
+    if not is_market:
+        problems += [f"{name}: {fault}" for fault in lane.faults(conn, beside)]
     return walk.position
 
 
-def _market(conn: Connection) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+def _tree_heads(conn: Connection, problems: list[str]) -> dict[int, trees.TreeHead]:
+    """One for each log; an empty one for a log that has none, or several."""
+    found: dict[int, list[trees.TreeHead]] = {log: [] for log in range(LANES + 1)}
+    for log, size, root in conn.execute("SELECT log, size, root FROM tree_head"):
+        found.setdefault(log, []).append(trees.TreeHead(log, size, bytes(root)))
+    problems += [
+        f"tree_head: {len(heads)} rows of log {log}"
+        for log, heads in found.items()
+        if len(heads) != (log <= LANES)
+    ]
+    return {
+        log: heads[0] if heads else trees.TreeHead(log, 0, merkle.EMPTY_ROOT)
+        for log, heads in found.items()
+    }
+
+
+Report = tuple[str, int, bytes]
+"""The node, its number of the report, the body."""
+Read = Iterator[tuple[int, bytes, bytes, bytes, Report | None]]
+
+
+def _market(conn: Connection) -> Read:
     for position, stream, version, name, body, leaf, chain in _rows(conn, _MARKET, None):
-        yield position, market_leaf(stream, version, name, body), leaf, chain
+        yield position, market_leaf(stream, version, name, body), leaf, chain, None
 
 
-def _usage(conn: Connection, lane: int) -> Iterator[tuple[int, bytes, bytes, bytes]]:
+def _usage(conn: Connection, lane: int) -> Read:
     for position, node, number, name, body, leaf, chain in _rows(conn, _USAGE, (lane,)):
-        yield position, usage_leaf(lane, node, number, body, name.encode()), leaf, chain
+        computed = usage_leaf(lane, node, number, body, name.encode())
+        yield position, computed, leaf, chain, (node, number, body)
 
 
 def _rows(
