@@ -55,8 +55,8 @@ ALL = (
         "tests.seeds.rules",
         "the properties of the rules, each with the examples of make test",
         short=1,
-        one_pass=10,
-        seconds=150,
+        one_pass=5,
+        seconds=175,
         limit_s=3_600,
     ),
     Suite(
@@ -64,7 +64,7 @@ ALL = (
         "tests.domain.adversary.test_search",
         "100 runs of the search for a coalition that gains, in memory",
         short=1,
-        one_pass=200,
+        one_pass=100,
         seconds=8,
     ),
     Suite(
@@ -72,7 +72,7 @@ ALL = (
         "tests.independent.test_search_on_postgres",
         "5 runs of the same search on a real log",
         short=1,
-        one_pass=100,
+        one_pass=50,
         seconds=4,
     ),
     Suite(
@@ -80,7 +80,7 @@ ALL = (
         "tests.independent.test_search_on_evm",
         "5 runs of the same search with its TOKEN on the chain",
         short=1,
-        one_pass=100,
+        one_pass=50,
         seconds=7,
     ),
     Suite(
@@ -114,6 +114,15 @@ ALL = (
         short=100,
         one_pass=1_000,
         seconds=0.1,
+    ),
+    Suite(
+        "requests",
+        "tests.api.openapi.test_schemathesis",
+        "20 requests to every operation of the API: no 5xx, no answer that is not declared",
+        short=1,
+        one_pass=4,
+        seconds=175,
+        limit_s=3_600,
     ),
     Suite(
         "lease-histories",

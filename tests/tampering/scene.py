@@ -24,6 +24,7 @@ from ledger.log.handle import Ledger
 from ledger.tree import trees
 from ledger.tree.checkpoint import Checkpoint, VerifierKey, parse_checkpoint, split_note
 from projections import tables
+from projections.runner import Projection
 from tests.conftest import Databases
 from tests.projections.reports import append_reports
 from tests.projections.story import Size, Writer, story
@@ -62,7 +63,7 @@ class Scene:
     views: Connection
     head: Checkpoint
     drawn: dict[str, Table] = field(default_factory=dict)
-    view_tables: list[tuple[tables.Projection, str]] = field(default_factory=list)
+    view_tables: list[tuple[Projection, str]] = field(default_factory=list)
 
     @property
     def bundle(self) -> Path:

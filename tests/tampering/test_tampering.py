@@ -220,10 +220,10 @@ def _rewritten(folder: Path, kind: str, draw: Draw) -> str:
             rows.insert(at, list(draw.choice(rows)))
         else:
             del rows[at:]
+        if with_chain and rows:
+            (rechain_market if is_market else rechain_lane)(rows)
         if rows == before or not rows:
             raise NothingToChange
-        if with_chain:
-            (rechain_market if is_market else rechain_lane)(rows)
 
     rewrite(folder, path, parquet.MARKET if is_market else parquet.USAGE, change)
     if is_market and with_chain and with_key:
